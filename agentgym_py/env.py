@@ -1,0 +1,255 @@
+"""`TextEnv`: a Gymnasium environment of text with tasks, snapshots and an exact expert."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import gymnasium
+
+from agentgym_py.actions import Reply, parse_reply
+from agentgym_py.errors import ConfigError, ResetNeededError, SnapshotError, UnknownNameError, did_you_mean
+from agentgym_py.rng import Rng
+from agentgym_py.spaces import UnicodeText
+
+Prompt = Literal["full", "brief", "none"]
+"""How much of a world's rules opens an episode."""
+
+SPLITS = ("train", "valid", "test")
+_SNAPSHOT_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One thing to do in a world; the same for ever under its id."""
+
+    id: str
+    """Stable name, for example `shop/test/medium/17`."""
+    split: str
+    """`train`, `valid` or `test`; no task stands in two."""
+    kind: str
+    """The task's type within its world, for tables by type."""
+    difficulty: str
+    """`easy`, `medium` or `hard`, or the world's own word."""
+    instruction: str
+    """What the agent is asked to do."""
+    optimal_steps: int | None = None
+    """Steps of a shortest solution, where it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one action did; `TextEnv.step` turns it into Gymnasium's 5-tuple."""
+
+    observation: str
+    reward: float = 0.0
+    terminated: bool = False
+    success: bool = False
+    valid: bool = True
+    """False when the action could not be read or done here; the observation says why."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """The reward's parts by name."""
+    info: Mapping[str, Any] = field(default_factory=dict)
+    """Anything else that the world wants in `info`."""
+
+
+class TextEnv(gymnasium.Env[str, str]):
+    """A world of text: `reset`, `step`, and on top of Gymnasium tasks, snapshots, an expert and admissible actions.
+
+    A world subclasses it and gives `task`, `begin`, `act`, `state`, `load_state`, `expert`; `actions` and `tools` where
+    it can. `step` takes a whole reply: ReAct text, an OpenAI-style tool call or the bare action (`agentgym_py.actions`).
+    A reply that makes no sense is an observation with `info["valid_action"]` False, never an exception.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}  # type: ignore[misc]  # Gymnasium's is no ClassVar
+    name: ClassVar[str]
+    """Short name; the first part of every task id."""
+    version: ClassVar[int] = 0
+    """Goes up when observations, rewards or tasks change; part of snapshots and of provenance."""
+    rules: ClassVar[Mapping[str, str]] = {"full": "", "brief": "", "none": ""}
+    """The text that opens an episode for a language model, by `Prompt`."""
+    stops_at_end: bool = True
+    """False only where a world reproduces an original that goes on after the end."""
+
+    def __init__(self, *, max_steps: int, split: str = "train", render_mode: str | None = None) -> None:
+        if max_steps < 1:
+            raise ConfigError(f"max_steps must be at least 1, got {max_steps}")
+        self.max_steps = max_steps
+        self.split = checked_split(split)
+        self.render_mode = render_mode
+        self.observation_space = UnicodeText(1 << 20)
+        self.action_space = UnicodeText(1 << 20)
+        self.rng = Rng("unseeded")
+        self.current: Task | None = None
+        self.steps = 0
+        self.ended: Literal["", "terminated", "truncated"] = ""
+        self.succeeded = False
+        self._seeded = False
+        self._last = ""
+
+    # ---- what a world gives -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def task(self, name: str | int, split: str | None = None) -> Task:
+        """The task of an id, or number `name` of a split (default: the environment's). UnknownNameError if none."""
+
+    @abstractmethod
+    def begin(self, task: Task) -> str:
+        """Set the world up for `task` and return the first observation."""
+
+    @abstractmethod
+    def act(self, reply: Reply) -> Outcome:
+        """Do one action."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Everything of the current episode beyond task, steps and generator, as JSON values."""
+
+    @abstractmethod
+    def load_state(self, task: Task, state: dict[str, Any]) -> None:
+        """Take up a state that `state` gave, for the same task."""
+
+    @abstractmethod
+    def expert(self) -> list[str]:
+        """Actions that solve the task from the current state: a shortest plan where the class says so, else a plan."""
+
+    def actions(self) -> list[str] | None:
+        """The admissible actions here, or None where they cannot be listed."""
+        return None
+
+    def tools(self) -> list[dict[str, Any]] | None:
+        """JSON schemas (OpenAI function tools) of the actions, or None where there are none."""
+        return None
+
+    def read(self, text: str) -> Reply:
+        """Read an agent's reply; a world overrides it only to reproduce an original that reads it otherwise."""
+        return parse_reply(text)
+
+    def think(self, action: str) -> str:
+        """One sentence that a teacher would say before `action` in the current state; may be empty."""
+        del action
+        return ""
+
+    # ---- Gymnasium ----------------------------------------------------------------------------------------------
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Start an episode.
+
+        Args:
+            seed: remakes the generator; the same seed gives the same task in every process.
+            options: `{"task": id or number}` chooses a task, `{"split": name}` the split that it is drawn from.
+
+        Raises:
+            UnknownNameError: an option, split or task that does not exist.
+        """
+        super().reset(seed=seed)
+        self._reseed(seed)
+        options = options or {}
+        for key in options:
+            if key not in ("task", "split"):
+                raise UnknownNameError(f"No reset option {key!r}." + did_you_mean(key, ["task", "split"]))
+        split = checked_split(options.get("split", self.split))
+        name = options.get("task")
+        self.current = self.task(self.rng.below(1 << 31) if name is None else name, split)
+        self.steps, self.ended, self.succeeded = 0, "", False
+        self._last = self.begin(self.current)
+        return self._last, {"success": False, "task_id": self.current.id, "valid_action": True}
+
+    def _reseed(self, seed: int | None) -> None:
+        if seed is not None:
+            self.rng = Rng(self.name, seed)
+        elif not self._seeded:
+            self.rng = Rng(self.name, int(self.np_random.integers(1 << 62)))
+        self._seeded = True
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Do one action; see the class for what may stand in it.
+
+        After the end of an episode nothing changes any more: reward 0, the end is repeated, the action is not valid.
+        """
+        task = self._need_reset()
+        if self.ended and self.stops_at_end:
+            outcome = Outcome("The episode has ended.", terminated=self.ended == "terminated", valid=False)
+        else:
+            outcome = self.act(self.read(action))
+            self.steps += 1
+            self.succeeded = outcome.success
+        truncated = not outcome.terminated and (self.ended == "truncated" or self.steps >= self.max_steps)
+        self.ended = "terminated" if outcome.terminated else "truncated" if truncated else ""
+        self._last = outcome.observation
+        info: dict[str, Any] = {
+            "success": self.succeeded,
+            "task_id": task.id,
+            "valid_action": outcome.valid,
+            "reward_parts": dict(outcome.parts),
+            **outcome.info,
+        }
+        return outcome.observation, outcome.reward, outcome.terminated, truncated, info
+
+    def render(self) -> str | None:  # type: ignore[override]  # text is all there is to render
+        """The last observation, in render mode `ansi`."""
+        return self._last if self.render_mode == "ansi" else None
+
+    # ---- forks --------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """The whole episode as JSON bytes; `restore` goes on from it exactly, in this or any other process."""
+        task = self._need_reset()
+        whole = {
+            "format": _SNAPSHOT_FORMAT,
+            "env": self.name,
+            "version": self.version,
+            "task": task.id,
+            "steps": self.steps,
+            "ended": self.ended,
+            "success": self.succeeded,
+            "rng": self.rng.state,
+            "last": self._last,
+            "state": self.state(),
+        }
+        return json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Take up the episode of `snapshot`.
+
+        Raises:
+            SnapshotError: not a snapshot, or one of another world, version or catalogue.
+        """
+        try:
+            whole = json.loads(snapshot)
+            made_by = (whole["format"], whole["env"], whole["version"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise SnapshotError(f"These bytes are no snapshot: {error}") from error
+        if made_by != (_SNAPSHOT_FORMAT, self.name, self.version):
+            raise SnapshotError(f"A snapshot of {made_by}, wanted {(_SNAPSHOT_FORMAT, self.name, self.version)}")
+        try:
+            task = self.task(whole["task"])
+            self.load_state(task, whole["state"])
+            self.current, self.steps, self.ended = task, int(whole["steps"]), whole["ended"]
+            self.succeeded, self._last = bool(whole["success"]), str(whole["last"])
+            self.rng.state, self._seeded = int(whole["rng"]), True
+        except (KeyError, TypeError, LookupError) as error:
+            raise SnapshotError(f"A snapshot that does not fit this environment: {error}") from error
+
+    def _need_reset(self) -> Task:
+        if self.current is None:
+            raise ResetNeededError(f"{type(self).__name__} needs reset() before it can be used")
+        return self.current
+
+
+def checked_split(split: str) -> str:
+    """`split` if there is such a one, else UnknownNameError."""
+    if split not in SPLITS:
+        raise UnknownNameError(f"No split {split!r}." + did_you_mean(str(split), SPLITS))
+    return split
+
+
+def bare_action(reply: Reply) -> str:
+    """A reply as the text `name[argument]`: what a tool call means in a world of bracketed text actions."""
+    if reply.arguments is None:
+        return reply.action if reply.action_input is None else f"{reply.action}[{reply.action_input}]"
+    values: Sequence[object] = list(reply.arguments.values())
+    return f"{reply.action}[{', '.join(map(str, values))}]" if values else reply.action

@@ -1,0 +1,76 @@
+"""The errors of agentgym-py and the sentence that helps with a misspelt name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class AgentGymError(Exception):
+    """Root of every error that this project raises on purpose.
+
+    ::
+
+        AgentGymError
+        ├── ConfigError (ValueError)        a setting has a wrong value
+        ├── UnknownNameError (LookupError)  no environment, trainer, agent, model or task of that name
+        ├── ResetNeededError (RuntimeError)      step, snapshot or expert before the first reset
+        ├── SnapshotError (ValueError)      bytes that are no snapshot of this environment
+        ├── CatalogueError (ValueError)     a world's data files are missing or broken
+        ├── DataError (ValueError)          a trajectory file cannot be read as what it claims to be
+        ├── TemplateError (ValueError)      a chat template that rewrites earlier turns
+        ├── PolicyError (RuntimeError)      a model that cannot be loaded or run
+        ├── RunError (RuntimeError)         a run folder that is in use, incomplete or not a run
+        └── NothingToTrainOnError (RuntimeError) a round in which every trajectory was selected out
+
+    What a language model writes never raises: a bad action is an observation.
+    """
+
+
+class ConfigError(AgentGymError, ValueError):
+    """A setting has a wrong value."""
+
+
+class UnknownNameError(AgentGymError, LookupError):
+    """Nothing of that name is registered or stored."""
+
+
+class ResetNeededError(AgentGymError, RuntimeError):
+    """An environment was used before its first reset."""
+
+
+class SnapshotError(AgentGymError, ValueError):
+    """Bytes that are no snapshot of this environment."""
+
+
+class CatalogueError(AgentGymError, ValueError):
+    """A world's data files are missing or broken; names the file, the entry and the key."""
+
+
+class DataError(AgentGymError, ValueError):
+    """A trajectory file cannot be read as what it claims to be."""
+
+
+class TemplateError(AgentGymError, ValueError):
+    """A chat template cannot be used turn by turn."""
+
+
+class PolicyError(AgentGymError, RuntimeError):
+    """A model cannot be loaded or run."""
+
+
+class RunError(AgentGymError, RuntimeError):
+    """A run folder is in use, incomplete or not a run."""
+
+
+class NothingToTrainOnError(AgentGymError, RuntimeError):
+    """A round selected no trajectory, so that training would be a silent no-op."""
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """A clause for an error message: the nearest of `choices` to `name`, and what there is."""
+    known = sorted(choices)
+    near = difflib.get_close_matches(name.lower(), [choice.lower() for choice in known], n=1, cutoff=0.5)
+    meant = next((choice for choice in known if near and choice.lower() == near[0]), None)
+    hint = f" Did you mean {meant!r}?" if meant else ""
+    return f"{hint} Installed: {', '.join(known) or 'none'}."

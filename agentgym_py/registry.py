@@ -1,0 +1,100 @@
+"""What is installed: environments, trainers and agents, found by name through entry points."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal
+
+from agentgym_py.errors import UnknownNameError, did_you_mean
+
+Group = Literal["agentgym.envs", "agentgym.trainers", "agentgym.agents"]
+_NOUN = {"agentgym.envs": "environment", "agentgym.trainers": "trainer", "agentgym.agents": "agent"}
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One installed entry point."""
+
+    name: str
+    """The registered name, for an environment its Gymnasium id."""
+    target: str
+    """`module:attribute`."""
+    package: str
+    """The distribution that brings it."""
+    broken: str | None = None
+    """Why it cannot be loaded; None when it can, or when nobody tried."""
+
+
+@cache
+def _points(group: Group) -> dict[str, EntryPoint]:
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=group):
+        if point.name in found and found[point.name].value != point.value:
+            used = found[point.name].value
+            warnings.warn(f"Two packages register {point.name!r} in {group}; {used} is used", stacklevel=2)
+            continue
+        found[point.name] = point
+    return found
+
+
+def names(group: Group) -> list[str]:
+    """The registered names of a group, sorted; nothing is imported."""
+    return sorted(_points(group))
+
+
+def load(group: Group, name: str) -> Any:
+    """Import the plugin of that name.
+
+    Raises:
+        UnknownNameError: not installed, or installed and broken; the message says which.
+    """
+    points = _points(group)
+    if name not in points:
+        raise UnknownNameError(f"No {_NOUN[group]} {name!r} is installed." + did_you_mean(name, points))
+    point = points[name]
+    try:
+        return point.load()
+    except Exception as error:  # a stranger's module may raise anything at import
+        raise UnknownNameError(f"The {_NOUN[group]} {name!r} ({point.value}) does not load: {error!r}") from error
+
+
+def plugins(group: Group) -> list[Plugin]:
+    """Every plugin of a group, each tried; a broken one warns and says why."""
+    found = []
+    for name, point in sorted(_points(group).items()):
+        broken = None
+        try:
+            point.load()
+        except Exception as error:  # a stranger's module may raise anything at import
+            broken = repr(error)
+            warnings.warn(f"{_NOUN[group]} plugin {name!r} ({point.value}) is broken: {broken}", stacklevel=2)
+        found.append(Plugin(name, point.value, point.dist.name if point.dist else "", broken))
+    return found
+
+
+def short_name(env_id: str) -> str:
+    """The name that the command line uses: `AgentShop-v0` is `shop`."""
+    return env_id.removeprefix("Agent").rsplit("-v", 1)[0].lower()
+
+
+def env_id(name: str) -> str:
+    """The Gymnasium id of a short name, or of an id; UnknownNameError if no such environment is installed."""
+    ids = names("agentgym.envs")
+    if name in ids:
+        return name
+    by_short = {short_name(each): each for each in ids}
+    if name in by_short:
+        return by_short[name]
+    raise UnknownNameError(f"No environment {name!r} is installed." + did_you_mean(name, [*by_short, *ids]))
+
+
+def register_envs() -> None:
+    """Tell Gymnasium the installed environments by name; none of their modules is imported."""
+    import gymnasium
+
+    for name, point in _points("agentgym.envs").items():
+        if name not in gymnasium.registry:
+            gymnasium.register(id=name, entry_point=point.value)

@@ -1,0 +1,58 @@
+"""A seeded generator whose stream never changes and whose state is one integer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+_MASK = (1 << 64) - 1
+
+
+def seed_of(*parts: object) -> int:
+    """A 64-bit seed from any printable parts, equal in every process and on every Python (SHA-256)."""
+    return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:8], "big")
+
+
+class Rng:
+    """SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+
+    Neither `random.Random` nor `numpy.random.Generator` promises the same `choice` or `sample` in the next release,
+    and their states are too large to sit in a snapshot; tasks must be the same for ever.
+    """
+
+    __slots__ = ("state",)
+
+    def __init__(self, *seed: object) -> None:
+        self.state = seed_of(*seed)
+
+    def bits(self) -> int:
+        """The next 64 random bits."""
+        self.state = (self.state + 0x9E3779B97F4A7C15) & _MASK
+        z = self.state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+        return z ^ (z >> 31)
+
+    def below(self, n: int) -> int:
+        """A uniform integer in [0, n); the bias of the multiplication is below n / 2**64."""
+        if n <= 0:
+            raise ValueError(f"below needs n > 0, got {n}")
+        return (self.bits() * n) >> 64
+
+    def uniform(self) -> float:
+        """A uniform float in [0, 1)."""
+        return (self.bits() >> 11) * (1.0 / (1 << 53))
+
+    def choice(self, items: Sequence[T]) -> T:
+        """One item, uniformly."""
+        return items[self.below(len(items))]
+
+    def sample(self, items: Sequence[T], k: int) -> list[T]:
+        """`k` different positions of `items`, in random order."""
+        pool = list(items)
+        for i in range(k):
+            j = i + self.below(len(pool) - i)
+            pool[i], pool[j] = pool[j], pool[i]
+        return pool[:k]

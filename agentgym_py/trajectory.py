@@ -1,0 +1,97 @@
+"""Trajectories: what happened in an episode, token-exact where a model acted, with its provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """One turn in token ids, as the engine saw and sampled them; text is never encoded again for training."""
+
+    context: tuple[int, ...]
+    """Ids that the turn added before the reply: the opening prompt, or the end of the last turn and the observation."""
+    ids: tuple[int, ...]
+    """Ids of the reply, the end of turn included."""
+    logprobs: tuple[float, ...]
+    """Log-probability of each reply id under the sampling distribution; 0.0 where `mask` is 0."""
+    mask: tuple[int, ...]
+    """1 for an id that the model sampled, 0 for one that was forced (an end of turn after the length limit)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One turn: what the agent saw, said and got."""
+
+    observation: str
+    """What the agent saw before it acted."""
+    reply: str
+    """The agent's whole text."""
+    thought: str
+    action: str
+    action_input: str | None
+    reward: float
+    valid: bool
+    """Whether the world could do the action."""
+    reward_parts: Mapping[str, float] = field(default_factory=dict)
+    tokens: Tokens | None = None
+    """The token record of a model's reply; None for an expert, a random agent or a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """All that is needed to make a trajectory again."""
+
+    env_id: str
+    env_version: int
+    env_kwargs: Mapping[str, Any]
+    """Arguments of `gymnasium.make`."""
+    task_id: str
+    seed: int
+    """Seed of the reply sampling of this episode."""
+    agent: str
+    """`expert`, `random`, ... or the policy's name."""
+    policy_digest: str | None = None
+    """SHA-256 of the weights that acted."""
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    """Sampling parameters of the engine."""
+    prompt: str = "full"
+    """Which rules text opened the episode."""
+    package_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """One episode."""
+
+    id: str
+    """Unique within its store."""
+    provenance: Provenance
+    split: str
+    kind: str
+    difficulty: str
+    instruction: str
+    rules: str
+    """The rules text that opened the episode, before the first observation; may be empty."""
+    steps: tuple[Step, ...]
+    final_observation: str
+    reward: float
+    """The episode's return."""
+    success: bool
+    terminated: bool
+    truncated: bool
+    optimal_steps: int | None = None
+    error: str | None = None
+    """An infrastructure failure that ended the episode; such a trajectory counts as no evidence, not as reward 0."""
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self.provenance.task_id
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether every reply has its token record."""
+        return bool(self.steps) and all(step.tokens is not None for step in self.steps)

@@ -1,0 +1,1 @@
+"""AgentShop: a WebShop-like shop."""
