@@ -60,7 +60,7 @@ class TextEnv(gymnasium.Env[str, str]):
     """A world of text: `reset`, `step`, and on top of Gymnasium tasks, snapshots, an expert and admissible actions.
 
     A world subclasses it and gives `task`, `begin`, `act`, `state`, `load_state`, `expert`; `actions` and `tools` where
-    it can. `step` takes a whole reply: ReAct text, an OpenAI-style tool call or the bare action (`agentgym_py.actions`).
+    it can. `step` takes a whole reply: ReAct text, a tool call or the bare action (`agentgym_py.actions`).
     A reply that makes no sense is an observation with `info["valid_action"]` False, never an exception.
     """
 
@@ -189,7 +189,7 @@ class TextEnv(gymnasium.Env[str, str]):
         }
         return outcome.observation, outcome.reward, outcome.terminated, truncated, info
 
-    def render(self) -> str | None:  # type: ignore[override]  # text is all there is to render
+    def render(self) -> str | None:
         """The last observation, in render mode `ansi`."""
         return self._last if self.render_mode == "ansi" else None
 

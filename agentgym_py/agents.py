@@ -1,0 +1,158 @@
+"""Agents: what replies to observations. The expert, a random agent, a person, and a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from agentgym_py.actions import format_reply
+from agentgym_py.env import Task, TextEnv
+from agentgym_py.errors import ConfigError
+from agentgym_py.rng import Rng, seed_of
+from agentgym_py.trajectory import Step, Tokens
+
+if TYPE_CHECKING:
+    from agentgym_py.engine import Engine
+    from agentgym_py.policy import Policy
+    from agentgym_py.sampling import SamplingParams
+
+
+@dataclass(slots=True)
+class Episode:
+    """A live episode: what an agent may look at."""
+
+    env: TextEnv
+    task: Task
+    seed: int
+    """Seed of everything that the agent draws in this episode."""
+    rules: str
+    observation: str
+    steps: list[Step] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+    """Token ids of the episode so far, for agents that are models."""
+    plan: list[str] = field(default_factory=list)
+    """Actions that an expert still means to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReply:
+    """One reply; `tokens` where a model gave it."""
+
+    text: str
+    tokens: Tokens | None = None
+
+
+class Agent(Protocol):
+    """Replies to a batch of live episodes; None gives an episode up (out of context, a person who quit)."""
+
+    name: str
+    policy_digest: str | None
+    sampling: dict[str, Any]
+
+    def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+        """One reply an episode, in order."""
+        ...
+
+
+class ExpertAgent:
+    """Follows the world's expert, with the teacher's thought before each action."""
+
+    name = "expert"
+    policy_digest: str | None = None
+
+    def __init__(self, *, thoughts: bool = True) -> None:
+        self.thoughts = thoughts
+        self.sampling: dict[str, Any] = {}
+
+    def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+        """The next action of each episode's plan."""
+        return [self._reply(episode) for episode in episodes]
+
+    def _reply(self, episode: Episode) -> AgentReply | None:
+        if not episode.plan:
+            episode.plan = episode.env.expert()
+            if not episode.plan:
+                return None
+        action = episode.plan.pop(0)
+        return AgentReply(format_reply(action, episode.env.think(action) if self.thoughts else ""))
+
+
+class RandomAgent:
+    """Draws from the admissible actions, uniformly."""
+
+    name = "random"
+    policy_digest: str | None = None
+
+    def __init__(self) -> None:
+        self.sampling: dict[str, Any] = {}
+
+    def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+        """A random admissible action an episode."""
+        return [self._reply(episode) for episode in episodes]
+
+    def _reply(self, episode: Episode) -> AgentReply | None:
+        actions = episode.env.actions()
+        if actions is None:
+            raise ConfigError(f"{type(episode.env).__name__} does not list its actions: no random agent there")
+        return AgentReply(Rng(episode.seed, len(episode.steps)).choice(actions)) if actions else None
+
+
+class HumanAgent:
+    """A person at the terminal; an empty line or the end of input gives up."""
+
+    name = "human"
+    policy_digest: str | None = None
+
+    def __init__(self) -> None:
+        self.sampling: dict[str, Any] = {}
+
+    def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+        """Show each observation and read a line."""
+        return [self._reply(episode) for episode in episodes]
+
+    def _reply(self, episode: Episode) -> AgentReply | None:
+        print(episode.observation, flush=True)
+        try:
+            line = input("> ")
+        except EOFError:
+            return None
+        return AgentReply(line) if line.strip() else None
+
+
+class ModelAgent:
+    """A policy behind an engine: token ids in, token ids out, nothing sampled is ever encoded again."""
+
+    def __init__(self, policy: Policy, engine: Engine, params: SamplingParams) -> None:
+        self.name = policy.name
+        self.policy_digest: str | None = policy.digest()
+        self.params = params
+        self.sampling: dict[str, Any] = params.as_dict()
+        self._policy, self._engine = policy, engine
+
+    def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+        """One sampled reply an episode; an episode that would outgrow the context is given up."""
+        contexts = [self._context(episode) for episode in episodes]
+        limit = self._policy.max_length - self.params.max_new_tokens
+        live = [i for i, context in enumerate(contexts) if len(episodes[i].ids) + len(context) <= limit]
+        prompts = [episodes[i].ids + contexts[i] for i in live]
+        seeds = [seed_of(episodes[i].seed, len(episodes[i].steps)) for i in live]
+        replies: list[AgentReply | None] = [None] * len(episodes)
+        for i, prompt, out in zip(live, prompts, self._engine.generate(prompts, self.params, seeds), strict=True):
+            ids = tuple(out.ids)
+            tokens = Tokens(tuple(contexts[i]), ids, tuple(out.logprobs), (1,) * len(ids))
+            episodes[i].ids = prompt + list(ids)
+            replies[i] = AgentReply(self._policy.decode(ids), tokens)
+        return replies
+
+    def _context(self, episode: Episode) -> list[int]:
+        chat = self._policy.chat
+        if not episode.steps:
+            return chat.opening(opening_text(episode.rules, episode.observation))
+        forced = [] if episode.ids[-1] == chat.end_of_turn else [chat.end_of_turn]
+        return forced + chat.turn(episode.observation)
+
+
+def opening_text(rules: str, observation: str) -> str:
+    """The first user turn: the rules, if any, and the first observation."""
+    return f"{rules}\n\n{observation}" if rules else observation

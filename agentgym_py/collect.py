@@ -1,0 +1,172 @@
+"""The collector: many episodes at once, slots refilled as they end, results in the order of the jobs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+
+from agentgym_py.actions import parse_reply
+from agentgym_py.agents import Agent, AgentReply, Episode
+from agentgym_py.env import Prompt, TextEnv
+from agentgym_py.errors import AgentGymError, ConfigError
+from agentgym_py.registry import env_id
+from agentgym_py.rng import seed_of
+from agentgym_py.trajectory import Provenance, Step, Trajectory
+
+Progress = Callable[[Trajectory], None]
+
+
+@dataclass(frozen=True, slots=True)
+class EnvSpec:
+    """An environment and how to make it."""
+
+    name: str
+    """Short name or Gymnasium id."""
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(self) -> TextEnv:
+        """A fresh environment, without Gymnasium's wrappers (they cost more than a step)."""
+        made = gymnasium.make(env_id(self.name), disable_env_checker=True, **self.kwargs).unwrapped
+        if not isinstance(made, TextEnv):
+            raise ConfigError(f"{self.name!r} makes a {type(made).__name__}, which is no TextEnv")
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One episode to be played."""
+
+    env: EnvSpec
+    task: str | int
+    """Task id, or number of a task of `split`."""
+    split: str = "train"
+    attempt: int = 0
+    """Number of the try at this task; tries differ in their seed."""
+
+
+def jobs_for(envs: Sequence[EnvSpec], split: str, tasks: Iterable[int], attempts: int = 1) -> list[Job]:
+    """Every task of every environment, `attempts` times; the tries at one task stand side by side."""
+    return [Job(env, task, split, k) for task in tasks for env in envs for k in range(attempts)]
+
+
+@dataclass(slots=True)
+class Collector:
+    """Plays jobs with an agent.
+
+    The result depends on the jobs, the agent and `seed` only: not on `slots`, nor on which episode ends first.
+    """
+
+    agent: Agent
+    slots: int = 64
+    """Episodes that are live at once."""
+    prompt: Prompt = "brief"
+    seed: int = 0
+    _free: dict[str, list[TextEnv]] = field(default_factory=dict)
+
+    def collect(self, job: Job) -> Trajectory:
+        """Play one episode."""
+        return self.collect_batch([job])[0]
+
+    def collect_batch(self, jobs: Sequence[Job], progress: Progress | None = None) -> list[Trajectory]:
+        """Play every job; trajectories in the order of `jobs`."""
+        done: dict[int, Trajectory] = {}
+        for index, trajectory in self.stream(jobs):
+            done[index] = trajectory
+            if progress:
+                progress(trajectory)
+        return [done[i] for i in range(len(jobs))]
+
+    def stream(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Trajectory]]:
+        """Play every job; (number of the job, trajectory) as they end."""
+        waiting = deque(enumerate(jobs))
+        live: dict[int, tuple[Job, Episode]] = {}
+        while waiting or live:
+            while waiting and len(live) < self.slots:
+                index, job = waiting.popleft()
+                episode, error = self._begin(job)
+                if episode is None:
+                    yield index, _failed(job, self, error)
+                else:
+                    live[index] = (job, episode)
+            if live:
+                yield from self._turn(live)
+
+    def _turn(self, live: dict[int, tuple[Job, Episode]]) -> Iterator[tuple[int, Trajectory]]:
+        order = list(live)
+        replies = self.agent.act([live[index][1] for index in order])
+        for index, reply in zip(order, replies, strict=True):
+            job, episode = live[index]
+            ended, error = self._step(episode, reply)
+            if ended:
+                del live[index]
+                yield index, _trajectory(job, self, episode, error)
+                self._free.setdefault(_key(job.env), []).append(episode.env)
+
+    def _begin(self, job: Job) -> tuple[Episode | None, str]:
+        free = self._free.setdefault(_key(job.env), [])
+        env = free.pop() if free else job.env.make()
+        try:
+            observation, _ = env.reset(seed=0, options={"task": job.task, "split": job.split})
+        except AgentGymError:
+            raise
+        except Exception as error:  # a stranger's world may fail anyhow: infrastructure, never reward 0
+            return None, repr(error)
+        assert env.current is not None
+        seed = seed_of(self.seed, env.current.id, job.attempt)
+        return Episode(env, env.current, seed, env.rules[self.prompt], observation), ""
+
+    def _step(self, episode: Episode, reply: AgentReply | None) -> tuple[bool, str | None]:
+        if reply is None:
+            return True, None
+        try:
+            observation, reward, terminated, truncated, info = episode.env.step(reply.text)
+        except Exception as error:  # as above
+            return True, repr(error)
+        said = parse_reply(reply.text)
+        parts = info.get("reward_parts", {})
+        step = Step(episode.observation, reply.text, said.thought, said.action, said.action_input, float(reward),
+                    bool(info["valid_action"]), parts, reply.tokens)  # fmt: skip
+        episode.steps.append(step)
+        episode.observation = observation
+        return terminated or truncated, None
+
+
+def _key(spec: EnvSpec) -> str:
+    return f"{spec.name} {sorted(spec.kwargs.items())}"
+
+
+def _provenance(job: Job, collector: Collector, task_id: str, version: int, seed: int) -> Provenance:
+    from agentgym_py import __version__
+
+    agent = collector.agent
+    return Provenance(
+        env_id=env_id(job.env.name), env_version=version, env_kwargs=dict(job.env.kwargs), task_id=task_id, seed=seed,
+        agent=agent.name, policy_digest=agent.policy_digest, sampling=dict(agent.sampling), prompt=collector.prompt,
+        package_version=__version__,
+    )  # fmt: skip
+
+
+def _trajectory(job: Job, collector: Collector, episode: Episode, error: str | None) -> Trajectory:
+    env, task = episode.env, episode.task
+    return Trajectory(
+        id=f"{task.id}#{job.attempt}",
+        provenance=_provenance(job, collector, task.id, env.version, episode.seed),
+        split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
+        rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
+        reward=sum(step.reward for step in episode.steps), success=env.succeeded and error is None,
+        terminated=env.ended == "terminated", truncated=env.ended != "terminated",
+        optimal_steps=task.optimal_steps, error=error,
+    )  # fmt: skip
+
+
+def _failed(job: Job, collector: Collector, error: str) -> Trajectory:
+    seed = seed_of(collector.seed, job.task, job.attempt)
+    return Trajectory(
+        id=f"{job.task}#{job.attempt}", provenance=_provenance(job, collector, str(job.task), -1, seed),
+        split=job.split, kind="", difficulty="", instruction="", rules="", steps=(), final_observation="",
+        reward=0.0, success=False, terminated=False, truncated=True, error=error,
+    )  # fmt: skip

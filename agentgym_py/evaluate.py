@@ -1,0 +1,71 @@
+"""The evaluator: an agent on held-out tasks, with intervals."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any
+
+from agentgym_py.stats import Estimate, bootstrap_mean, wilson
+from agentgym_py.trajectory import Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a batch of episodes says of an agent; episodes that an infrastructure failure ended are left out."""
+
+    success: Estimate
+    """Success rate: Wilson's interval, or clustered by task where a task was played more than once."""
+    reward: Estimate
+    """Mean return with its bootstrap interval."""
+    steps: float
+    """Mean length of an episode in steps."""
+    invalid: float
+    """Share of actions that the world could not do."""
+    by_kind: Mapping[str, Estimate]
+    """Success rate by task type."""
+    by_difficulty: Mapping[str, Estimate]
+    """Success rate by difficulty."""
+    errors: int
+    """Episodes left out."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        return asdict(self)
+
+
+def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
+    """Success, reward and behaviour of one agent's episodes."""
+    good = [t for t in trajectories if t.error is None]
+    steps = [step for t in good for step in t.steps]
+    return Evaluation(
+        success=_success(good),
+        reward=bootstrap_mean([t.reward for t in good], clusters=[t.task_id for t in good]),
+        steps=fmean(len(t.steps) for t in good) if good else 0.0,
+        invalid=fmean(not step.valid for step in steps) if steps else 0.0,
+        by_kind=_grouped(good, lambda t: t.kind),
+        by_difficulty=_grouped(good, lambda t: t.difficulty),
+        errors=len(trajectories) - len(good),
+    )
+
+
+def _success(trajectories: Sequence[Trajectory]) -> Estimate:
+    tasks = [t.task_id for t in trajectories]
+    if len(set(tasks)) == len(tasks):
+        return wilson(sum(t.success for t in trajectories), len(tasks))
+    return bootstrap_mean([t.success for t in trajectories], clusters=tasks)
+
+
+def _grouped(trajectories: Sequence[Trajectory], key: Callable[[Trajectory], str]) -> dict[str, Estimate]:
+    groups: defaultdict[str, list[Trajectory]] = defaultdict(list)
+    for trajectory in trajectories:
+        groups[key(trajectory)].append(trajectory)
+    return {name: _success(group) for name, group in sorted(groups.items())}
+
+
+def percent(estimate: Estimate) -> str:
+    """`41.3 % [36, 47]`, with a mark where the sample is small."""
+    few = " (few)" if estimate.small else ""
+    return f"{100 * estimate.value:.1f} % [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]{few}"

@@ -1,0 +1,221 @@
+"""AgentEvol: explore, select, evolve, evaluate, in rounds (Xi et al., arXiv:2406.04151).
+
+Round 0 clones the expert on a few training tasks: Agent_v0. Each later round lets the agent of the last round explore
+new training tasks, selects the trajectories that did well, trains on them, and evaluates on held-out tasks. What a
+round trains on (`merge`) and from where (`restart`) are both settings: the paper merges with the initial data and
+restarts from the base; its public code does neither.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from agentgym_py import store
+from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
+from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
+from agentgym_py.env import Prompt
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.evaluate import Evaluation, summarise
+from agentgym_py.rng import seed_of
+from agentgym_py.runs import RunFolder
+from agentgym_py.sampling import SamplingParams
+from agentgym_py.select import SelectConfig, build
+from agentgym_py.trainer import Trainer, TrainReport
+from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_py.policy import Policy
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EvolveConfig:
+    """Settings of the rounds."""
+
+    seed: int = 0
+    rounds: int = 3
+    """Rounds after Agent_v0."""
+    prompt: Prompt = "brief"
+    """Which rules text opens an episode."""
+    expert_tasks: int = 200
+    """Training tasks whose expert trajectories make Agent_v0."""
+    explore_tasks: int = 1000
+    """New training tasks a round explores."""
+    tries: int = 1
+    """Episodes a task in exploration."""
+    temperature: float = 1.0
+    """Sampling temperature of exploration; evaluation is greedy."""
+    max_new_tokens: int = 64
+    """Longest reply."""
+    select: SelectConfig = field(default_factory=SelectConfig)
+    merge: Literal["all", "last", "initial+last"] = "all"
+    """Which rounds' selected data a round trains on; `all` includes the expert's."""
+    restart: Literal["base", "previous"] = "base"
+    """Where a round's training starts: the base model, or the last round's agent."""
+    valid_tasks: int = 100
+    """Tasks of the valid split that every round is evaluated on."""
+    test_tasks: int = 300
+    """Tasks of the test split on which Agent_v0 and the final agent are compared at the end."""
+    patience: int = 0
+    """Stop after so many rounds without a better valid success rate; 0 never stops early."""
+    slots: int = 128
+    """Episodes that are live at once."""
+    allow_empty: bool = False
+    """Go on when a round selected nothing (its agent is then the last round's)."""
+
+    def __post_init__(self) -> None:
+        for name in ("expert_tasks", "explore_tasks", "tries", "max_new_tokens", "valid_tasks", "slots"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("rounds", "test_tasks", "patience"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")
+
+
+class Reporter(Protocol):
+    """Who is told how a run goes; the command line shows it, a test may listen."""
+
+    def phase(self, round_number: int, what: str, total: int | None) -> Callable[[Trajectory], None]:
+        """A phase begins; call the result with each of its `total` trajectories."""
+        ...
+
+    def round(self, number: int, metrics: dict[str, Any]) -> None:
+        """A round is over."""
+        ...
+
+
+@dataclass(slots=True)
+class Evolution:
+    """One AgentEvol run in its folder; `run` goes on from wherever the folder stands."""
+
+    folder: RunFolder
+    envs: Sequence[EnvSpec]
+    config: EvolveConfig
+    trainer: Trainer
+    load_policy: Callable[[str | None], Policy]
+    """Loads the base policy (None) or a checkpoint folder."""
+    reporter: Reporter
+
+    def run(self) -> dict[str, Any]:
+        """Run every round that is not over yet, then the test; returns the test's result."""
+        for number in range(self.config.rounds + 1):
+            if not self.folder.done(number):
+                self._round(number)
+            self.reporter.round(number, self.folder.metrics(number))
+            if self._out_of_patience(number):
+                log.info("no better round for %d rounds: stopped after round %d", self.config.patience, number)
+                break
+        return self._test()
+
+    # ---- one round ----------------------------------------------------------------------------------------------
+
+    def _round(self, number: int) -> None:
+        began = time.monotonic()
+        folder = self.folder.fresh(number)
+        explored = self._demonstrate() if number == 0 else self._explore(number)
+        store.write(folder / "trajectories.jsonl", explored)
+        selection = build(self.config.select)(explored)
+        log.info("round %d: %s", number, selection.line)
+        policy, trained = self._train(number, selection.kept)
+        policy.save(folder / "checkpoint")
+        evaluation = self._evaluate(number, policy, "valid", self.config.valid_tasks)
+        metrics = {
+            "round": number,
+            "explored": summarise(explored).as_dict(),
+            "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
+            "training": _report_dict(trained),
+            "valid": evaluation.as_dict(),
+            "policy_digest": policy.digest(),
+            "seconds": time.monotonic() - began,
+        }
+        self.folder.finish(number, metrics)
+
+    def _demonstrate(self) -> list[Trajectory]:
+        jobs = jobs_for(self.envs, "train", range(self.config.expert_tasks))
+        return self._collect(0, "expert", ExpertAgent(), jobs)
+
+    def _explore(self, number: int) -> list[Trajectory]:
+        policy = self.load_policy(str(self.folder.round(number - 1) / "checkpoint"))
+        first = self.config.expert_tasks + (number - 1) * self.config.explore_tasks
+        tasks = range(first, first + self.config.explore_tasks)
+        jobs = jobs_for(self.envs, "train", tasks, self.config.tries)
+        return self._collect(number, "explore", self._agent(policy, self.config.temperature), jobs)
+
+    def _train(self, number: int, kept: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:
+        previous = str(self.folder.round(number - 1) / "checkpoint") if number else None
+        if not kept:
+            if not self.config.allow_empty or previous is None:
+                raise NothingToTrainOnError(
+                    f"round {number} selected no trajectory ({self.folder.round(number) / 'trajectories.jsonl'} holds "
+                    "what was explored); lower --select.threshold, raise --tries or --temperature, or --allow_empty"
+                )
+            return self.load_policy(previous), None
+        data = self._merged(number, kept)
+        self.reporter.phase(number, f"train on {len(data)}", None)
+        policy = self.load_policy(previous if self.config.restart == "previous" else None)
+        seed = seed_of(self.config.seed, "train", number) % (1 << 31)
+        return policy, self.trainer.train(policy, data, seed=seed, output_dir=self.folder.round(number) / "trainer")
+
+    def _merged(self, number: int, kept: Sequence[Trajectory]) -> list[Trajectory]:
+        earlier = {"all": range(number), "last": range(0), "initial+last": range(min(number, 1))}[self.config.merge]
+        select = build(self.config.select)
+        data = [t for r in earlier for t in select(list(store.read(self._trajectories(r)))).kept]
+        return data + list(kept)
+
+    def _trajectories(self, number: int) -> str:
+        return str(self.folder.round(number) / "trajectories.jsonl")
+
+    # ---- episodes -----------------------------------------------------------------------------------------------
+
+    def _agent(self, policy: Policy, temperature: float) -> ModelAgent:
+        from agentgym_py.engine import HFEngine
+
+        params = SamplingParams(temperature=temperature, max_new_tokens=self.config.max_new_tokens)
+        return ModelAgent(policy, HFEngine(policy, slots=self.config.slots), params)
+
+    def _collect(self, number: int, what: str, agent: Agent, jobs: Sequence[Job]) -> list[Trajectory]:
+        seed = seed_of(self.config.seed, what, number)
+        collector = Collector(agent, slots=self.config.slots, prompt=self.config.prompt, seed=seed)
+        return collector.collect_batch(jobs, self.reporter.phase(number, what, len(jobs)))
+
+    def _evaluate(self, number: int, policy: Policy, split: str, tasks: int) -> Evaluation:
+        jobs = jobs_for(self.envs, split, range(tasks))
+        played = self._collect(number, split, self._agent(policy, 0.0), jobs)
+        store.write(self.folder.round(number) / f"{split}.jsonl", played)
+        return summarise(played)
+
+    # ---- the end ------------------------------------------------------------------------------------------------
+
+    def _out_of_patience(self, number: int) -> bool:
+        if not self.config.patience:
+            return False
+        return number - self._best(number) >= self.config.patience
+
+    def _best(self, last: int) -> int:
+        """The round with the best valid success rate; of equals the earliest."""
+        rates = [self.folder.metrics(r)["valid"]["success"]["value"] for r in range(last + 1)]
+        return rates.index(max(rates))
+
+    def _test(self) -> dict[str, Any]:
+        last = max(r for r in range(self.config.rounds + 1) if self.folder.done(r))
+        if (self.folder.path / "test.json").is_file():
+            return self.folder.read_json("test.json")
+        result: dict[str, Any] = {"last": last, "best": self._best(last), "tasks": self.config.test_tasks, "rounds": {}}
+        if self.config.test_tasks:
+            for number in sorted({0, self._best(last), last}):
+                policy = self.load_policy(str(self.folder.round(number) / "checkpoint"))
+                evaluation = self._evaluate(number, policy, "test", self.config.test_tasks)
+                result["rounds"][str(number)] = evaluation.as_dict()
+        self.folder.write_json("test.json", result)
+        return result
+
+
+def _report_dict(report: TrainReport | None) -> dict[str, Any] | None:
+    from dataclasses import asdict
+
+    return asdict(report) if report else None

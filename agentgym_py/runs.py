@@ -1,0 +1,103 @@
+"""Run folders: everything that a run is, in plain files, written so that a kill at any moment leaves the last round."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agentgym_py.errors import RunError
+
+
+def write_atomic(path: Path, data: str) -> None:
+    """Write a file aside and rename it: a reader sees the old one or the new one, never a half."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """`run.yaml`, `rounds/NN/{trajectories.jsonl, eval.jsonl, metrics.json, checkpoint/}`, `test.json`, `report.html`.
+
+    A round is over when its `metrics.json` stands there; it is written last.
+    """
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path, config: Mapping[str, Any]) -> RunFolder:
+        """Start a run; RunError where the folder already holds something."""
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            holds = "a run" if (path / "run.yaml").is_file() else "other files"
+            hint = f"; go on with it by --resume {path}" if holds == "a run" else ""
+            raise RunError(f"{path} already holds {holds}{hint}")
+        write_atomic(path / "run.yaml", yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Open an existing run; RunError where there is none."""
+        if not (path / "run.yaml").is_file():
+            raise RunError(f"{path} holds no run (no run.yaml there)")
+        return cls(path)
+
+    def config(self) -> dict[str, Any]:
+        """The settings that the run was started with."""
+        try:
+            config = yaml.safe_load((self.path / "run.yaml").read_text(encoding="utf-8"))
+        except yaml.YAMLError as error:
+            raise RunError(f"{self.path / 'run.yaml'} is broken: {error}") from error
+        if not isinstance(config, dict):
+            raise RunError(f"{self.path / 'run.yaml'} is no mapping")
+        return config
+
+    def round(self, number: int) -> Path:
+        """Folder of a round."""
+        return self.path / "rounds" / f"{number:02d}"
+
+    def done(self, number: int) -> bool:
+        """Whether a round is over."""
+        return (self.round(number) / "metrics.json").is_file()
+
+    def fresh(self, number: int) -> Path:
+        """An empty folder for a round that is about to run; what an interrupted one left is deleted."""
+        folder = self.round(number)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+    def finish(self, number: int, metrics: Mapping[str, Any]) -> None:
+        """Mark a round as over."""
+        self.write_json(f"rounds/{number:02d}/metrics.json", metrics)
+
+    def metrics(self, number: int) -> dict[str, Any]:
+        """What `finish` wrote."""
+        return self.read_json(f"rounds/{number:02d}/metrics.json")
+
+    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
+        """Write a JSON file of the run, whole or not at all."""
+        write_atomic(self.path / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Read a JSON file of the run; RunError where it is broken."""
+        try:
+            value = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RunError(f"{self.path / name} cannot be read: {error}") from error
+        if not isinstance(value, dict):
+            raise RunError(f"{self.path / name} is no JSON object")
+        return value

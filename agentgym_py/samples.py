@@ -1,0 +1,55 @@
+"""Training samples: a trajectory as one token sequence with a mask that is 1 on the agent's own tokens only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentgym_py.agents import opening_text
+from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_py.chat import ChatFormat
+
+IGNORED = -100
+"""Label of a token that is not trained on (PyTorch's ignore_index)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One trajectory in tokens."""
+
+    input_ids: list[int]  # (S,)
+    mask: list[int]  # (S,), 1 on tokens that the agent wrote
+
+    @property
+    def labels(self) -> list[int]:
+        """`input_ids` where the mask is 1, else `IGNORED`, shape (S,); the trainer shifts them."""
+        return [token if kept else IGNORED for token, kept in zip(self.input_ids, self.mask, strict=True)]
+
+
+def encode(trajectory: Trajectory, chat: ChatFormat) -> Sample:
+    """Tokens as sampled where there is a record of them; else the expert's text, encoded turn by turn."""
+    ids: list[int] = []
+    mask: list[int] = []
+    for number, step in enumerate(trajectory.steps):
+        if step.tokens is not None:
+            context, reply = list(step.tokens.context), list(step.tokens.ids)
+            kept = list(step.tokens.mask)
+        else:
+            first = number == 0
+            context = (
+                chat.opening(opening_text(trajectory.rules, step.observation)) if first else chat.turn(step.observation)
+            )
+            reply = chat.reply(step.reply)
+            kept = [1] * len(reply)
+        ids += context + reply
+        mask += [0] * len(context) + kept
+    return Sample(ids, mask)
+
+
+def encode_all(trajectories: Iterable[Trajectory], chat: ChatFormat, max_length: int | None = None) -> list[Sample]:
+    """Samples of all trajectories that have an agent's token and fit into `max_length` tokens."""
+    samples = (encode(trajectory, chat) for trajectory in trajectories)
+    return [s for s in samples if any(s.mask) and (max_length is None or len(s.input_ids) <= max_length)]

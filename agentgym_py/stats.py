@@ -1,0 +1,160 @@
+"""Intervals and paired comparisons: never a bare mean. numpy only; every random draw has a seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_DRAWS_AT_ONCE = 1 << 20
+SMALL_SAMPLE = 30
+"""Under so many episodes a table says that they are few."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value and its interval; all three are nan where there is no data, both ends where one datum gives no spread."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    """Independent observations: episodes, or tasks where the interval is clustered by task."""
+    level: float = 0.95
+
+    @property
+    def small(self) -> bool:
+        """Whether there are too few observations to trust the interval much."""
+        return self.n < SMALL_SAMPLE
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Two agents on the same tasks, one rollout a task, compared by success."""
+
+    difference: Estimate
+    """Success rate of the first minus that of the second."""
+    only_first: int
+    """Tasks in which only the first succeeded."""
+    only_second: int
+    """Tasks in which only the second succeeded."""
+    p: float
+    """Exact two-sided McNemar p."""
+
+
+def wilson(successes: int, n: int, level: float = 0.95) -> Estimate:
+    """Success rate with Wilson's score interval (Wilson 1927); with n = 0 the interval is [0, 1]."""
+    if not 0 <= successes <= n:
+        raise ValueError(f"successes must be in [0, {n}], got {successes}")
+    if n == 0:
+        return Estimate(math.nan, 0.0, 1.0, 0, level)
+    z, rate = NormalDist().inv_cdf((1 + level) / 2), successes / n
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    low = 0.0 if successes == 0 else centre - half
+    high = 1.0 if successes == n else centre + half
+    return Estimate(rate, low, high, n, level)
+
+
+def bootstrap_mean(
+    values: ArrayLike,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Estimate:
+    """Mean of `values` (N,) with the percentile bootstrap interval (Efron 1979).
+
+    With `clusters` (N labels, such as task ids) whole clusters are drawn: rollouts of one task are not independent.
+    """
+    values_N = np.asarray(values, dtype=np.float64)
+    if values_N.ndim != 1 or (clusters is not None and len(clusters) != len(values_N)):
+        raise ValueError("values must be one row, and clusters as long")
+    sums_C, counts_C = _by_cluster(values_N, clusters)
+    if len(sums_C) == 0:
+        return Estimate(math.nan, math.nan, math.nan, 0, level)
+    mean = float(sums_C.sum() / counts_C.sum())
+    if len(sums_C) == 1:
+        return Estimate(mean, math.nan, math.nan, 1, level)
+    means_R = _resampled_means(sums_C, counts_C, resamples, seed)
+    low, high = np.quantile(means_R, [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(mean, float(low), float(high), len(sums_C), level)
+
+
+def paired_bootstrap(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Estimate:
+    """Mean of `first - second` (N,), pair by pair, with its percentile bootstrap interval; `clusters` as above."""
+    first_N, second_N = _pair(first, second)
+    return bootstrap_mean(first_N - second_N, clusters=clusters, level=level, resamples=resamples, seed=seed)
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """Exact two-sided p of McNemar's test from the two discordant counts; 1.0 where there are none."""
+    if min(only_first, only_second) < 0:
+        raise ValueError("counts must not be negative")
+    discordant = only_first + only_second
+    term = tail = 1
+    for k in range(1, min(only_first, only_second) + 1):
+        term = term * (discordant - k + 1) // k
+        tail += term
+    return min(1.0, 2 * tail / (1 << discordant))
+
+
+def compare(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, seed: int = 0) -> Paired:
+    """Two agents' outcomes (N,), 0 or 1, on the same tasks in the same order.
+
+    Raises:
+        ValueError: rows of different length, or values other than 0 and 1.
+    """
+    first_N, second_N = _pair(first, second)
+    if not np.isin(np.concatenate([first_N, second_N]), (0.0, 1.0)).all():
+        raise ValueError("outcomes must be 0 or 1")
+    only_first = int(((first_N == 1) & (second_N == 0)).sum())
+    only_second = int(((first_N == 0) & (second_N == 1)).sum())
+    difference = paired_bootstrap(first_N, second_N, level=level, seed=seed)
+    return Paired(difference, only_first, only_second, mcnemar(only_first, only_second))
+
+
+def _pair(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    first_N, second_N = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if first_N.shape != second_N.shape:
+        raise ValueError(f"pairs needed, got {first_N.shape} and {second_N.shape}")
+    return first_N, second_N
+
+
+def _by_cluster(
+    values_N: NDArray[np.float64], clusters: Sequence[Hashable] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sum and number of the values of each cluster; each value is its own cluster where none are given."""
+    if clusters is None:
+        return values_N, np.ones_like(values_N)
+    position: dict[Hashable, int] = {}
+    index_N = np.array([position.setdefault(each, len(position)) for each in clusters], dtype=np.intp)
+    counts_C = np.bincount(index_N, minlength=len(position)).astype(np.float64)
+    sums_C: NDArray[np.float64] = np.bincount(index_N, weights=values_N, minlength=len(position)).astype(np.float64)
+    return sums_C, counts_C
+
+
+def _resampled_means(sums_C: NDArray[Any], counts_C: NDArray[Any], resamples: int, seed: int) -> NDArray[np.float64]:
+    """Means of `resamples` draws of whole clusters with replacement, a block of draws at a time to bound memory."""
+    rng = np.random.default_rng(seed)
+    clusters = len(sums_C)
+    means_R = np.empty(resamples)
+    rows = max(1, _DRAWS_AT_ONCE // clusters)
+    for start in range(0, resamples, rows):
+        drawn_BC = rng.integers(0, clusters, (min(rows, resamples - start), clusters))
+        means_R[start : start + len(drawn_BC)] = sums_C[drawn_BC].sum(1) / counts_C[drawn_BC].sum(1)
+    return means_R

@@ -1,0 +1,45 @@
+"""What a trainer plugin is: a dataclass whose fields are its settings, with `train`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_py.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class TrainReport:
+    """What a training did."""
+
+    trajectories: int
+    """Trajectories that were trained on."""
+    tokens: int
+    """Tokens that went through the model, all epochs."""
+    agent_tokens: int
+    """Those of them that carried a loss."""
+    seconds: float
+    loss: list[float] = field(default_factory=list)
+    """Loss at each logged step."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Last value of whatever else the trainer logs."""
+
+
+@runtime_checkable
+class Trainer(Protocol):
+    """A plugin of the group `agentgym.trainers`: a dataclass, instantiated with its settings."""
+
+    def train(
+        self, policy: Policy, trajectories: Sequence[Trajectory], *, seed: int, output_dir: Path, quiet: bool = True
+    ) -> TrainReport:
+        """Change `policy` in place by `trajectories`; `output_dir` is for whatever the trainer writes.
+
+        Raises:
+            NothingToTrainOnError: no trajectory carries a token to learn from.
+        """
+        ...

@@ -1,0 +1,112 @@
+"""Filtered behaviour cloning: maximum likelihood on the trajectories that did well.
+
+    loss = - sum over agent tokens of log pi(a_t | everything before) / number of agent tokens,
+    over trajectories with return R(tau) >= threshold
+
+It is AgentGym's "BC" and, inside the rounds, its AgentEvol as published code has it (arXiv:2406.04151). Observations
+and prompts carry no loss. Deviations: none; a batch's loss is a mean over its tokens, as in trl's SFTTrainer, which
+does the work: token ids and labels go straight in.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.samples import Sample, encode_all
+from agentgym_py.trainer import TrainReport
+from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_py.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredBC:
+    """Settings of filtered behaviour cloning."""
+
+    threshold: float = 0.5
+    """Least return of a trajectory that is trained on."""
+    epochs: float = 2.0
+    """Passes over the kept trajectories."""
+    learning_rate: float = 1e-3
+    """Peak of the cosine schedule; 1e-3 suits the tiny model, 1e-5 to 5e-5 a pretrained one."""
+    batch_size: int = 16
+    """Trajectories a step."""
+    gradient_accumulation: int = 1
+    """Batches a step of the optimizer."""
+    warmup_ratio: float = 0.05
+    """Share of the steps in which the learning rate rises."""
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    max_length: int = 4096
+    """Longer trajectories (in tokens) are left out, never cut."""
+    lora_rank: int = 0
+    """Rank of LoRA adapters on all linear layers; 0 trains every weight. The adapters are merged afterwards."""
+
+    def __post_init__(self) -> None:
+        if self.epochs <= 0 or self.learning_rate <= 0 or self.batch_size < 1:
+            raise ConfigError(f"epochs, learning_rate and batch_size must be positive: {self}")
+
+    def train(
+        self, policy: Policy, trajectories: Sequence[Trajectory], *, seed: int, output_dir: Path, quiet: bool = True
+    ) -> TrainReport:
+        """Train `policy` in place on the trajectories with return >= threshold.
+
+        Raises:
+            NothingToTrainOnError: there is none.
+        """
+        good = [t for t in trajectories if t.error is None and t.reward >= self.threshold]
+        samples = encode_all(good, policy.chat, self.max_length)
+        if not samples:
+            raise NothingToTrainOnError(
+                f"filtered_bc: {len(trajectories)} trajectories, {len(good)} with return >= {self.threshold}, "
+                f"none of them with a reply within {self.max_length} tokens"
+            )
+        began = time.monotonic()
+        trainer = self._sft(policy, samples, seed, output_dir, quiet)
+        trainer.train()
+        if self.lora_rank:
+            policy.model = trainer.model.merge_and_unload()
+        return _report(trainer.state.log_history, samples, self.epochs, time.monotonic() - began)
+
+    def _sft(self, policy: Policy, samples: list[Sample], seed: int, output_dir: Path, quiet: bool) -> Any:
+        import datasets
+        from trl import SFTConfig, SFTTrainer
+
+        data = datasets.Dataset.from_list([{"input_ids": s.input_ids, "labels": s.labels} for s in samples])
+        config = SFTConfig(
+            output_dir=str(output_dir), num_train_epochs=self.epochs, learning_rate=self.learning_rate,
+            per_device_train_batch_size=self.batch_size, gradient_accumulation_steps=self.gradient_accumulation,
+            warmup_steps=self.warmup_ratio, weight_decay=self.weight_decay, max_grad_norm=self.max_grad_norm,
+            lr_scheduler_type="cosine", train_sampling_strategy="group_by_length", seed=seed, data_seed=seed,
+            dataset_kwargs={"skip_prepare_dataset": True}, max_length=None, bf16=False, gradient_checkpointing=False,
+            use_cpu=policy.model.device.type == "cpu", save_strategy="no", report_to="none", logging_steps=10,
+            disable_tqdm=quiet, dataloader_pin_memory=False, adam_beta2=0.95,
+        )  # fmt: skip
+        return SFTTrainer(
+            model=policy.model, args=config, train_dataset=data, processing_class=policy.tokenizer,
+            peft_config=self._lora() if self.lora_rank else None,
+        )  # fmt: skip
+
+    def _lora(self) -> Any:
+        from peft import LoraConfig
+
+        return LoraConfig(r=self.lora_rank, lora_alpha=2 * self.lora_rank, target_modules="all-linear")
+
+
+def _report(history: list[dict[str, Any]], samples: list[Sample], epochs: float, seconds: float) -> TrainReport:
+    losses = [float(row["loss"]) for row in history if "loss" in row]
+    last = {k: float(v) for row in history for k, v in row.items() if k in ("mean_token_accuracy", "grad_norm")}
+    return TrainReport(
+        trajectories=len(samples),
+        tokens=int(epochs * sum(len(s.input_ids) for s in samples)),
+        agent_tokens=int(epochs * sum(sum(s.mask) for s in samples)),
+        seconds=seconds,
+        loss=losses,
+        metrics=last,
+    )
