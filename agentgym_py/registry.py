@@ -81,9 +81,15 @@ def short_name(env_id: str) -> str:
 
 
 def env_id(name: str) -> str:
-    """The Gymnasium id of a short name, or of an id; UnknownNameError if no such environment is installed."""
+    """The Gymnasium id of a short name, or of an id that is installed or registered with Gymnasium by hand.
+
+    Raises:
+        UnknownNameError: there is no such environment.
+    """
+    import gymnasium
+
     ids = names("agentgym.envs")
-    if name in ids:
+    if name in ids or name in gymnasium.registry:
         return name
     by_short = {short_name(each): each for each in ids}
     if name in by_short:

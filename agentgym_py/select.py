@@ -150,10 +150,7 @@ def top_percentile(p: float) -> Selector:
         if not trajectories:
             return Selection(())
         bound = float(np.percentile([each.reward for each in trajectories], p))
-        return threshold_named(bound, f"below percentile {p:g} of the rewards")(trajectories)
-
-    def threshold_named(bound: float, reason: str) -> Selector:
-        return where(lambda each: each.reward >= bound, reason)
+        return where(lambda each: each.reward >= bound, f"below percentile {p:g} of the rewards")(trajectories)
 
     return select
 
@@ -167,6 +164,11 @@ def _best_of(key: Callable[[Trajectory], Hashable], k: int, reason: str) -> Sele
         return _split(trajectories, [i in kept for i in range(len(trajectories))], reason)
 
     return select
+
+
+def ranked(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """The trajectories, the best first."""
+    return [trajectories[i] for i in _ranked(trajectories, range(len(trajectories)))]
 
 
 def _ranked(trajectories: Sequence[Trajectory], positions: Iterable[int]) -> list[int]:

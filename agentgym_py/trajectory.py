@@ -38,6 +38,8 @@ class Step:
     reward_parts: Mapping[str, float] = field(default_factory=dict)
     tokens: Tokens | None = None
     """The token record of a model's reply; None for an expert, a random agent or a person."""
+    trained: bool = True
+    """False where the reply must not be learned from (AgentTraj's `"loss": false`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +97,12 @@ class Trajectory:
     def has_tokens(self) -> bool:
         """Whether every reply has its token record."""
         return bool(self.steps) and all(step.tokens is not None for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Two episodes that open with the same rules and observation; the first is the better one."""
+
+    id: str
+    chosen: Trajectory
+    rejected: Trajectory

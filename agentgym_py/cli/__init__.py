@@ -1,0 +1,115 @@
+"""`agentgym`, the command line: one module a command, each with `options(parser, argv)` and `run(given)`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from agentgym_py import __version__
+from agentgym_py.errors import AgentGymError
+
+COMMANDS = {
+    "evolve": "Train an agent by AgentEvol: explore, select, train, evaluate, in rounds.",
+    "collect": "Let an agent play tasks and store its trajectories.",
+    "train": "Train a model on stored trajectories.",
+    "eval": "Measure an agent on held-out tasks, with 95 % intervals.",
+    "envs": "List the installed worlds, or show one.",
+    "play": "Play a world yourself, in the terminal.",
+    "replay": "Run stored trajectories again and say whether they still hold.",
+    "data": "Verify trajectory files, or convert them to another format.",
+    "report": "Write a run folder's report.html again.",
+}
+"""Every command and its line of help."""
+
+BAD_USAGE, INTERRUPTED = 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status.
+
+    2 for whatever the user can mend (one line on stderr says what), 130 after Ctrl-C; a defect keeps its traceback.
+    """
+    with _warnings_in_a_line():
+        try:
+            return _main(sys.argv[1:] if argv is None else argv)
+        except SystemExit as stop:  # --help and --version
+            return stop.code if isinstance(stop.code, int) else 0
+        except AgentGymError as error:
+            return complain(error)
+        except KeyboardInterrupt:
+            print("\nagentgym: interrupted", file=sys.stderr)
+            return INTERRUPTED
+        except BrokenPipeError:  # `agentgym … | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 141
+
+
+def build(name: str, argv: Sequence[str]) -> tuple[Any, Any]:
+    """The whole parser and the one of command `name`; only the latter's options are filled in."""
+    from agentgym_py.cli.parser import add_command, new_parser
+
+    parser = new_parser("agentgym", (__doc__ or "").partition(",")[0], version=__version__)
+    parser.description = "Text worlds and trainers for language-model agents."
+    about = "`agentgym COMMAND --help` shows a command's options."
+    commands = parser.add_subcommands(dest="command", title="commands", metavar="COMMAND", description=about)
+    chosen = parser
+    for each, line in COMMANDS.items():
+        command = add_command(commands, "agentgym", each, line)
+        if each == name:
+            chosen = command
+            module(each).options(command, argv)
+    return parser, chosen
+
+
+def module(name: str) -> Any:
+    """The module of a command."""
+    return import_module(f"agentgym_py.cli.{name}")
+
+
+def complain(error: Exception) -> int:
+    """Say in one line what is wrong; returns the exit status for it."""
+    print("agentgym: " + " ".join(str(error).split()), file=sys.stderr)
+    return BAD_USAGE
+
+
+def _main(argv: Sequence[str]) -> int:
+    from agentgym_py.cli.parser import UsageError, explain, spelled
+
+    words = spelled(argv)
+    name = words[0] if words else ""
+    parser, chosen = build(name, words[1:])
+    try:
+        given = parser.parse_args(words)
+    except argparse.ArgumentError as error:
+        inner = _inner(chosen, words[1:])
+        known = [option for option in inner._option_string_actions if option.startswith("--")]
+        said = explain(str(error), known, _choices(inner) or list(COMMANDS))
+        raise UsageError(f"{said}; see {inner.prog} --help") from error
+    return int(module(name).run(given[name]))
+
+
+def _inner(parser: Any, words: Sequence[str]) -> Any:
+    """The parser of `envs show`, where the words are of that kind; else `parser`."""
+    inner = _subcommands(parser).get(words[0]) if words else None
+    return inner or parser
+
+
+def _choices(parser: Any) -> list[str]:
+    return list(_subcommands(parser))
+
+
+def _subcommands(parser: Any) -> dict[str, Any]:
+    return dict(parser._subcommands_action.choices) if parser._subcommands_action else {}
+
+
+@contextmanager
+def _warnings_in_a_line() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: print(f"agentgym: warning: {message}", file=sys.stderr)
+        yield

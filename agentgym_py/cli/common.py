@@ -1,0 +1,279 @@
+"""What several commands need: worlds, agents and models by name, threads, quiet libraries, and output."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+
+from agentgym_py import registry
+from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, listed, meant, read_options
+from agentgym_py.collect import EnvSpec
+from agentgym_py.env import Prompt
+from agentgym_py.errors import ConfigError, UnknownNameError
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+    from rich.console import Console
+
+    from agentgym_py.agents import Agent
+    from agentgym_py.policy import Policy
+
+_HEAVY = ("torch", "transformers", "trl", "datasets", "accelerate")
+
+
+# -------------------------------------------------------------------------------------------------------------- worlds
+
+
+def add_env_options(parser: ArgumentParser) -> None:
+    """`--env`, once or several times, and `--env_kwargs.NAME`."""
+    parser.add_argument(
+        "--env", action=Several, default=["shop"], metavar="NAME",
+        help="A world, by short name or Gymnasium id; several times, or with commas, to mix worlds.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--env_kwargs", type=dict[str, Any], default={}, metavar="NAME VALUE",
+        help="Arguments of the world, as --env_kwargs.difficulty hard; of one of several as --env_kwargs.shop.difficulty.",
+    )  # fmt: skip
+
+
+def env_specs(given: Namespace | Mapping[str, Any]) -> list[EnvSpec]:
+    """The worlds that were asked for, each made once to see that its arguments fit."""
+    names = listed(given["env"])
+    if not names:
+        raise UsageError("--env needs the name of a world")
+    return [_checked(EnvSpec(name, _kwargs_of(name, names, as_plain(given["env_kwargs"])))) for name in names]
+
+
+def env_spec(name: str, kwargs: Any) -> EnvSpec:
+    """One world, made once to see that its arguments fit."""
+    return env_specs({"env": [name], "env_kwargs": kwargs})[0]
+
+
+def _kwargs_of(name: str, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is meant for all worlds, and over it what is meant for this one."""
+    common = {key: value for key, value in given.items() if key not in names}
+    own = given.get(name, {})
+    if not isinstance(own, Mapping):
+        raise UsageError(f"--env_kwargs.{name}: expected a mapping of that world's arguments, got {own!r}")
+    return {key: _scalar(value) for key, value in (common | dict(own)).items()}
+
+
+def _scalar(value: Any) -> Any:
+    """A word of the command line as the YAML scalar that it writes."""
+    try:
+        return yaml.safe_load(value) if isinstance(value, str) else value
+    except yaml.YAMLError:
+        return value
+
+
+def _checked(spec: EnvSpec) -> EnvSpec:
+    env_class = registry.load("agentgym.envs", found) if (found := _installed(spec.name)) else None
+    if inspect.isclass(env_class):
+        taken = inspect.signature(env_class).parameters
+        if not any(each.kind is each.VAR_KEYWORD for each in taken.values()):
+            for key in spec.kwargs:
+                if key not in taken:
+                    raise UsageError(f"{spec.name} takes no {key!r}{meant(key, taken)}; it takes {', '.join(taken)}")
+    try:
+        spec.make().close()
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise UsageError(f"{spec.name} cannot be made with {dict(spec.kwargs)}: {error}") from error
+    return spec
+
+
+def _installed(name: str) -> str | None:
+    env_id = registry.env_id(name)
+    return env_id if env_id in registry.names("agentgym.envs") else None
+
+
+# ---------------------------------------------------------------------------------------------------- models and agents
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """The model."""
+
+    model: str = "tiny"
+    """`tiny`, `tiny-random`, `smollm2`, a checkpoint's folder, or a hub id (owner/name)."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Number format of the weights."""
+    device: str | None = None
+    """Where it runs, for example `cpu` or `cuda:1`; by default on the GPU where there is one."""
+    threads: int | None = None
+    """CPU threads of torch; by default one a physical core, 1 where the variable CI is set."""
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and self.threads < 1:
+            raise ConfigError(f"threads must be at least 1, got {self.threads}")
+
+    def load(self, folder: str | None = None) -> Policy:
+        """The model, or a checkpoint of it."""
+        from agentgym_py.policy import Policy
+
+        return Policy.load(folder or self.model, dtype=self.dtype, device=self.device)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """The agent and how it plays."""
+
+    agent: str | None = None
+    """`expert`, `random`, `model` (the --model), or an installed agent's name."""
+    agent_kwargs: dict[str, Any] = field(default_factory=dict)
+    """Arguments of an installed agent, as --agent_kwargs.NAME VALUE."""
+    prompt: Prompt = "brief"
+    """Which rules text opens an episode."""
+    max_new_tokens: int = 64
+    """Longest reply of a model."""
+    slots: int = 128
+    """Episodes that are live at once."""
+    seed: int = 0
+    """Seed of everything that the agent draws."""
+
+    def make(self, model: ModelOptions, temperature: float) -> Agent:
+        """The agent; a model at this temperature."""
+        if self.agent == "model":
+            return model_agent(model, temperature, self.max_new_tokens, self.slots)
+        names = registry.names("agentgym.agents")
+        if self.agent not in names:
+            raise UnknownNameError(
+                f"No agent {self.agent!r} is installed{meant(str(self.agent), [*names, 'model'])}; "
+                f"there are: model, {', '.join(names)}"
+            )
+        made = registry.load("agentgym.agents", self.agent)
+        try:
+            agent: Agent = made(**{key: _scalar(value) for key, value in as_plain(self.agent_kwargs).items()})
+        except TypeError as error:
+            raise UsageError(f"the agent {self.agent} cannot be made: {error}") from error
+        return agent
+
+
+def model_agent(options: ModelOptions, temperature: float, max_new_tokens: int, slots: int) -> Agent:
+    """A model as an agent."""
+    from agentgym_py.sampling import SamplingParams
+
+    params = SamplingParams(temperature=temperature, max_new_tokens=max_new_tokens)
+    need_train_extra(options.threads)
+    from agentgym_py.agents import ModelAgent
+    from agentgym_py.engine import HFEngine
+
+    policy = options.load()
+    return ModelAgent(policy, HFEngine(policy, slots=slots), params)
+
+
+def trainer_class(name: str) -> type:
+    """The dataclass of an installed trainer."""
+    found = registry.load("agentgym.trainers", name)
+    if not (inspect.isclass(found) and is_dataclass(found)):
+        raise ConfigError(f"the trainer {name!r} is no dataclass with a method train: {found!r}")
+    return found
+
+
+def add_trainer_options(parser: ArgumentParser, name: str) -> None:
+    """`--trainer NAME` and `--trainer.FIELD` for the fields of that trainer's dataclass."""
+    names = registry.names("agentgym.trainers")
+    group = parser.add_argument_group(f"The trainer {name}")
+    group.add_argument(
+        "--trainer.name", "--trainer", type=str, default=name, metavar="NAME",
+        help=f"Trainer, by name; --trainer NAME --help shows its settings. Installed: {', '.join(names)}.",
+    )  # fmt: skip
+    add_options(group, trainer_class(name), "trainer")
+
+
+def read_trainer(given: Namespace) -> Any:
+    """The trainer that `add_trainer_options` described, with its settings."""
+    return read_options(trainer_class(given["trainer.name"]), given["trainer"])
+
+
+# ------------------------------------------------------------------------------------------------- torch and its noise
+
+
+def need_train_extra(threads: int | None = None) -> None:
+    """Say how to install what training needs, where it is missing; else make the libraries quiet and set the threads."""
+    missing = [name for name in _HEAVY if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"{' and '.join(missing[:2])} missing: pip install 'agentgym-py[train]' brings what models need")
+    quiet()
+    import torch
+
+    torch.set_num_threads(threads or _default_threads(torch.get_num_threads()))
+
+
+def quiet() -> None:
+    """No progress bars, notices or deprecation warnings of the libraries; ours say what happens."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    warnings.filterwarnings("ignore", module=r"(torch|transformers|trl|peft|datasets|accelerate|huggingface_hub)\b")
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    import datasets
+    from transformers.utils import logging as transformers_logging
+
+    datasets.disable_progress_bars()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+
+
+def _default_threads(torch_default: int) -> int:
+    """Torch's own choice (physical cores), but no more than this process may use; 1 in CI."""
+    if os.environ.get("CI") and "OMP_NUM_THREADS" not in os.environ:
+        return 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else torch_default
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        allowed = min(allowed, max(1, math.ceil(int(quota) / int(period))))
+    except (OSError, ValueError):  # no such file, or no limit ("max")
+        pass
+    return max(1, min(torch_default, allowed))
+
+
+# -------------------------------------------------------------------------------------------------------------- output
+
+
+def console(json_output: bool = False) -> Console:
+    """Where a command shows what it does: stdout, or stderr where stdout is for a program."""
+    from rich.console import Console
+
+    return Console(stderr=json_output, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """`value` on stdout as JSON; what is not a number is null."""
+    print(json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def finite(value: Any) -> Any:
+    """`value` with null for nan and infinities, which JSON lacks."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): finite(each) for key, each in value.items()}
+    return [finite(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def new_file(path: str, what: str) -> Path:
+    """`path`, if nothing is there yet."""
+    target = Path(path)
+    if target.exists():
+        raise UsageError(f"{what} {path} exists already; nothing is ever overwritten")
+    return target
+
+
+def new_folder(path: str) -> Path:
+    """`path` as a folder that is new or empty."""
+    target = Path(path)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"--out {path} already holds something; nothing is ever overwritten")
+    return target

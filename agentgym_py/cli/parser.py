@@ -1,0 +1,206 @@
+"""What the commands share of reading options: jsonargparse, set up once, and its complaints said in one line."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar, cast
+
+import yaml
+from jsonargparse import ArgumentParser, Namespace, get_loader, set_loader, set_parsing_settings
+
+from agentgym_py.errors import AgentGymError
+
+C = TypeVar("C")
+_MODE = "agentgym"
+_FIRST = ("trainer", "preset", "config", "resume")
+
+
+class UsageError(AgentGymError, ValueError):
+    """The command line, or a config file, cannot be read as what it should be."""
+
+
+# ------------------------------------------------------------------------------------------------------------ building
+
+
+def new_parser(prog: str, help_line: str, **kwargs: Any) -> ArgumentParser:
+    """A parser that raises instead of exiting, takes whole option names only and reads our YAML."""
+    set_parsing_settings(docstring_parse_attribute_docstrings=True)
+    set_loader(_MODE, _load_yaml, exceptions=(yaml.YAMLError,))
+    return ArgumentParser(
+        prog=prog, description=help_line, parser_mode=_MODE, exit_on_error=False, allow_abbrev=False, **kwargs
+    )
+
+
+def add_command(commands: Any, prog: str, name: str, help_line: str) -> ArgumentParser:
+    """A subcommand's parser, hung into `commands`."""
+    parser = new_parser(f"{prog} {name}", help_line, usage=f"{prog} {name} [options]")
+    commands.add_subcommand(name, parser, help=help_line)
+    return parser
+
+
+def add_options(container: Any, config: type, prefix: str | None = None, skip: set[str | int] | None = None) -> None:
+    """One option a field of a dataclass, named `--prefix.field`; a bool may stand without its value."""
+    container.add_class_arguments(config, prefix, as_group=prefix is None, skip=skip)
+    for action in getattr(container, "parser", container)._actions:
+        if getattr(action, "_typehint", None) is bool:
+            action.nargs, action.const, action.metavar = "?", True, "true|false"
+
+
+def read_options(config: type[C], given: Namespace, **more: Any) -> C:
+    """The dataclass of what `add_options` added; `more` are fields that came otherwise."""
+    names = [each.name for each in fields(cast(Any, config)) if each.name not in more]
+    return config(**{name: given[name] for name in names}, **more)
+
+
+class Several(argparse.Action):
+    """An option that may stand several times, or once with commas; the command line replaces what a file says."""
+
+    def __init__(self, *args: Any, item: Callable[[str], Any] = str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.item = item
+        self._begun = False
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option_string: str | None = None
+    ) -> None:
+        """Add what one occurrence of the option gave."""
+        del parser
+        before = namespace[self.dest] if self._begun else []
+        self._begun = True
+        namespace[self.dest] = [*before, *self.listed(values)]
+
+    def listed(self, value: Any) -> list[Any]:
+        """`value`, from the command line or a file, as a list of items."""
+        parts = [part for part in value.split(",") if part] if isinstance(value, str) else value
+        try:
+            return [self.item(part) for part in (parts if isinstance(parts, list | tuple) else [parts])]
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{self.option_strings[0]}: {value!r} is not what it takes ({error})") from error
+
+
+def listed(value: Any, item: Callable[[Any], Any] = str) -> list[Any]:
+    """The value of a `Several` option, which a config file may have given as a single item."""
+    return Several(["--"], "", item=item).listed(value)
+
+
+def _load_yaml(text: str, **_: Any) -> Any:
+    """YAML as jsonargparse reads it (`1e-4` is a number); `trainer: NAME` is short for `trainer: {name: NAME}`."""
+    value = get_loader("yaml")(text)
+    if isinstance(value, dict) and isinstance(value.get("trainer"), str):
+        value["trainer"] = {"name": value["trainer"]}
+    return value
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def spelled(argv: Iterable[str]) -> list[str]:
+    """Option names as they are registered: hyphens are underscores, `--trainer NAME` is `--trainer.name NAME`."""
+    words = []
+    for word in argv:
+        if word.startswith("--") and len(word) > 2:
+            name, equals, value = word[2:].partition("=")
+            name = name.replace("-", "_")
+            word = f"--{'trainer.name' if name == 'trainer' else name}{equals}{value}"
+        words.append(word)
+    return words
+
+
+class _Silent(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise argparse.ArgumentError(None, message)
+
+
+def first_look(argv: Sequence[str]) -> dict[str, str]:
+    """Of `trainer`, `preset`, `config` and `resume` what was given: the other options depend on these.
+
+    Complains of nothing; the real parser will.
+    """
+    parser = _Silent(add_help=False, allow_abbrev=False)
+    for name in _FIRST:
+        parser.add_argument("--trainer.name" if name == "trainer" else f"--{name}", dest=name)
+    try:
+        seen = {name: value for name, value in vars(parser.parse_known_args(argv)[0]).items() if value is not None}
+    except argparse.ArgumentError:
+        return {}
+    return {**_first_of_file(seen["config"]), **seen} if "config" in seen else seen
+
+
+def _first_of_file(path: str) -> dict[str, str]:
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123  # a name such as "\0" fails later, in words
+            data = _load_yaml(file.read())
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    if not isinstance(data, dict):
+        return {}
+    trainer = data.get("trainer")
+    found = {"trainer": trainer.get("name") if isinstance(trainer, dict) else None, "preset": data.get("preset")}
+    return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
+def as_plain(value: Any) -> Any:
+    """Namespaces and paths as dicts and strings, for YAML and JSON."""
+    if isinstance(value, Namespace):
+        value = value.as_dict()
+    if isinstance(value, Mapping):
+        return {str(key): as_plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_plain(each) for each in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+# ---------------------------------------------------------------------------------------------------------- complaints
+
+_UNKNOWN = re.compile(r"unrecognized arguments: (\S+)")
+_NOT_ACCEPTED = re.compile(r"(?:(?:Subcommand '[\w.]+'|Group '(?P<group>\w+)') does not accept option|Option) '(?P<key>[^']+)'")
+_KEY = re.compile(r'Parser key "(?P<key>[^"]*)":\s*(?P<rest>.*)', re.DOTALL)
+_EXPECTED = re.compile(r"Expected an? (.+?)(?:\. Got value: (.*))?$", re.MULTILINE)
+_CHOICE = re.compile(r"argument (\S+): invalid choice: '([^']*)'")
+_ALONE = re.compile(r"argument (\S+): expected one argument")
+
+
+def explain(message: str, options: Sequence[str], commands: Sequence[str]) -> str:
+    """A message of jsonargparse in one line, with what was probably meant."""
+    if found := _UNKNOWN.search(message):
+        word = found[1].partition("=")[0]
+        return f"no option {word}" + meant(word, options) if word.startswith("-") else f"unexpected argument {word!r}"
+    if found := _CHOICE.search(message):
+        return f"no command {found[2]!r}" + meant(found[2], commands)
+    if found := _NOT_ACCEPTED.search(message):
+        key = f"{found['group']}.{found['key']}" if found["group"] else found["key"]
+        return f"no setting {key!r}" + meant(key, [option.removeprefix("--") for option in options])
+    if found := _ALONE.search(message):
+        return f"{found[1]} needs a value"
+    if "to be one of" in message and "was not provided" in message:
+        return f"say which command: {', '.join(commands)}"
+    found = _KEY.search(message)
+    return f"--{found['key']}: {_value(found['rest'])}" if found else " ".join(message.split())
+
+
+def meant(name: str, choices: Iterable[str]) -> str:
+    """` (did you mean …?)`, or nothing where no choice is near; `--rat` is near to `--trainer.rat` too."""
+    known = sorted(choices)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    near = near or [each for each in known if each.rpartition(".")[2] == name.lstrip("-").rpartition(".")[2]]
+    near = near or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _value(rest: str) -> str:
+    expected = [match[1] for match in _EXPECTED.finditer(rest)]
+    got = re.search(r"(?:Got value|Given value): (.*)", rest)
+    if not expected or got is None:
+        return " ".join(rest.split())
+    choices = [word for each in expected for word in re.findall(r"'([^']*)'", each) if "Literal" in each]
+    wanted = " or ".join(choices or [_type_name(each) for each in dict.fromkeys(expected)])
+    return f"expected {wanted}, got {got[1]!r}" + meant(got[1], choices)
+
+
+def _type_name(text: str) -> str:
+    name = re.sub(r"<class '(.*?)'>", r"\1", text).strip()
+    return {"NoneType": "null", "dict": "a mapping", "list": "a list", "bool": "true or false"}.get(name, name)

@@ -1,0 +1,339 @@
+"""`AgentTrajDataset`: trajectories to filter, split, sample and turn into training rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from statistics import fmean
+from typing import Literal, overload
+
+from agentgym_py import agenttraj, export, select, store
+from agentgym_py.errors import ConfigError, DataError
+from agentgym_py.rng import Rng
+from agentgym_py.stats import Estimate, bootstrap_mean, wilson
+from agentgym_py.trajectory import Preference, Step, Trajectory
+
+Predicate = Callable[[Trajectory], bool]
+Weights = Callable[[Trajectory], float] | Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class QualityReport:
+    """What each rule of `AgentTrajDataset.quality` dropped."""
+
+    total: int
+    kept: int
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Trajectories that each rule dropped of those that the rules before it had left, in the order of the rules."""
+
+    @property
+    def line(self) -> str:
+        """The report in one line."""
+        rules = ", ".join(f"{rule} {number}" for rule, number in self.dropped.items())
+        return f"kept {self.kept} of {self.total}" + (f"; dropped by {rules}" if rules else "")
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetStats:
+    """What is in a dataset."""
+
+    trajectories: int
+    tasks: int
+    kinds: Mapping[str, int]
+    """Trajectories of each kind of task, the most first."""
+    agents: Mapping[str, int]
+    success: Estimate
+    """Wilson's interval for one trajectory a task, else a bootstrap clustered by task."""
+    reward: Estimate
+    steps: float
+    """Mean number of steps; nan without trajectories."""
+    invalid: float
+    """Share of the steps whose action the world could not do; nan without steps."""
+    tokens: int
+    """Tokens that models sampled."""
+
+
+class AgentTrajDataset(Sequence[Trajectory]):
+    """An immutable sequence of trajectories; every method that narrows it down returns a new one, in the same order."""
+
+    def __init__(self, trajectories: Iterable[Trajectory] = ()) -> None:
+        self._items = tuple(trajectories)
+
+    @classmethod
+    def load(cls, *paths: str | Path) -> AgentTrajDataset:
+        """All episodes of files in this project's store, in parquet or in AgentTraj's form; told apart by content.
+
+        Raises:
+            DataError: no such file, or in none of these forms; names the file, the line and the key.
+        """
+        return cls(each for path in paths for each in read_any(path))
+
+    @overload
+    def __getitem__(self, index: int) -> Trajectory: ...
+    @overload
+    def __getitem__(self, index: slice) -> AgentTrajDataset: ...
+    def __getitem__(self, index: int | slice) -> Trajectory | AgentTrajDataset:
+        """One trajectory, or the dataset of a slice."""
+        return AgentTrajDataset(self._items[index]) if isinstance(index, slice) else self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AgentTrajDataset) and self._items == other._items
+
+    __hash__ = None  # type: ignore[assignment]  # as for a list: trajectories hold dicts
+
+    def __repr__(self) -> str:
+        return f"AgentTrajDataset({len(self)} trajectories)"
+
+    def save(self, path: str | Path) -> None:
+        """Make or replace a store."""
+        store.write(path, self)
+
+    # ---- narrowing ---------------------------------------------------------------------------------------------------
+
+    def filter(self, predicate: Predicate) -> AgentTrajDataset:
+        """Those for which `predicate` holds."""
+        return AgentTrajDataset(each for each in self if predicate(each))
+
+    def filter_by_type(self, *kinds: str) -> AgentTrajDataset:
+        """Those whose task is of one of these kinds."""
+        return self.filter(lambda each: each.kind in kinds)
+
+    def filter_by_reward(self, low: float = -math.inf, high: float = math.inf) -> AgentTrajDataset:
+        """Those whose reward is in [low, high]."""
+        return self.filter(lambda each: low <= each.reward <= high)
+
+    def percentile(self, p: float) -> AgentTrajDataset:
+        """Those whose reward reaches the `p`-th percentile of all rewards; p in [0, 100]."""
+        return AgentTrajDataset(select.top_percentile(p)(self).kept)
+
+    def dedupe(self) -> AgentTrajDataset:
+        """The best of those with the same task and the same actions."""
+        return AgentTrajDataset(select.dedupe()(self).kept)
+
+    def apply(self, selector: select.Selector) -> AgentTrajDataset:
+        """Those that a selector of `agentgym_py.select` keeps."""
+        return AgentTrajDataset(selector(self).kept)
+
+    def quality(
+        self,
+        *,
+        min_reward: float | None = None,
+        max_steps: int | None = None,
+        min_steps: int | None = None,
+        require_success: bool = False,
+        predicates: Mapping[str, Predicate] | None = None,
+        percentile: float | None = None,
+        dedupe: bool = False,
+    ) -> tuple[AgentTrajDataset, QualityReport]:
+        """The trajectories that pass every rule given, and what each rule dropped.
+
+        The rules work in the order of the parameters; `predicates` are named for the report.
+        """
+        rules: dict[str, select.Selector] = {}
+        if min_reward is not None:
+            rules["min_reward"] = select.threshold(min_reward)
+        if max_steps is not None:
+            rules["max_steps"] = select.where(lambda each: len(each.steps) <= max_steps, "too long")
+        if min_steps is not None:
+            rules["min_steps"] = select.where(lambda each: len(each.steps) >= min_steps, "too short")
+        if require_success:
+            rules["require_success"] = select.success_only()
+        rules |= {name: select.where(predicate, name) for name, predicate in (predicates or {}).items()}
+        if percentile is not None:
+            rules["percentile"] = select.top_percentile(percentile)
+        if dedupe:
+            rules["dedupe"] = select.dedupe()
+        return self._by_rules(rules)
+
+    def _by_rules(self, rules: Mapping[str, select.Selector]) -> tuple[AgentTrajDataset, QualityReport]:
+        left, dropped = self._items, dict[str, int]()
+        for name, rule in rules.items():
+            kept = rule(left).kept
+            dropped[name] = len(left) - len(kept)
+            left = kept
+        return AgentTrajDataset(left), QualityReport(len(self), len(left), dropped)
+
+    # ---- splitting and sampling --------------------------------------------------------------------------------------
+
+    def split(self, shares: Mapping[str, float], seed: int = 0) -> dict[str, AgentTrajDataset]:
+        """Parts of about these shares of the tasks; all trajectories of a task are in one part.
+
+        Raises:
+            ConfigError: shares that are negative or do not add up to 1.
+        """
+        if min(shares.values(), default=-1) < 0 or abs(sum(shares.values()) - 1) > 1e-9:
+            raise ConfigError(f"shares must not be negative and add up to 1, got {dict(shares)}")
+        tasks = sorted({each.task_id for each in self})
+        drawn, part, begun = Rng("split", seed).sample(tasks, len(tasks)), dict[str, str](), 0.0
+        for name, share in shares.items():
+            first, begun = round(begun * len(tasks)), begun + share
+            part |= dict.fromkeys(drawn[first : round(begun * len(tasks))], name)
+        return {name: AgentTrajDataset(each for each in self if part[each.task_id] == name) for name in shares}
+
+    def sample(
+        self, n: int, weights: Weights | None = None, *, seed: int = 0, replace: bool = False
+    ) -> AgentTrajDataset:
+        """`n` trajectories in random order, drawn with chances proportional to `weights` (default: equal).
+
+        Without `replace`, no position is drawn twice (Efraimidis and Spirakis 2006).
+
+        Raises:
+            ConfigError: more than there are (of weight above 0), or a weight that is negative or not finite.
+        """
+        weights_N, rng = self._weights(weights), Rng("sample", seed)
+        open_N = [i for i, weight in enumerate(weights_N) if weight > 0]
+        if n < 0 or (n > 0 and not open_N) or (n > len(open_N) and not replace):
+            raise ConfigError(f"cannot draw {n} of {len(open_N)} trajectories with a weight above 0")
+        if replace:
+            return AgentTrajDataset(self[i] for i in _drawn(n, weights_N, open_N, rng))
+        keys = {i: math.log(1.0 - rng.uniform()) / weights_N[i] for i in open_N}
+        return AgentTrajDataset(self[i] for i in sorted(open_N, key=lambda i: (-keys[i], i))[:n])
+
+    def _weights(self, weights: Weights | None) -> list[float]:
+        if weights is None:
+            return [1.0] * len(self)
+        weights_N = [weights(each) for each in self] if callable(weights) else list(weights)
+        if len(weights_N) != len(self) or not all(math.isfinite(each) and each >= 0 for each in weights_N):
+            raise ConfigError(f"weights must be {len(self)} finite numbers, none negative")
+        return weights_N
+
+    # ---- training rows -----------------------------------------------------------------------------------------------
+
+    def to_sft(self, form: Literal["messages", "prompt_completion"] = "messages") -> list[export.Row]:
+        """Rows for supervised fine-tuning; `messages`: one a trajectory, `prompt_completion`: one a reply."""
+        if form == "messages":
+            return [export.messages(each) for each in self if each.steps]
+        if form == "prompt_completion":
+            return [row for each in self for row in export.prompt_completion(each)]
+        raise ConfigError(f"form must be 'messages' or 'prompt_completion', got {form!r}")
+
+    def preferences(self, *, min_gap: float = 1e-9, per_task: int = 1) -> list[Preference]:
+        """Pairs of a better and a worse trajectory of one task that open alike, best with worst first.
+
+        At most `per_task` pairs a task; their rewards differ by `min_gap` or more.
+        """
+        groups: dict[tuple[str, str, str, str], list[Trajectory]] = defaultdict(list)
+        for each in self:
+            if each.steps and each.error is None:
+                world = each.provenance.env_id
+                groups[world, each.task_id, each.rules, each.steps[0].observation].append(each)
+        return [pair for group in groups.values() for pair in _pairs(group, min_gap, per_task)]
+
+    def to_preferences(
+        self, *, min_gap: float = 1e-9, per_task: int = 1, level: Literal["episode", "turn"] = "episode"
+    ) -> list[export.Row]:
+        """Rows `prompt`, `chosen`, `rejected` of `preferences`; `level` as for `agentgym_py.export.preference`."""
+        rows = (export.preference(pair, level=level) for pair in self.preferences(min_gap=min_gap, per_task=per_task))
+        return [row for row in rows if row is not None]
+
+    def to_stepwise(self, label: Callable[[Trajectory, Step], bool] | None = None) -> list[export.Row]:
+        """Rows `prompt`, `completions`, `labels`, one a trajectory; `label` as for `agentgym_py.export.stepwise`."""
+        return [export.stepwise(each, label) for each in self if each.steps]
+
+    # ---- looking at it -----------------------------------------------------------------------------------------------
+
+    def stats(self) -> DatasetStats:
+        """Counts, and success and reward with their 95 % intervals."""
+        tasks = [each.task_id for each in self]
+        steps = [step for each in self for step in each.steps]
+        wins = [each.success for each in self]
+        alone = len(set(tasks)) == len(tasks)
+        return DatasetStats(
+            trajectories=len(self),
+            tasks=len(set(tasks)),
+            kinds=dict(Counter(each.kind for each in self).most_common()),
+            agents=dict(Counter(each.provenance.agent for each in self).most_common()),
+            success=wilson(sum(wins), len(wins)) if alone else bootstrap_mean(wins, clusters=tasks),
+            reward=bootstrap_mean([each.reward for each in self], clusters=tasks),
+            steps=fmean(len(each.steps) for each in self) if self._items else math.nan,
+            invalid=fmean(not step.valid for step in steps) if steps else math.nan,
+            tokens=sum(sum(step.tokens.mask) for step in steps if step.tokens is not None),
+        )
+
+
+def read_any(path: str | Path) -> Iterator[Trajectory]:
+    """Stream the episodes of a file in any form that `AgentTrajDataset.load` knows.
+
+    Raises:
+        DataError: no such file, or in none of these forms.
+    """
+    form = detect(path)
+    if form == "parquet":
+        return export.read_parquet(path)
+    return agenttraj.read(path) if form == "agenttraj" else store.read(path)
+
+
+def detect(path: str | Path) -> Literal["store", "agenttraj", "parquet"]:
+    """What a file holds, by its first bytes; an empty file is an empty store.
+
+    Raises:
+        DataError: no such file, or in none of these forms.
+    """
+    target = Path(path)
+    if not target.is_file():
+        raise DataError(f"{target}: no such file")
+    with target.open("rb") as file:
+        if file.read(4) == b"PAR1":
+            return "parquet"
+        file.seek(0)
+        first = next((line for line in file if line.strip()), b"").removeprefix(b"\xef\xbb\xbf").strip()
+    if first.startswith(b"["):
+        return "agenttraj"
+    return _detect_line(target, first)
+
+
+def filter_file(source: str | Path, target: str | Path, predicate: Predicate) -> tuple[int, int]:
+    """Copy the episodes for which `predicate` holds into a store, one at a time; returns (kept, read).
+
+    Parquet where `target` ends in `.parquet`. `source` and `target` may be the same file.
+    """
+    seen = 0
+
+    def kept() -> Iterator[Trajectory]:
+        nonlocal seen
+        for each in read_any(source):
+            seen += 1
+            if predicate(each):
+                yield each
+
+    write = export.write_parquet if Path(target).suffix == ".parquet" else store.write
+    return write(target, kept()), seen
+
+
+def _detect_line(path: Path, line: bytes) -> Literal["store", "agenttraj"]:
+    try:
+        keys = json.loads(line or b'{"provenance": 0}')
+    except (ValueError, RecursionError):  # torn or broken: the reader says what and where
+        keys = {key for key in ("item_id", "provenance") if f'"{key}"'.encode() in line} or {"provenance"}
+    if isinstance(keys, dict | set):
+        if "provenance" in keys:
+            return "store"
+        if "item_id" in keys:
+            return "agenttraj"
+        if "chosen" in keys:
+            raise DataError(f"{path}: holds preference pairs; read them with agentgym_py.agenttraj.read_pairs")
+    raise DataError(f"{path}: neither trajectories of agentgym-py nor AgentTraj nor parquet")
+
+
+def _drawn(n: int, weights_N: Sequence[float], open_N: Sequence[int], rng: Rng) -> Iterator[int]:
+    """`n` positions of `open_N`, with replacement, each with chance proportional to its weight."""
+    sums = list(accumulate(weights_N[i] for i in open_N))
+    for _ in range(n):
+        yield open_N[min(bisect_right(sums, rng.uniform() * sums[-1]), len(open_N) - 1)]
+
+
+def _pairs(group: Sequence[Trajectory], min_gap: float, per_task: int) -> Iterator[Preference]:
+    ranked = select.ranked(group)
+    for number in range(min(per_task, len(ranked) // 2)):
+        best, worst = ranked[number], ranked[-1 - number]
+        if best.reward - worst.reward >= max(min_gap, 1e-12):
+            yield Preference(best.task_id if number == 0 else f"{best.task_id}#{number + 1}", best, worst)

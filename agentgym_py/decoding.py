@@ -1,0 +1,56 @@
+"""Logits to tokens: pure functions over a batch of rows, in which no row depends on another."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from agentgym_py.sampling import SamplingParams
+
+
+class Drawn(NamedTuple):
+    """One token a row and its log-probability under the distribution it was drawn from."""
+
+    tokens: Tensor  # (B,)
+    logprobs: Tensor  # (B,)
+
+
+def draw(logits: Tensor, uniforms: Tensor, params: SamplingParams) -> Drawn:
+    """Draw a token a row from `logits` (B, V) by `uniforms` (B,) in [0, 1); greedy records temperature 1."""
+    if params.greedy:
+        best, tokens = logits.max(-1)
+        return Drawn(tokens, best.float() - logits.float().logsumexp(-1))
+    logprobs = processed_logprobs(logits, params)
+    tokens = inverse_cdf(logprobs.exp(), uniforms)
+    return Drawn(tokens, logprobs.gather(-1, tokens[:, None])[:, 0])
+
+
+def processed_logprobs(logits: Tensor, params: SamplingParams) -> Tensor:
+    """Log-probabilities (…, V) after temperature, top-k and top-p: what vLLM calls `processed_logprobs`."""
+    scaled = logits.float() / params.temperature if params.temperature not in (0, 1) else logits.float()
+    if params.top_k or params.top_p < 1:
+        scaled = _truncated(scaled, params)
+    return scaled.log_softmax(-1)
+
+
+def _truncated(logits: Tensor, params: SamplingParams) -> Tensor:
+    ordered, order = logits.sort(stable=True, dim=-1, descending=True)
+    if 0 < params.top_k < logits.shape[-1]:
+        ordered[..., params.top_k :] = -torch.inf
+    if params.top_p < 1:
+        probs = ordered.softmax(-1)
+        before = probs.cumsum(-1) - probs  # the mass of all likelier tokens; the first token is always kept
+        before[..., 0] = 0
+        ordered = ordered.masked_fill(before >= params.top_p, -torch.inf)
+    return torch.empty_like(logits).scatter_(-1, order, ordered)
+
+
+def inverse_cdf(probs: Tensor, uniforms: Tensor) -> Tensor:
+    """The token whose stretch of the cumulated `probs` (B, V) holds `uniforms` (B,); never one of probability 0."""
+    cumulated = probs.cumsum(-1)
+    total = cumulated[:, -1:]
+    below = total.nextafter(torch.zeros_like(total))  # rounding must not step over the last token
+    target = torch.minimum(uniforms[:, None].to(total.dtype) * total, below)
+    return torch.searchsorted(cumulated, target, right=True)[:, 0]

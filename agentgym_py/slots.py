@@ -1,0 +1,83 @@
+"""Which slot of an engine's cache holds which tokens, and where a new prompt finds most of itself already computed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Ids = npt.NDArray[np.int64]
+
+
+class Source(NamedTuple):
+    """A slot and how many of its first tokens a prompt can use."""
+
+    slot: int
+    length: int
+
+
+def common_prefix(a: Ids, b: Ids) -> int:
+    """How many first ids two sequences share."""
+    n = min(len(a), len(b))
+    differs = a[:n] != b[:n]
+    first = int(differs.argmax()) if n else 0
+    return first if n and differs[first] else n
+
+
+class SlotBook:
+    """What every slot holds, and when it was last used."""
+
+    def __init__(self, slots: int) -> None:
+        self.held: list[Ids] = [np.empty(0, np.int64)] * slots
+        self._used = [0] * slots
+        self._clock = 0
+        self._last: list[int] = []
+
+    def claim(self, prompts: Sequence[Ids]) -> list[int]:
+        """A slot a prompt: the one that it continues, else the one whose episode has been silent for longest."""
+        self._clock += 1
+        free = set(range(len(self.held)))
+        seats: list[int | None] = []
+        for i, prompt in enumerate(prompts):
+            slot = self._continued(prompt, free, self._last[i] if i < len(self._last) else None)
+            free.discard(-1 if slot is None else slot)
+            seats.append(slot)
+        idle = sorted(free, key=lambda slot: (self._used[slot], slot), reverse=True)
+        claimed = [idle.pop() if slot is None else slot for slot in seats]
+        for slot in claimed:
+            self._used[slot] = self._clock
+        self._last = claimed
+        return list(claimed)
+
+    def _continued(self, prompt: Ids, free: Collection[int], hint: int | None) -> int | None:
+        if hint in free and hint is not None and self._begins(hint, prompt):
+            return hint
+        begun = [slot for slot in free if self._begins(slot, prompt)]
+        return max(begun, key=lambda slot: (len(self.held[slot]), -slot), default=None)
+
+    def _begins(self, slot: int, prompt: Ids) -> bool:
+        held, n = self.held[slot], len(self.held[slot])
+        return 0 < n <= len(prompt) and held[n - 1] == prompt[n - 1] and np.array_equal(held, prompt[:n])
+
+    def source(self, prompt: Ids) -> Source:
+        """The slot that shares most with a prompt; its last token must be computed in any case."""
+        shared = [common_prefix(held, prompt) for held in self.held]
+        best = max(range(len(shared)), key=shared.__getitem__)
+        return Source(best, min(shared[best], len(prompt) - 1))
+
+    def swap(self, left: Sequence[int], right: Sequence[int]) -> int:
+        """Exchange slots pairwise in the book; returns how many tokens there are to move."""
+        renamed = dict(zip([*left, *right], [*right, *left], strict=True))
+        for a, b in zip(left, right, strict=True):
+            self.held[a], self.held[b] = self.held[b], self.held[a]
+            self._used[a], self._used[b] = self._used[b], self._used[a]
+        self._last = [renamed.get(slot, slot) for slot in self._last]
+        return max((len(self.held[slot]) for slot in renamed), default=0)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.held = [np.empty(0, np.int64)] * len(self.held)
+        self._used = [0] * len(self._used)
+        self._last = []

@@ -1,0 +1,118 @@
+"""The tiny model: a small Llama with a byte-level BPE tokenizer of its own, which learns on a CPU in minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_py.errors import ConfigError, PolicyError
+
+if TYPE_CHECKING:
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+PAD, USER, ASSISTANT, END = SPECIAL_TOKENS = ("<|pad|>", "<|user|>", "<|assistant|>", "<|end|>")
+
+CHAT_TEMPLATE = (
+    "{%- for message in messages -%}"
+    "{%- if message['role'] == 'assistant' -%}<|assistant|>{{ message['content'] }}<|end|>"
+    "{%- elif message['role'] == 'user' -%}<|user|>{{ message['content'] }}"
+    "{%- else -%}{{ raise_exception('only user and assistant messages') }}"
+    "{%- endif -%}{%- endfor -%}"
+    "{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}"
+)
+"""One special token before each content, and one after an assistant's: the fewest that keep turns apart."""
+
+
+def build_tokenizer(
+    texts: Iterable[str], vocab_size: int = 2048, *, split_digits: bool = True
+) -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer learnt from `texts`; any string encodes and decodes to itself.
+
+    `split_digits` gives every digit a token of its own, so that prices and sizes can be compared digit by digit.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    smallest = 256 + len(SPECIAL_TOKENS)
+    if vocab_size < smallest:
+        raise ConfigError(f"vocab_size must be at least {smallest} (all bytes and the special tokens), got {vocab_size}")
+    tokenizer = Tokenizer(models.BPE())
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    digits = [pre_tokenizers.Digits(individual_digits=True)] if split_digits else []
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*digits, byte_level])
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        eos_token=END,
+        additional_special_tokens=[USER, ASSISTANT],
+        chat_template=CHAT_TEMPLATE,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def tiny_config(
+    vocab_size: int,
+    hidden_size: int = 128,
+    layers: int = 4,
+    heads: int = 4,
+    kv_heads: int = 1,
+    intermediate_size: int | None = None,
+    max_length: int = 4096,
+) -> LlamaConfig:
+    """A Llama of about a million parameters.
+
+    One key-value head by default: decoding many episodes on a CPU is bound by reading their keys and values.
+    """
+    from transformers import LlamaConfig
+
+    if hidden_size % heads or heads % kv_heads:
+        raise ConfigError(
+            f"hidden_size {hidden_size} must divide by heads {heads}, and heads by kv_heads {kv_heads}"
+        )
+    return LlamaConfig(
+        vocab_size=vocab_size,
+        hidden_size=hidden_size,
+        intermediate_size=intermediate_size or 3 * hidden_size,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        max_position_embeddings=max_length,
+        tie_word_embeddings=True,
+        pad_token_id=0,
+        bos_token_id=None,
+        eos_token_id=SPECIAL_TOKENS.index(END),
+    )
+
+
+def build_model(config: LlamaConfig, seed: int = 0) -> LlamaForCausalLM:
+    """A freshly initialised model; the global generator of torch is left as it was."""
+    import torch
+    from transformers import LlamaForCausalLM
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return LlamaForCausalLM(config)
+
+
+@contextmanager
+def base_folder() -> Iterator[Path]:
+    """The folder of the base that ships with this package."""
+    from importlib import resources
+
+    folder: Any = resources.files("agentgym_data") / "tiny"
+    if not (folder / "config.json").is_file():
+        raise PolicyError(
+            "the tiny base is not in agentgym_data: this installation ships none (datasets/agentgym_data/tiny is missing)"
+        )
+    with resources.as_file(folder) as path:
+        yield path

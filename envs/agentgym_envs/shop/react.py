@@ -1,0 +1,85 @@
+"""The shop in few words, for language models: one line a product, no repeated request."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from agentgym_envs.shop.catalogue import Product
+from agentgym_envs.shop.visit import BACK, BUY, NEXT, PREV, Moves, Visit
+
+RULES = {
+    "full": (
+        "You are shopping. Buy one product that has everything the request asks for, with the right options, for less than"
+        " the price limit, then stop. You do one action a turn:\n"
+        "search[words] looks for products; it works on the search page.\n"
+        "click[name] clicks a button, a product's number or an option's value that the page shows: click[next >],"
+        " click[B1234], click[red], click[buy now]. If two options share a value, write click[name: value].\n"
+        "click[description] and click[features] tell more about a product. click[< prev] goes back, click[back to search]"
+        " starts again. Choose the options before you buy; click[buy now] ends the visit, and your purchase is scored from"
+        " 0 to 1.\n"
+        "Answer in this form:\n"
+        "Thought: why\n"
+        "Action: search[words] or click[name]"
+    ),
+    "brief": "Buy what is asked for, with search[words] and click[name]; click[buy now] ends the visit.",
+    "none": "",
+}
+
+
+@lru_cache(maxsize=50_000)
+def product_line(product: Product) -> str:
+    """A product in one line."""
+    return f"{product.asin} {' '.join(product.title.split())} {product.price_text}"
+
+
+@lru_cache(maxsize=50_000)
+def _item_lines(product: Product) -> str:
+    lines = [product_line(product)]
+    lines += (f"{name}: {' | '.join(dict.fromkeys(values))}" for name, values in product.options.items())
+    return "\n".join(lines)
+
+
+def first_page(instruction: str) -> str:
+    """The search page as an episode opens."""
+    return f"{instruction}\n[search]"
+
+
+def page(moves: Moves, visit: Visit) -> str:
+    """The page that a visit stands on."""
+    if visit.place == "search":
+        return "[search]"
+    if visit.place == "results":
+        return _results(moves, visit)
+    if visit.place == "done":
+        return f"Bought {visit.asin}. Score {visit.reward:.2f}."
+    product = moves.product(visit)
+    if visit.place == "item":
+        chosen = [f"selected: {', '.join(f'{k}: {v}' for k, v in visit.chosen.items())}"] if visit.chosen else []
+        buttons = f"[description] [features] [{PREV}] [{BACK}] [{BUY}]"
+        return "\n".join([_item_lines(product), *chosen, buttons])
+    return f"{_body(product, visit.place)}\n[{PREV}] [{BACK}]"
+
+
+def selected(visit: Visit) -> str:
+    """What a click on an option says."""
+    name, value = list(visit.chosen.items())[-1]
+    return f"{name}: {value} is selected."
+
+
+def _results(moves: Moves, visit: Visit) -> str:
+    lines = [f"Page {visit.number} of {moves.pages(visit)}"] if moves.hits(visit) else ["No results."]
+    lines += map(product_line, moves.shown(visit))
+    buttons = [PREV] if visit.number > 1 else []
+    buttons += [NEXT] if moves.strict or visit.number < moves.pages(visit) else []
+    return "\n".join([*lines, " ".join(f"[{button}]" for button in [*buttons, BACK])])
+
+
+@lru_cache(maxsize=10_000)
+def _body(product: Product, place: str) -> str:
+    if place == "description":
+        return " ".join(product.description.split()) or "No description."
+    if place == "features":
+        return "\n".join(filter(None, (" ".join(bullet.split()) for bullet in product.bullets))) or "No features."
+    if place == "attributes":
+        return ", ".join(product.attributes)
+    return "No reviews."

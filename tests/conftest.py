@@ -1,0 +1,45 @@
+"""Fixtures for all tests: one thread for torch, nothing from a hub."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agentgym_py.trajectory import Provenance, Step, Trajectory
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+@pytest.fixture(scope="session")
+def episode() -> Callable[..., Trajectory]:
+    """A function that makes a trajectory: actions, and any field of `Trajectory` or `Provenance` by name."""
+
+    def make(*actions: str, task: str = "shop/train/easy/1", agent: str = "expert", **fields: Any) -> Trajectory:
+        steps = tuple(
+            Step(f"page {i}", f"Thought: so\nAction: {action}", "so", action, None, 0.0, True)
+            for i, action in enumerate(actions)
+        )
+        usual = Trajectory(
+            id="t0",
+            provenance=Provenance("AgentShop-v0", 0, {"max_steps": 15}, task, 7, agent),
+            split="train",
+            kind="buy",
+            difficulty="easy",
+            instruction="Buy a red cup.",
+            rules="You shop.",
+            steps=steps,
+            final_observation="Thanks.",
+            reward=1.0,
+            success=True,
+            terminated=True,
+            truncated=False,
+        )
+        return replace(usual, **fields)
+
+    return make

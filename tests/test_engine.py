@@ -1,0 +1,331 @@
+"""The engine gives what a full forward over each row's whole history gives, whatever it keeps and however it batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.decoding import inverse_cdf, processed_logprobs  # noqa: E402  # torch first, or skip
+from agentgym_py.engine import Generation, HFEngine  # noqa: E402
+from agentgym_py.errors import ConfigError, PolicyError  # noqa: E402
+from agentgym_py.policy import Policy  # noqa: E402
+from agentgym_py.sampling import SamplingParams  # noqa: E402
+from agentgym_py.slots import SlotBook, common_prefix  # noqa: E402
+from agentgym_py.tiny import build_model, build_tokenizer, tiny_config  # noqa: E402
+
+WORDS = "search click buy red blue shoes lamp size price back next page item you see now it is in the a 1 2 3".split()
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Tests share the machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def tiny_policy(seed: int = 0, *, kv_heads: int = 2, ends: float = 1.3) -> Policy:
+    """A random model whose replies differ in length: its end-of-turn token is likelier the larger `ends` is."""
+    tokenizer = build_tokenizer([" ".join(WORDS)] * 3, 320)
+    config = tiny_config(len(tokenizer), hidden_size=64, layers=2, heads=4, kv_heads=kv_heads)
+    config.initializer_range = 0.25
+    policy = Policy(build_model(config, seed).eval(), tokenizer, "test")
+    with torch.no_grad():
+        policy.model.get_input_embeddings().weight[policy.chat.end_of_turn] *= ends
+    return policy
+
+
+def sentence(rng: np.random.Generator, most: int) -> str:
+    return " ".join(rng.choice(WORDS, size=int(rng.integers(1, most))))  # noqa: TID251  # a Generator's method
+
+
+def full_greedy(policy: Policy, prompt: list[int], limit: int) -> list[int]:
+    """What transformers' own `generate` says to the whole history."""
+    out = policy.model.generate(
+        torch.tensor([prompt]),
+        attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
+        max_new_tokens=limit,
+        do_sample=False,
+        eos_token_id=policy.chat.end_of_turn,
+        pad_token_id=0,
+    )
+    return [int(i) for i in out[0, len(prompt) :]]
+
+
+def full_logprobs(policy: Policy, prompt: list[int], reply: Generation, params: SamplingParams) -> list[float]:
+    """Teacher-forced log-probabilities of a reply, by one forward without a cache."""
+    ids = torch.tensor([prompt + list(reply.ids)])
+    with torch.no_grad():
+        logits = policy.model(ids).logits[0, len(prompt) - 1 : -1]
+    logprobs = processed_logprobs(logits, params)
+    return [float(row[token]) for row, token in zip(logprobs, reply.ids, strict=True)]
+
+
+class Conversations:
+    """Episodes of random observations on a few slots, some of which end and are replaced by new ones."""
+
+    def __init__(self, policy: Policy, count: int, seed: int = 0) -> None:
+        self.policy, self.rng = policy, np.random.default_rng(seed)
+        self.prompts = [self._opening() for _ in range(count)]
+
+    def _opening(self) -> list[int]:
+        return self.policy.chat.opening("you see the page : " + sentence(self.rng, 40))
+
+    def go_on(self, replies: list[Generation], *, refill: float = 0.2) -> None:
+        end = self.policy.chat.end_of_turn
+        for i, reply in enumerate(replies):
+            forced = [] if reply.ids[-1] == end else [end]
+            turn = self.policy.chat.turn(sentence(self.rng, 30))
+            self.prompts[i] = [*self.prompts[i], *reply.ids, *forced, *turn]
+            if self.rng.random() < refill:
+                self.prompts[i] = self._opening()
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2, 4])
+@pytest.mark.parametrize("slots", [7, 10, 3])
+def test_greedy_equals_full_reencode(slots: int, kv_heads: int) -> None:
+    """Greedy tokens over six ragged turns with early stops and refilled slots equal `model.generate` row by row."""
+    policy = tiny_policy(1, kv_heads=kv_heads)
+    engine = HFEngine(policy, slots=slots, prefill_tokens=100)
+    params = SamplingParams(temperature=0, max_new_tokens=12)
+    talk = Conversations(policy, 7, seed=slots)
+    lengths = set()
+    for turn in range(6):
+        asked = list(talk.prompts)
+        replies = engine.generate(asked, params)
+        expected = [full_greedy(policy, prompt, 12) for prompt in asked]
+        assert [list(reply.ids) for reply in replies] == expected, f"turn {turn}"
+        lengths |= {len(reply.ids) for reply in replies}
+        talk.go_on(replies)
+    assert len(lengths) > 3, "replies of different lengths are what this test is about"
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        SamplingParams(max_new_tokens=10),
+        SamplingParams(temperature=0.7, max_new_tokens=10),
+        SamplingParams(temperature=1.3, top_k=20, top_p=0.8, max_new_tokens=10),
+    ],
+)
+def test_sampled_logprobs_equal_teacher_forcing(params: SamplingParams) -> None:
+    """Recorded log-probabilities are those of a full forward under the same temperature and truncation."""
+    policy = tiny_policy(2)
+    engine = HFEngine(policy, slots=5)
+    talk = Conversations(policy, 5)
+    for turn in range(4):
+        asked = list(talk.prompts)
+        replies = engine.generate(asked, params, seeds=[10 * turn + i for i in range(5)])
+        for prompt, reply in zip(asked, replies, strict=True):
+            np.testing.assert_allclose(reply.logprobs, full_logprobs(policy, prompt, reply, params), atol=1e-4)
+        talk.go_on(replies)
+
+
+def test_greedy_logprobs_are_at_temperature_one() -> None:
+    """A greedy reply records log-probabilities under temperature 1."""
+    policy = tiny_policy(2)
+    prompt = policy.chat.opening("red shoes")
+    (reply,) = HFEngine(policy).generate([prompt], SamplingParams(temperature=0, max_new_tokens=10))
+    np.testing.assert_allclose(reply.logprobs, full_logprobs(policy, prompt, reply, SamplingParams()), atol=1e-4)
+
+
+def test_reply_depends_on_its_prompt_and_seed_only() -> None:
+    """The same prompt and seed give the same reply alone, in a batch, in another order and on a used engine."""
+    policy = tiny_policy(3)
+    params = SamplingParams(max_new_tokens=12)
+    prompts = Conversations(policy, 6).prompts
+    seeds = list(range(6))
+    engine = HFEngine(policy, slots=6)
+    together = engine.generate(prompts, params, seeds)
+    alone = [HFEngine(policy, slots=2).generate([p], params, [s])[0] for p, s in zip(prompts, seeds, strict=True)]
+    turned = engine.generate(prompts[::-1], params, seeds[::-1])[::-1]
+    assert [r.ids for r in together] == [r.ids for r in alone] == [r.ids for r in turned]
+    assert together[0].ids != engine.generate(prompts[:1], params, [99])[0].ids
+
+
+def test_shorter_limit_gives_a_beginning_of_the_same_reply() -> None:
+    """A seed's draws do not depend on how long a reply may get."""
+    policy = tiny_policy(3, ends=0.1)
+    prompt = policy.chat.opening("lamp")
+    engine = HFEngine(policy)
+    long = engine.generate([prompt], SamplingParams(max_new_tokens=20), [5])[0]
+    short = engine.generate([prompt], SamplingParams(max_new_tokens=7), [5])[0]
+    assert long.ids[:7] == short.ids and short.finish_reason == "length"
+
+
+def test_finish_reasons() -> None:
+    """A reply that samples its end of turn keeps it and says `stop`; one that is cut says `length`."""
+    policy = tiny_policy(1)
+    prompts = Conversations(policy, 12).prompts
+    replies = HFEngine(policy).generate(prompts, SamplingParams(max_new_tokens=12), list(range(12)))
+    end = policy.chat.end_of_turn
+    assert {r.finish_reason for r in replies} == {"stop", "length"}
+    for reply in replies:
+        assert end not in reply.ids[:-1]
+        assert (reply.finish_reason == "stop") == (reply.ids[-1] == end)
+        assert reply.finish_reason == "stop" or len(reply.ids) == 12
+
+
+def test_sync_forgets_what_old_weights_computed() -> None:
+    """After new weights the next turn equals a full forward under them, not one over stale keys and values."""
+    policy = tiny_policy(4)
+    engine = HFEngine(policy, slots=4)
+    params = SamplingParams(temperature=0, max_new_tokens=10)
+    talk = Conversations(policy, 4)
+    talk.go_on(engine.generate(talk.prompts, params), refill=0)
+    with torch.no_grad():
+        for parameter in policy.model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    expected = [full_greedy(policy, prompt, 10) for prompt in talk.prompts]
+    stale = [list(reply.ids) for reply in engine.generate(talk.prompts, params)]
+    engine.sync(policy, 1)
+    assert engine.version == 1
+    assert [list(reply.ids) for reply in engine.generate(talk.prompts, params)] == expected
+    assert stale != expected, "the weights must have changed enough for this test to mean something"
+
+
+def test_cache_grows() -> None:
+    """An episode that outgrows the slots' capacity goes on as if nothing had happened."""
+    policy = tiny_policy(5)
+    engine = HFEngine(policy, slots=3)
+    params = SamplingParams(temperature=0, max_new_tokens=6)
+    rng = np.random.default_rng(0)
+    prompts = [policy.chat.opening("short"), policy.chat.opening(sentence(rng, 8))]
+    for words in (3, 40, 90, 200):
+        expected = [full_greedy(policy, prompt, 6) for prompt in prompts]
+        replies = engine.generate(prompts, params)
+        assert [list(reply.ids) for reply in replies] == expected
+        observation = " ".join(WORDS[i % len(WORDS)] for i in range(words))
+        prompts = [
+            [*p, *r.ids, *policy.chat.turn(observation)] for p, r in zip(prompts, replies, strict=True)
+        ]
+
+
+def test_a_continued_episode_computes_only_what_is_new() -> None:
+    """The second turn computes the last sampled token and the observation, nothing else."""
+    policy = tiny_policy(6)
+    engine = HFEngine(policy, slots=4)
+    params = SamplingParams(max_new_tokens=8)
+    prompts = Conversations(policy, 4).prompts
+    replies = engine.generate(prompts, params, [1, 2, 3, 4])
+    turn = policy.chat.turn("next page")
+    before = engine.prefilled
+    engine.generate([[*p, *r.ids, *turn] for p, r in zip(prompts, replies, strict=True)], params, [1, 2, 3, 4])
+    assert engine.prefilled - before == 4 * (1 + len(turn))
+
+
+def test_shared_beginnings_are_computed_once() -> None:
+    """Tries at one task and tasks under one rules text share what is equal, with the same replies as apart."""
+    policy = tiny_policy(7)
+    rules = " ".join(WORDS * 6)
+    first, second = (policy.chat.opening(f"{rules} {task}") for task in ("red shoes", "blue lamp now"))
+    prompts = [first, second, first, second, first]
+    params = SamplingParams(max_new_tokens=8)
+    engine = HFEngine(policy, slots=5)
+    replies = engine.generate(prompts, params, [1, 2, 3, 4, 5])
+    assert engine.prefilled < len(first) + len(second) + 12
+    apart = [HFEngine(policy).generate([p], params, [s])[0] for p, s in zip(prompts, [1, 2, 3, 4, 5], strict=True)]
+    assert [r.ids for r in replies] == [r.ids for r in apart]
+
+
+def test_training_mode_is_left_as_it_was() -> None:
+    """The engine runs in evaluation mode and gives the model back in the mode that it had."""
+    policy = tiny_policy(0)
+    policy.model.train()
+    HFEngine(policy).generate([policy.chat.opening("a")], SamplingParams(max_new_tokens=2))
+    assert policy.model.training
+
+
+def test_replies_end_at_the_context_limit() -> None:
+    """A reply never outgrows the model's context, and a prompt that fills it is refused with its length."""
+    policy = tiny_policy(0, ends=0.01)
+    policy.model.config.max_position_embeddings = 50
+    engine = HFEngine(policy)
+    prompt = policy.chat.opening("a " * 100)[:45]
+    (reply,) = engine.generate([prompt], SamplingParams(max_new_tokens=40))
+    assert len(reply.ids) == 5 and reply.finish_reason == "length"
+    with pytest.raises(ConfigError, match="50 tokens leaves no room"):
+        engine.generate([prompt + [1] * 5], SamplingParams())
+
+
+def test_wrong_calls_are_refused() -> None:
+    """An empty prompt, a wrong number of seeds and wrong sizes raise, each with what was wrong."""
+    policy = tiny_policy(0)
+    with pytest.raises(ConfigError, match="at least one token"):
+        HFEngine(policy).generate([[]], SamplingParams())
+    with pytest.raises(ConfigError, match="as many seeds"):
+        HFEngine(policy).generate([[1], [2]], SamplingParams(), [0])
+    with pytest.raises(ConfigError, match="slots"):
+        HFEngine(policy, slots=0)
+    assert HFEngine(policy).generate([], SamplingParams()) == []
+
+
+def test_sliding_windows_are_refused() -> None:
+    """A model whose attention is not over the whole context says so instead of giving wrong tokens."""
+    policy = tiny_policy(0)
+    policy.model.config.sliding_window = 16
+    with pytest.raises(PolicyError, match="full attention"):
+        HFEngine(policy)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("temperature", -1.0), ("temperature", float("nan")), ("top_p", 0.0), ("top_p", 1.1), ("top_k", -1)]
+    + [("max_new_tokens", 0)],
+)
+def test_sampling_params_are_checked(name: str, value: float) -> None:
+    """A value out of range is refused by name."""
+    with pytest.raises(ConfigError, match=name):
+        SamplingParams(**{name: value})  # type: ignore[arg-type]  # the point of the test
+
+
+def test_truncation_keeps_what_it_says() -> None:
+    """top-k keeps k tokens, top-p the fewest that reach p after top-k, and the rest is renormalised."""
+    logits = torch.tensor([[0.5, 0.1, 0.3, 0.1]]).log()
+    kept = processed_logprobs(logits, SamplingParams(top_k=2)).exp()
+    np.testing.assert_allclose(kept, [[0.625, 0, 0.375, 0]], atol=1e-6)
+    kept = processed_logprobs(logits, SamplingParams(top_p=0.75)).exp()
+    np.testing.assert_allclose(kept, [[0.625, 0, 0.375, 0]], atol=1e-6)
+    kept = processed_logprobs(logits, SamplingParams(top_p=0.6, top_k=2)).exp()
+    np.testing.assert_allclose(kept, [[1, 0, 0, 0]], atol=1e-6)
+    kept = processed_logprobs(logits, SamplingParams(top_p=1e-9)).exp()
+    np.testing.assert_allclose(kept, [[1, 0, 0, 0]], atol=1e-6)
+    hot = processed_logprobs(logits, SamplingParams(temperature=0.5)).exp()
+    np.testing.assert_allclose(hot, np.array([[25, 1, 9, 1]]) / 36, atol=1e-6)
+
+
+def test_inverse_cdf_never_takes_an_impossible_token() -> None:
+    """Uniforms at both ends of [0, 1) take the first and last token of positive probability."""
+    probs = torch.tensor([[0.0, 0.3, 0.0, 0.7, 0.0]]).expand(4, 5)
+    uniforms = torch.tensor([0.0, 0.29, 0.31, 1 - 1e-12], dtype=torch.float64)
+    assert inverse_cdf(probs, uniforms).tolist() == [1, 1, 3, 3]
+
+
+def test_sampling_follows_the_distribution() -> None:
+    """Many seeds' first tokens occur as often as the model says."""
+    policy = tiny_policy(8)
+    prompt = policy.chat.opening("price")
+    params = SamplingParams(temperature=0.8, top_k=5, max_new_tokens=1)
+    replies = HFEngine(policy, slots=64).generate([prompt] * 2000, params, list(range(2000)))
+    counts = np.bincount([reply.ids[0] for reply in replies], minlength=policy.model.config.vocab_size)
+    with torch.no_grad():
+        probs = processed_logprobs(policy.model(torch.tensor([prompt])).logits[:, -1], params)[0].exp().numpy()
+    assert set(np.flatnonzero(counts)) <= set(np.flatnonzero(probs))
+    np.testing.assert_allclose(counts / 2000, probs, atol=4 * np.sqrt(0.25 / 2000))
+
+
+def test_slots_are_found_by_what_they_hold() -> None:
+    """A prompt takes the slot it continues, the longest if several; a new one the slot silent for longest."""
+    book = SlotBook(3)
+    ids = [np.array(x, np.int64) for x in ([1, 2], [1, 2, 3], [7])]
+    assert book.claim(ids) == [0, 1, 2]
+    book.held = list(ids)
+    assert book.claim([np.array([1, 2, 3, 4])]) == [1]
+    assert book.claim([np.array([7, 8]), np.array([9])]) == [2, 0]
+    assert book.source(np.array([1, 2, 3, 3])) == (1, 3)
+    assert common_prefix(ids[0], ids[1]) == 2 and common_prefix(ids[0], ids[2]) == 0

