@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-_ACTION = re.compile(r"\baction[ \t]*:", re.IGNORECASE)
-_INPUT = re.compile(r"\baction[ \t]+input[ \t]*:", re.IGNORECASE)
+# At the start of a line a label counts in any case; within a line only when capitalised and not in brackets, so that
+# the bare action `search[action: figure]` stays whole.
+_ACTION = re.compile(r"^[ \t]*action[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_ACTION_INLINE = re.compile(r"(?<![\w\[(\"'])A(?:ction|CTION)[ \t]*:")
+_INPUT = re.compile(r"^[ \t]*action[ \t]+input[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_INPUT_INLINE = re.compile(r"(?<![\w\[(\"'])A(?:ction[ \t]+Input|CTION[ \t]+INPUT)[ \t]*:")
 _THOUGHT = re.compile(r"\A\s*thought[ \t]*:", re.IGNORECASE)
 _OBSERVATION = re.compile(r"^[ \t]*observation[ \t]*:", re.IGNORECASE | re.MULTILINE)
-_TAGGED = re.compile(r"<tool_call>\s*(\{.*?\})\s*(?:</tool_call>|\Z)", re.DOTALL)
+_TAG = re.compile(r"<tool_call>\s*(?=\{)")
 _FENCED = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL)
+_MAX_DEPTH = 100
+"""JSON nested deeper is no JSON: far below the interpreter's limit, so that a reply reads the same on any stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +44,17 @@ def parse_reply(text: str) -> Reply:
     """Read a reply; never raises.
 
     A tool call wins over ReAct text, and ReAct text over the bare action. Of several actions the last one before an
-    invented `Observation:` counts; an action is one line, an `Action Input:` may be several.
+    invented `Observation:` counts; an action is one line, an `Action Input:` may be several. Labels that begin a line
+    win over those within one. JSON is strict: no NaN, no number beyond a float, no nesting deeper than 100.
     """
     return _tool_call(text) or _react(text) or _bare(text)
 
 
 def format_reply(action: str, thought: str = "", action_input: str | None = None) -> str:
-    """The ReAct text of a reply; `parse_reply` gives its parts back when they are single stripped lines."""
+    """The ReAct text of a reply.
+
+    `parse_reply` gives its parts back when they are single stripped lines without `<tool_call>`.
+    """
     head = f"Thought: {thought}\n" if thought else ""
     tail = f"\nAction Input: {action_input}" if action_input is not None else ""
     return f"{head}Action: {action}{tail}"
@@ -58,18 +69,26 @@ def _bare(text: str) -> Reply:
 
 def _react(text: str) -> Reply | None:
     cut = _OBSERVATION.search(text)
-    head = text[: cut.start()] if cut and _ACTION.search(text, 0, cut.start()) else text
-    found = deque(_ACTION.finditer(head), maxlen=1)
-    if not found:
+    head = text[: cut.start()] if cut and _last_action(text[: cut.start()]) else text
+    found = _last_action(head)
+    if found is None:
         return None
-    last = found.pop()
-    thought = _THOUGHT.sub("", head[: last.start()]).strip()
-    rest = head[last.end() :]
-    given = _INPUT.search(rest)
+    thought = _THOUGHT.sub("", head[: found.start()]).strip()
+    rest = head[found.end() :]
+    given = _INPUT.search(rest) or _INPUT_INLINE.search(rest)
     if given is None:
         return Reply(_first_line(rest), thought, form="react")
     raw = rest[given.end() :].strip()
     return Reply(_first_line(rest[: given.start()]), thought, raw, _json_object(raw), "react")
+
+
+def _last_action(text: str) -> re.Match[str] | None:
+    """The last label at the start of a line; the last one within a line where there is none."""
+    for label in (_ACTION, _ACTION_INLINE):
+        found = deque(label.finditer(text), maxlen=1)
+        if found:
+            return found.pop()
+    return None
 
 
 def _first_line(text: str) -> str:
@@ -79,27 +98,33 @@ def _first_line(text: str) -> str:
 
 def _tool_call(text: str) -> Reply | None:
     stripped = text.strip()
-    tagged = _TAGGED.search(stripped) if "<tool_call>" in stripped else None
-    fenced = _FENCED.match(stripped) if stripped.startswith("```") else None
-    if tagged:
-        source, thought = tagged.group(1), stripped[: tagged.start()].strip()
+    tag = _TAG.search(stripped)
+    fenced = _FENCED.match(stripped)
+    if tag:
+        call, thought = _json_object(stripped[tag.end() :], whole=False), stripped[: tag.start()].strip()
     elif fenced or stripped.startswith("{"):
-        source, thought = fenced.group(1) if fenced else stripped, ""
+        call, thought = _json_object(fenced.group(1) if fenced else stripped), ""
     else:
         return None
-    call = _json_object(source)
-    if call is None:
-        return None
+    return _called(call, thought) if call is not None else None
+
+
+def _called(call: dict[str, Any], thought: str) -> Reply | None:
+    """The reply of a tool call: OpenAI's message, its `function` object, or the bare name and arguments."""
     calls = call.get("tool_calls")
     if isinstance(calls, list) and calls and isinstance(calls[0], dict):
-        call, thought = calls[0], str(call.get("content") or thought)
+        call, thought = calls[0], _text(call.get("content"), thought)
     inner = call.get("function")
     if isinstance(inner, dict):
         call = inner
     name = call.get("name", call.get("function_name"))
     if not isinstance(name, str):
         return None
-    return _call_reply(name, call.get("arguments", call.get("parameters", {})), str(call.get("thought") or thought))
+    return _call_reply(name, call.get("arguments", call.get("parameters", {})), _text(call.get("thought"), thought))
+
+
+def _text(value: object, default: str) -> str:
+    return value if isinstance(value, str) and value else default
 
 
 def _call_reply(name: str, arguments: object, thought: str) -> Reply:
@@ -110,9 +135,40 @@ def _call_reply(name: str, arguments: object, thought: str) -> Reply:
     return Reply(name.strip(), thought, json.dumps(arguments, ensure_ascii=False), None, "tool_call")
 
 
-def _json_object(text: str) -> dict[str, Any] | None:
+def _json_object(text: str, whole: bool = True) -> dict[str, Any] | None:
+    """The JSON object of a text; without `whole` the one that it begins with."""
+    if _too_deep(text):
+        return None
     try:
-        value = json.loads(text)
+        value, end = _DECODER.raw_decode(text.lstrip() if whole else text)
     except (ValueError, RecursionError):
         return None
+    if whole and end != len(text.strip()):
+        return None
     return value if isinstance(value, dict) else None
+
+
+def _too_deep(text: str) -> bool:
+    """Whether brackets, those within strings included, nest deeper than `_MAX_DEPTH`."""
+    if text.count("{") + text.count("[") <= _MAX_DEPTH:
+        return False
+    depth = deepest = 0
+    for bracket in _BRACKET.findall(text):
+        depth += 1 if bracket in "{[" else -1
+        deepest = max(deepest, depth)
+    return deepest > _MAX_DEPTH
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is beyond a float")
+    return number
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+_BRACKET = re.compile(r"[][{}]")
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)

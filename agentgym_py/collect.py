@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium
@@ -80,6 +80,16 @@ class Collector:
                 progress(trajectory)
         return [done[i] for i in range(len(jobs))]
 
+    def in_order(self, jobs: Sequence[Job]) -> Iterator[Trajectory]:
+        """Play every job; trajectories in the order of `jobs`, each as soon as all before it are over."""
+        done: dict[int, Trajectory] = {}
+        following = 0
+        for index, trajectory in self.stream(jobs):
+            done[index] = trajectory
+            while following in done:
+                yield done.pop(following)
+                following += 1
+
     def stream(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Trajectory]]:
         """Play every job; (number of the job, trajectory) as they end."""
         waiting = deque(enumerate(jobs))
@@ -133,6 +143,26 @@ class Collector:
         episode.steps.append(step)
         episode.observation = observation
         return terminated or truncated, None
+
+
+def collect_with_diversity(
+    agents: Sequence[Agent],
+    jobs: Sequence[Job],
+    *,
+    slots: int = 64,
+    prompt: Prompt = "brief",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> list[Trajectory]:
+    """Play every job by each of `agents`, such as one policy at several temperatures.
+
+    All tries at a job stand side by side and are numbered through: the seeds of any two differ.
+    """
+    played = []
+    for number, agent in enumerate(agents):
+        mine = [replace(job, attempt=job.attempt * len(agents) + number) for job in jobs]
+        played.append(Collector(agent, slots, prompt, seed).collect_batch(mine, progress))
+    return [trajectory for tries in zip(*played, strict=True) for trajectory in tries]
 
 
 def _key(spec: EnvSpec) -> str:

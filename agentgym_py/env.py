@@ -116,6 +116,14 @@ class TextEnv(gymnasium.Env[str, str]):
     def expert(self) -> list[str]:
         """Actions that solve the task from the current state: a shortest plan where the class says so, else a plan."""
 
+    def draw(self, split: str) -> Task:
+        """A random task of a split; a world whose tasks are finite overrides it."""
+        return self.task(self.rng.below(1 << 31), split)
+
+    def details(self) -> Mapping[str, Any]:
+        """What `info` of a reset holds beside what every world's does."""
+        return {}
+
     def actions(self) -> list[str] | None:
         """The admissible actions here, or None where they cannot be listed."""
         return None
@@ -151,12 +159,13 @@ class TextEnv(gymnasium.Env[str, str]):
         for key in options:
             if key not in ("task", "split"):
                 raise UnknownNameError(f"No reset option {key!r}." + did_you_mean(key, ["task", "split"]))
-        split = checked_split(options.get("split", self.split))
+        split = checked_split(options["split"]) if "split" in options else None
         name = options.get("task")
-        self.current = self.task(self.rng.below(1 << 31) if name is None else name, split)
+        self.current = self.draw(split or self.split) if name is None else self.task(name, split)
         self.steps, self.ended, self.succeeded = 0, "", False
         self._last = self.begin(self.current)
-        return self._last, {"success": False, "task_id": self.current.id, "valid_action": True}
+        info = {"success": False, "task_id": self.current.id, "valid_action": True, **self.details()}
+        return self._last, info
 
     def _reseed(self, seed: int | None) -> None:
         if seed is not None:
@@ -210,7 +219,7 @@ class TextEnv(gymnasium.Env[str, str]):
             "last": self._last,
             "state": self.state(),
         }
-        return json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode()
+        return json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
     def restore(self, snapshot: bytes) -> None:
         """Take up the episode of `snapshot`.
@@ -231,7 +240,7 @@ class TextEnv(gymnasium.Env[str, str]):
             self.current, self.steps, self.ended = task, int(whole["steps"]), whole["ended"]
             self.succeeded, self._last = bool(whole["success"]), str(whole["last"])
             self.rng.state, self._seeded = int(whole["rng"]), True
-        except (KeyError, TypeError, LookupError) as error:
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
             raise SnapshotError(f"A snapshot that does not fit this environment: {error}") from error
 
     def _need_reset(self) -> Task:

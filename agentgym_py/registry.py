@@ -57,7 +57,7 @@ def load(group: Group, name: str) -> Any:
     point = points[name]
     try:
         return point.load()
-    except Exception as error:  # a stranger's module may raise anything at import
+    except (Exception, SystemExit) as error:  # a stranger's module may do anything at import
         raise UnknownNameError(f"The {_NOUN[group]} {name!r} ({point.value}) does not load: {error!r}") from error
 
 
@@ -68,7 +68,7 @@ def plugins(group: Group) -> list[Plugin]:
         broken = None
         try:
             point.load()
-        except Exception as error:  # a stranger's module may raise anything at import
+        except (Exception, SystemExit) as error:  # a stranger's module may do anything at import
             broken = repr(error)
             warnings.warn(f"{_NOUN[group]} plugin {name!r} ({point.value}) is broken: {broken}", stacklevel=2)
         found.append(Plugin(name, point.value, point.dist.name if point.dist else "", broken))
@@ -102,5 +102,9 @@ def register_envs() -> None:
     import gymnasium
 
     for name, point in _points("agentgym.envs").items():
-        if name not in gymnasium.registry:
+        if name in gymnasium.registry:
+            continue
+        try:
             gymnasium.register(id=name, entry_point=point.value)
+        except gymnasium.error.Error as error:  # a stranger's name must not break the import of this package
+            warnings.warn(f"environment plugin {name!r} ({point.value}) is broken: {error}", stacklevel=2)

@@ -12,7 +12,7 @@ _MASK = (1 << 64) - 1
 
 def seed_of(*parts: object) -> int:
     """A 64-bit seed from any printable parts, equal in every process and on every Python (SHA-256)."""
-    return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:8], "big")
+    return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass")).digest()[:8], "big")
 
 
 class Rng:
@@ -50,7 +50,9 @@ class Rng:
         return items[self.below(len(items))]
 
     def sample(self, items: Sequence[T], k: int) -> list[T]:
-        """`k` different positions of `items`, in random order."""
+        """`k` different positions of `items`, in random order; ValueError unless 0 <= k <= len(items)."""
+        if k < 0:
+            raise ValueError(f"sample needs k >= 0, got {k}")
         pool = list(items)
         for i in range(k):
             j = i + self.below(len(pool) - i)

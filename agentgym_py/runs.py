@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,24 @@ class RunFolder:
         if not (path / "run.yaml").is_file():
             raise RunError(f"{path} holds no run (no run.yaml there)")
         return cls(path)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes out of the run meanwhile; RunError where one is at work (no lock on Windows).
+
+        The system lets go of the lock when the process ends, however it ends.
+        """
+        if sys.platform == "win32":
+            yield
+            return
+        import fcntl
+
+        with (self.path / "run.yaml").open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise RunError(f"{self.path} is in use: another process is at work on this run") from error
+            yield
 
     def config(self) -> dict[str, Any]:
         """The settings that the run was started with."""

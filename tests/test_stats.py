@@ -90,7 +90,7 @@ def test_wrong_input_raises() -> None:
         lambda: stats.bootstrap_mean([[1, 2]]),
         lambda: stats.compare([0.5], [1]),
     ):
-        with pytest.raises(ValueError, match="must|needed"):
+        with pytest.raises(ValueError, match=r"must|needed"):
             call()
 
 

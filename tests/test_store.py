@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,12 +41,12 @@ trajectories = st.builds(
 
 
 @given(trajectories)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_line_gives_the_episode_back(trajectory: Trajectory) -> None:
     """Every field comes back equal and of the same type, and the line is one line of standard JSON."""
     line = store.to_line(trajectory)
     assert store.from_line(line) == trajectory
-    assert repr(store.from_json(store.to_json(trajectory))) == repr(store.from_line(line))
+    assert store.to_line(store.from_line(line)) == line
     assert line.endswith(b"\n") and line.count(b"\n") == 1
     line.decode()
     assert "digest" in json.loads(line, parse_constant=lambda name: pytest.fail(name))
@@ -202,10 +203,8 @@ def test_a_flipped_byte_is_found(data: st.DataObject) -> None:
     line = bytearray(store.to_line(trajectory)[:-1])
     at = data.draw(st.integers(0, len(line) - 1))
     line[at] ^= data.draw(st.integers(1, 255))
-    try:
+    with suppress(DataError):
         assert store.from_line(bytes(line)) == trajectory
-    except DataError:
-        pass
 
 
 def test_verify_finds_a_changed_reward(tmp_path: Path, episode: Make) -> None:

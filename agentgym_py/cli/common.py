@@ -186,8 +186,8 @@ def add_trainer_options(parser: ArgumentParser, name: str) -> None:
     names = registry.names("agentgym.trainers")
     group = parser.add_argument_group(f"The trainer {name}")
     group.add_argument(
-        "--trainer.name", "--trainer", type=str, default=name, metavar="NAME",
-        help=f"Trainer, by name; --trainer NAME --help shows its settings. Installed: {', '.join(names)}.",
+        "--trainer.name", type=str, default=name, metavar="NAME",
+        help=f"--trainer NAME for short; with --help it shows that one's settings. Installed: {', '.join(names)}.",
     )  # fmt: skip
     add_options(group, trainer_class(name), "trainer")
 
@@ -246,7 +246,7 @@ def console(json_output: bool = False) -> Console:
     """Where a command shows what it does: stdout, or stderr where stdout is for a program."""
     from rich.console import Console
 
-    return Console(stderr=json_output, highlight=False)
+    return Console(stderr=json_output, highlight=False, markup=False)
 
 
 def print_json(value: Any) -> None:

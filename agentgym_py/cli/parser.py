@@ -37,8 +37,9 @@ def new_parser(prog: str, help_line: str, **kwargs: Any) -> ArgumentParser:
 
 def add_command(commands: Any, prog: str, name: str, help_line: str) -> ArgumentParser:
     """A subcommand's parser, hung into `commands`."""
-    parser = new_parser(f"{prog} {name}", help_line, usage=f"{prog} {name} [options]")
+    parser = new_parser("", help_line, usage=f"{prog} {name} [options]")
     commands.add_subcommand(name, parser, help=help_line)
+    parser.prog = f"{prog} {name}"  # after add_subcommand, which sets one of its own
     return parser
 
 
@@ -161,6 +162,7 @@ _NOT_ACCEPTED = re.compile(r"(?:(?:Subcommand '[\w.]+'|Group '(?P<group>\w+)') d
 _KEY = re.compile(r'Parser key "(?P<key>[^"]*)":\s*(?P<rest>.*)', re.DOTALL)
 _EXPECTED = re.compile(r"Expected an? (.+?)(?:\. Got value: (.*))?$", re.MULTILINE)
 _CHOICE = re.compile(r"argument (\S+): invalid choice: '([^']*)'")
+_REQUIRED = re.compile(r"the following arguments are required: (.*)")
 _ALONE = re.compile(r"argument (\S+): expected one argument")
 
 
@@ -176,6 +178,8 @@ def explain(message: str, options: Sequence[str], commands: Sequence[str]) -> st
         return f"no setting {key!r}" + meant(key, [option.removeprefix("--") for option in options])
     if found := _ALONE.search(message):
         return f"{found[1]} needs a value"
+    if found := _REQUIRED.search(message):
+        return "wanted: " + ", ".join(key.rpartition(".")[2].upper() for key in found[1].split(", "))
     if "to be one of" in message and "was not provided" in message:
         return f"say which command: {', '.join(commands)}"
     found = _KEY.search(message)

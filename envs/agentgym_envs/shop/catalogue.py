@@ -116,6 +116,7 @@ def _load(folder: str) -> Catalogue:
     items: list[Any] = read_json(items_file, list, digest.update)
     sources = _Sources(
         items_file,
+        human_file,
         read_json(ins_file, dict, digest.update),
         read_json(human_file, dict, digest.update),
         read_json(prices_file, dict, digest.update) if prices_file else None,
@@ -133,6 +134,7 @@ class _Sources:
     """What the product cleaner reads beside an item itself."""
 
     file: Path
+    human_file: Path
     instructions: Mapping[str, Any]
     human: Mapping[str, Any]
     prices: Mapping[str, Any] | None
@@ -223,9 +225,16 @@ def _product(asin: str, item: Mapping[str, Any], sources: _Sources) -> Product:
         nouns=tuple(sources.nouns[asin]) if sources.nouns and asin in sources.nouns else nouns_by_rule(title),
         instruction=ins.get("instruction"),
         instruction_attributes=tuple(ins.get("instruction_attributes") or ()),
-        instructions=tuple(sources.human.get(asin, ())),
+        instructions=_instructions(sources.human_file, who, sources.human.get(asin, ())),
         image=str(images[0]) if images else "",
     )
+
+
+def _instructions(file: Path, who: str, written: Any) -> tuple[Mapping[str, Any], ...]:
+    for each in written:
+        for key in ("instruction", "instruction_attributes", "instruction_options"):
+            _key(file, who, each, key)
+    return tuple(written)
 
 
 def _prices(file: Path, who: str, pricing: Any) -> tuple[tuple[float, ...], str]:

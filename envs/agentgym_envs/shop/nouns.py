@@ -1,7 +1,8 @@
 """The nouns of product titles: WebShop compares titles by them.
 
 `python -m agentgym_envs.shop.nouns FOLDER` writes `name_nouns.json` for a folder of WebShop's files, with spaCy's
-`en_core_web_sm` where it is installed (the extra `nouns`, WebShop's own tagger), else with `nouns_by_rule`; it says which.
+`en_core_web_sm` where it is installed (the extra `nouns`, WebShop's own tagger), else with `nouns_by_rule`, and says
+which.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from typing import Any
 
 _WORD = re.compile(r"[^\W\d_][\w#]*")
 _NOT_NOUNS = frozenset(
-    """a an the this that these those and or nor but if of in on at by to from for with without into onto over under up
-    down out off as is are was be been it its it's you your our my their his her all any each every both more most some
-    no not than then so very too can will just only also per via us we they he she i s t""".split()
+    (  # noqa: SIM905  # reads better
+        "a an the this that these those and or nor but if of in on at by to from for with without into onto over under "
+        "up down out off as is are was be been it its you your our my their his her all any each every both more most "
+        "some no not than then so very too can will just only also per via us we they he she i s t"
+    ).split()
 )
 _MODEL = "en_core_web_sm"
 
@@ -26,8 +29,8 @@ _MODEL = "en_core_web_sm"
 def nouns_by_rule(title: str) -> tuple[str, ...]:
     """Every word of a title, lower-cased, that starts with a letter and is no function word.
 
-    A title is little but nouns: a tagger calls most of its adjectives proper nouns as well. On the titles of WebShop's kind
-    that the tests hold, nine in ten of spaCy's nouns are found this way.
+    A title is little but nouns: a tagger calls most of its adjectives proper nouns as well. On the titles of WebShop's
+    kind that the tests hold, nine in ten of spaCy's nouns are found this way.
     """
     words = (word.lower() for word in _WORD.findall(title))
     return tuple(word for word in words if word not in _NOT_NOUNS)

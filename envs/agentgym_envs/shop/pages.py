@@ -41,7 +41,8 @@ def build(moves: Moves, visit: Visit, session: str, instruction: str) -> Page:
     strict = moves.strict
     if visit.place == "search":
         lead = "Instruction: " if strict else "Instruction:"  # WebShop's own space
-        return Page(where, [Part("text", "WebShop"), *_texts((lead, instruction), strict), Part("button", "Search")], True)
+        parts = [Part("text", "WebShop"), *_texts((lead, instruction), strict), Part("button", "Search")]
+        return Page(where, parts, search_bar=True)
     if visit.place == "done":
         return Page(where, _done(visit, strict))
     parts = [*_texts(("Instruction:", instruction), strict), Part("button", "Back to Search")]
@@ -72,7 +73,7 @@ def url(visit: Visit, session: str) -> str:
 def shown_text(text: str, strict: bool) -> str | None:
     """A string as it comes out of a page, or None where it does not.
 
-    An html parser makes one newline, which WebShop drops, of a run of spaces that has one, and one space of any other run.
+    An html parser makes one newline, which WebShop drops, of a string of spaces that has one, and one space of others.
     """
     if not strict:
         return " ".join(text.split()) or None

@@ -21,7 +21,7 @@ _Rules = dict[str, tuple[tuple[str, str], ...]]
 
 
 def _by_penultimate(rules: str) -> _Rules:
-    """Groups `suffix:replacement` rules (`suffix` alone removes it) by the suffix's last letter but one, longest suffix first."""
+    """Groups `suffix:replacement` rules by the suffix's last letter but one, longest suffix first."""
     pairs = sorted((rule.partition(":")[::2] for rule in rules.split()), key=lambda pair: -len(pair[0]))
     return {letter: tuple(p for p in pairs if p[0][-2] == letter) for letter in {suffix[-2] for suffix, _ in pairs}}
 

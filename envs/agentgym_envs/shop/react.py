@@ -5,18 +5,18 @@ from __future__ import annotations
 from functools import lru_cache
 
 from agentgym_envs.shop.catalogue import Product
-from agentgym_envs.shop.visit import BACK, BUY, NEXT, PREV, Moves, Visit
+from agentgym_envs.shop.visit import BACK, BUY, NEXT, PREV, Moves, Visit, plain
 
 RULES = {
     "full": (
-        "You are shopping. Buy one product that has everything the request asks for, with the right options, for less than"
-        " the price limit, then stop. You do one action a turn:\n"
+        "You are shopping. Buy one product that has everything the request asks for, with the right options, within "
+        "the price limit. Each turn you do one action:\n"
         "search[words] looks for products; it works on the search page.\n"
-        "click[name] clicks a button, a product's number or an option's value that the page shows: click[next >],"
-        " click[B1234], click[red], click[buy now]. If two options share a value, write click[name: value].\n"
-        "click[description] and click[features] tell more about a product. click[< prev] goes back, click[back to search]"
-        " starts again. Choose the options before you buy; click[buy now] ends the visit, and your purchase is scored from"
-        " 0 to 1.\n"
+        "click[name] clicks a button, a product's number or an option's value that the page shows: click[next >], "
+        "click[B1234], click[red]. If two options share a value, write click[option: value].\n"
+        "click[description] and click[features] tell more about a product, click[< prev] goes back, click[back to "
+        "search] starts again. Choose every option that the request names, then click[buy now]: it ends the visit, and "
+        "the purchase is scored from 0 to 1.\n"
         "Answer in this form:\n"
         "Thought: why\n"
         "Action: search[words] or click[name]"
@@ -60,10 +60,12 @@ def page(moves: Moves, visit: Visit) -> str:
     return f"{_body(product, visit.place)}\n[{PREV}] [{BACK}]"
 
 
-def selected(visit: Visit) -> str:
-    """What a click on an option says."""
-    name, value = list(visit.chosen.items())[-1]
-    return f"{name}: {value} is selected."
+def selected(visit: Visit, target: str) -> str:
+    """What a click on an option says; "" if `target` is none."""
+    for name, value in reversed(visit.chosen.items()):
+        if target in (plain(value), plain(f"{name}: {value}")):
+            return f"{name}: {value} is selected."
+    return ""
 
 
 def _results(moves: Moves, visit: Visit) -> str:

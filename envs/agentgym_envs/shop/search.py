@@ -3,8 +3,8 @@
 score(q, d) = Σ_t c·idf_t · tf / (tf + k1·(1 − b + b·|d| / avgdl)), where c counts t in q,
 idf_t = ln(1 + (N − df + ½) / (df + ½)), k1 = 0.9 and b = 0.4 (Anserini's, which WebShop searches with).
 
-Source: Lucene 8's `BM25Similarity` and `SmallFloat`, Anserini's tie-breaking by id. bm25s has the formula but neither the
-one-byte document lengths nor the float32 steps, and those decide ranks.
+Source: Lucene 8's `BM25Similarity` and `SmallFloat`, and Anserini's tie-breaking by id. bm25s has the formula but
+neither the one-byte document lengths nor the float32 steps, and those decide ranks.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SearchIndex:
         self._score_postings([self._numbers(documents[i]) for i in order])
 
     def search(self, query: str, k: int = 50) -> list[tuple[str, float]]:
-        """The best `k` documents and their scores, best first; a document that shares no term with the query is none."""
+        """The best `k` documents that share a term with the query, and their scores; best first."""
         numbers = self._known_terms(query)
         if not numbers or k < 1:
             return []
@@ -117,7 +117,8 @@ def _gain(weight: Floats | np.float32, divisor: Floats) -> Doubles:
 
 def _idf(df: Ints, documents: int) -> Floats:
     """How telling a term is that `df` of so many documents hold."""
-    return np.log(1 + (documents - df + 0.5) / (df + 0.5)).astype(np.float32)
+    idf: Doubles = np.log(1 + (documents - df + 0.5) / (df + 0.5))
+    return idf.astype(np.float32)
 
 
 def _inverse_norms(lengths: Ints) -> Floats:
@@ -128,7 +129,7 @@ def _inverse_norms(lengths: Ints) -> Floats:
 
 
 def _quantised(length: int) -> int:
-    """A document's length as Lucene's `SmallFloat.intToByte4` keeps it: exact to 40, then four significant bits above 24."""
+    """A document's length as Lucene's `SmallFloat.intToByte4` keeps it: what it exceeds 24 by, to four bits."""
     if length < 24:
         return length
     shift = max((length - 24).bit_length() - 4, 0)

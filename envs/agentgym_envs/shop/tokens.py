@@ -1,8 +1,8 @@
-"""Text to terms as Lucene 8's English analyzer cuts it: UAX#29 words, possessives, lower case, stop words, Porter stems.
+"""Text to terms as Lucene 8's English analyzer does it: words, possessives, lower case, stop words, Porter stems.
 
-Source: Apache Lucene's `StandardTokenizer`, `EnglishPossessiveFilter`, `StopFilter` and `PorterStemFilter` (the facts, not
-the code), and Unicode Standard Annex #29. Where Lucene leaves the annex, so does this: katakana joins no letters, each
-ideograph and each hiragana is a word, a run of Thai, Lao, Khmer or Burmese is one, and an emoji sequence is one.
+Source: what Apache Lucene's `StandardTokenizer`, `EnglishPossessiveFilter`, `StopFilter` and `PorterStemFilter` do, and
+Unicode Standard Annex #29. Of the annex's words those count that hold a letter or a digit; besides, each ideograph and
+each hiragana is a word, a run of Thai, Lao, Khmer or Burmese is one, and so is an emoji sequence.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from functools import cache
 from agentgym_envs.shop.porter import stem
 
 STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to "
-    "was will with".split()  # noqa: SIM905  # thirty-three quoted words read worse
+    "a an and are as at be but by for if in into is it no not of on or such that the "  # noqa: SIM905  # reads better
+    "their then there these they this to was will with".split()
 )
 _LONGEST = 255  # characters; Lucene cuts longer words up
 _POSSESSIVE = ("'s", "\u2019s", "\uff07s")

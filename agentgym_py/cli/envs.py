@@ -1,0 +1,122 @@
+"""`agentgym envs`: the installed worlds."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from agentgym_py import registry
+from agentgym_py.cli.common import console, env_spec, print_json
+from agentgym_py.cli.parser import add_command
+from agentgym_py.env import SPLITS, TextEnv
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+KINDS = {"list": "List every installed world; a broken one with the reason.", "show": "Show a world: its card, splits, rules, tools and an example."}  # fmt: skip
+_JSON_HELP = "Print JSON, for a program."
+
+
+def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+    """Add what `envs` takes."""
+    del argv
+    commands = parser.add_subcommands(dest="what", title="commands", metavar="list|show")
+    listing = add_command(commands, "agentgym envs", "list", KINDS["list"])
+    listing.add_argument("--json", action="store_true", help=_JSON_HELP)
+    show = add_command(commands, "agentgym envs", "show", KINDS["show"])
+    show.usage = "agentgym envs show NAME [options]"
+    show.add_argument("name", metavar="NAME", help="Short name or Gymnasium id.")
+    show.add_argument(
+        "--env_kwargs", type=dict[str, Any], default={}, metavar="NAME VALUE",
+        help="Arguments of the world, as --env_kwargs.difficulty hard.",
+    )  # fmt: skip
+    show.add_argument("--json", action="store_true", help=_JSON_HELP)
+
+
+def run(given: Namespace) -> int:
+    """List or show."""
+    if given["what"] == "list":
+        _list(given["list.json"])
+    else:
+        _show(given["show.name"], given["show.env_kwargs"], given["show.json"])
+    return 0
+
+
+def _list(as_json: bool) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the table says it
+        found = registry.plugins("agentgym.envs")
+    if as_json:
+        print_json([asdict(each) | {"short_name": registry.short_name(each.name)} for each in found])
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("name", "id", "package", "what it is", box=None, header_style="bold", pad_edge=False)
+    for each in found:
+        about = Text(f"broken: {each.broken}", "red") if each.broken else _first_line(each.name)
+        table.add_row(registry.short_name(each.name), each.name, each.package, about)
+    console().print(table)
+
+
+def _first_line(env_id: str) -> str:
+    return (inspect.getdoc(registry.load("agentgym.envs", env_id)) or "").partition("\n")[0]
+
+
+def _show(name: str, kwargs: Any, as_json: bool) -> None:
+    env = env_spec(name, kwargs).make()
+    about = describe(env, registry.env_id(name))
+    if as_json:
+        print_json(about)
+        return
+    out = console()
+    out.print(f"{about['id']} (agentgym … --env {about['name']}), version {about['version']}", style="bold")
+    out.print("\n" + about["card"])
+    splits = "; ".join(f"{split}: {example['task']}, …" for split, example in about["splits"].items())
+    _part(out, "Splits", splits)
+    for prompt, text in about["rules"].items():
+        _part(out, f"Rules, --prompt {prompt}", text or "(none)")
+    _part(out, "Tools", "\n".join(_tool_line(tool) for tool in about["tools"] or []) or "(none: actions are text)")
+    _part(out, f"Example, {about['example']['task']}, as the expert plays it", _episode(about["example"]["turns"]))
+
+
+def describe(env: TextEnv, env_id: str) -> dict[str, Any]:
+    """A world as JSON values; its example is the expert's episode in the first training task."""
+    observation, info = env.reset(seed=0, options={"task": 0, "split": "train"})
+    turns = []
+    for action in env.expert():
+        after, reward, *_ = env.step(action)
+        turns.append({"observation": observation, "action": action, "reward": reward})
+        observation = after
+    turns.append({"observation": observation})
+    splits = {split: {"task": env.task(0, split).id, "instruction": env.task(0, split).instruction} for split in SPLITS}
+    return {
+        "id": env_id, "name": env.name, "version": env.version, "max_steps": env.max_steps,
+        "card": inspect.getdoc(type(env)) or "", "splits": splits, "rules": dict(env.rules), "tools": env.tools(),
+        "arguments": list(inspect.signature(type(env)).parameters),
+        "example": {"task": info["task_id"], "turns": turns},
+    }  # fmt: skip
+
+
+def _part(out: Any, title: str, text: str) -> None:
+    out.print(f"\n{title}", style="bold")
+    out.print(text)
+
+
+def _tool_line(tool: dict[str, Any]) -> str:
+    function = tool.get("function", tool)
+    arguments = ", ".join(function.get("parameters", {}).get("properties", {}))
+    return f"{function.get('name')}({arguments}): {function.get('description', '')}"
+
+
+def _episode(turns: Sequence[dict[str, Any]]) -> str:
+    lines = []
+    for turn in turns:
+        lines.append(turn["observation"])
+        if "action" in turn:
+            reward = f"    (reward {turn['reward']:g})" if turn["reward"] else ""
+            lines.append(f"> {turn['action']}{reward}")
+    return "\n".join(lines)

@@ -1,0 +1,142 @@
+"""`agentgym eval`: an agent on held-out tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentgym_py import __version__, store
+from agentgym_py.cli.common import (
+    AgentOptions,
+    ModelOptions,
+    add_env_options,
+    console,
+    env_specs,
+    finite,
+    new_folder,
+    print_json,
+)
+from agentgym_py.cli.parser import UsageError, add_options, read_options
+from agentgym_py.collect import Collector, jobs_for
+from agentgym_py.env import checked_split
+from agentgym_py.errors import ConfigError
+from agentgym_py.registry import short_name
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+    from agentgym_py.agents import Agent
+    from agentgym_py.evaluate import Evaluation
+    from agentgym_py.trajectory import Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class EvalOptions:
+    """The evaluation."""
+
+    split: str = "test"
+    """`train`, `valid` or `test`."""
+    tasks: int = 300
+    """Number of tasks of each world."""
+    attempts: int = 1
+    """Episodes a task; with several the intervals are clustered by task."""
+    temperature: float = 0.0
+    """Sampling temperature of a model; 0 is greedy."""
+    out: str | None = None
+    """Folder that gets trajectories.jsonl and result.json; it must be new or empty."""
+    json: bool = False
+    """Print the result as JSON, for a program."""
+
+    def __post_init__(self) -> None:
+        checked_split(self.split)
+        if self.tasks < 1 or self.attempts < 1:
+            raise ConfigError("tasks and attempts must be at least 1")
+
+
+def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+    """Add what `eval` takes."""
+    del argv
+    parser.add_argument("--config", action="config", help="YAML file with any of these options.")
+    add_env_options(parser)
+    add_options(parser, EvalOptions)
+    add_options(parser, AgentOptions)
+    add_options(parser, ModelOptions)
+    parser.set_defaults({"model": ""})
+
+
+def run(given: Namespace) -> int:
+    """Evaluate, show, write."""
+    chosen, model = read_options(EvalOptions, given), read_options(ModelOptions, given)
+    who = read_options(AgentOptions, given, agent=given["agent"] or ("model" if model.model else None))
+    if who.agent is None or (who.agent == "model") != bool(model.model):
+        raise UsageError("say who is evaluated: --model NAME, or --agent expert, random, … without --model")
+    out = new_folder(chosen.out) if chosen.out else None
+    envs = env_specs(given)
+    agent = who.make(model, chosen.temperature)
+    jobs = jobs_for(envs, chosen.split, range(chosen.tasks), chosen.attempts)
+    from agentgym_py.ui import Phases
+
+    with Phases(console(chosen.json)) as phases:
+        collector = Collector(agent, who.slots, who.prompt, who.seed)
+        played = collector.collect_batch(jobs, phases.begin(f"{chosen.split}, {agent.name}", len(jobs)))
+    result = _result(played, agent, chosen, who)
+    if out:
+        store.write(out / "trajectories.jsonl", played)
+        _write(out, result)
+    if chosen.json:
+        print_json(result)
+    else:
+        _show(played, agent.name, chosen)
+    return 0
+
+
+def by_world(played: Sequence[Trajectory]) -> dict[str, Evaluation]:
+    """A summary of each world's episodes."""
+    from agentgym_py.evaluate import summarise
+
+    names = dict.fromkeys(each.provenance.env_id for each in played)
+    return {
+        short_name(name): summarise([each for each in played if each.provenance.env_id == name]) for name in names
+    }
+
+
+def _result(played: Sequence[Trajectory], agent: Agent, chosen: EvalOptions, who: AgentOptions) -> dict[str, Any]:
+    from agentgym_py.evaluate import summarise
+
+    return {
+        "agent": agent.name, "policy_digest": agent.policy_digest, "sampling": agent.sampling, "split": chosen.split,
+        "tasks": chosen.tasks, "attempts": chosen.attempts, "prompt": who.prompt, "seed": who.seed,
+        "package_version": __version__, **summarise(played).as_dict(),
+        "worlds": {name: each.as_dict() for name, each in by_world(played).items()},
+    }  # fmt: skip
+
+
+def _write(out: Any, result: Mapping[str, Any]) -> None:
+    from agentgym_py.runs import RunFolder
+
+    RunFolder(out).write_json("result.json", finite(result))
+
+
+def _show(played: Sequence[Trajectory], name: str, chosen: EvalOptions) -> None:
+    from rich.table import Table
+
+    from agentgym_py.evaluate import percent, summarise
+
+    summary, worlds = summarise(played), by_world(played)
+    table = Table(
+        "", "tasks", "success [95 %]", title=f"{name}, {chosen.split} split, {len(played)} episodes",
+        title_justify="left", box=None, header_style="bold", pad_edge=False,
+    )  # fmt: skip
+    table.add_row("all", str(summary.success.n), percent(summary.success))
+    parts = {"world": {k: each.success for k, each in worlds.items()}} if len(worlds) > 1 else {}
+    for what, groups in (parts | {"kind": summary.by_kind, "difficulty": summary.by_difficulty}).items():
+        for key, estimate in groups.items():
+            table.add_row(f"{what} {key}", str(estimate.n), percent(estimate))
+    out = console()
+    out.print(table)
+    reward = summary.reward
+    out.print(f"\nreward {reward.value:.3f} [{reward.low:.3f}, {reward.high:.3f}], {summary.steps:.1f} steps an episode, "
+              f"{summary.invalid:.1%} invalid actions")  # fmt: skip
+    if summary.errors:
+        out.print(f"{summary.errors} episodes ended by an infrastructure failure and are left out")

@@ -1,0 +1,252 @@
+"""`agentgym evolve`: an AgentEvol run in its folder, from the start or from where it was interrupted."""
+
+from __future__ import annotations
+
+import platform
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_py import __version__
+from agentgym_py.cli import INTERRUPTED
+from agentgym_py.cli.common import (
+    ModelOptions,
+    add_env_options,
+    add_trainer_options,
+    console,
+    env_specs,
+    need_train_extra,
+    print_json,
+    read_trainer,
+)
+from agentgym_py.cli.parser import (
+    UsageError,
+    add_options,
+    as_plain,
+    explain,
+    first_look,
+    listed,
+    meant,
+    new_parser,
+    read_options,
+)
+from agentgym_py.evolve import Evolution, EvolveConfig
+from agentgym_py.runs import RunFolder
+from agentgym_py.select import SelectConfig
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+    from rich.console import Console
+
+    from agentgym_py.evolve import Reporter
+    from agentgym_py.policy import Policy
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "default": {},
+    "smoke": {
+        "rounds": 1, "expert_tasks": 24, "explore_tasks": 16, "valid_tasks": 8, "test_tasks": 8, "max_new_tokens": 40,
+        "select.threshold": 0.0, "trainer.epochs": 1,
+    },
+}  # fmt: skip
+"""Other defaults by name; what a trainer has no setting for is left out."""
+_NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "json", "threads"}
+"""Options that are not part of what a run is."""
+_RECORDED = ("numpy", "gymnasium", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The run."""
+
+    out: str | None = None
+    """Run folder; by default runs/ENV-TRAINER-sSEED, with -2, -3, … where that exists."""
+    resume: str | None = None
+    """Go on with the run in this folder, with the settings that it was started with."""
+    preset: str = "default"
+    """`default`, or `smoke`: everything small, every step real, done in under a minute."""
+    json: bool = False
+    """Print the test result as JSON at the end; what happens meanwhile goes to stderr."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeOptions:
+    """What may stand beside --resume; all other settings come from the run."""
+
+    resume: str
+    """The run's folder."""
+    threads: int | None = None
+    """CPU threads of torch."""
+    json: bool = False
+    """Print the test result as JSON at the end."""
+
+
+def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+    """Add what `evolve` takes; the preset and the trainer that were asked for decide some of it."""
+    first = first_look(argv)
+    if "resume" in first and not {"-h", "--help"} & set(argv):
+        parser.description = "With --resume all settings come from the run; --threads and --json may stand beside it."
+        add_options(parser, ResumeOptions)
+        return
+    parser.add_argument("--config", action="config", help="YAML file with any of these options, as run.yaml has them.")
+    add_options(parser, RunOptions)
+    add_settings(parser, first.get("trainer", "filtered_bc"))
+    parser.set_defaults(_preset(first.get("preset", "default"), parser))
+
+
+def add_settings(parser: ArgumentParser, trainer: str) -> None:
+    """The options that `run.yaml` holds."""
+    add_env_options(parser)
+    add_options(parser, ModelOptions)
+    add_options(parser, EvolveConfig, skip={"select"})
+    add_options(parser.add_argument_group("Which trajectories a round learns from"), SelectConfig, "select")
+    add_trainer_options(parser, trainer)
+
+
+def run(given: Namespace) -> int:
+    """Start a run, or go on with one; 130 after Ctrl-C."""
+    if given.get("resume"):
+        folder = RunFolder.open(Path(given["resume"]))
+        settings = _settings_of(folder)
+    else:
+        folder, settings = None, given
+    model = read_options(ModelOptions, settings)
+    model = replace(model, threads=given["threads"])
+    envs, config, trainer = env_specs(settings), evolve_config(settings), read_trainer(settings)
+    need_train_extra(model.threads)
+    base = None
+    if folder is None:
+        base = model.load()  # a wrong name is said before there is a folder
+        folder = _create(given)
+    load = _loader(model, base)
+
+    def evolution(reporter: Reporter) -> Evolution:
+        return Evolution(folder, envs, config, trainer, load, reporter)
+
+    try:
+        with folder.locked(), _kill_is_a_way_out():
+            result = _show(evolution, folder, _header(folder, settings, config), console(given["json"]))
+    except KeyboardInterrupt:
+        print(f"\ninterrupted; to go on: agentgym evolve --resume {folder.path}", file=sys.stderr)
+        return INTERRUPTED
+    if given["json"]:
+        print_json(result | {"folder": str(folder.path)})
+    return 0
+
+
+def evolve_config(given: Namespace | Mapping[str, Any]) -> EvolveConfig:
+    """The settings of the rounds."""
+    own = {each.name: given[each.name] for each in fields(EvolveConfig) if each.name != "select"}
+    return EvolveConfig(**own, select=SelectConfig(**as_plain(given["select"])))
+
+
+# ---------------------------------------------------------------------------------------------------------- the folder
+
+
+def _create(given: Namespace) -> RunFolder:
+    settings = {key: value for key, value in as_plain(given).items() if key not in _NOT_SETTINGS}
+    settings["env"] = listed(settings["env"])
+    folder = RunFolder.create(Path(given["out"]) if given["out"] else _free_folder(settings), settings)
+    folder.write_json("provenance.json", provenance())
+    return folder
+
+
+def _free_folder(settings: Mapping[str, Any]) -> Path:
+    name = f"{'+'.join(settings['env'])}-{settings['trainer']['name']}-s{settings['seed']}"
+    tries = [Path("runs") / (name if number == 1 else f"{name}-{number}") for number in range(1, 1000)]
+    return next((path for path in tries if not path.exists()), tries[-1])
+
+
+def provenance() -> dict[str, Any]:
+    """What a run was made with and where."""
+    found = {"agentgym-py": __version__}
+    for name in _RECORDED:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"), "command": ["agentgym", *sys.argv[1:]],
+        "python": platform.python_version(), "platform": platform.platform(), "packages": found,
+    }  # fmt: skip
+
+
+def _settings_of(folder: RunFolder) -> Namespace:
+    """The settings in `run.yaml`, checked as those of a command line are."""
+    held = folder.config()
+    trainer = held.get("trainer")
+    parser = new_parser("agentgym evolve", "")
+    add_settings(parser, str(trainer.get("name")) if isinstance(trainer, dict) else str(trainer))
+    try:
+        return parser.parse_object(held)
+    except Exception as error:
+        known = [option for option in parser._option_string_actions if option.startswith("--")]
+        raise UsageError(f"{folder.path / 'run.yaml'}: {explain(str(error), known, [])}") from error
+
+
+def _preset(name: str, parser: ArgumentParser) -> dict[str, Any]:
+    if name not in PRESETS:
+        raise UsageError(f"no preset {name!r}{meant(name, PRESETS)}; there are {', '.join(PRESETS)}")
+    known = {action.dest for action in parser._actions}
+    return {key: value for key, value in PRESETS[name].items() if key in known}
+
+
+# ------------------------------------------------------------------------------------------------------------- the run
+
+
+def _loader(model: ModelOptions, base: Policy | None) -> Any:
+    """Loads the base or a checkpoint; the base that is there already is given away once."""
+    ready = [base] if base is not None else []
+
+    def load(folder: str | None) -> Policy:
+        return ready.pop() if folder is None and ready else model.load(folder)
+
+    return load
+
+
+def _show(
+    evolution: Callable[[Reporter], Evolution], folder: RunFolder, header: Sequence[str], out: Console
+) -> dict[str, Any]:
+    """Run with bars and tables, and a report that is written again after each round."""
+    from agentgym_py.report import comparison, write_report
+    from agentgym_py.ui import TerminalReporter
+
+    with TerminalReporter(out, lambda: write_report(folder.path)) as reporter:
+        reporter.header(*header)
+        result = evolution(reporter).run()
+        reporter.finish(*comparison(folder), write_report(folder.path))
+    return result
+
+
+def _header(folder: RunFolder, settings: Namespace, config: EvolveConfig) -> tuple[str, str]:
+    worlds = ", ".join(listed(settings["env"]))
+    done = sum(folder.done(number) for number in range(config.rounds + 1))
+    state = f", going on after {done} of them" if done else ""
+    return (
+        f"AgentEvol on {worlds}: trainer {settings['trainer.name']}, model {settings['model']}, seed {config.seed}",
+        f"Agent_v0 from {config.expert_tasks} expert episodes, then rounds 1 to {config.rounds}{state}; {folder.path}",
+    )
+
+
+@contextmanager
+def _kill_is_a_way_out() -> Iterator[None]:
+    """`kill` unwinds the stack, so that the terminal gets its cursor back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(*_: object) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+

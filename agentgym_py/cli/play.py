@@ -1,0 +1,85 @@
+"""`agentgym play`: a person plays in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentgym_py.cli.common import env_spec
+from agentgym_py.cli.parser import add_options, read_options
+from agentgym_py.env import TextEnv
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+HELP = "? lists what can be done here, hint shows what the expert would do, quit leaves. Anything else is an action."
+
+
+@dataclass(frozen=True, slots=True)
+class PlayOptions:
+    """The episode."""
+
+    task: str | None = None
+    """A task's id, or its number within the split; by default one drawn by the seed."""
+    split: str = "train"
+    """`train`, `valid` or `test`."""
+    seed: int = 0
+    """Seed of the task that is drawn."""
+
+
+def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+    """Add what `play` takes."""
+    del argv
+    parser.usage = "agentgym play NAME [options]"
+    parser.add_argument("name", metavar="NAME", help="A world, by short name or Gymnasium id.")
+    parser.add_argument(
+        "--env_kwargs", type=dict[str, Any], default={}, metavar="NAME VALUE",
+        help="Arguments of the world, as --env_kwargs.difficulty hard.",
+    )  # fmt: skip
+    add_options(parser, PlayOptions)
+
+
+def run(given: Namespace) -> int:
+    """Play one episode."""
+    chosen = read_options(PlayOptions, given)
+    env = env_spec(given["name"], given["env_kwargs"]).make()
+    start: dict[str, Any] = {"split": chosen.split}
+    if chosen.task is not None:
+        start["task"] = int(chosen.task) if chosen.task.isdigit() else chosen.task
+    observation, info = env.reset(seed=chosen.seed, options=start)
+    print(f"{info['task_id']}. {HELP}\n")
+    print(observation)
+    _play(env)
+    return 0
+
+
+def _play(env: TextEnv) -> None:
+    total = 0.0
+    while not env.ended:
+        try:
+            said = input("> ").strip()
+        except EOFError:
+            said = "quit"
+        if said.lower() in ("quit", "exit"):
+            print(f"You left after {_steps(env.steps)}.")
+            return
+        if said in ("", "?", "help"):
+            print(_admissible(env) if said == "?" else HELP)
+        elif said.lower() == "hint":
+            print("\n".join(env.expert()[:1]) or "The expert knows no way from here.")
+        else:
+            observation, reward, *_ = env.step(said)
+            total += reward
+            print(observation)
+    outcome = "Solved" if env.succeeded else "Not solved"
+    print(f"{outcome}: reward {total:g} after {_steps(env.steps)}.")
+
+
+def _steps(number: int) -> str:
+    return f"{number} step{'' if number == 1 else 's'}"
+
+
+def _admissible(env: TextEnv) -> str:
+    actions = env.actions()
+    return "This world does not list its actions." if actions is None else "\n".join(actions)

@@ -1,0 +1,74 @@
+"""`agentgym replay`: do stored trajectories still hold?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from agentgym_py.cli.common import print_json
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+    from agentgym_py.replay import Difference, ReplayResult
+
+DIFFERS = 1
+_SHOWN = 5
+
+
+def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+    """Add what `replay` takes."""
+    del argv
+    parser.usage = "agentgym replay FILE [options]"
+    parser.add_argument("file", metavar="FILE", help="Trajectories of this project's store, or parquet.")
+    parser.add_argument("--json", action="store_true", help="Print JSON, for a program.")
+
+
+def run(given: Namespace) -> int:
+    """Replay a file; 1 where a trajectory differs, or none could be replayed."""
+    from agentgym_py.dataset import read_any
+    from agentgym_py.replay import replay_all
+
+    results = list(replay_all(read_any(given["file"])))
+    differ = [each for each in results if each.difference]
+    held = sum(each.holds for each in results)
+    if given["json"]:
+        rows = [asdict(each) | {"holds": each.holds} for each in results]
+        print_json({"file": given["file"], "held": held, "differ": len(differ), "results": rows})
+    else:
+        _show(results, differ, held)
+    return DIFFERS if differ or held < len(results) == _skipped(results) else 0
+
+
+def _skipped(results: Sequence[ReplayResult]) -> int:
+    return sum(each.skipped is not None for each in results)
+
+
+def _show(results: Sequence[ReplayResult], differ: Sequence[ReplayResult], held: int) -> None:
+    steps = sum(each.steps for each in results if each.holds)
+    skipped = [each for each in results if each.skipped]
+    print(
+        f"{len(results)} trajectories: {held} hold ({steps} steps), {len(differ)} differ"
+        + (f", {len(skipped)} not replayed" if skipped else "")
+    )
+    for each in differ[:_SHOWN]:
+        assert each.difference is not None
+        print(f"\n{each.id} differs at step {each.difference.step}, {each.difference.what}:")
+        print(_beside(each.difference))
+    if len(differ) > _SHOWN:
+        print(f"\nand {len(differ) - _SHOWN} more")
+    for reason in dict.fromkeys(str(each.skipped) for each in skipped):
+        print(f"not replayed: {reason}", file=sys.stderr)
+
+
+def _beside(difference: Difference) -> str:
+    """Both sides; of texts of several lines the lines that differ."""
+    from difflib import unified_diff
+
+    old, new = str(difference.stored), str(difference.replayed)
+    if "\n" not in old + new:
+        return f"  stored   {old}\n  replayed {new}"
+    lines = unified_diff(old.splitlines(), new.splitlines(), "stored", "replayed", lineterm="", n=1)
+    return "\n".join(f"  {line}" for line in lines)

@@ -1,0 +1,83 @@
+"""`agentgym train`: offline training on stored trajectories."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentgym_py.cli.common import (
+    ModelOptions,
+    add_trainer_options,
+    console,
+    need_train_extra,
+    new_folder,
+    print_json,
+    read_trainer,
+)
+from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, first_look, listed, read_options
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class TrainOptions:
+    """The training."""
+
+    out: str | None = None
+    """Folder that gets `checkpoint/` and `train.json`; it must be new or empty."""
+    seed: int = 0
+    """Seed of the training."""
+    json: bool = False
+    """Print train.json, for a program."""
+
+
+def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+    """Add what `train` takes."""
+    parser.add_argument("--config", action="config", help="YAML file with any of these options.")
+    parser.add_argument(
+        "--data", action=Several, default=[], metavar="FILE",
+        help="Trajectories: our store, AgentTraj or parquet; several times, or with commas.",
+    )  # fmt: skip
+    add_options(parser, TrainOptions)
+    add_options(parser, ModelOptions)
+    add_trainer_options(parser, first_look(argv).get("trainer", "filtered_bc"))
+
+
+def run(given: Namespace) -> int:
+    """Train, save, report."""
+    from agentgym_py.dataset import AgentTrajDataset
+
+    chosen, model, trainer = read_options(TrainOptions, given), read_options(ModelOptions, given), read_trainer(given)
+    files = listed(given["data"])
+    if not files or chosen.out is None:
+        raise UsageError("--data FILE wanted: trajectories to train on" if not files else "--out DIR wanted")
+    out = new_folder(chosen.out)
+    data = AgentTrajDataset.load(*files)
+    need_train_extra(model.threads)
+    policy = model.load()
+    from agentgym_py.ui import Phases
+
+    began = time.monotonic()
+    with Phases(console(chosen.json)) as phases:
+        phases.begin(f"train {policy.name} on {len(data)} trajectories", None)
+        report = trainer.train(policy, data, seed=chosen.seed, output_dir=out / "trainer")
+    policy.save(out / "checkpoint")
+    settings = {"data": files, "seed": chosen.seed, **asdict(model), "trainer": as_plain(given["trainer"])}
+    result = {"settings": settings, "training": asdict(report), "policy_digest": policy.digest()}
+    _save(out, result)
+    if chosen.json:
+        print_json(result)
+    else:
+        loss = f"loss {report.loss[0]:.3f} → {report.loss[-1]:.3f}, " if report.loss else ""
+        print(f"{out / 'checkpoint'}: {report.trajectories} trajectories, {loss}{time.monotonic() - began:.0f} s")
+    return 0
+
+
+def _save(out: Path, result: dict[str, object]) -> None:
+    from agentgym_py.runs import RunFolder
+
+    RunFolder(out).write_json("train.json", result)

@@ -1,0 +1,296 @@
+"""The page of a run: `report.html`, one file without scripts or network, written again after every round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agentgym_py import store
+from agentgym_py.errors import DataError
+from agentgym_py.evaluate import percent
+from agentgym_py.runs import RunFolder, write_atomic
+from agentgym_py.stats import Estimate, Paired, compare
+from agentgym_py.trajectory import Trajectory
+
+_EXAMPLES = 2
+"""Successes and failures shown of each round that is shown."""
+_LOOKED_AT = 2_000
+"""Trajectories of a file that are looked at for examples."""
+
+
+# --------------------------------------------------------------------------------------------------------------- chart
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A success rate in the coordinates of the chart."""
+
+    x: float
+    y: float
+    low: float
+    """Where the interval's lower end is; y grows downwards."""
+    high: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """The success curve, ready to be drawn."""
+
+    valid: tuple[Point, ...]
+    test: tuple[Point, ...]
+    rounds: tuple[tuple[float, int], ...]
+    """Positions and numbers of the rounds that the axis names."""
+    left: float = 52
+    right: float = 700
+    top: float = 16
+    bottom: float = 256
+
+    @property
+    def line(self) -> str:
+        """The curve as an SVG polyline."""
+        return " ".join(f"{p.x:.1f},{p.y:.1f}" for p in self.valid)
+
+    @property
+    def band(self) -> str:
+        """The intervals' band as an SVG polygon."""
+        ends = [(p.x, p.high) for p in self.valid] + [(p.x, p.low) for p in reversed(self.valid)]
+        return " ".join(f"{x:.1f},{y:.1f}" for x, y in ends)
+
+    @property
+    def grid(self) -> list[tuple[float, int]]:
+        """Heights of the lines at 0, 25, … 100 %."""
+        return [(_height(share / 100, self.top, self.bottom), share) for share in (0, 25, 50, 75, 100)]
+
+
+def chart(valid: Mapping[int, Mapping[str, Any]], test: Mapping[int, Mapping[str, Any]], rounds: int) -> Chart:
+    """The curve of success estimates by round, on an axis of `rounds` rounds after round 0."""
+    empty = Chart((), (), ())
+    last = max([rounds, *valid, *test, 1])
+    every = math.ceil(last / 12)
+
+    def at(number: int) -> float:
+        return empty.left + 24 + (empty.right - empty.left - 48) * number / last
+
+    def points(estimates: Mapping[int, Mapping[str, Any]], shift: float) -> Iterator[Point]:
+        for number, each in sorted(estimates.items()):
+            if not math.isnan(each["value"]):
+                y, low, high = (_height(each[end], empty.top, empty.bottom) for end in ("value", "low", "high"))
+                yield Point(at(number) + shift, y, low, high, percent(_estimate(each)))
+
+    shown = tuple((at(number), number) for number in range(0, last + 1, every))
+    return Chart(tuple(points(valid, 0)), tuple(points(test, 7)), shown)
+
+
+def _height(share: float, top: float, bottom: float) -> float:
+    return bottom - (bottom - top) * (0.0 if math.isnan(share) else share)
+
+
+def _estimate(value: Mapping[str, Any]) -> Estimate:
+    return Estimate(**{name: value[name] for name in ("value", "low", "high", "n")})
+
+
+# ---------------------------------------------------------------------------------------------------------- comparison
+
+
+def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
+    """Agent_v0, the best and the last round on the test split: rows of a table, and a sentence on the difference."""
+    from agentgym_py.ui import interval, number_text
+
+    if not (folder.path / "test.json").is_file():
+        return [], ""
+    result = folder.read_json("test.json")
+    rows = []
+    for number, each in sorted((int(number), each) for number, each in result["rounds"].items()):
+        rows.append([
+            role(number, result["last"], result["best"]),
+            interval(each["success"], 100, 1, 0),
+            interval(each["reward"], 1, 3, 2),
+            number_text(each["steps"], 1),
+            number_text(each["invalid"], 1, 100) + " %",
+        ])  # fmt: skip
+    return rows, _verdict(folder, result["last"]) if rows else ""
+
+
+def role(number: int, last: int, best: int) -> str:
+    """What a round is in a run: `Agent_v0 (round 0)`, `last and best (round 3)`, …"""
+    is_last, is_best = number == last, number == best
+    names = ["Agent_v0"] * (number == 0) + ["last"] * (is_last and number > 0) + ["best"] * (is_best and number > 0)
+    return f"{' and '.join(names) or 'agent'} (round {number})"
+
+
+def _verdict(folder: RunFolder, last: int) -> str:
+    """The paired comparison of the last agent with Agent_v0, where both played the same tasks once."""
+    first, second = (_outcomes(folder.round(number) / "test.jsonl") for number in (last, 0))
+    if last == 0 or not first or first.keys() != second.keys():
+        return ""
+    tasks = sorted(first)
+    return verdict(compare([first[task] for task in tasks], [second[task] for task in tasks]), len(tasks))
+
+
+def verdict(paired: Paired, tasks: int) -> str:
+    """A paired comparison in a sentence."""
+    points = paired.difference
+    return (
+        f"last − Agent_v0 on the same {tasks} tasks: {100 * points.value:+.1f} points "
+        f"[{100 * points.low:+.0f}, {100 * points.high:+.0f}], McNemar p {_p_value(paired.p)}; "
+        f"solved by the last only {paired.only_first}, by Agent_v0 only {paired.only_second}"
+    )
+
+
+def _p_value(p: float) -> str:
+    return "< 0.0001" if p < 0.0001 else f"= {p:.4f}"
+
+
+def _outcomes(path: Path) -> dict[str, float]:
+    """Success by task; empty where a task was played twice, or nothing is there."""
+    found: dict[str, float] = {}
+    for trajectory in _read(path):
+        if trajectory.task_id in found:
+            return {}
+        if trajectory.error is None:
+            found[trajectory.task_id] = float(trajectory.success)
+    return found
+
+
+def _read(path: Path) -> Iterator[Trajectory]:
+    """A file's trajectories as far as they can be read; none where there is no file."""
+    try:
+        yield from store.read(path, warn=False)
+    except DataError:
+        return
+
+
+# ---------------------------------------------------------------------------------------------------------------- page
+
+
+def write_report(path: Path) -> Path:
+    """Write `report.html` into a run folder; the run may be at any stage.
+
+    Raises:
+        RunError: no run there.
+    """
+    folder = RunFolder.open(path)
+    page = render(page_of(folder))
+    target = path / "report.html"
+    write_atomic(target, page.encode("utf-8", "replace").decode())  # a model may write half of a surrogate pair
+    return target
+
+
+def render(page: Mapping[str, Any]) -> str:
+    """The page's HTML; everything that stands in `page` is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    from agentgym_py.ui import duration, interval, number_text
+
+    env = Environment(
+        loader=PackageLoader("agentgym_py"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    env.filters |= {"number": number_text, "duration": duration, "interval": interval}
+    return env.get_template("report.html").render(page)
+
+
+def page_of(folder: RunFolder) -> dict[str, Any]:
+    """What the template shows."""
+    config = folder.config()
+    rounds = [folder.metrics(number) for number in _done(folder)]
+    test = folder.read_json("test.json") if (folder.path / "test.json").is_file() else None
+    rows, sentence = comparison(folder)
+    valid = {each["round"]: each["valid"]["success"] for each in rounds}
+    tested = {int(number): each["success"] for number, each in test["rounds"].items()} if test else {}
+    planned = int(config.get("rounds", 0))
+    return {
+        "title": folder.path.resolve().name,
+        "summary": _summary(config, rounds, planned, test),
+        "provenance": _flat(_provenance(folder)),
+        "settings": yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+        "chart": chart(valid, tested, planned),
+        "rounds": rounds,
+        "comparison": rows,
+        "verdict": sentence,
+        "examples": _examples(folder, [each["round"] for each in rounds]),
+    }
+
+
+def _done(folder: RunFolder) -> list[int]:
+    names = sorted(int(each.name) for each in (folder.path / "rounds").glob("[0-9]*") if each.name.isdigit())
+    return [number for number in names if folder.done(number)]
+
+
+def _provenance(folder: RunFolder) -> dict[str, Any]:
+    path = folder.path / "provenance.json"
+    return folder.read_json(path.name) if path.is_file() else {}
+
+
+def _flat(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Keys and values, the command as one would type it, the packages in a line."""
+    rows = []
+    for key, value in provenance.items():
+        if isinstance(value, Mapping):
+            value = ", ".join(f"{name} {each}" for name, each in value.items())
+        rows.append((key, " ".join(map(str, value)) if isinstance(value, list) else str(value)))
+    return rows
+
+
+def _summary(
+    config: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], planned: int, test: Mapping[str, Any] | None
+) -> list[tuple[str, str]]:
+    """The run in a few words."""
+    trainer = config.get("trainer")
+    name = trainer.get("name") if isinstance(trainer, dict) else trainer
+    state = "finished" if test else f"{len(rounds)} of {planned + 1} rounds so far"
+    worlds = config.get("env", [])
+    rows = [
+        ("world", ", ".join(map(str, worlds)) if isinstance(worlds, list) else str(worlds)),
+        ("trainer", str(name)), ("model", str(config.get("model"))), ("seed", str(config.get("seed"))),
+        ("prompt", str(config.get("prompt"))), ("state", state),
+        ("time", _total_time(rounds)),
+    ]  # fmt: skip
+    return [(key, value) for key, value in rows if value not in ("None", "")]
+
+
+def _total_time(rounds: Sequence[Mapping[str, Any]]) -> str:
+    from agentgym_py.ui import duration
+
+    return duration(sum(each["seconds"] for each in rounds)) if rounds else ""
+
+
+# ------------------------------------------------------------------------------------------------------------ examples
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A trajectory to read."""
+
+    trajectory: Trajectory
+
+    @property
+    def head(self) -> str:
+        """The line that opens it."""
+        outcome = "success" if self.trajectory.success else "failure"
+        return f"{outcome}, reward {self.trajectory.reward:.2f}, {len(self.trajectory.steps)} steps"
+
+
+def _examples(folder: RunFolder, rounds: Sequence[int]) -> list[tuple[str, list[Example]]]:
+    """Of the first and the last round's validation: the first successes and failures."""
+    shown = sorted({rounds[0], rounds[-1]}) if rounds else []
+    return [(f"Round {number}", _pick(folder.round(number) / "valid.jsonl")) for number in shown]
+
+
+def _pick(path: Path) -> list[Example]:
+    good: list[Example] = []
+    bad: list[Example] = []
+    for trajectory in islice(_read(path), _LOOKED_AT):
+        side = good if trajectory.success else bad
+        if trajectory.error is None and len(side) < _EXAMPLES:
+            side.append(Example(trajectory))
+        if len(good) == len(bad) == _EXAMPLES:
+            break
+    return good + bad

@@ -1,0 +1,224 @@
+"""What a run looks like in a terminal: progress bars, a row a round, the comparison at the end; plain lines elsewhere."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from agentgym_py.trajectory import Trajectory
+
+Listener = Callable[[Trajectory], None]
+
+
+class Phases:
+    """Phases one after another, each with a bar: count, success so far, time. In a file each is a line when it ends."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._progress = _bars(console) if console.is_terminal else None
+        self._current: _Phase | None = None
+
+    def __enter__(self) -> Phases:
+        if self._progress:
+            self._progress.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.end()
+        if self._progress:
+            self._progress.stop()
+
+    def begin(self, what: str, total: int | None) -> Listener:
+        """A phase of `total` episodes begins, and the one before it is over; call the result with each trajectory."""
+        self.end()
+        task = self._progress.add_task(what, total=total, success="") if self._progress else None
+        self._current = phase = _Phase(what, total, self._progress, task)
+        return phase.heard
+
+    def end(self) -> None:
+        """The phase is over."""
+        if self._current is None:
+            return
+        if self._progress is None:
+            self.console.print(self._current.line, soft_wrap=True)
+        self._current.stop()
+        self._current = None
+
+    def clear(self) -> None:
+        """Take the bars away: what they showed is about to stand in a table."""
+        self.end()
+        if self._progress:
+            for task in self._progress.task_ids:
+                self._progress.remove_task(task)
+            self._progress.refresh()
+
+
+class _Phase:
+    def __init__(self, what: str, total: int | None, progress: Progress | None, task: TaskID | None) -> None:
+        self.what, self.total, self._progress, self._task = what, total, progress, task
+        self.began = time.monotonic()
+        self.played = self.successes = self.counted = 0
+
+    def heard(self, trajectory: Trajectory) -> None:
+        """One more episode is over."""
+        self.played += 1
+        if trajectory.error is None:
+            self.counted += 1
+            self.successes += trajectory.success
+        if self._progress and self._task is not None:
+            self._progress.update(self._task, advance=1, success=self.success)
+
+    @property
+    def success(self) -> str:
+        """`success 43.2 %`, or nothing before the first episode."""
+        return f"success {100 * self.successes / self.counted:.1f} %" if self.counted else ""
+
+    @property
+    def line(self) -> str:
+        """The whole phase in a line."""
+        episodes = f"{self.played} episodes, " if self.played else ""
+        success = f"{self.success}, " if self.success else ""
+        return f"  {self.what}: {episodes}{success}{duration(time.monotonic() - self.began)}"
+
+    def stop(self) -> None:
+        """No more episodes."""
+        if self._progress and self._task is not None:
+            self._progress.update(self._task, total=max(1, self.played), completed=max(1, self.played))
+            self._progress.stop_task(self._task)
+
+
+def _bars(console: Console) -> Progress:
+    return Progress(
+        SpinnerColumn(finished_text=" "), TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
+        _Count(), TextColumn("{task.fields[success]}", markup=False), TimeElapsedColumn(),
+        TimeRemainingColumn(elapsed_when_finished=False), console=console, refresh_per_second=4, transient=True,
+    )  # fmt: skip
+
+
+class _Count(TextColumn):
+    """`431/1000`; nothing for a phase without episodes."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def render(self, task: Any) -> Text:
+        """The column's text."""
+        known = task.total is not None and (task.fields["success"] or not task.finished)
+        return Text(f"{task.completed:.0f}/{task.total:.0f}" if known else "")
+
+
+# ---------------------------------------------------------------------------------------------------------- evolution
+
+
+_COLUMNS = (
+    ("round", 5), ("explored", 14), ("kept", 5), ("loss", 12), ("valid success %", 16), ("reward", 6), ("steps", 5),
+    ("time", 6),
+)  # fmt: skip
+
+
+class TerminalReporter:
+    """The `Reporter` of `agentgym evolve`; `after_round` is called when a round's row stands there."""
+
+    def __init__(self, console: Console, after_round: Callable[[], object] | None = None) -> None:
+        self.console = console
+        self.phases = Phases(console)
+        self._after_round = after_round
+        self._rows = 0
+
+    def __enter__(self) -> TerminalReporter:
+        self.phases.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.phases.__exit__(*error)
+
+    def header(self, *lines: str) -> None:
+        """What is about to run."""
+        self.console.print(Text(lines[0], style="bold"), soft_wrap=True)
+        for line in lines[1:]:
+            self.console.print(line, soft_wrap=True)
+        self.console.print()
+
+    def phase(self, round_number: int, what: str, total: int | None) -> Listener:
+        """A phase begins."""
+        return self.phases.begin(f"round {round_number}, {what}", total)
+
+    def round(self, number: int, metrics: dict[str, Any]) -> None:
+        """A round is over: its row, and what was dropped and why."""
+        self.phases.clear()
+        if self._rows == 0 or not self.console.is_terminal:
+            self.console.print(Text(_cells([name for name, _ in _COLUMNS]), style="bold"), soft_wrap=True)
+        self._rows += 1
+        self.console.print(_cells(round_cells(number, metrics)), soft_wrap=True)
+        self.console.print(Text("       " + metrics["selection"]["line"], style="dim"), soft_wrap=True)
+        if self._after_round:
+            self._after_round()
+
+    def finish(self, rows: Sequence[Sequence[str]], verdict: str, report: Path) -> None:
+        """The run is over: the comparison on the test split, and where the report is."""
+        self.phases.clear()
+        if rows:
+            names = ("test split", "success [95 %]", "reward [95 %]", "steps", "invalid")
+            table = Table(*names, box=None, header_style="bold", pad_edge=False)
+            for row in rows:
+                table.add_row(*row)
+            self.console.print()
+            self.console.print(table)
+        if verdict:
+            self.console.print(verdict, soft_wrap=True)
+        self.console.print(f"\nreport: {report}", soft_wrap=True)
+
+
+def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
+    """A round's metrics as the cells of its row."""
+    explored, valid, training = metrics["explored"], metrics["valid"], metrics["training"]
+    loss = training["loss"] if training else []
+    episodes = metrics["selection"]["kept"] + sum(metrics["selection"]["dropped"].values())
+    return [
+        str(number),
+        f"{episodes} at {_percent(explored['success']['value'])}",
+        str(metrics["selection"]["kept"]),
+        f"{loss[0]:.2f} → {loss[-1]:.2f}" if loss else "not trained" if training is None else "–",
+        interval(valid["success"], 100, 1, 0) + (" few" if valid["success"]["n"] < 30 else ""),
+        number_text(valid["reward"]["value"], 2),
+        number_text(valid["steps"], 1),
+        duration(metrics["seconds"]),
+    ]
+
+
+def interval(estimate: Mapping[str, Any], scale: float = 1, digits: int = 3, interval_digits: int | None = None) -> str:
+    """`0.612 [0.540, 0.671]`, or in percent `61.2 [54, 67]` with scale 100."""
+    digits_of_ends = digits if interval_digits is None else interval_digits
+    low, high = (number_text(estimate[end], digits_of_ends, scale) for end in ("low", "high"))
+    return f"{number_text(estimate['value'], digits, scale)} [{low}, {high}]"
+
+
+def number_text(value: float | None, digits: int, scale: float = 1) -> str:
+    """A number with so many digits after the point, or a dash where there is none."""
+    return "–" if value is None or math.isnan(value) else f"{scale * value:.{digits}f}"
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `3:05` or `1:02:03`."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f} %"
+
+
+def _cells(cells: Sequence[str]) -> str:
+    return " ".join(f"{cell:>{width}}" for cell, (_, width) in zip(cells, _COLUMNS, strict=True)).rstrip()

@@ -1,0 +1,191 @@
+"""The expert: shortest ways to a purchase that earns everything, and what a teacher would say on the way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+
+from agentgym_envs.shop.catalogue import PAGE_SIZE, Catalogue, Product
+from agentgym_envs.shop.reward import Goal, exact_match
+from agentgym_envs.shop.tasks import Errand
+from agentgym_envs.shop.visit import BACK, BUY, NEXT, PREV, SUB_PAGES, Moves, Visit, plain
+
+_BRACKETS = re.compile(r"[\[\]]")
+_LONGEST_THOUGHT = 20
+_LONGEST_QUERY = 16
+
+
+class Expert:
+    """Plans for one errand.
+
+    A plan from any state is a shortest one for somebody who knows every product and searches only for the request's
+    own words (attributes and kind of thing), for these and the option values, or for the title of a product that
+    satisfies. From the search page a plan of 3 + (number of options) actions is shortest outright: each of these
+    clicks is needed. Of equally short plans the one that searches for the request's own words is taken, because an
+    agent can learn it. Any product that satisfies the request counts.
+    """
+
+    def __init__(self, moves: Moves, errand: Errand) -> None:
+        self.moves = moves
+        self.errand = errand
+
+    @cached_property
+    def fits(self) -> Mapping[Product, Mapping[str, str]]:
+        """The products that satisfy the request, with the options to choose."""
+        goal = self.errand.goal
+        right: dict[Product, Mapping[str, str]] = {}
+        for product in candidates(self.moves.catalogue, goal):
+            options = wanted_options(product, goal)
+            if self._can_choose(product, options) and exact_match(product, goal, product.price, options):
+                right[product] = options
+        target = self.moves.catalogue.by_asin[goal.asin]
+        return right or {target: self._choosable(target, wanted_options(target, goal))}
+
+    def _can_choose(self, product: Product, options: Mapping[str, str]) -> bool:
+        enough = len(options) == len(self.errand.goal.options)
+        return enough and len(self._choosable(product, options)) == len(options)
+
+    def _choosable(self, product: Product, options: Mapping[str, str]) -> Mapping[str, str]:
+        return {k: v for k, v in options.items() if self.moves.option_click(product, k, v) is not None}
+
+    @cached_property
+    def from_search(self) -> list[str]:
+        """A shortest plan from the search page."""
+        plans = (self._by_query(query) for query in self._queries())
+        best: list[str] = []
+        shortest = 3 + min(len(options) for options in self.fits.values())
+        for plan in plans:
+            if plan and (not best or len(plan) < len(best)):
+                best = plan
+            if len(best) == shortest:
+                break
+        return best
+
+    def _queries(self) -> Sequence[str]:
+        values = [option if isinstance(option, str) else option[1] for option in self.errand.goal.options]
+        words = self.errand.words
+        return [searchable(text) for text in (words, f"{words} {' '.join(values)}", *(p.title for p in self.fits))]
+
+    def _by_query(self, query: str) -> list[str]:
+        visit = Visit()
+        if not query or self.moves.search(visit, query):
+            return []
+        rest = self._in_results(visit)
+        return [f"search[{query}]", *rest] if rest else []
+
+    def plan(self, visit: Visit) -> list[str]:
+        """A shortest plan from where a visit stands; empty after the purchase."""
+        if visit.place == "done":
+            return []
+        if visit.place == "search":
+            return list(self.from_search)
+        restart = self.from_search if self.moves.strict else [f"click[{BACK}]", *self.from_search]
+        if visit.place == "results":
+            return _shorter(self._in_results(visit), restart)
+        product = self.moves.product(visit)
+        back = [] if visit.place == "item" else [f"click[{PREV}]"]
+        if product in self.fits:
+            return [*back, *self._at_product(product, visit.chosen)]
+        found = self._in_results(visit)
+        return _shorter([*back, f"click[{PREV}]", *found] if found else [], restart)
+
+    def _in_results(self, visit: Visit) -> list[str]:
+        """The shortest plan within the results of the visit's search; empty if nothing in them satisfies."""
+        if visit.query.startswith("<r>") and self.moves.strict:
+            return []  # every click would draw other results
+        best: list[str] = []
+        for rank, product in enumerate(self.moves.hits(visit)):
+            if product in self.fits:
+                ahead = rank // PAGE_SIZE + 1 - visit.number
+                turns = [f"click[{NEXT if ahead > 0 else PREV}]"] * abs(ahead)
+                best = _shorter(best, [*turns, f"click[{product.asin}]", *self._at_product(product, {})])
+        return best
+
+    def _at_product(self, product: Product, chosen: Mapping[str, str]) -> list[str]:
+        missing = [each for each in self.fits[product].items() if chosen.get(each[0]) != each[1]]
+        return [*(f"click[{self.moves.option_click(product, *each)}]" for each in missing), f"click[{BUY}]"]
+
+    def think(self, visit: Visit, action: str) -> str:
+        """One sentence before an action: what decided it."""
+        name, _, rest = action.partition("[")
+        argument = plain(rest.removesuffix("]"))
+        if name == "search":
+            return f"I look for {' '.join(argument.split()[:_LONGEST_QUERY])}."
+        if argument in _SAYINGS:
+            return _SAYINGS[argument]
+        if visit.place == "results":
+            return self._about(argument)
+        if argument == BUY:
+            right = visit.place == "item" and self._right(visit)
+            return "Everything fits." if right else "I buy it."
+        return f"It should be {argument}."
+
+    def _right(self, visit: Visit) -> bool:
+        needed = self.fits.get(self.moves.product(visit))
+        return needed is not None and all(visit.chosen.get(name) == value for name, value in needed.items())
+
+    def _about(self, asin: str) -> str:
+        product = self.moves.catalogue.by_asin.get(asin.upper())
+        if product is None or product not in self.fits:
+            return f"I have a look at {asin.upper()}."
+        kept = list(self.errand.goal.attributes)
+        while True:
+            saying = f"{product.asin} is {', '.join(kept)}, costs {product.price_text}."
+            if len(saying.split()) <= _LONGEST_THOUGHT or not kept:
+                return saying
+            kept.pop()
+
+
+_SAYINGS: Mapping[str, str] = {
+    NEXT: "None of these fits.",
+    PREV: "I go back.",
+    BACK: "I start again.",
+    **dict.fromkeys(SUB_PAGES, "I read more about it."),
+}
+
+
+def _shorter(first: list[str], second: list[str]) -> list[str]:
+    """The shorter of two plans, the first of equals; an empty plan is none."""
+    return second if not first or (second and len(second) < len(first)) else first
+
+
+def searchable(text: str) -> str:
+    """A text as a query that every way of reading actions understands."""
+    return plain(_BRACKETS.sub(" ", text))
+
+
+@lru_cache(maxsize=8)
+def _texts(catalogue: Catalogue) -> list[tuple[Product, str]]:
+    texts = ((p, (*p.attributes, p.title, " ".join(p.bullets), p.description)) for p in catalogue.products)
+    return [(product, "\0".join(text).lower()) for product, text in texts]
+
+
+@lru_cache(maxsize=10_000)
+def _having(catalogue: Catalogue, attribute: str) -> frozenset[Product]:
+    """The products in whose attributes or texts an attribute stands to the letter."""
+    folded = attribute.lower()
+    return frozenset(product for product, text in _texts(catalogue) if folded in text)
+
+
+def candidates(catalogue: Catalogue, goal: Goal) -> list[Product]:
+    """The products that may satisfy a goal by attributes and price, by id."""
+    having = [_having(catalogue, attribute) for attribute in goal.attributes]
+    found = frozenset.intersection(*having) if having else frozenset(catalogue.products)
+    return sorted((p for p in found if p.price <= goal.price_upper), key=lambda product: product.asin)
+
+
+def wanted_options(product: Product, goal: Goal) -> dict[str, str]:
+    """What to choose on a product's page for a goal: as much of it as the product offers."""
+    has = product.options
+    chosen: dict[str, str] = {}
+    for option in goal.options:
+        if isinstance(option, tuple):
+            name, value = option
+            found: str | None = name if value in has.get(name, ()) else None
+        else:
+            value = option
+            found = next((name for name in has if name not in chosen and value in has[name]), None)
+        if found is not None:
+            chosen[found] = value
+    return chosen

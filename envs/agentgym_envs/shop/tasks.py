@@ -1,0 +1,222 @@
+"""Which tasks there are, under which ids, and in which split each stands."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from itertools import accumulate
+from typing import Literal
+
+from agentgym_envs.shop.catalogue import PAGE_SIZE, Catalogue, Product
+from agentgym_envs.shop.goals import generated_goal, human_goals, read_goals, synthetic_goals
+from agentgym_envs.shop.reward import Goal, normalize_color
+from agentgym_envs.shop.visit import ITEM_BUTTONS, choices, plain
+from agentgym_py.env import SPLITS, Task
+from agentgym_py.errors import ConfigError, UnknownNameError
+from agentgym_py.rng import Rng, seed_of
+
+Goals = Literal["synthetic", "human"]
+Difficulty = Literal["easy", "medium", "hard"]
+DIFFICULTIES: Mapping[Difficulty, tuple[int, tuple[int, ...]]] = {
+    "easy": (1, (1,)),
+    "medium": (2, (1, 2)),
+    "hard": (3, (2, 3)),
+}
+"""How many attributes a generated request names, and how many groups of options its product has."""
+_BIG_LIST = 2000
+_TRIES = 1000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Errand:
+    """A task with all that the shop knows about it."""
+
+    task: Task
+    goal: Goal
+    session: str
+    """The number under which WebShop's addresses have it."""
+
+    @property
+    def words(self) -> str:
+        """The request's own words for what is wanted: attributes, then the kind of thing."""
+        return f"{', '.join(self.goal.attributes)} {self.goal.query}"
+
+
+@cache
+def split_of(product: Product) -> str:
+    """The split of the tasks that a product of the embedded catalogue is the target of: 70, 10 and 20 in a hundred."""
+    return ("valid", "test", "test", *["train"] * 7)[seed_of("shop split", product.asin) % 10]
+
+
+def title_finds(catalogue: Catalogue, product: Product) -> bool:
+    """Whether a search for its title shows a product on the first page."""
+    return product in catalogue.search(plain(product.title))[:PAGE_SIZE]
+
+
+class GeneratedTasks:
+    """Requests without end, each derived from catalogue, split, difficulty and number alone.
+
+    The splits are disjoint in their target products, and no product of another split has what a request names.
+    """
+
+    def __init__(self, catalogue: Catalogue, difficulty: Difficulty) -> None:
+        self.catalogue = catalogue
+        self.difficulty = difficulty
+        self.pools: dict[str, list[Product]] = {split: [] for split in SPLITS}
+        self.kin: dict[str, list[Product]] = defaultdict(list)
+        count, groups = DIFFICULTIES[difficulty]
+        for product in catalogue.products:
+            self.kin[product.query].append(product)
+            named, options = askable(product)
+            if len(named) >= count and len(options) in groups and all(options.values()):
+                self.pools[split_of(product)].append(product)
+        self.by_number = lru_cache(maxsize=20_000)(self._by_number)
+
+    def get(self, name: str | int, split: str) -> Errand:
+        """The task of an id, or number `name` of a split."""
+        if isinstance(name, int):
+            return self.by_number(name, split)
+        parts = name.split("/")
+        if len(parts) == 4 and parts[0] == "shop" and parts[1] in SPLITS and parts[2] == self.difficulty:
+            number = parts[3]
+            if number.isascii() and number.isdigit() and str(int(number)) == number:
+                return self.by_number(int(number), parts[1])
+        raise UnknownNameError(f"No task {name!r}; ids here look like 'shop/{split}/{self.difficulty}/17'.")
+
+    def draw(self, rng: Rng, split: str) -> Errand:
+        """A random task of a split."""
+        return self.by_number(rng.below(1 << 31), split)
+
+    def _by_number(self, number: int, split: str) -> Errand:
+        if number < 0:
+            raise UnknownNameError(f"No task number {number}; numbers start at 0.")
+        pool, rng = self.pools[split], Rng("shop", self.catalogue.version, split, self.difficulty, number)
+        for _ in range(_TRIES if pool else 0):
+            product = rng.choice(pool)
+            named, options = askable(product)
+            attributes = rng.sample(named, DIFFICULTIES[self.difficulty][0])
+            asked = {name: rng.choice(options[name]) for name in sorted(options)}
+            if self._belongs(product.query, attributes, asked, split):
+                return self._errand(product, generated_goal(product, attributes, asked, rng), number, split)
+        suits = f"suits difficulty {self.difficulty!r}"
+        raise ConfigError(f"{self.catalogue.folder}: no product of split {split!r} {suits}")
+
+    def _belongs(self, query: str, attributes: Sequence[str], asked: Mapping[str, str], split: str) -> bool:
+        """Whether only products of this split can be what is asked for, so that no other split asks the same."""
+        for product in self.kin[query]:
+            if split_of(product) != split and all(name in product.attributes for name in attributes):
+                has = product.options
+                if len(has) == len(asked) and all(value in has.get(name, ()) for name, value in asked.items()):
+                    return False
+        return True
+
+    def _errand(self, product: Product, goal: Goal, number: int, split: str) -> Errand:
+        steps = 3 + len(goal.options) if title_finds(self.catalogue, product) else None
+        name = f"shop/{split}/{self.difficulty}/{number}"
+        task = Task(name, split, product.category, self.difficulty, goal.instruction, steps)
+        return Errand(task, goal, str(number))
+
+
+@lru_cache(maxsize=50_000)
+def askable(product: Product) -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
+    """Attributes and options of a product that a request can name and a purchase be paid for in full.
+
+    Left out are values that no click names alone, and those of which WebShop's colour rule makes another word
+    (`redwood` counts as `red`, which `redwood` is then not like).
+    """
+    attributes = tuple(dict.fromkeys(name for name in product.attributes if _words(name) and name != "DUMMY_ATTR"))
+    ways = choices(product)
+    options = {
+        name: tuple(value for value in dict.fromkeys(values) if _askable(value) and len(ways[plain(value)]) == 1)
+        for name, values in product.options.items()
+    }
+    return attributes, options
+
+
+def _askable(value: str) -> bool:
+    plain_click = "[" not in value and plain(value) not in ITEM_BUTTONS
+    return plain_click and bool(_words(value)) and _words(normalize_color(value)) <= _words(value)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9_]+", text.lower()))
+
+
+class ListedTasks:
+    """The goals of a list: WebShop's own over a user's folder, or people's requests in the embedded catalogue.
+
+    In a user's folder a number counts through the whole list, as WebShop's sessions do, unless a split is named; the
+    splits are parts of the list by position. In the embedded catalogue the target product decides, as for generated
+    tasks, and a number counts within a split.
+    """
+
+    def __init__(self, catalogue: Catalogue, kind: Goals, *, by_product: bool) -> None:
+        self.catalogue = catalogue
+        self.kind = kind
+        self.by_product = by_product
+        self.goals = listed_goals(catalogue, kind)
+        if not self.goals:
+            raise ConfigError(f"{catalogue.folder}: no {kind} goals in it")
+        self.places: dict[str, list[int]] = {split: [] for split in SPLITS}
+        for place, goal in enumerate(self.goals):
+            self.places[self._split(place, goal)].append(place)
+        self.at = lru_cache(maxsize=20_000)(self._at)
+
+    def _split(self, place: int, goal: Goal) -> str:
+        if self.by_product:
+            return split_of(self.catalogue.by_asin[goal.asin])
+        size = len(self.goals)
+        test, valid = (500, 1500) if size >= _BIG_LIST else (-(-size // 5), -(-3 * size // 10))
+        return "test" if place < test else "valid" if place < valid else "train"
+
+    def get(self, name: str | int, split: str | None) -> Errand:
+        """The task of an id, or number `name` of a split or of the whole list."""
+        if isinstance(name, int):
+            return self._numbered(name, split)
+        parts = name.split("/")
+        if len(parts) == 4 and parts[0] == "shop" and parts[1] in SPLITS and parts[2] == self.kind:
+            number = parts[3]
+            if number.isascii() and number.isdigit() and str(int(number)) == number:
+                found = self._numbered(int(number), parts[1] if self.by_product else None)
+                if found.task.id == name:
+                    return found
+        raise UnknownNameError(f"No task {name!r}; ids here look like {self.at(0).task.id!r}.")
+
+    def _numbered(self, number: int, split: str | None) -> Errand:
+        places: Sequence[int] = range(len(self.goals)) if split is None else self.places[split]
+        if not 0 <= number < len(places):
+            where = f"split {split!r}" if split else "the list"
+            raise UnknownNameError(f"No task number {number}: {where} has {len(places)}, from 0.")
+        return self.at(places[number])
+
+    def draw(self, rng: Rng, split: str) -> Errand:
+        """A random task of a split, by WebShop's weights."""
+        places, sums = self.places[split], self._sums[split]
+        if not places:
+            raise ConfigError(f"{self.catalogue.folder}: no {self.kind} goal in split {split!r}")
+        return self.at(places[min(bisect_right(sums, rng.uniform() * sums[-1]), len(places) - 1)])
+
+    @cached_property
+    def _sums(self) -> dict[str, list[float]]:
+        goals = self.goals
+        return {split: list(accumulate(goals[i].weight for i in places)) for split, places in self.places.items()}
+
+    def _at(self, place: int) -> Errand:
+        goal = self.goals[place]
+        split = self._split(place, goal)
+        number = self.places[split].index(place) if self.by_product else place
+        name = f"shop/{split}/{self.kind}/{number}"
+        category = self.catalogue.by_asin[goal.asin].category
+        return Errand(Task(name, split, category, self.kind, goal.instruction), goal, str(number))
+
+
+def listed_goals(catalogue: Catalogue, kind: Goals) -> list[Goal]:
+    """The folder's `goals.json` as it stands, else WebShop's goals in a shuffled order that is the same for ever."""
+    if catalogue.goals is not None:
+        return read_goals(catalogue)
+    made = human_goals(catalogue.products) if kind == "human" else synthetic_goals(catalogue.products)
+    return Rng("shop goals", kind).sample(made, len(made))
