@@ -53,7 +53,8 @@ def parse_reply(text: str) -> Reply:
 def format_reply(action: str, thought: str = "", action_input: str | None = None) -> str:
     """The ReAct text of a reply.
 
-    `parse_reply` gives its parts back when they are single stripped lines without `<tool_call>`.
+    `parse_reply` gives its parts back when they are single stripped lines without `<tool_call>` in them, and without
+    `Action Input:` in the action.
     """
     head = f"Thought: {thought}\n" if thought else ""
     tail = f"\nAction Input: {action_input}" if action_input is not None else ""

@@ -7,7 +7,6 @@ so that decoding reads it in place; when half of the rows have ended, the others
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -18,8 +17,9 @@ from torch import Tensor
 
 from agentgym_py.decoding import draw
 from agentgym_py.engine import Generation
-from agentgym_py.errors import ConfigError, PolicyError
-from agentgym_py.kvcache import SlotCache, Span
+from agentgym_py.errors import ConfigError
+from agentgym_py.forward import forward_of
+from agentgym_py.kvcache import CausalBand, DecodePlan, PrefillPlan, Segment, SlotCache
 from agentgym_py.policy import Policy
 from agentgym_py.sampling import SamplingParams
 from agentgym_py.slots import Ids, SlotBook, common_prefix
@@ -46,7 +46,7 @@ class _Rows:
     """Which prompt of the call each row answers."""
     logits: Tensor  # (B, V)
     uniforms: Tensor  # (B, max_new_tokens)
-    positions: Tensor  # (B, 1) where the token drawn next will stand
+    positions: Tensor  # (B,) where the token drawn next will stand
     limits: list[int]
     """How long each reply may get."""
     ended: list[bool]
@@ -57,7 +57,7 @@ class _Rows:
 class HFEngine:
     """Batches all live episodes on one model. A prompt needs no handle: its slot is found by what it begins with."""
 
-    def __init__(self, policy: Policy, slots: int = 64, *, prefill_tokens: int = 2048, seed: int = 0) -> None:
+    def __init__(self, policy: Policy, slots: int = 64, *, prefill_tokens: int = 1024, seed: int = 0) -> None:
         if slots < 1 or prefill_tokens < 1:
             raise ConfigError(f"slots and prefill_tokens must be at least 1, got {slots!r} and {prefill_tokens!r}")
         self.slots, self.prefill_tokens = slots, prefill_tokens
@@ -69,11 +69,12 @@ class HFEngine:
 
     def sync(self, policy: Policy, version: int) -> None:
         """Use these weights from now on and forget everything computed with the old ones."""
-        _require_standard_attention(policy.model)
         self.policy, self.version = policy, version
         self._model: Any = policy.model
+        self._forward = forward_of(policy.model)
         self._device = next(self._model.parameters()).device
-        self._cache = SlotCache(_text_config(self._model).num_hidden_layers, self.slots)
+        self._band = CausalBand(self._model.dtype, self._device)
+        self._cache = SlotCache(self.slots)
         self._book = SlotBook(self.slots)
 
     def generate(
@@ -118,7 +119,7 @@ class HFEngine:
             calls=calls,
             logits=logits[calls],
             uniforms=uniforms[calls].to(self._device),
-            positions=torch.tensor([[len(prompts[call])] for call in calls], device=self._device),
+            positions=torch.tensor([len(prompts[call]) for call in calls], device=self._device),
             limits=limits,
             ended=[False] * len(calls),
             replies=[[] for _ in prompts],
@@ -139,8 +140,10 @@ class HFEngine:
         pending = list(range(len(prompts)))
         while pending:
             wave = self._wave(prompts, seats, pending)
-            for batch in _batches(wave, self.prefill_tokens):
-                logits.update(zip((job.row for job in batch), self._forward_new(batch), strict=True))
+            for pack in _packs(wave, self.prefill_tokens):
+                segments = [Segment(job.slot, job.start, len(job.ids)) for job in pack]
+                after = self._forward_new(segments, np.concatenate([job.ids for job in pack]))
+                logits.update(zip((job.row for job in pack), after, strict=True))
             for job in wave:
                 self._book.held[job.slot] = prompts[job.row]
             computed = {job.row for job in wave}
@@ -169,35 +172,18 @@ class HFEngine:
             self._cache.copy(sources, targets, max(lengths))
         return jobs
 
-    def _forward_new(self, jobs: Sequence[_Job]) -> Tensor:
-        """Compute new tokens, aligned at their ends; what pads a shorter row goes where its next tokens will."""
-        width = max(len(job.ids) for job in jobs)
-        length = max(job.start + len(job.ids) for job in jobs)
-        ids = np.zeros((len(jobs), width), np.int64)
-        for b, job in enumerate(jobs):
-            ids[b, width - len(job.ids) :] = job.ids
-        self._cache.reserve(max(job.start for job in jobs) + width)
-        self.prefilled += sum(len(job.ids) for job in jobs)
-        starts_B = torch.tensor([job.start for job in jobs], device=self._device)
-        pads_B = torch.tensor([width - len(job.ids) for job in jobs], device=self._device)
-        columns_T = torch.arange(width, device=self._device)
-        seen_BT = starts_B[:, None] + columns_T - pads_B[:, None]  # each token's place in its slot
-        is_pad_BT = columns_T < pads_B[:, None]
-        written_BT = torch.where(is_pad_BT, starts_B[:, None] + width - pads_B[:, None] + columns_T, seen_BT)
-        fresh = not any(job.start for job in jobs)
-        span = Span(written_BT, length, torch.tensor([job.slot for job in jobs], device=self._device), fresh)
-        if fresh:
-            visible = (columns_T <= columns_T[:, None]) & ~is_pad_BT[:, None, :]
-            visible |= torch.eye(width, dtype=torch.bool, device=self._device)
-        else:
-            visible = torch.arange(length, device=self._device) <= seen_BT.clamp(min=0)[:, :, None]
-        mask = self._hidden(~visible)[:, None]
-        return self._forward(torch.from_numpy(ids).to(self._device), seen_BT.clamp(min=0), mask, span)
+    def _forward_new(self, segments: Sequence[Segment], ids: Ids) -> Tensor:
+        """Compute packed new tokens; the logits after each segment's last."""
+        self.prefilled += len(ids)
+        plan = PrefillPlan(segments, self._band, self._device)
+        return self._forward(
+            torch.from_numpy(ids).to(self._device), plan.positions_N, plan.ends_B, self._cache, plan
+        )
 
     # ---- decode --------------------------------------------------------------------------------------------------
 
     def _decode(self, rows: _Rows, prompts: Sequence[Ids], params: SamplingParams) -> None:
-        mask = self._decode_mask(rows, params)
+        mask = self._decode_mask(rows)
         for step in range(params.max_new_tokens):
             drawn = draw(rows.logits, rows.uniforms[:, step], params)
             tokens = drawn.tokens
@@ -207,13 +193,11 @@ class HFEngine:
                 return
             if 2 * live <= len(rows.calls):
                 tokens = self._compact(rows, tokens)
-                mask = self._decode_mask(rows, params)
-            length = self._seen(rows, prompts)
-            span = Span(rows.positions, length)
-            rows.logits = self._forward(tokens[:, None], rows.positions, mask[..., :length], span)
-            moved = torch.tensor([[not ended] for ended in rows.ended], device=self._device)
-            rows.positions = rows.positions + moved
-            mask.view(len(rows.calls), -1).scatter_(1, rows.positions, 0.0)
+                mask = self._decode_mask(rows)
+            plan = DecodePlan(rows.positions, self._seen(rows, prompts), mask)
+            rows.logits = self._forward(tokens, rows.positions, plan.all_B, self._cache, plan)
+            rows.positions = rows.positions + torch.tensor([not ended for ended in rows.ended], device=self._device)
+            mask.scatter_(1, rows.positions[:, None], 0.0)
 
     def _record(self, rows: _Rows, prompts: Sequence[Ids], tokens: list[int], logprobs: list[float]) -> None:
         end = self.policy.chat.end_of_turn
@@ -247,59 +231,31 @@ class HFEngine:
         place.update({hole: place[slot] for slot, hole in zip(outside, holes, strict=True)})
         return [place[slot] for slot in range(len(seats))]
 
-    def _decode_mask(self, rows: _Rows, params: SamplingParams) -> Tensor:
+    def _decode_mask(self, rows: _Rows) -> Tensor:
         places = torch.arange(self._cache.capacity, device=self._device)
-        return self._hidden(places > rows.positions)[:, None, None, :]
+        hidden = places > rows.positions[:, None]
+        return torch.zeros(hidden.shape, dtype=self._model.dtype, device=self._device).masked_fill_(hidden, -torch.inf)
 
     def _seen(self, rows: _Rows, prompts: Sequence[Ids]) -> int:
         longest = max(len(prompts[call]) + len(rows.replies[call]) for call in rows.calls)
         return min(self._cache.capacity, -(-longest // 16) * 16)
 
-    # ---- the model -----------------------------------------------------------------------------------------------
 
-    def _hidden(self, hidden: Tensor) -> Tensor:
-        """An additive mask."""
-        return torch.zeros(hidden.shape, dtype=self._model.dtype, device=self._device).masked_fill_(hidden, -torch.inf)
-
-    def _forward(self, ids: Tensor, positions: Tensor, mask: Tensor, span: Span) -> Tensor:
-        output = self._model(
-            input_ids=ids,
-            position_ids=positions,
-            attention_mask=mask,
-            past_key_values=self._cache.at(span),
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        return output.logits[:, -1]  # type: ignore[no-any-return]
-
-
-def _batches(jobs: Sequence[_Job], tokens: int) -> Iterator[list[_Job]]:
-    """Jobs of similar length together, so that little is padding."""
-    batch: list[_Job] = []
-    for job in sorted(jobs, key=lambda job: (len(job.ids), job.start)):
-        n = len(job.ids)
-        if batch and ((len(batch) + 1) * n > tokens or n > 1.25 * len(batch[0].ids) + 8):
-            yield batch
-            batch = []
-        batch.append(job)
-    if batch:
-        yield batch
-
-
-def _text_config(model: Any) -> Any:
-    return model.config.get_text_config()
-
-
-def _require_standard_attention(model: Any) -> None:
-    """Refuse what a cache of plain slots cannot hold."""
-    config = _text_config(model)
-    base = model.get_base_model() if hasattr(model, "peft_config") else model
-    name = type(base).__name__
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    if kinds != {"full_attention"} or getattr(config, "sliding_window", None):
-        raise PolicyError(f"HFEngine keeps full attention only; {name} has {', '.join(sorted(kinds))} layers")
-    if config._attn_implementation not in ("sdpa", "eager"):
-        raise PolicyError(f"HFEngine needs attention 'sdpa' or 'eager'; {name} uses {config._attn_implementation!r}")
-    missing = {"position_ids", "past_key_values", "logits_to_keep"} - set(inspect.signature(base.forward).parameters)
-    if missing:
-        raise PolicyError(f"HFEngine needs a forward that takes {', '.join(sorted(missing))}; {name}'s does not")
+def _packs(jobs: Sequence[_Job], tokens: int) -> Iterator[list[_Job]]:
+    """Jobs that are computed together, at most `tokens` of them; a long one is cut, its pieces in order."""
+    pack: list[_Job] = []
+    room = tokens
+    for job in jobs:
+        start, ids = job.start, job.ids
+        while len(ids) > room:
+            pack.append(_Job(job.row, job.slot, start, ids[:room]))
+            start, ids = start + room, ids[room:]
+            yield pack
+            pack, room = [], tokens
+        pack.append(_Job(job.row, job.slot, start, ids))
+        room -= len(ids)
+        if not room:
+            yield pack
+            pack, room = [], tokens
+    if pack:
+        yield pack

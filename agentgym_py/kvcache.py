@@ -1,138 +1,176 @@
-"""Keys and values of many episodes in preallocated slots, as a transformers cache that any causal model can run on.
+"""Keys and values of many episodes in preallocated slots, and attention over them.
 
-A slot holds one episode without holes: its tokens stand at 0 … n-1. What lies beyond n is finite rubbish that masks
-hide. A forward says by a `Span` which slots its rows are, where its tokens go and how much of the slots they see.
+A slot holds one episode without holes: its tokens stand at 0 … n-1; what lies beyond n is finite rubbish that nothing
+looks at. Tokens to compute come packed: N tokens of several episodes in a row, with no padding between them. A plan
+says where each goes and what it sees. Shapes: N packed tokens, B rows, H query heads, K key-value heads, D head size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache, CacheLayerMixin
+from torch.nn.functional import scaled_dot_product_attention
 
-_STEP = 64
-
-
-@dataclass
-class Span:
-    """Where the tokens of one forward go and what they see."""
-
-    positions: Tensor  # (B, T) where each token is written within its slot
-    length: int
-    """How many positions of each slot the forward sees."""
-    rows: Tensor | None = None  # (B,) slots of the rows; None: the slots 0 … B-1, which saves a copy
-    fresh: bool = False
-    """Nothing is cached for these rows: the new keys are all there is, in the order of the batch."""
-    _flat: dict[tuple[int, int], Tensor] = field(default_factory=dict)
-
-    def flat(self, heads: int, capacity: int) -> Tensor:
-        """Index of each written vector in a (slots * heads * capacity, head_dim) view; made once a forward."""
-        key = (heads, capacity)
-        if key not in self._flat:
-            device = self.positions.device
-            rows = torch.arange(len(self.positions), device=device) if self.rows is None else self.rows
-            heads_H = torch.arange(heads, device=device)
-            base_BH = (rows[:, None] * heads + heads_H) * capacity
-            self._flat[key] = (base_BH[:, :, None] + self.positions[:, None, :]).reshape(-1)
-        return self._flat[key]
+_FIRST_CAPACITY = 64
 
 
-class SlotLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyped here
-    """One layer's keys and values, (slots, kv_heads, capacity, head_dim) each."""
+class SlotCache:
+    """Keys and values of every layer, (slots, K, capacity, D) each; layers are allocated when first written."""
 
     def __init__(self, slots: int) -> None:
-        super().__init__()
-        self.slots, self.capacity = slots, _STEP
-        self.span: Span | None = None
-        self.keys: Tensor
-        self.values: Tensor
+        self.slots, self.capacity = slots, _FIRST_CAPACITY
+        self.keys: dict[int, Tensor] = {}
+        self.values: dict[int, Tensor] = {}
 
-    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Allocate, now that the shapes are known; zeros, because a hidden NaN would still poison attention."""
-        self.keys = key_states.new_zeros(self.slots, key_states.shape[1], self.capacity, key_states.shape[3])
-        self.values = value_states.new_zeros(self.slots, value_states.shape[1], self.capacity, value_states.shape[3])
-        self.is_initialized = True
-
-    def update(self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object) -> tuple[Tensor, Tensor]:
-        """Write the new keys and values (B, kv_heads, T, head_dim) and return all that the rows see."""
-        span = self.span
-        assert span is not None
-        if not self.is_initialized:
-            self.lazy_initialization(key_states, value_states)
-        flat = span.flat(key_states.shape[1], self.capacity)
-        self.keys.view(-1, self.keys.shape[-1]).index_copy_(0, flat, key_states.reshape(-1, key_states.shape[-1]))
-        self.values.view(-1, self.values.shape[-1]).index_copy_(
-            0, flat, value_states.reshape(-1, value_states.shape[-1])
-        )
-        if span.fresh:
-            return key_states, value_states
-        if span.rows is None:
-            rows = len(span.positions)
-            return self.keys[:rows, :, : span.length], self.values[:rows, :, : span.length]
-        return self.keys[span.rows, :, : span.length], self.values[span.rows, :, : span.length]
-
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Never what a model should go by: every forward brings its own four-dimensional mask."""
-        return (self.span.length if self.span else query_length), 0
-
-    def get_seq_length(self) -> int:
-        """Never what a model should go by: every forward brings its own positions."""
-        return self.span.length if self.span else 0
-
-    def get_max_length(self) -> int:
-        """No maximum: the slots grow."""
-        return -1
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """What is allocated."""
-        return (self.keys, self.values) if self.is_initialized else ()
-
-    def grow(self, capacity: int) -> None:
-        """Make room for `capacity` positions a slot."""
-        if self.is_initialized:
-            self.keys, self.values = (_grown(old, capacity) for old in (self.keys, self.values))
-        self.capacity = capacity
-
-
-class SlotCache(Cache):  # type: ignore[misc]  # transformers is untyped here
-    """All layers' slots."""
-
-    def __init__(self, layers: int, slots: int) -> None:
-        super().__init__(layers=[SlotLayer(slots) for _ in range(layers)])
-        self.capacity = _STEP
-
-    def at(self, span: Span) -> SlotCache:
-        """Point the next forward at `span`."""
-        for layer in self.layers:
-            layer.span = span
-        return self
+    def write(self, layer: int, plan: Plan, keys_NKD: Tensor, values_NKD: Tensor) -> None:
+        """Put each new token's key and value in its place."""
+        heads, size = keys_NKD.shape[1:]
+        if layer not in self.keys:  # zeros, because a NaN would poison attention even where a mask hides it
+            self.keys[layer] = keys_NKD.new_zeros(self.slots, heads, self.capacity, size)
+            self.values[layer] = values_NKD.new_zeros(self.slots, heads, self.capacity, values_NKD.shape[2])
+        places = plan.places(heads, self.capacity)
+        self.keys[layer].view(-1, size).index_copy_(0, places, keys_NKD.reshape(-1, size))
+        self.values[layer].view(-1, values_NKD.shape[2]).index_copy_(0, places, values_NKD.flatten(0, 1))
 
     def reserve(self, length: int) -> None:
-        """Make room for `length` positions a slot, by doubling."""
-        if length <= self.capacity:
-            return
+        """Make room for `length` tokens a slot, by doubling."""
         while self.capacity < length:
             self.capacity *= 2
-        for layer in self.layers:
-            layer.grow(self.capacity)
+        for store in (self.keys, self.values):
+            for layer, old in store.items():
+                if old.shape[2] < self.capacity:
+                    store[layer] = old.new_zeros(*old.shape[:2], self.capacity, old.shape[3])
+                    store[layer][:, :, : old.shape[2]] = old
 
     def copy(self, sources: Sequence[int], targets: Sequence[int], length: int) -> None:
-        """Copy the first `length` positions of slots; a slot may be both a source and a target."""
-        for tensor in self._tensors():
+        """Copy the first `length` tokens of slots; a slot may be both a source and a target."""
+        for tensor in [*self.keys.values(), *self.values.values()]:
             tensor[list(targets), :, :length] = tensor[list(sources), :, :length]
 
     def swap(self, left: Sequence[int], right: Sequence[int], length: int) -> None:
-        """Exchange the first `length` positions of slots pairwise."""
+        """Exchange the first `length` tokens of slots pairwise."""
         self.copy([*left, *right], [*right, *left], length)
 
-    def _tensors(self) -> list[Tensor]:
-        return [tensor for layer in self.layers for tensor in layer.tensors()]
+
+class Plan(Protocol):
+    """Where the tokens of one forward go and what they see."""
+
+    def places(self, heads: int, capacity: int) -> Tensor:
+        """Index (N * heads,) of each new vector in a (slots * heads * capacity, D) view."""
+        ...
+
+    def attend(self, cache: SlotCache, layer: int, queries_NHD: Tensor, scale: float) -> Tensor:
+        """Attention of each token over its own episode up to itself, (N, H, D)."""
+        ...
 
 
-def _grown(old: Tensor, capacity: int) -> Tensor:
-    new = old.new_zeros(*old.shape[:2], capacity, old.shape[3])
-    new[:, :, : old.shape[2]] = old
-    return new
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Consecutive new tokens of one episode: they stand at `start` … `start + count - 1` in `slot`."""
+
+    slot: int
+    start: int
+    count: int
+
+
+class PrefillPlan:
+    """Segments of any lengths, one after another; each is attended on its own, so nothing is padded."""
+
+    def __init__(self, segments: Sequence[Segment], band: CausalBand, device: torch.device) -> None:
+        self.segments, self._band = segments, band
+        counts_B = torch.tensor([s.count for s in segments], device=device)
+        starts_B = torch.tensor([s.start for s in segments], device=device)
+        self.ends_B = counts_B.cumsum(0) - 1
+        """Where each segment's last token stands in the pack."""
+        pack_N = torch.arange(int(counts_B.sum()), device=device)
+        self.positions_N = pack_N + (starts_B - self.ends_B - 1 + counts_B).repeat_interleave(counts_B)
+        self._slots_N = torch.tensor([s.slot for s in segments], device=device).repeat_interleave(counts_B)
+        self._places = _Places()
+
+    def places(self, heads: int, capacity: int) -> Tensor:
+        """See `Plan`."""
+        return self._places(self._slots_N, self.positions_N, heads, capacity)
+
+    def attend(self, cache: SlotCache, layer: int, queries_NHD: Tensor, scale: float) -> Tensor:
+        """See `Plan`."""
+        keys, values = cache.keys[layer], cache.values[layer]
+        outputs = []
+        at = 0
+        for s in self.segments:
+            length = s.start + s.count
+            output_1HCD = scaled_dot_product_attention(
+                queries_NHD[at : at + s.count].transpose(0, 1)[None],
+                *(_per_head(x[s.slot, None, :, :length], queries_NHD.shape[1]) for x in (keys, values)),
+                attn_mask=self._band.mask(s.start, s.count) if s.start and s.count > 1 else None,
+                is_causal=s.start == 0 and s.count > 1,
+                scale=scale,
+            )
+            outputs.append(output_1HCD[0].transpose(0, 1))
+            at += s.count
+        return torch.cat(outputs)
+
+
+class DecodePlan:
+    """One new token a row; row b stands in slot b, so the cache is read in place. The mask hides what lies beyond."""
+
+    def __init__(self, positions_B: Tensor, length: int, mask_BL: Tensor) -> None:
+        self.positions_B = positions_B
+        self._length = length
+        self._mask = mask_BL[:, None, None, :length]
+        self.all_B = torch.arange(len(positions_B), device=positions_B.device)
+        """The rows' places in the pack: every token is the last of its row."""
+        self._places = _Places()
+
+    def places(self, heads: int, capacity: int) -> Tensor:
+        """See `Plan`."""
+        return self._places(self.all_B, self.positions_B, heads, capacity)
+
+    def attend(self, cache: SlotCache, layer: int, queries_NHD: Tensor, scale: float) -> Tensor:
+        """See `Plan`; query heads that share a key-value head are rows of one attention."""
+        rows, heads, size = queries_NHD.shape
+        keys, values = (x[:rows, :, : self._length] for x in (cache.keys[layer], cache.values[layer]))
+        grouped = queries_NHD.reshape(rows, keys.shape[1], heads // keys.shape[1], size)
+        output = scaled_dot_product_attention(grouped, keys, values, attn_mask=self._mask, scale=scale)
+        return output.reshape(rows, heads, -1)
+
+
+class CausalBand:
+    """Additive masks of new tokens over what precedes them: all are windows of one band, none is built twice."""
+
+    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
+        self._dtype, self._device = dtype, device
+        self._before = self._rows = 0
+        self._band = torch.empty(0)
+
+    def mask(self, start: int, count: int) -> Tensor:
+        """(count, start + count): token i sees the positions up to `start + i`."""
+        if start > self._before or count > self._rows:
+            self._before, self._rows = max(2 * start, self._before), max(2 * count, self._rows)
+            shape = (self._rows, self._before + self._rows)
+            hidden = torch.ones(shape, dtype=torch.bool, device=self._device).triu(self._before + 1)
+            self._band = torch.zeros(shape, dtype=self._dtype, device=self._device).masked_fill_(hidden, -torch.inf)
+        offset = self._before - start
+        return self._band[:count, offset : offset + start + count]
+
+
+@dataclass(slots=True)
+class _Places:
+    """The index of a plan's vectors, computed for the first layer and used for all."""
+
+    _made: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+
+    def __call__(self, slots_N: Tensor, positions_N: Tensor, heads: int, capacity: int) -> Tensor:
+        key = (heads, capacity)
+        if key not in self._made:
+            heads_K = torch.arange(heads, device=slots_N.device)
+            self._made[key] = ((slots_N[:, None] * heads + heads_K) * capacity + positions_N[:, None]).reshape(-1)
+        return self._made[key]
+
+
+def _per_head(keys_1KLD: Tensor, heads: int) -> Tensor:
+    shared = heads // keys_1KLD.shape[1]
+    return keys_1KLD if shared == 1 else keys_1KLD.repeat_interleave(shared, dim=1)

@@ -61,11 +61,9 @@ def replay(trajectory: Trajectory, env: TextEnv | None = None) -> ReplayResult:
         observation, _ = env.reset(seed=0, options={"task": trajectory.task_id, "split": trajectory.split})
     except AgentGymError as error:
         return _result(trajectory, 0, Difference(0, "task", trajectory.task_id, str(error)))
-    done = 0
-    for difference in _departures(trajectory, env, observation):
+    for done, difference in enumerate(_departures(trajectory, env, observation)):
         if difference:
             return _result(trajectory, max(done - 1, 0), difference)
-        done += 1
     return _result(trajectory, len(trajectory.steps))
 
 

@@ -47,7 +47,7 @@ class Chart:
     test: tuple[Point, ...]
     rounds: tuple[tuple[float, int], ...]
     """Positions and numbers of the rounds that the axis names."""
-    left: float = 52
+    left: float = 66
     right: float = 700
     top: float = 16
     bottom: float = 256
@@ -119,9 +119,8 @@ def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
 
 
 def role(number: int, last: int, best: int) -> str:
-    """What a round is in a run: `Agent_v0 (round 0)`, `last and best (round 3)`, …"""
-    is_last, is_best = number == last, number == best
-    names = ["Agent_v0"] * (number == 0) + ["last"] * (is_last and number > 0) + ["best"] * (is_best and number > 0)
+    """What a round is in a run: `Agent_v0 (round 0)`, `last and best (round 3)` and so on."""
+    names = ["Agent_v0"] * (number == 0) + ["last"] * (number == last > 0) + ["best"] * (number == best and last > 0)
     return f"{' and '.join(names) or 'agent'} (round {number})"
 
 
@@ -275,7 +274,8 @@ class Example:
     def head(self) -> str:
         """The line that opens it."""
         outcome = "success" if self.trajectory.success else "failure"
-        return f"{outcome}, reward {self.trajectory.reward:.2f}, {len(self.trajectory.steps)} steps"
+        steps = len(self.trajectory.steps)
+        return f"{outcome}, reward {self.trajectory.reward:.2f}, {steps} step{'' if steps == 1 else 's'}"
 
 
 def _examples(folder: RunFolder, rounds: Sequence[int]) -> list[tuple[str, list[Example]]]:

@@ -12,7 +12,8 @@ _MASK = (1 << 64) - 1
 
 def seed_of(*parts: object) -> int:
     """A 64-bit seed from any printable parts, equal in every process and on every Python (SHA-256)."""
-    return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass")).digest()[:8], "big")
+    text = "\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
 
 
 class Rng:

@@ -1,4 +1,4 @@
-"""What a run looks like in a terminal: progress bars, a row a round, the comparison at the end; plain lines elsewhere."""
+"""What a run looks like: in a terminal progress bars and a row a round, elsewhere plain lines."""
 
 from __future__ import annotations
 

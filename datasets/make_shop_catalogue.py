@@ -31,6 +31,14 @@ PER_DEPARTMENT = 120
 RANGES, MISSING = 96, 24
 ASKED_PRODUCTS, ASKED_TWICE = 250, 50
 CHEAPEST, DEAREST = 3.99, 299.99
+# What a sentence says of an attribute by its class, of one thing and of several.
+VERBS = {
+    "is": ("is", "are"),
+    "offers": ("offers", "offer"),
+    "of": ("is made of", "are made of"),
+    "in": ("is made with", "are made with"),
+    "has": ("comes with", "come with"),
+}
 ACRONYMS = frozenset("bpa dpi fm gmo led ph rgb stem tpe usb usda uv".split())
 
 
@@ -50,7 +58,7 @@ class Kind:
     uses: list[str]
     occasions: list[str]
     forms: dict[str, tuple[str, str]]
-    """Attribute to its class (`is`, `of`, `in`, `has`) and its form with an article (`a rubber sole`)."""
+    """Attribute to its class (a key of `VERBS`) and its form with an article (`a rubber sole`)."""
     either: list[list[str]]
     options: dict[str, list[str]]
     lines: list[str]
@@ -113,7 +121,7 @@ def read_kinds(words: Words) -> list[Kind]:
 
 def _department(name: str, data: dict[str, Any], words: Words) -> Iterator[Kind]:
     for query, raw in data["kinds"].items():
-        forms = {bare(form): (role, form) for role in ("is", "of", "in", "has") for form in raw.get(role, [])}
+        forms = {bare(form): (role, form) for role in VERBS for form in raw.get(role, [])}
         options = {k: words.values[v] if isinstance(v, str) else v for k, v in raw["options"].items()}
         low, high = map(float, raw["price"])
         yield Kind(
@@ -185,7 +193,7 @@ def draw_product(rng: Random, kind: Kind) -> Product:
     """A product with a title of fair length."""
     while True:
         size = rng.choice((3, 4, 4, 5))
-        shown = 2 if size == 3 else rng.choice((2, 3))
+        shown = rng.choice((2, 3)) if size == 4 else 2 + size // 5
         low, high = kind.price
         price = round_price(rng, math.exp(rng.uniform(math.log(low), math.log(high))))
         product = Product(
@@ -291,14 +299,11 @@ def fair_title(product: Product) -> bool:
 
 def clause(kind: Kind, attributes: tuple[str, ...], plural: bool) -> str:
     """`is oil free, is made with shea butter and comes with a travel case`."""
-    verbs = {"is": "are", "of": "are made of", "in": "are made with", "has": "come with"}
-    if not plural:
-        verbs = {"is": "is", "of": "is made of", "in": "is made with", "has": "comes with"}
     parts = []
-    for role, verb in verbs.items():
+    for role, verbs in VERBS.items():
         forms = [kind.forms[name][1] for name in attributes if kind.forms[name][0] == role]
         if forms:
-            parts.append(f"{verb} {listed(forms)}")
+            parts.append(f"{verbs[plural]} {listed(forms)}")
     return listed(parts)
 
 
@@ -326,13 +331,13 @@ def body(rng: Random, product: Product, words: Words) -> tuple[list[str], str]:
     def tell(attributes: tuple[str, ...]) -> str:
         while True:
             sentence = fill(rng, rng.choice(words.clauses), product, attributes)
-            if 6 <= len(sentence.split()) <= 16:
+            if 6 <= len(sentence.split()) <= 14:
                 return sentence
 
-    shown, first = product.attributes[: product.shown], rng.random() < 0.6
+    first = rng.random() < 0.6
     own, common = product.kind.lines[:3], product.kind.lines[3:] + words.lines
     tail = rng.sample(common, 3)
-    bullets = [tell(product.hidden if first else shown), *rng.sample(own, 2), *tail[: rng.choice((0, 1, 1))]]
+    bullets = [tell(product.hidden if first else product.attributes[:2]), *rng.sample(own, 2), *tail[: rng.choice((0, 1, 1))]]
     description = [fill(rng, rng.choice(words.intros), product, ()), tail[2]]
     if not first:
         description.insert(1, tell(product.hidden))

@@ -42,7 +42,7 @@ def add_env_options(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--env_kwargs", type=dict[str, Any], default={}, metavar="NAME VALUE",
-        help="Arguments of the world, as --env_kwargs.difficulty hard; of one of several as --env_kwargs.shop.difficulty.",
+        help="Arguments of the world, as --env_kwargs.difficulty hard; of one of several --env_kwargs.shop.difficulty.",
     )  # fmt: skip
 
 
@@ -142,16 +142,16 @@ class AgentOptions:
     seed: int = 0
     """Seed of everything that the agent draws."""
 
+    def __post_init__(self) -> None:
+        names = ["model", *registry.names("agentgym.agents")]
+        if self.agent is not None and self.agent not in names:
+            hint = meant(self.agent, names)
+            raise UnknownNameError(f"No agent {self.agent!r} is installed{hint}; there are: {', '.join(names)}")
+
     def make(self, model: ModelOptions, temperature: float) -> Agent:
         """The agent; a model at this temperature."""
-        if self.agent == "model":
+        if self.agent is None or self.agent == "model":
             return model_agent(model, temperature, self.max_new_tokens, self.slots)
-        names = registry.names("agentgym.agents")
-        if self.agent not in names:
-            raise UnknownNameError(
-                f"No agent {self.agent!r} is installed{meant(str(self.agent), [*names, 'model'])}; "
-                f"there are: model, {', '.join(names)}"
-            )
         made = registry.load("agentgym.agents", self.agent)
         try:
             agent: Agent = made(**{key: _scalar(value) for key, value in as_plain(self.agent_kwargs).items()})
@@ -201,10 +201,10 @@ def read_trainer(given: Namespace) -> Any:
 
 
 def need_train_extra(threads: int | None = None) -> None:
-    """Say how to install what training needs, where it is missing; else make the libraries quiet and set the threads."""
+    """Say how to install what models need, where it is missing; else make the libraries quiet and set the threads."""
     missing = [name for name in _HEAVY if find_spec(name) is None]
     if missing:
-        raise ConfigError(f"{' and '.join(missing[:2])} missing: pip install 'agentgym-py[train]' brings what models need")
+        raise ConfigError(f"models need {' and '.join(missing[:2])}: pip install 'agentgym-py[train]'")
     quiet()
     import torch
 

@@ -29,7 +29,9 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     convert = add_command(commands, "agentgym data", "convert", KINDS["convert"])
     convert.usage = "agentgym data convert SOURCE TARGET [options]"
     convert.add_argument("source", metavar="SOURCE", help="Our store, AgentTraj or parquet, told apart by content.")
-    convert.add_argument("target", metavar="TARGET", help="New file; .jsonl is our store, .json AgentTraj, .parquet parquet.")
+    convert.add_argument(
+        "target", metavar="TARGET", help="New file; .jsonl is our store, .json AgentTraj, .parquet parquet."
+    )
     convert.add_argument("--to", metavar="FORMAT", help="store, agenttraj or parquet, whatever the target's ending.")
 
 

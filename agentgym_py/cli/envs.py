@@ -16,7 +16,10 @@ from agentgym_py.env import SPLITS, TextEnv
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
-KINDS = {"list": "List every installed world; a broken one with the reason.", "show": "Show a world: its card, splits, rules, tools and an example."}  # fmt: skip
+KINDS = {
+    "list": "List every installed world; a broken one with the reason.",
+    "show": "Show a world: its card, splits, rules, tools and an example.",
+}
 _JSON_HELP = "Print JSON, for a program."
 
 

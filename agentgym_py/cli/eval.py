@@ -96,9 +96,7 @@ def by_world(played: Sequence[Trajectory]) -> dict[str, Evaluation]:
     from agentgym_py.evaluate import summarise
 
     names = dict.fromkeys(each.provenance.env_id for each in played)
-    return {
-        short_name(name): summarise([each for each in played if each.provenance.env_id == name]) for name in names
-    }
+    return {short_name(name): summarise([each for each in played if each.provenance.env_id == name]) for name in names}
 
 
 def _result(played: Sequence[Trajectory], agent: Agent, chosen: EvalOptions, who: AgentOptions) -> dict[str, Any]:
@@ -135,8 +133,7 @@ def _show(played: Sequence[Trajectory], name: str, chosen: EvalOptions) -> None:
             table.add_row(f"{what} {key}", str(estimate.n), percent(estimate))
     out = console()
     out.print(table)
-    reward = summary.reward
-    out.print(f"\nreward {reward.value:.3f} [{reward.low:.3f}, {reward.high:.3f}], {summary.steps:.1f} steps an episode, "
-              f"{summary.invalid:.1%} invalid actions")  # fmt: skip
+    reward = f"reward {summary.reward.value:.3f} [{summary.reward.low:.3f}, {summary.reward.high:.3f}]"
+    out.print(f"\n{reward}, {summary.steps:.1f} steps an episode, {100 * summary.invalid:.1f} % invalid actions")
     if summary.errors:
         out.print(f"{summary.errors} episodes ended by an infrastructure failure and are left out")

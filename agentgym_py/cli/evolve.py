@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -118,7 +118,7 @@ def run(given: Namespace) -> int:
         folder, settings = None, given
     model = read_options(ModelOptions, settings)
     model = replace(model, threads=given["threads"])
-    envs, config, trainer = env_specs(settings), evolve_config(settings), read_trainer(settings)
+    config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
     need_train_extra(model.threads)
     base = None
     if folder is None:
@@ -184,10 +184,11 @@ def _settings_of(folder: RunFolder) -> Namespace:
     parser = new_parser("agentgym evolve", "")
     add_settings(parser, str(trainer.get("name")) if isinstance(trainer, dict) else str(trainer))
     try:
-        return parser.parse_object(held)
+        settings: Namespace = parser.parse_object(held)
     except Exception as error:
         known = [option for option in parser._option_string_actions if option.startswith("--")]
         raise UsageError(f"{folder.path / 'run.yaml'}: {explain(str(error), known, [])}") from error
+    return settings
 
 
 def _preset(name: str, parser: ArgumentParser) -> dict[str, Any]:
@@ -217,7 +218,8 @@ def _show(
     from agentgym_py.report import comparison, write_report
     from agentgym_py.ui import TerminalReporter
 
-    with TerminalReporter(out, lambda: write_report(folder.path)) as reporter:
+    out_of_the_way = redirect_stdout(sys.stderr) if out.stderr else nullcontext()  # a plugin may print; stdout is JSON
+    with out_of_the_way, TerminalReporter(out, lambda: write_report(folder.path)) as reporter:
         reporter.header(*header)
         result = evolution(reporter).run()
         reporter.finish(*comparison(folder), write_report(folder.path))
@@ -249,4 +251,3 @@ def _kill_is_a_way_out() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-

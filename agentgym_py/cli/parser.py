@@ -158,7 +158,9 @@ def as_plain(value: Any) -> Any:
 # ---------------------------------------------------------------------------------------------------------- complaints
 
 _UNKNOWN = re.compile(r"unrecognized arguments: (\S+)")
-_NOT_ACCEPTED = re.compile(r"(?:(?:Subcommand '[\w.]+'|Group '(?P<group>\w+)') does not accept option|Option) '(?P<key>[^']+)'")
+_NOT_ACCEPTED = re.compile(
+    r"(?:(?:Subcommand '[\w.]+'|Group '(?P<group>\w+)') does not accept option|Option) '(?P<key>[^']+)'"
+)
 _KEY = re.compile(r'Parser key "(?P<key>[^"]*)":\s*(?P<rest>.*)', re.DOTALL)
 _EXPECTED = re.compile(r"Expected an? (.+?)(?:\. Got value: (.*))?$", re.MULTILINE)
 _CHOICE = re.compile(r"argument (\S+): invalid choice: '([^']*)'")

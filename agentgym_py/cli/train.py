@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentgym_py.cli.common import (
     ModelOptions,
@@ -67,7 +67,7 @@ def run(given: Namespace) -> int:
         report = trainer.train(policy, data, seed=chosen.seed, output_dir=out / "trainer")
     policy.save(out / "checkpoint")
     settings = {"data": files, "seed": chosen.seed, **asdict(model), "trainer": as_plain(given["trainer"])}
-    result = {"settings": settings, "training": asdict(report), "policy_digest": policy.digest()}
+    result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": policy.digest()}
     _save(out, result)
     if chosen.json:
         print_json(result)
@@ -77,7 +77,7 @@ def run(given: Namespace) -> int:
     return 0
 
 
-def _save(out: Path, result: dict[str, object]) -> None:
+def _save(out: Path, result: dict[str, Any]) -> None:
     from agentgym_py.runs import RunFolder
 
     RunFolder(out).write_json("train.json", result)

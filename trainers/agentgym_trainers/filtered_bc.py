@@ -76,6 +76,7 @@ class FilteredBC:
 
     def _sft(self, policy: Policy, samples: list[Sample], seed: int, output_dir: Path, quiet: bool) -> Any:
         import datasets
+        from transformers import PrinterCallback
         from trl import SFTConfig, SFTTrainer
 
         data = datasets.Dataset.from_list([{"input_ids": s.input_ids, "labels": s.labels} for s in samples])
@@ -88,10 +89,13 @@ class FilteredBC:
             use_cpu=policy.model.device.type == "cpu", save_strategy="no", report_to="none", logging_steps=10,
             disable_tqdm=quiet, dataloader_pin_memory=False, adam_beta2=0.95,
         )  # fmt: skip
-        return SFTTrainer(
+        trainer = SFTTrainer(
             model=policy.model, args=config, train_dataset=data, processing_class=policy.tokenizer,
             peft_config=self._lora() if self.lora_rank else None,
         )  # fmt: skip
+        if quiet:
+            trainer.remove_callback(PrinterCallback)  # disable_tqdm puts it there: it prints every logged step
+        return trainer
 
     def _lora(self) -> Any:
         from peft import LoraConfig

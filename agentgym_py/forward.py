@@ -1,0 +1,194 @@
+"""One forward of a causal model over packed tokens and a slot cache: any model of transformers, or a small Llama fast.
+
+Any model: its attention is replaced for the duration of the call by one that writes to the cache and follows the
+plan, through transformers' attention interface. Small Llamas on a CPU spend most of a forward in module calls, so for
+them the same forward is written out with fused weights: it gives the same logits and decodes about twice as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear, silu
+
+from agentgym_py.errors import PolicyError
+from agentgym_py.kvcache import Plan, SlotCache
+
+Forward = Callable[[Tensor, Tensor, Tensor, SlotCache, Plan], Tensor]
+"""(ids (N,), positions (N,), wanted (B,) places in the pack, cache, plan) -> logits (B, V)."""
+
+_ATTENTION = "agentgym_slots"
+_SMALL = 32_000_000
+"""Fused weights are a copy: models with more parameters gain little and would pay memory."""
+
+
+def forward_of(model: Any) -> Forward:
+    """The fastest forward that fits a model; refuses a model whose attention slots cannot hold."""
+    _require_standard_attention(model)
+    return FusedLlama(model) if FusedLlama.fits(model) else HuggingFaceForward(model)
+
+
+# ---- any model -------------------------------------------------------------------------------------------------------
+
+
+class HuggingFaceForward:
+    """A model's own forward, with its attention led over the slot cache."""
+
+    def __init__(self, model: Any) -> None:
+        from transformers import AttentionInterface
+
+        AttentionInterface.register(_ATTENTION, _slot_attention)
+        self._model = model
+        self._configs = _configs(model)
+
+    def __call__(self, ids_N: Tensor, positions_N: Tensor, wanted_B: Tensor, cache: SlotCache, plan: Plan) -> Tensor:
+        """See `Forward`."""
+        before = [config._attn_implementation_internal for config in self._configs]
+        try:
+            for config in self._configs:
+                config._attn_implementation_internal = _ATTENTION
+            output = self._model(
+                input_ids=ids_N[None],
+                position_ids=positions_N[None],
+                use_cache=False,
+                logits_to_keep=wanted_B,
+                slots=(cache, plan),
+            )
+        finally:
+            for config, name in zip(self._configs, before, strict=True):
+                config._attn_implementation_internal = name
+        return output.logits[0]  # type: ignore[no-any-return]  # transformers is untyped here
+
+
+def _slot_attention(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    slots: tuple[SlotCache, Plan] | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """What transformers calls instead of sdpa: shapes (1, heads, N, D) in, (1, N, heads, D) out."""
+    special = [name for name in ("sliding_window", "softcap", "s_aux", "position_bias") if kwargs.get(name) is not None]
+    if slots is None or special:
+        what = f"attention with {', '.join(special)}" if special else "a model that keeps keywords from its layers"
+        raise PolicyError(f"HFEngine cannot run {what} ({type(module).__name__})")
+    cache, plan = slots
+    cache.write(module.layer_idx, plan, key[0].transpose(0, 1), value[0].transpose(0, 1))
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    return plan.attend(cache, module.layer_idx, query[0].transpose(0, 1), scale)[None], None
+
+
+def _configs(model: Any) -> list[Any]:
+    """Every configuration that a module of the model asks for its attention."""
+    found = {id(config): config for module in model.modules() if (config := getattr(module, "config", None))}
+    return [config for config in found.values() if hasattr(config, "_attn_implementation_internal")]
+
+
+def _require_standard_attention(model: Any) -> None:
+    config = model.config.get_text_config()
+    base = model.get_base_model() if hasattr(model, "peft_config") else model
+    name = type(base).__name__
+    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+    if kinds != {"full_attention"} or getattr(config, "sliding_window", None):
+        raise PolicyError(f"HFEngine keeps full attention only; {name} has other layers or a sliding window")
+    if not getattr(base, "_supports_attention_backend", False):
+        raise PolicyError(f"HFEngine leads attention through transformers' attention interface; {name} has none")
+
+
+# ---- small Llamas ----------------------------------------------------------------------------------------------------
+
+
+class _Layer(NamedTuple):
+    """One layer's weights, each transposed for (N, in) @ (in, out); norms are folded into what follows them."""
+
+    qkv: Tensor
+    out: Tensor
+    gate_up: Tensor
+    down: Tensor
+
+
+class FusedLlama:
+    """`LlamaForCausalLM`, written out: fewer and larger operations, the same logits."""
+
+    def __init__(self, model: Any) -> None:
+        config, body = model.config, model.model
+        self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self._size: int = body.layers[0].self_attn.head_dim
+        self._eps: float = config.rms_norm_eps
+        self._frequencies = body.rotary_emb.inv_freq.detach().float()
+        self._rotations = torch.empty(0, dtype=torch.complex64)
+        with torch.no_grad():
+            self._embedding = body.embed_tokens.weight.detach()
+            self._layers = [self._fused(layer) for layer in body.layers]
+            self._head = _folded(body.norm, model.lm_head.weight)
+
+    @staticmethod
+    def fits(model: Any) -> bool:
+        """Whether this is a small, plain Llama in float32 on a CPU."""
+        from transformers import LlamaForCausalLM
+
+        if type(model) is not LlamaForCausalLM or model.device.type != "cpu" or model.dtype != torch.float32:
+            return False
+        config = model.config
+        plain = not config.attention_bias and not config.mlp_bias and config.hidden_act == "silu"
+        return (
+            plain
+            and config.rope_parameters["rope_type"] == "default"
+            and sum(parameter.numel() for parameter in model.parameters()) <= _SMALL
+        )
+
+    def _fused(self, layer: Any) -> _Layer:
+        attention, mlp = layer.self_attn, layer.mlp
+        queries, keys = (self._interleaved(w.weight) for w in (attention.q_proj, attention.k_proj))
+        qkv = torch.cat([queries, keys, attention.v_proj.weight])
+        gate_up = torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight])
+        return _Layer(
+            qkv=_folded(layer.input_layernorm, qkv),
+            out=attention.o_proj.weight.detach().t(),
+            gate_up=_folded(layer.post_attention_layernorm, gate_up),
+            down=mlp.down_proj.weight.detach().t(),
+        )
+
+    def _interleaved(self, weight: Tensor) -> Tensor:
+        """Put the two coordinates that a rotation mixes side by side, so that a pair is one complex number."""
+        halves = weight.view(-1, 2, self._size // 2, weight.shape[1])
+        return halves.transpose(1, 2).reshape(weight.shape)
+
+    def __call__(self, ids_N: Tensor, positions_N: Tensor, wanted_B: Tensor, cache: SlotCache, plan: Plan) -> Tensor:
+        """See `Forward`."""
+        rotation = self._rotation(positions_N)
+        x = self._embedding[ids_N]
+        for number, layer in enumerate(self._layers):
+            attended = self._attend(linear(self._normed(x), layer.qkv), rotation, number, cache, plan)
+            x = torch.addmm(x, attended, layer.out)
+            gate, up = linear(self._normed(x), layer.gate_up).chunk(2, dim=-1)
+            x = torch.addmm(x, silu(gate).mul_(up), layer.down)
+        return linear(self._normed(x[wanted_B]), self._head)
+
+    def _attend(self, qkv: Tensor, rotation: Tensor, number: int, cache: SlotCache, plan: Plan) -> Tensor:
+        heads_NHD = qkv.view(len(qkv), -1, self._size)
+        turning = self._heads + self._kv_heads
+        pairs = torch.view_as_complex(heads_NHD[:, :turning].unflatten(-1, (-1, 2)))
+        turned = torch.view_as_real(pairs * rotation).flatten(-2)
+        cache.write(number, plan, turned[:, self._heads :], heads_NHD[:, turning:])
+        return plan.attend(cache, number, turned[:, : self._heads], self._size**-0.5).reshape(len(qkv), -1)
+
+    def _rotation(self, positions_N: Tensor) -> Tensor:
+        longest = int(positions_N.max()) + 1
+        if longest > len(self._rotations):
+            angles = torch.arange(2 * longest).float()[:, None] * self._frequencies
+            self._rotations = torch.polar(torch.ones_like(angles), angles)[:, None]
+        return self._rotations[positions_N]
+
+    def _normed(self, x: Tensor) -> Tensor:
+        return x * x.square().mean(-1, keepdim=True).add_(self._eps).rsqrt_()
+
+
+def _folded(norm: Any, weight: Tensor) -> Tensor:
+    return (weight * norm.weight).detach()

@@ -1,0 +1,59 @@
+"""A world that is there whatever is installed, and a model made on the spot."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+from agentgym_py.cli import main
+
+WORLD = "GuessForTests-v0"
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="session")
+def guess_world() -> str:
+    """Gymnasium id of the world in `examples/my_world.py`."""
+    path = Path(__file__).parents[2] / "examples" / "my_world.py"
+    spec = importlib.util.spec_from_file_location("guess_for_tests", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if WORLD not in gymnasium.registry:
+        gymnasium.register(id=WORLD, entry_point=module.GuessEnv)
+    return WORLD
+
+
+@pytest.fixture
+def agentgym(
+    guess_world: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Run]:
+    """Runs the command line in an empty folder: exit status, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = main([word.replace("GUESS", guess_world) for word in argv])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    yield run
+
+
+@pytest.fixture(scope="session")
+def small_model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Folder of a model of a few thousand weights that can write the world's actions."""
+    pytest.importorskip("torch")
+    from agentgym_py.policy import Policy
+    from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
+
+    tokenizer = build_tokenizer(["Action: guess[12]\nHigher. Lower. Found. Find a number below 64."] * 4, 300)
+    model = build_model(tiny_config(len(tokenizer), hidden_size=32, layers=1, heads=2, max_length=512))
+    folder = tmp_path_factory.mktemp("models") / "small"
+    Policy(model, tokenizer, "small").save(folder)
+    return str(folder)

@@ -1,0 +1,131 @@
+"""`agentgym collect`, `replay` and `data`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentgym_py import store
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def collect(agentgym: Run, *argv: str) -> str:
+    """A file of expert trajectories."""
+    status, _, err = agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl", *argv)
+    assert status == 0, err
+    return "a.jsonl"
+
+
+def test_the_expert_collects_in_the_shop(agentgym: Run) -> None:
+    """The expert solves every task of the shop, and its trajectories replay."""
+    status, out, _ = agentgym("collect", "--env", "shop", "--tasks", "3", "--out", "shop.jsonl", "--prompt", "full")
+    assert status == 0 and "3 trajectories, success 100.0 %" in out
+    assert all(each.success and each.provenance.prompt == "full" for each in store.read("shop.jsonl"))
+    status, out, _ = agentgym("replay", "shop.jsonl")
+    assert status == 0 and "3 trajectories: 3 hold" in out
+
+
+def test_several_worlds_and_their_own_arguments(agentgym: Run) -> None:
+    """Commas or repeats mix worlds; arguments are for all, or for the one named."""
+    argv = ("--env", "GUESS,GUESS", "--env_kwargs.GUESS.max_steps", "3", "--tasks", "2", "--out", "a.jsonl", "--json")
+    status, out, _ = agentgym("collect", *argv)
+    assert status == 0 and json.loads(out)["trajectories"] == 4
+    assert {each.provenance.env_kwargs["max_steps"] for each in store.read("a.jsonl")} == {3}
+
+
+def test_json_is_alone_on_stdout(agentgym: Run) -> None:
+    """What happens meanwhile goes to stderr."""
+    status, out, err = agentgym(
+        "collect",
+        "--env",
+        "GUESS",
+        "--agent",
+        "random",
+        "--tasks",
+        "5",
+        "--attempts",
+        "2",
+        "--out",
+        "a.jsonl",
+        "--json",
+    )
+    assert status == 0 and json.loads(out)["trajectories"] == 10 and "collect: 10 episodes" in err
+
+
+def test_a_file_is_never_overwritten(agentgym: Run) -> None:
+    """A second collection to the same file is refused, and the file stays."""
+    collect(agentgym)
+    before = Path("a.jsonl").read_bytes()
+    status, _, err = agentgym("collect", "--env", "GUESS", "--out", "a.jsonl")
+    assert status == 2 and "exists already" in err and Path("a.jsonl").read_bytes() == before
+
+
+def test_ctrl_c_leaves_what_was_played(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file holds whole trajectories, in the order of the tasks."""
+    from agentgym_py.collect import Collector
+
+    whole = Collector.in_order
+
+    def interrupted(self: Collector, jobs: object) -> object:
+        for number, each in enumerate(whole(self, jobs)):  # type: ignore[arg-type]  # passed on as it came
+            if number == 2:
+                raise KeyboardInterrupt
+            yield each
+
+    monkeypatch.setattr(Collector, "in_order", interrupted)
+    status, _, err = agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl")
+    assert status == 130 and "2 of 4 trajectories were written" in err
+    assert [each.task_id for each in store.read("a.jsonl")] == ["guess/train/0", "guess/train/1"]
+
+
+def test_a_tampered_file_does_not_replay(agentgym: Run) -> None:
+    """Status 1, and the first difference of each trajectory is shown."""
+    kept = list(store.read(collect(agentgym)))
+    step = replace(kept[1].steps[0], reward=0.25)
+    kept[1] = replace(kept[1], steps=(step,))
+    kept[2] = replace(kept[2], final_observation="Found!\nReally.")
+    store.write("b.jsonl", kept)
+    status, out, _ = agentgym("replay", "b.jsonl")
+    assert status == 1 and "4 trajectories: 2 hold (2 steps), 2 differ" in out
+    assert "guess/train/1#0 differs at step 1, reward:\n  stored   0.25\n  replayed 1.0" in out
+    assert "guess/train/2#0 differs at step 1, last observation:" in out and "-Really." in out
+
+
+def test_replay_as_json(agentgym: Run) -> None:
+    """Each trajectory, whether it holds, and how many do."""
+    status, out, _ = agentgym("replay", collect(agentgym), "--json")
+    result = json.loads(out)
+    assert status == 0 and result["held"] == 4 and result["differ"] == 0
+    assert all(each["holds"] for each in result["results"])
+
+
+def test_verify_finds_a_flipped_byte(agentgym: Run) -> None:
+    """Status 0 for a whole file, 1 for a damaged one, with the line."""
+    assert agentgym("data", "verify", collect(agentgym))[:2] == (0, "a.jsonl: 4 whole episodes, 0 damaged\n")
+    Path("a.jsonl").write_bytes(Path("a.jsonl").read_bytes().replace(b"Found", b"Fount", 1))
+    status, out, _ = agentgym("data", "verify", "a.jsonl", "--json")
+    assert status == 1 and list(json.loads(out)["bad"]) == ["1"]
+
+
+@pytest.mark.parametrize("target", ["b.json", "b.jsonl", "b.parquet"])
+def test_convert_goes_there_and_back(agentgym: Run, target: str) -> None:
+    """By ending: AgentTraj, our store, parquet; replies survive each of them."""
+    if target.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    source = collect(agentgym)
+    assert agentgym("data", "convert", source, target)[0] == 0
+    assert agentgym("data", "convert", target, "c.out", "--to", "store")[0] == 0
+    first, again = list(store.read(source)), list(store.read("c.out"))
+    assert [[step.reply for step in each.steps] for each in first] == [[s.reply for s in each.steps] for each in again]
+
+
+def test_what_cannot_be_replayed_is_said(agentgym: Run) -> None:
+    """AgentTraj names worlds that are not installed: nothing can be claimed of them."""
+    assert agentgym("data", "convert", collect(agentgym), "b.json")[0] == 0
+    status, out, err = agentgym("replay", "b.json")
+    assert status == 1 and "0 hold" in out and "4 not replayed" in out and "not replayed: No environment" in err

@@ -1,0 +1,217 @@
+"""`agentgym evolve`, `train` and `eval` with a model of a few thousand weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agentgym_py.cli import build, module
+from agentgym_py.cli.parser import spelled
+
+pytest.importorskip("trl")
+Run = Callable[..., tuple[int, str, str]]
+SMALL = (
+    "--env", "GUESS", "--preset", "smoke", "--max_new_tokens", "8", "--expert_tasks", "8", "--explore_tasks", "4",
+    "--valid_tasks", "3", "--test_tasks", "3", "--env_kwargs.max_steps", "3", "--threads", "1",
+)  # fmt: skip
+
+
+def parsed(*argv: str) -> Any:
+    """What the options of `evolve` come to."""
+    words = spelled(["evolve", *argv])
+    return build("evolve", words[1:])[0].parse_args(words)["evolve"]
+
+
+def config_of(*argv: str) -> Any:
+    """The `EvolveConfig` of options."""
+    return module("evolve").evolve_config(parsed(*argv))
+
+
+# ------------------------------------------------------------------------------------------------------------- options
+
+
+def test_options_come_with_dots_hyphens_and_underscores(agentgym: Run) -> None:
+    """`--explore-tasks` is `--explore_tasks`; dots reach into the selector and the trainer."""
+    given = parsed("--explore-tasks", "7", "--select.threshold=0.9", "--trainer.learning-rate", "1e-4", "--allow-empty")
+    config = module("evolve").evolve_config(given)
+    assert (config.explore_tasks, config.select.threshold, config.allow_empty) == (7, 0.9, True)
+    assert given["trainer.learning_rate"] == 1e-4 and given["trainer.name"] == "filtered_bc"
+
+
+def test_a_config_file_gives_way_to_the_command_line(agentgym: Run) -> None:
+    """YAML sets anything; what stands on the command line wins; lists are replaced, not joined."""
+    Path("c.yaml").write_text("env: [a, b]\nrounds: 9\ntries: 2\ntrainer: filtered_bc\nselect: {per_task: 3}\n")
+    given = parsed("--config", "c.yaml", "--rounds", "5", "--env", "x", "--env", "y,z")
+    config = module("evolve").evolve_config(given)
+    assert (config.rounds, config.tries, config.select.per_task) == (5, 2, 3) and given["env"] == ["x", "y", "z"]
+
+
+def test_a_preset_gives_way_to_config_and_command_line(agentgym: Run) -> None:
+    """The preset only changes defaults, the trainer's too; a file may name it."""
+    smoke = config_of("--preset", "smoke")
+    assert smoke.rounds == 1 and parsed("--preset", "smoke")["trainer.epochs"] == 1
+    Path("c.yaml").write_text("preset: smoke\ntries: 3\n")
+    config = config_of("--config", "c.yaml", "--rounds", "2")
+    assert (config.rounds, config.tries, config.expert_tasks) == (2, 3, smoke.expert_tasks)
+
+
+def test_print_config_is_a_config_file(agentgym: Run) -> None:
+    """What `--print_config` prints is read back by `--config`."""
+    status, out, _ = agentgym("evolve", "--rounds", "8", "--print_config")
+    Path("c.yaml").write_text(out)
+    assert status == 0 and config_of("--config", "c.yaml").rounds == 8
+
+
+# ------------------------------------------------------------------------------------------------------------- the run
+
+
+@pytest.fixture
+def finished(agentgym: Run, small_model: str) -> Path:
+    """A run of one round."""
+    status, out, err = agentgym("evolve", *SMALL, "--model", small_model, "--out", "run")
+    assert status == 0, err
+    assert "test split" in out and "report: run/report.html" in out and "{'loss'" not in out
+    return Path("run")
+
+
+def test_a_run_leaves_its_folder_and_can_be_repeated_from_it(agentgym: Run, finished: Path) -> None:
+    """Settings, provenance, rounds, test and report are there; run.yaml is a config file."""
+    for name in ("run.yaml", "provenance.json", "rounds/01/metrics.json", "test.json", "report.html"):
+        assert (finished / name).is_file(), name
+    settings = yaml.safe_load((finished / "run.yaml").read_text())
+    assert settings["trainer"]["name"] == "filtered_bc" and settings["explore_tasks"] == 4
+    config = config_of("--config", str(finished / "run.yaml"))
+    assert config.explore_tasks == 4 and config.select.threshold == 0.0
+    assert json.loads((finished / "provenance.json").read_text())["packages"]["agentgym-py"]
+
+
+def test_a_used_folder_is_refused_but_resumed(agentgym: Run, finished: Path) -> None:
+    """--out says how to go on; --resume of a run that is over shows it again and trains nothing."""
+    status, _, err = agentgym("evolve", "--env", "GUESS", "--model", "nothing", "--out", "run")
+    assert status == 2 and "--resume run" in err
+    before = (finished / "rounds/01/metrics.json").read_bytes()
+    status, out, _ = agentgym("evolve", "--resume", "run", "--json")
+    assert status == 0 and json.loads(out)["last"] == 1
+    assert (finished / "rounds/01/metrics.json").read_bytes() == before
+
+
+def test_resume_takes_no_other_settings(agentgym: Run, finished: Path) -> None:
+    """All settings come from the run: an option beside --resume would be silently ignored."""
+    status, _, err = agentgym("evolve", "--resume", "run", "--rounds", "9")
+    assert status == 2 and "no option --rounds" in err and "--resume" in err
+
+
+def test_a_run_in_use_is_refused(agentgym: Run, finished: Path) -> None:
+    """Two processes never work on one run."""
+    from agentgym_py.runs import RunFolder
+
+    with RunFolder.open(finished).locked():
+        status, _, err = agentgym("evolve", "--resume", "run")
+    assert status == 2 and "in use" in err
+
+
+def test_broken_settings_of_a_run_are_named(agentgym: Run, finished: Path) -> None:
+    """A run.yaml that somebody edited wrongly is not half believed."""
+    text = (finished / "run.yaml").read_text()
+    (finished / "run.yaml").write_text(text.replace("rounds: 1", "rouns: 1"))
+    status, _, err = agentgym("evolve", "--resume", "run")
+    assert status == 2 and "run.yaml: no setting 'rouns'" in err
+
+
+def test_ctrl_c_says_how_to_go_on_and_it_goes_on(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was interrupted in round 1 ends as if nothing had happened."""
+    from agentgym_py.evolve import Evolution
+
+    explore = Evolution._explore
+
+    def interrupted(self: Evolution, number: int) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Evolution, "_explore", interrupted)
+    status, _, err = agentgym("evolve", *SMALL, "--model", small_model)
+    folder = Path("runs/GuessForTests-v0-filtered_bc-s0")
+    assert status == 130 and f"agentgym evolve --resume {folder}" in err and (folder / "report.html").is_file()
+    monkeypatch.setattr(Evolution, "_explore", explore)
+    status, out, _ = agentgym("evolve", "--resume", str(folder))
+    assert status == 0 and "going on after 1 of them" in out and (folder / "test.json").is_file()
+
+
+def test_a_new_run_never_takes_an_old_folder(agentgym: Run) -> None:
+    """Without --out the name gets -2, -3, …."""
+    free = module("evolve")._free_folder
+    settings = {"env": ["shop", "guess"], "trainer": {"name": "dpo"}, "seed": 4}
+    for name in ("shop+guess-dpo-s4", "shop+guess-dpo-s4-2"):
+        assert free(settings) == Path("runs") / name
+        (Path("runs") / name).mkdir(parents=True)
+
+
+def test_a_wrong_model_is_said_before_there_is_a_folder(agentgym: Run) -> None:
+    """One line, and no folder that the next try would stumble over."""
+    status, _, err = agentgym("evolve", "--env", "GUESS", "--model", "tinny")
+    assert status == 2 and "Did you mean 'tiny'?" in err and err.count("\n") == 1 and not Path("runs").exists()
+
+
+# ------------------------------------------------------------------------------------------------------ train and eval
+
+
+def test_train_and_eval_on_stored_trajectories(agentgym: Run, small_model: str) -> None:
+    """Training leaves a checkpoint that `eval` loads, with its report, and `collect` samples at temperatures."""
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "8", "--out", "demos.jsonl")[0] == 0
+    status, out, err = agentgym(
+        "train",
+        "--data",
+        "demos.jsonl",
+        "--model",
+        small_model,
+        "--out",
+        "bc",
+        "--trainer.epochs",
+        "2",
+        "--threads",
+        "1",
+    )
+    assert status == 0 and "8 trajectories, loss" in out, err
+    told = json.loads(Path("bc/train.json").read_text())
+    assert told["settings"]["trainer"]["epochs"] == 2 and told["training"]["trajectories"] == 8
+    small = (
+        "--env",
+        "GUESS",
+        "--model",
+        "bc/checkpoint",
+        "--tasks",
+        "3",
+        "--max_new_tokens",
+        "8",
+        "--env_kwargs.max_steps",
+        "2",
+    )
+    status, out, _ = agentgym("eval", *small, "--out", "result", "--json")
+    result = json.loads(out)
+    assert status == 0 and result["success"]["n"] == 3 and set(result["by_difficulty"]) == {"easy"}
+    assert json.loads(Path("result/result.json").read_text()) == result
+    assert agentgym("replay", "result/trajectories.jsonl")[0] == 0
+    status, out, _ = agentgym(
+        "collect", *small, "--agent", "model", "--temperatures", "0.7,1", "--out", "d.jsonl", "--json"
+    )
+    assert status == 0 and json.loads(out)["trajectories"] == 6
+
+
+def test_eval_shows_intervals_by_kind_and_difficulty(agentgym: Run) -> None:
+    """A table for people."""
+    status, out, _ = agentgym("eval", "--env", "GUESS", "--agent", "expert", "--tasks", "40")
+    assert status == 0 and "100.0 % [91, 100]" in out and "kind guess" in out and "difficulty easy" in out
+
+
+def test_a_used_folder_is_refused(agentgym: Run) -> None:
+    """Neither command writes into a folder that holds something."""
+    Path("there").mkdir()
+    Path("there/x").touch()
+    status, _, err = agentgym("eval", "--env", "GUESS", "--agent", "expert", "--out", "there")
+    assert status == 2 and "already holds something" in err

@@ -1,0 +1,166 @@
+"""The command line as a whole: help, versions, and one clear line for whatever is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentgym_py import __version__
+from agentgym_py.cli import COMMANDS, main, module
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(agentgym: Run, command: str) -> None:
+    """`agentgym COMMAND --help` ends with status 0 and says what the command does."""
+    status, out, err = agentgym(command, "--help")
+    assert status == 0 and not err
+    assert COMMANDS[command] in " ".join(out.split())
+
+
+def test_help_names_every_command(agentgym: Run) -> None:
+    """`agentgym --help` lists them all."""
+    status, out, _ = agentgym("--help")
+    assert status == 0 and all(f"\n    {name} " in out for name in COMMANDS)
+
+
+def test_version(agentgym: Run) -> None:
+    """`agentgym --version` prints the package's version."""
+    assert agentgym("--version")[:2] == (0, f"agentgym {__version__}\n")
+
+
+def test_help_and_lists_load_no_torch_and_are_quick() -> None:
+    """What a user tries first neither imports torch nor the libraries of training, and takes a moment only."""
+    code = (
+        "import sys; from agentgym_py.cli import main; main(['envs', 'list']); main(['evolve', '--help']);"
+        "print(sorted({'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)))"
+    )
+    seconds = []
+    for _ in range(2):
+        began = time.monotonic()
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        seconds.append(time.monotonic() - began)
+        assert done.stdout.endswith("[]\n")
+    assert min(seconds) < 3  # 0.5 s on an idle core
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ([], "say which command: evolve, collect"),
+        (["evolv"], "no command 'evolv' (did you mean evolve?)"),
+        (["envs"], "say which command: list, show"),
+        (["envs", "lst"], "no command 'lst' (did you mean list?)"),
+        (["envs", "list", "--jsn"], "no option --jsn (did you mean --json?); see agentgym envs list --help"),
+        (["evolve", "--round", "3"], "no option --round (did you mean --rounds?)"),
+        (["evolve", "--rounds"], "--rounds needs a value"),
+        (["evolve", "--rounds", "many"], "--rounds: expected int, got 'many'"),
+        (["evolve", "--rounds", "-1"], "rounds must not be negative, got -1"),
+        (["evolve", "--merge", "lst"], "--merge: expected all or last or initial+last, got 'lst' (did you mean last?)"),
+        (["evolve", "--select.per_task", "x"], "--select.per_task: expected int or null, got 'x'"),
+        (["evolve", "--select.top_ratio", "7"], "top_ratio must be in (0, 1], got 7.0"),
+        (["evolve", "--learning_rate", "1"], "(did you mean --trainer.learning_rate?)"),
+        (["evolve", "--trainer.learning_rat", "1"], "(did you mean --trainer.learning_rate?)"),
+        (["evolve", "--trainer.learning-rate", "-1"], "learning_rate"),
+        (["evolve", "--trainer", "filterd_bc"], "Did you mean 'filtered_bc'?"),
+        (["evolve", "--env", "GUES"], "No environment 'GUES' is installed."),
+        (["evolve", "--env", "GUESS", "--env_kwargs.max_step", "3"], "'max_step'"),
+        (["evolve", "--env", "GUESS", "--env_kwargs.max_steps", "0"], "max_steps must be at least 1, got 0"),
+        (["evolve", "--preset", "smok"], "no preset 'smok' (did you mean smoke?)"),
+        (["evolve", "--config", "nowhere.yaml"], "--config: File does not exist"),
+        (["evolve", "--resume", "nowhere"], "nowhere holds no run"),
+        (["evolve", "--allow_empty=perhaps"], "--allow_empty: expected true or false, got 'perhaps'"),
+        (["evolve", "--threads", "0", "--env", "GUESS"], "threads must be at least 1, got 0"),
+        (["evolve", "extra"], "unexpected argument 'extra'"),
+        (["collect"], "--out FILE.jsonl wanted"),
+        (["collect", "--out", "x.jsonl", "--agent", "exprt"], "No agent 'exprt' is installed (did you mean expert?)"),
+        (["collect", "--out", "x.jsonl", "--split", "tset"], "Did you mean 'test'?"),
+        (["collect", "--out", "x.jsonl", "--temperatures", "hot"], "--temperatures: 'hot' is not what it takes"),
+        (["train", "--out", "x"], "--data FILE wanted"),
+        (["train", "--out", "x", "--data", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
+        (["eval"], "say who is evaluated"),
+        (["eval", "--agent", "random", "--model", "tiny"], "say who is evaluated"),
+        (["eval", "--agent", "random", "--agent_kwargs.x", "1", "--env", "GUESS"], "the agent random cannot be made"),
+        (["eval", "--agent", "random", "--env", "GUESS", "--tasks", "0"], "tasks and attempts must be at least 1"),
+        (["play"], "wanted: NAME"),
+        (["play", "nowhere"], "No environment 'nowhere' is installed."),
+        (["play", "GUESS", "--task", "nothing"], "No task 'nothing'"),
+        (["replay", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
+        (["data", "verify", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
+        (["data", "convert", "a.jsonl", "b.xml"], "b.xml: which format?"),
+        (["data", "convert", "a.jsonl", "b.jsonl"], "a.jsonl: no such file"),
+        (["report", "."], "holds no run"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(agentgym: Run, argv: list[str], said: str) -> None:
+    """Whatever the user can mend is said in one line on stderr that names it; nothing is left behind."""
+    status, out, err = agentgym(*argv)
+    assert status == 2 and out == ""
+    assert err.startswith("agentgym: ") and err.count("\n") == 1 and "Traceback" not in err
+    assert said in err
+    assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rouns: 3", "no setting 'rouns' (did you mean rounds?)"),
+        ("rounds: many", "--rounds: expected int, got 'many'"),
+        ("select: {treshold: 1}", "no setting 'select.treshold' (did you mean select.threshold?)"),
+        ("trainer: {name: filtered_bc, learning_rat: 1}", "did you mean trainer.learning_rate?"),
+        ("trainer: filterd_bc", "Did you mean 'filtered_bc'?"),
+        ("rounds: [1", "Problems parsing config"),
+        ("just words", "Unexpected config"),
+    ],
+)
+def test_a_mistake_in_a_config_file_is_one_line(agentgym: Run, text: str, said: str) -> None:
+    """The same for a YAML file."""
+    Path("c.yaml").write_text(text)
+    status, _, err = agentgym("evolve", "--config", "c.yaml")
+    assert (status, err.count("\n")) == (2, 1) and said in err
+
+
+def test_a_defect_keeps_its_traceback(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is nobody's mistake but ours is not hidden behind a polite line."""
+
+    def fail(_: object) -> int:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(module("report"), "run", fail)
+    with pytest.raises(RuntimeError, match="a defect"):
+        main(["report", "."])
+
+
+def test_ctrl_c_is_status_130(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends any command in a line."""
+
+    def stop(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module("report"), "run", stop)
+    status, _, err = agentgym("report", ".")
+    assert status == 130 and "interrupted" in err and "Traceback" not in err
+
+
+def test_warnings_are_lines_without_source(agentgym: Run) -> None:
+    """A torn last line is one line on stderr, not a path into our code."""
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "2", "--out", "a.jsonl")[0] == 0
+    with Path("a.jsonl").open("ab") as file:
+        file.write(b'{"torn')
+    status, _, err = agentgym("replay", "a.jsonl")
+    assert status == 0 and err.startswith("agentgym: warning: ") and "torn last line" in err and err.count("\n") == 1
+
+
+def test_the_train_extra_is_named_where_it_is_missing(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without torch a command that needs a model says how to get it, before it makes a folder."""
+    from agentgym_py.cli import common
+
+    monkeypatch.setattr(common, "find_spec", lambda name: None)
+    status, _, err = agentgym("evolve", "--env", "GUESS")
+    assert status == 2 and "pip install 'agentgym-py[train]'" in err and not Path("runs").exists()

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agentgym_py.actions import Reply, format_reply, parse_reply
+
+anything = st.text(st.characters(), max_size=60)  # surrogates and controls included
+LABELS = ["Thought:", "Action:", "action :", "Action Input:", "Observation:", "<tool_call>", "</tool_call>", "```json"]
+MARKS = ["\n", " ", "{", "}", "[", "]", ":", ",", "```", "NaN", "1e999", "\ud800"]
+MARKS += ['"name"', '"f"', '"arguments"', '"tool_calls"']
+pieces = st.lists(st.sampled_from(LABELS + MARKS), max_size=20).map("".join)
+line = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=20).map(str.strip)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(anything | pieces)
+@settings(max_examples=400)
+def test_the_parser_is_total(text: str) -> None:
+    """Any string at all gives a reply whose parts are strings, stripped, and JSON arguments are JSON."""
+    reply = parse_reply(text)
+    assert reply.action == reply.action.strip() and isinstance(reply.thought, str)
+    assert reply.form != "react" or "\n" not in reply.action
+    if reply.arguments is not None:
+        assert json.loads(reply.action_input or "") == reply.arguments
+
+
+@given(line, line, st.none() | line)
+@example("search[action: figure]", "I read Action: x, then", None)
+@example("Action: x", "Thought: y", "Action Input: z")
+@example("Observation: x", "Observation: y", "Observation: z")
+def test_format_and_parse_round_trip(action: str, thought: str, action_input: str | None) -> None:
+    """What `format_reply` writes, `parse_reply` takes apart again, labels within the parts included."""
+    text = format_reply(action, thought, action_input)
+    if "<tool_call>" in text or "action input" in action.lower():
+        return
+    found = parse_reply(text)
+    assert (found.action, found.thought, found.action_input, found.form) == (action, thought, action_input, "react")
+
+
+@given(st.text(min_size=1, max_size=10), st.dictionaries(st.text(max_size=5), json_values, max_size=3))
+def test_every_way_to_write_a_tool_call(name: str, arguments: dict[str, object]) -> None:
+    """Bare, tagged, fenced, OpenAI's message and function object, with arguments as object or as text."""
+    call = {"name": name, "arguments": arguments}
+    as_text = {"name": name, "arguments": json.dumps(arguments)}
+    message = {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": as_text}]}
+    texts = [json.dumps(each) for each in (call, as_text, {"type": "function", "function": call}, message)]
+    texts += [f"<tool_call>\n{texts[0]}\n</tool_call>", f"<tool_call>{texts[1]}", f"```json\n{texts[0]}\n```"]
+    texts += [json.dumps(call, indent=2), json.dumps({"name": name, "parameters": arguments})]
+    for text in texts:
+        found = parse_reply(text)
+        assert (found.action, found.arguments, found.form) == (name.strip(), arguments, "tool_call")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("click[buy now]", Reply("click[buy now]")),
+        ("  look \n", Reply("look")),
+        ("", Reply("")),
+        ("Action:", Reply("", form="react")),
+        ("Thought: I only think", Reply("", "I only think")),
+        ("Thought:\nI look.\n\nAction:\nsearch[red cup]", Reply("search[red cup]", "I look.", form="react")),
+        ("Thought: I look. Action: search[red cup]", Reply("search[red cup]", "I look.", form="react")),
+        ("THOUGHT: x\nACTION : y\nmore", Reply("y", "x", form="react")),
+        ("Action: a\nObservation: b\nAction: c", Reply("a", form="react")),
+        ("Action: a\nAction: b", Reply("b", "Action: a", form="react")),
+        ("search[action: figure]", Reply("search[action: figure]")),
+        ("click[Action: x]", Reply("click[Action: x]")),
+        ("put the action: figure back", Reply("put the action: figure back")),
+        ('Action: f\nAction Input: {"a":\n 1}', Reply("f", "", '{"a":\n 1}', {"a": 1}, "react")),
+        ('Thought: t. Action: f Action Input: {"a": 1}', Reply("f", "t.", '{"a": 1}', {"a": 1}, "react")),
+        ("Action: f\nAction Input: plain", Reply("f", "", "plain", None, "react")),
+        ("Action: f\nAction Input: [1]", Reply("f", "", "[1]", None, "react")),
+        ('{"name": "f"}', Reply("f", "", "{}", {}, "tool_call")),
+        ('{"name": "f", "arguments": 3}', Reply("f", "", "3", None, "tool_call")),
+        ('{"name": "f", "arguments": "x"}', Reply("f", "", "x", None, "tool_call")),
+        ('{"thought": "t", "name": "f"}', Reply("f", "t", "{}", {}, "tool_call")),
+        ('I call <tool_call>{"name": "f"}</tool_call> now', Reply("f", "I call", "{}", {}, "tool_call")),
+        ('{"content": "t", "tool_calls": [{"function": {"name": "f"}}, 3]}', Reply("f", "t", "{}", {}, "tool_call")),
+        ('{"name": 3}', Reply('{"name": 3}')),
+        ('{"tool_calls": []}', Reply('{"tool_calls": []}')),
+        ('{"name": "f"} and more', Reply('{"name": "f"} and more')),
+        ("<tool_call>none\nAction: look", Reply("look", "<tool_call>none", form="react")),
+    ],
+)
+def test_forms(text: str, expected: Reply) -> None:
+    """The forms of a reply, and which wins."""
+    assert parse_reply(text) == expected
+
+
+def test_a_tag_within_the_arguments_does_not_end_the_call() -> None:
+    """The object is read as JSON, not cut at the first closing tag."""
+    found = parse_reply('<tool_call>{"name": "f", "arguments": {"a": "}</tool_call>"}}</tool_call>')
+    assert found.arguments == {"a": "}</tool_call>"}
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", "9" * 5000])
+def test_numbers_that_json_has_not_make_no_call(value: str) -> None:
+    """What could not be written as JSON again is not read as JSON."""
+    text = f'{{"name": "f", "arguments": {{"a": {value}}}}}'
+    assert parse_reply(text) == Reply(text)
+
+
+def test_nesting_has_a_limit_that_does_not_depend_on_the_stack() -> None:
+    """The same text reads the same however deep the caller stands; brackets in strings count as brackets."""
+
+    def text(depth: int) -> str:
+        return '{"name": "f", "arguments": {"a": ' + "[" * depth + "]" * depth + "}}"
+
+    def deep(levels: int, depth: int) -> Reply:
+        return deep(levels - 1, depth) if levels else parse_reply(text(depth))
+
+    assert parse_reply(text(98)).form == deep(500, 98).form == "tool_call"
+    assert parse_reply(text(99)).form == deep(500, 99).form == "bare"
+    assert parse_reply('{"name": "f", "arguments": {"a": [' + "[]," * 500 + "1]}}").form == "tool_call"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call>{" * 40_000,
+        "<tool_call>{} " * 30_000,
+        ("<tool_call>" + " " * 100) * 3_000,
+        "{" * 300_000,
+        '{"a":' * 100_000,
+        "[" * 300_000,
+        "{" + "[]" * 200_000,
+        "```" + " " * 300_000,
+        "```{" + "}  " * 100_000,
+        "Action:" * 50_000,
+        "\nAction:" * 50_000,
+        "Action Input:" * 30_000,
+        "Observation:\n" * 30_000,
+        " " * 300_000 + "x",
+        "action" + " " * 300_000,
+        "\ud800" * 100_000,
+    ],
+    ids=lambda text: f"{text[:12]!r}",
+)
+def test_no_text_is_slow(text: str) -> None:
+    """Time grows no faster than the text: a third of a megabyte takes well under a second."""
+    begin = time.perf_counter()
+    parse_reply(text)
+    assert time.perf_counter() - begin < 2

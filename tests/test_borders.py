@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = {
+    "agentgym_py": ROOT / "agentgym_py",
+    "agentgym_envs": ROOT / "envs" / "agentgym_envs",
+    "agentgym_trainers": ROOT / "trainers" / "agentgym_trainers",
+}
+MAY_IMPORT = {
+    "agentgym_py": {"agentgym_py"},
+    "agentgym_envs": {"agentgym_envs", "agentgym_py"},
+    "agentgym_trainers": {"agentgym_trainers", "agentgym_py"},
+}
+
+
+def sources(package: str) -> list[Path]:
+    """The package's modules."""
+    return sorted(FOLDERS[package].rglob("*.py"))
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Top-level names of all imports, those within functions and for type checkers included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield (node.module or "").split(".")[0]
+
+
+def strings(tree: ast.AST) -> Iterator[str]:
+    """Text constants that are no docstrings."""
+    documented = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
+            yield node.value
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_imports_stay_within_the_border(package: str) -> None:
+    """Worlds and trainers import ours only from the core and themselves; the core from itself."""
+    assert sources(package)
+    for path in sources(package):
+        ours = {name for name in imported(ast.parse(path.read_text("utf-8"))) if name.startswith("agentgym")}
+        assert ours <= MAY_IMPORT[package], f"{path.relative_to(ROOT)} imports {ours - MAY_IMPORT[package]}"
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_nothing_is_imported_past_the_border_by_its_name(package: str) -> None:
+    """No text names another package to import it that way; entry points are how the core finds them."""
+    others = {"agentgym_envs", "agentgym_trainers"} - {package}
+    for path in sources(package):
+        for text in strings(ast.parse(path.read_text("utf-8"))):
+            assert not any(other in text for other in others), f"{path.relative_to(ROOT)} names {text!r}"
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_no_relative_imports_leave_a_package(package: str) -> None:
+    """A relative import never climbs above its own package."""
+    for path in sources(package):
+        depth = len(path.relative_to(FOLDERS[package]).parts)
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            assert not (isinstance(node, ast.ImportFrom) and node.level > depth), path

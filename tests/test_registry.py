@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+from agentgym_py import registry
+from agentgym_py.errors import UnknownNameError
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """A function that installs a stranger's package: its entry points and its module's text."""
+
+    def make(package: str, points: str, module: str = "") -> None:
+        info = tmp_path / f"{package}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(textwrap.dedent(points))
+        (tmp_path / f"{package}.py").write_text(module)
+        registry._points.cache_clear()
+
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(gymnasium.registry)
+    yield make
+    for name in set(gymnasium.registry) - before:
+        del gymnasium.registry[name]
+    registry._points.cache_clear()
+
+
+def run(code: str, *paths: Path) -> str:
+    """What a fresh interpreter prints."""
+    head = f"import sys; sys.path[:0] = {[str(path) for path in paths]!r}\n"
+    done = subprocess.run([sys.executable, "-c", head + textwrap.dedent(code)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_strangers_plugin_registers_as_the_built_ins_do(install: Install) -> None:
+    """Two lines of metadata and a module: it is listed, loaded by name, and known to Gymnasium."""
+    install(
+        "stranger",
+        """
+        [agentgym.envs]
+        AgentCave-v0 = stranger:Cave
+        [agentgym.trainers]
+        luck = stranger:Luck
+        """,
+        "class Cave: pass\nclass Luck: pass\n",
+    )
+    assert "AgentCave-v0" in registry.names("agentgym.envs") and "luck" in registry.names("agentgym.trainers")
+    assert registry.load("agentgym.trainers", "luck").__name__ == "Luck"
+    assert registry.env_id("cave") == registry.env_id("AgentCave-v0") == "AgentCave-v0"
+    registry.register_envs()
+    assert "AgentCave-v0" in gymnasium.registry
+    found = {each.name: each for each in registry.plugins("agentgym.trainers")}["luck"]
+    assert (found.package, found.target, found.broken) == ("stranger", "stranger:Luck", None)
+
+
+@pytest.mark.parametrize(
+    "module", ["raise RuntimeError('boom')", "import nothing_of_that_name", "syntax error", "", "raise SystemExit(3)"]
+)
+def test_a_broken_plugin_warns_and_is_listed(install: Install, module: str) -> None:
+    """Whatever its module does at import, the list says that it is broken and why; the others are fine."""
+    install("broken", "[agentgym.agents]\nbad = broken:Bad\n", module)
+    with pytest.warns(UserWarning, match=r"agent plugin 'bad' \(broken:Bad\) is broken"):
+        found = {each.name: each.broken for each in registry.plugins("agentgym.agents")}
+    assert found["bad"] and found["expert"] is None
+    with pytest.raises(UnknownNameError, match=r"'bad' \(broken:Bad\) does not load"):
+        registry.load("agentgym.agents", "bad")
+    sys.modules.pop("broken", None)
+
+
+def test_a_name_that_gymnasium_refuses_warns(install: Install) -> None:
+    """A stranger's bad id does not break `import agentgym_py`."""
+    install("badname", "[agentgym.envs]\nno such id! = badname:Env\n")
+    with pytest.warns(UserWarning, match="'no such id!'"):
+        registry.register_envs()
+
+
+def test_two_packages_of_one_name_warn(install: Install) -> None:
+    """The first one found is used, and the warning says which."""
+    install("first", "[agentgym.agents]\ntwin = first:A\n", "class A: pass\n")
+    install("second", "[agentgym.agents]\ntwin = second:A\n", "class A: pass\n")
+    with pytest.warns(UserWarning, match=r"Two packages register 'twin'.*is used"):
+        registry.names("agentgym.agents")
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "message"),
+    [
+        ("agentgym.trainers", "filterd_bc", "No trainer 'filterd_bc' is installed. Did you mean 'filtered_bc'"),
+        ("agentgym.agents", "Expert", "Did you mean 'expert'"),
+        ("agentgym.envs", "nothing like it", "Installed: .*AgentShop-v0"),
+    ],
+)
+def test_an_unknown_name_is_answered(group: registry.Group, name: str, message: str) -> None:
+    """The nearest name, and what is installed."""
+    with pytest.raises(UnknownNameError, match=message):
+        registry.load(group, name)
+
+
+def test_env_ids() -> None:
+    """Short names and ids both name an environment; a near one is suggested."""
+    assert registry.short_name("AgentShop-v0") == "shop"
+    assert registry.env_id("shop") == registry.env_id("AgentShop-v0") == "AgentShop-v0"
+    with pytest.raises(UnknownNameError, match="Did you mean 'shop'"):
+        registry.env_id("shpo")
+
+
+def test_built_ins_all_load() -> None:
+    """Nothing that this distribution registers is broken."""
+    pytest.importorskip("torch")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for group in ("agentgym.envs", "agentgym.trainers", "agentgym.agents"):
+            assert registry.plugins(group)  # type: ignore[arg-type]  # the three groups
+
+
+def test_import_reads_names_only() -> None:
+    """`import agentgym_py` makes the ids known to Gymnasium and imports no world, no trainer and nothing heavy."""
+    heavy = (
+        "torch",
+        "transformers",
+        "datasets",
+        "trl",
+        "pyarrow",
+        "pandas",
+        "scipy",
+        "agentgym_envs",
+        "agentgym_trainers",
+    )
+    code = f"""
+        import agentgym_py, gymnasium
+        assert "AgentShop-v0" in gymnasium.registry
+        print(*[name for name in {heavy!r} if name in sys.modules])
+    """
+    assert run(code) == ""
+
+
+def test_the_formats_need_nothing_heavy() -> None:
+    """Store, formats, dataset, selectors, exporters and statistics import without torch, datasets and pyarrow."""
+    code = """
+        from agentgym_py import agenttraj, dataset, export, select, stats, store
+        print(*[name for name in ("torch", "datasets", "pyarrow", "pandas", "scipy") if name in sys.modules])
+    """
+    assert run(code) == ""
+
+
+def test_a_broken_plugin_does_not_break_the_import(install: Install, tmp_path: Path) -> None:
+    """A fresh interpreter with a broken environment beside imports the package and lists the rest."""
+    install("broken", "[agentgym.envs]\nAgentBad-v0 = broken:Bad\n", "raise RuntimeError('boom')")
+    code = """
+        import agentgym_py
+        from agentgym_py import registry
+        print("broken" in sys.modules, *registry.names("agentgym.envs"))
+    """
+    printed = run(code, tmp_path)
+    assert printed.startswith("False ") and "AgentBad-v0" in printed and "AgentShop-v0" in printed

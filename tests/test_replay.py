@@ -1,0 +1,74 @@
+"""Replaying stored trajectories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentgym_py.agents import ExpertAgent
+from agentgym_py.collect import Collector, EnvSpec, Job
+from agentgym_py.replay import replay, replay_all
+from agentgym_py.trajectory import Trajectory
+
+
+@pytest.fixture
+def trajectory() -> Trajectory:
+    """The expert's episode in a task of the shop."""
+    return Collector(ExpertAgent()).collect(Job(EnvSpec("shop"), 0))
+
+
+def test_a_true_record_holds(trajectory: Trajectory) -> None:
+    """Every step, the end and the success come out again."""
+    result = replay(trajectory)
+    assert result.holds and result.steps == len(trajectory.steps) > 1
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"final_observation": "something else"}, "last observation"),
+        ({"success": False}, "success"),
+        ({"terminated": False}, "terminated"),
+        ({"instruction": "Buy me a boat."}, "instruction"),
+        ({"rules": "No rules."}, "rules"),
+    ],
+)
+def test_a_changed_episode_is_found(trajectory: Trajectory, change: dict[str, object], what: str) -> None:
+    """The difference names what departs, what was stored and what came."""
+    result = replay(replace(trajectory, **change))  # type: ignore[arg-type]  # one key of its fields
+    assert not result.holds and result.difference is not None and result.difference.what == what
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [({"observation": "x"}, "observation"), ({"reward": 0.5}, "reward"), ({"valid": False}, "valid")],
+)
+def test_a_changed_step_is_found(trajectory: Trajectory, change: dict[str, object], what: str) -> None:
+    """The first step that departs is named, and how many agree before it."""
+    steps = list(trajectory.steps)
+    steps[1] = replace(steps[1], **change)  # type: ignore[arg-type]  # one key of its fields
+    result = replay(replace(trajectory, steps=tuple(steps)))
+    assert result.difference is not None
+    assert (result.difference.step, result.difference.what, result.steps) == (2, what, 1)
+
+
+def test_another_version_of_the_world_is_a_difference(trajectory: Trajectory) -> None:
+    """Even where the observations still agree."""
+    result = replay(replace(trajectory, provenance=replace(trajectory.provenance, env_version=99)))
+    assert result.difference is not None and result.difference.what == "version of the world"
+
+
+def test_a_task_that_is_gone_is_a_difference(trajectory: Trajectory) -> None:
+    """It cannot be opened any more."""
+    gone = replace(trajectory, provenance=replace(trajectory.provenance, task_id="shop/train/nothing"))
+    assert replay(gone).difference is not None
+
+
+def test_of_some_nothing_can_be_said(trajectory: Trajectory) -> None:
+    """A world that is not installed, and an infrastructure failure, are neither held nor different."""
+    elsewhere = replace(trajectory, provenance=replace(trajectory.provenance, env_id="AgentNowhere-v0"))
+    results = list(replay_all([replace(trajectory, error="lost"), elsewhere, trajectory]))
+    assert [each.holds for each in results] == [False, False, True]
+    assert all(each.difference is None and each.skipped for each in results[:2])
+    assert not replay(elsewhere).holds

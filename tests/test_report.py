@@ -1,0 +1,182 @@
+"""The page of a run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_py import store
+from agentgym_py.errors import RunError
+from agentgym_py.evaluate import summarise
+from agentgym_py.report import chart, comparison, role, write_report
+from agentgym_py.runs import RunFolder
+from agentgym_py.trajectory import Provenance, Step, Trajectory
+
+NASTY = "<script>alert('x')</script> & \"quotes\" {{ 7 * 7 }} \ud800 ✓"
+CONFIG = {"env": ["guess"], "rounds": 3, "model": "tiny", "seed": 0, "trainer": {"name": "filtered_bc"}}
+
+
+def episode(number: int, success: bool, text: str = "Higher.") -> Trajectory:
+    """One episode of two steps."""
+    steps = (
+        Step("Find a number.", "Action: guess[3]", "I try the middle.", "guess[3]", None, 0.0, True),
+        Step(text, f"Action: {text}", "", text, "{}", float(success), success),
+    )
+    return Trajectory(
+        f"guess/valid/{number}#0", Provenance("Guess-v0", 0, {}, f"guess/valid/{number}", 1, "m"), "valid", "guess",
+        "easy", "Find a number.", "The rules.", steps, text, float(success), success, success, not success,
+    )  # fmt: skip
+
+
+def make_run(path: Path, rounds: int = 3, *, test: bool = True, text: str = "Higher.") -> RunFolder:
+    """A run whose success rate grows."""
+    folder = RunFolder.create(path, CONFIG)
+    folder.write_json("provenance.json", {"command": ["agentgym", "evolve"], "packages": {"torch": "2.13.0"}})
+    for number in range(rounds):
+        played = [episode(i, i % 10 < 3 + 2 * number, text) for i in range(60)]
+        for name in ("trajectories", "valid", "test"):
+            store.write(folder.round(number) / f"{name}.jsonl", played)
+        folder.finish(number, metrics_of(number, played))
+    if test:
+        result = {str(n): summarise([episode(i, i % 10 < 3 + 2 * n) for i in range(60)]).as_dict() for n in (0, 2)}
+        folder.write_json("test.json", {"last": 2, "best": 2, "tasks": 60, "rounds": result})
+    return folder
+
+
+def metrics_of(number: int, played: list[Trajectory]) -> dict[str, Any]:
+    """What `Evolution` writes of a round."""
+    line = "kept 18 of 60; dropped: 42 below reward 1"
+    return {
+        "round": number, "explored": summarise(played).as_dict(), "valid": summarise(played).as_dict(),
+        "selection": {"kept": 18, "dropped": {"below reward 1": 42}, "line": line},
+        "training": {"loss": [3.2, 0.4]}, "policy_digest": "d", "seconds": 12.0,
+    }  # fmt: skip
+
+
+class Tags(HTMLParser):
+    """Collects the tags and checks that they are closed in order."""
+
+    VOID = frozenset(("meta", "br", "line", "circle", "rect", "polygon", "polyline"))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A tag opens."""
+        self.seen.append(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A tag that closes itself."""
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """A tag closes: the last that opened."""
+        assert self.open.pop() == tag
+
+
+def page(path: Path) -> str:
+    """The written page."""
+    return write_report(path).read_text(encoding="utf-8")
+
+
+def test_everything_stands_in_it(tmp_path: Path) -> None:
+    """Rounds, selection, the curve, the comparison with its test, provenance and trajectories."""
+    make_run(tmp_path / "run")
+    html = page(tmp_path / "run")
+    for wanted in (
+        "kept 18 of 60; dropped: 42 below reward 1", "3.20 → 0.40", "<polyline", "<polygon", "Agent_v0 (round 0)",
+        "last and best (round 2)", "McNemar p", "torch 2.13.0", "agentgym evolve", "Round 0", "Round 2",
+        "I try the middle.", "guess[3]", "not valid here", "guess/valid/0", "finished", "The rules.",
+    ):  # fmt: skip
+        assert wanted in html, wanted
+
+
+def test_it_is_whole_html_without_network(tmp_path: Path) -> None:
+    """Tags are closed in order; no script, link, image or address."""
+    make_run(tmp_path / "run")
+    html = page(tmp_path / "run")
+    tags = Tags()
+    tags.feed(html)
+    assert not tags.open and not {"script", "link", "img", "iframe"} & set(tags.seen)
+    assert not re.search(r"https?://|url\(|@import", html)
+
+
+def test_what_a_world_or_model_writes_is_text(tmp_path: Path) -> None:
+    """An observation with a script, a template or half a surrogate pair is shown as it is, never run."""
+    make_run(tmp_path / "run", text=NASTY)
+    html = page(tmp_path / "run")
+    assert "<script>" not in html and "&lt;script&gt;" in html
+    assert "{{ 7 * 7 }}" in html and "✓" in html
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_a_run_at_its_beginning_has_a_page(tmp_path: Path, rounds: int) -> None:
+    """No round, or one, and no test yet."""
+    make_run(tmp_path / "run", rounds, test=False)
+    html = page(tmp_path / "run")
+    assert f"{rounds} of 4 rounds so far" in html and "McNemar" not in html
+
+
+def test_a_round_that_trained_on_nothing_says_so(tmp_path: Path) -> None:
+    """With allow_empty there is no training report."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    folder.finish(0, folder.metrics(0) | {"training": None})
+    assert "not trained" in page(tmp_path / "run")
+
+
+def test_without_examples_or_provenance_it_still_stands(tmp_path: Path) -> None:
+    """A run of an older version lacks files."""
+    folder = make_run(tmp_path / "run")
+    (folder.path / "provenance.json").unlink()
+    (folder.round(0) / "valid.jsonl").unlink()
+    (folder.round(2) / "valid.jsonl").write_bytes(b'{"torn')
+    assert "Rounds" in page(tmp_path / "run")
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    """There is nothing to report on."""
+    with pytest.raises(RunError, match="holds no run"):
+        write_report(tmp_path)
+
+
+def test_the_comparison_is_paired_by_task(tmp_path: Path) -> None:
+    """Rows for Agent_v0 and the last round; the sentence counts the tasks in which they differ."""
+    rows, sentence = comparison(make_run(tmp_path / "run"))
+    assert [row[0] for row in rows] == ["Agent_v0 (round 0)", "last and best (round 2)"]
+    assert "on the same 60 tasks: +40.0 points" in sentence and "only 24, by Agent_v0 only 0" in sentence
+
+
+def test_tasks_that_do_not_match_are_not_compared(tmp_path: Path) -> None:
+    """Where one agent's episodes failed by infrastructure there is no pair."""
+    folder = make_run(tmp_path / "run")
+    played = list(store.read(folder.round(2) / "test.jsonl"))
+    store.write(folder.round(2) / "test.jsonl", [replace(played[0], error="boom"), *played[1:]])
+    assert comparison(folder)[1] == ""
+
+
+def test_the_chart_stays_on_its_paper() -> None:
+    """0 % is at the bottom, 100 % at the top, and an estimate without data is left out."""
+    estimates = {
+        0: {"value": 0.0, "low": 0.0, "high": 0.1, "n": 9}, 1: {"value": 1.0, "low": 0.9, "high": 1.0, "n": 9},
+        2: {"value": float("nan"), "low": 0.0, "high": 1.0, "n": 0},
+    }  # fmt: skip
+    drawn = chart(estimates, {}, 30)
+    assert [p.y for p in drawn.valid] == [drawn.bottom, drawn.top]
+    assert len(drawn.rounds) <= 13 and all(drawn.left <= x <= drawn.right for x, _ in drawn.rounds)
+
+
+def test_roles() -> None:
+    """A round may be several things at once."""
+    assert role(0, 0, 0) == "Agent_v0 (round 0)"
+    assert role(0, 3, 0) == "Agent_v0 and best (round 0)"
+    assert role(2, 3, 2) == "best (round 2)"
+    assert role(3, 3, 2) == "last (round 3)"

@@ -1,0 +1,101 @@
+"""What a run looks like in a terminal and in a file."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from agentgym_py.trajectory import Provenance, Trajectory
+from agentgym_py.ui import Phases, TerminalReporter, duration, interval, number_text, round_cells
+
+LINE = "kept 432 of 1000; dropped: 568 below reward 1"
+ESTIMATE = {"value": 0.5612, "low": 0.462, "high": 0.653, "n": 100}
+
+
+def metrics(**change: Any) -> dict[str, Any]:
+    """A round's metrics as `Evolution` writes them."""
+    return {
+        "explored": {"success": {"value": 0.4321, "low": 0.4, "high": 0.5, "n": 1000}},
+        "selection": {"kept": 432, "dropped": {"below reward 1": 568}, "line": LINE},
+        "training": {"loss": [3.21, 2.0, 0.4]}, "seconds": 141.2,
+        "valid": {"success": ESTIMATE, "reward": {"value": 0.7123}, "steps": 5.234},
+    } | change  # fmt: skip
+
+
+def trajectory(success: bool, error: str | None = None) -> Trajectory:
+    """An episode's outcome."""
+    return Trajectory(
+        "a", Provenance("x", 0, {}, "t", 0, "m"), "train", "k", "e", "i", "", (), "", 1.0, success, True, False,
+        error=error,
+    )  # fmt: skip
+
+
+def shown(*, terminal: bool) -> tuple[str, Path]:
+    """A run of a round on paper or in a terminal."""
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=terminal, width=100, highlight=False, markup=False)
+    called = []
+    with TerminalReporter(console, lambda: called.append(1)) as reporter:
+        reporter.header("AgentEvol on shop", "runs/x")
+        heard = reporter.phase(0, "expert", 4)
+        for number in range(4):
+            heard(trajectory(number > 0, "lost" if number == 3 else None))
+        reporter.phase(0, "train on 4", None)
+        reporter.round(0, metrics())
+        reporter.finish([["Agent_v0", "38.0 [32, 43]", "0.6", "6.1", "3.2 %"]], "a verdict", Path("runs/x/report.html"))
+    assert called == [1]
+    return out.getvalue(), Path("runs/x/report.html")
+
+
+def test_in_a_file_there_are_plain_lines() -> None:
+    """No control codes; each phase is a line when it ends, each round a row; infrastructure failures do not count."""
+    text, report = shown(terminal=False)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text)
+    assert "  round 0, expert: 4 episodes, success 66.7 %, 0 s\n" in text
+    assert "kept 432 of 1000; dropped: 568 below reward 1" in text and "38.0 [32, 43]" in text
+    assert text.endswith(f"a verdict\n\nreport: {report}\n")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_in_a_terminal_there_are_bars_that_go_away() -> None:
+    """Bars while it runs; the cursor comes back."""
+    text, _ = shown(terminal=True)
+    assert "round 0, expert" in text and "━" in text
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") > 0
+
+
+def test_bars_end_with_an_exception() -> None:
+    """Ctrl-C in a phase leaves the terminal as it was."""
+    out = io.StringIO()
+    with pytest.raises(KeyboardInterrupt), Phases(Console(file=out, force_terminal=True)) as phases:
+        phases.begin("explore", 10)
+        raise KeyboardInterrupt
+    assert out.getvalue().count("\x1b[?25l") == out.getvalue().count("\x1b[?25h")
+
+
+def test_a_round_in_cells() -> None:
+    """What was explored, kept, learned and reached, with the interval."""
+    assert round_cells(3, metrics()) == [
+        "3", "1000 at 43.2 %", "432", "3.21 → 0.40", "56.1 [46, 65]", "0.71", "5.2", "2:21",
+    ]  # fmt: skip
+
+
+def test_few_tasks_and_no_training_are_said() -> None:
+    """An interval on few tasks is marked, and a round without training does not look like one."""
+    few = metrics(
+        training=None, valid={"success": ESTIMATE | {"n": 8}, "reward": {"value": float("nan")}, "steps": 1.0}
+    )
+    cells = round_cells(1, few)
+    assert cells[3] == "not trained" and cells[4].endswith(" few") and cells[5] == "–"
+
+
+def test_numbers() -> None:
+    """Numbers, intervals and times as people write them."""
+    assert [duration(each) for each in (7, 99, 100, 3599.6, 3723)] == ["7 s", "99 s", "1:40", "1:00:00", "1:02:03"]
+    assert number_text(None, 1) == "–" and number_text(0.5, 1, 100) == "50.0"
+    assert interval(ESTIMATE) == "0.561 [0.462, 0.653]"
