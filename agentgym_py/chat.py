@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from agentgym_py.errors import TemplateError
@@ -129,7 +130,7 @@ class ChatFormat:
         """Render a conversation as it grows; each render must begin with the one before."""
         contents = [("" if i % 2 == 0 else thought) + _MARK.format(i) for i in range(5)]
         texts = [self._render(contents[: n + 1], system) for n in range(5)]
-        for shorter, longer in zip(texts, texts[1:], strict=False):
+        for shorter, longer in pairwise(texts):
             if not longer.startswith(shorter):
                 raise TemplateError(_difference(shorter, longer, thought))
         for content in contents:
@@ -162,7 +163,7 @@ class ChatFormat:
         contents = ["Where is it?", "Look there.", "It is not there."]
         renders = [self._render(contents[: n + 1]) for n in range(3)]
         ids = [self._tokenize(text) for text in renders]
-        for shorter, longer in zip(ids, ids[1:], strict=False):
+        for shorter, longer in pairwise(ids):
             if longer[: len(shorter)] != shorter:
                 raise TemplateError(
                     "the tokenizer encodes the beginning of a conversation otherwise when the conversation goes on: "
@@ -212,7 +213,7 @@ class ChatFormat:
         return list(self.tokenizer(text, add_special_tokens=False, split_special_tokens=split)["input_ids"])
 
     def _text_of(self, token: int) -> str:
-        return next(text for text, id_ in self._added.items() if id_ == token)
+        return next(str(text) for text, id_ in self._added.items() if id_ == token)
 
 
 def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, bool]]:
@@ -236,7 +237,7 @@ def _place_of_mark(pieces: Sequence[_Piece]) -> int:
 
 
 def _difference(shorter: str, longer: str, thought: str) -> str:
-    at = next((i for i, (a, b) in enumerate(zip(shorter, longer, strict=False)) if a != b), min(len(shorter), len(longer)))
+    at = next((i for i, (a, b) in enumerate(zip(shorter, longer, strict=False)) if a != b), len(shorter))
     what = "strips or rewrites earlier thinking" if thought else "rewrites earlier turns"
     return (
         f"the chat template {what}: what a shorter conversation has as {shorter[at : at + 40]!r} "

@@ -22,17 +22,21 @@ def draw(logits: Tensor, uniforms: Tensor, params: SamplingParams) -> Drawn:
     if params.greedy:
         best, tokens = logits.max(-1)
         return Drawn(tokens, best.float() - logits.float().logsumexp(-1))
-    logprobs = processed_logprobs(logits, params)
-    tokens = inverse_cdf(logprobs.exp(), uniforms)
-    return Drawn(tokens, logprobs.gather(-1, tokens[:, None])[:, 0])
+    scaled = _scaled(logits, params)
+    scaled = scaled - scaled.amax(-1, keepdim=True)
+    weights = scaled.exp()
+    tokens, totals = inverse_cdf(weights, uniforms)
+    return Drawn(tokens, scaled.gather(-1, tokens[:, None])[:, 0] - totals.log())
 
 
 def processed_logprobs(logits: Tensor, params: SamplingParams) -> Tensor:
     """Log-probabilities (…, V) after temperature, top-k and top-p: what vLLM calls `processed_logprobs`."""
+    return _scaled(logits, params).log_softmax(-1)
+
+
+def _scaled(logits: Tensor, params: SamplingParams) -> Tensor:
     scaled = logits.float() / params.temperature if params.temperature not in (0, 1) else logits.float()
-    if params.top_k or params.top_p < 1:
-        scaled = _truncated(scaled, params)
-    return scaled.log_softmax(-1)
+    return _truncated(scaled, params) if params.top_k or params.top_p < 1 else scaled
 
 
 def _truncated(logits: Tensor, params: SamplingParams) -> Tensor:
@@ -47,10 +51,10 @@ def _truncated(logits: Tensor, params: SamplingParams) -> Tensor:
     return torch.empty_like(logits).scatter_(-1, order, ordered)
 
 
-def inverse_cdf(probs: Tensor, uniforms: Tensor) -> Tensor:
-    """The token whose stretch of the cumulated `probs` (B, V) holds `uniforms` (B,); never one of probability 0."""
-    cumulated = probs.cumsum(-1)
-    total = cumulated[:, -1:]
-    below = total.nextafter(torch.zeros_like(total))  # rounding must not step over the last token
-    target = torch.minimum(uniforms[:, None].to(total.dtype) * total, below)
-    return torch.searchsorted(cumulated, target, right=True)[:, 0]
+def inverse_cdf(weights: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    """Tokens (B,) whose stretch of the cumulated `weights` (B, V) holds `uniforms` (B,), and the weights' sums (B,)."""
+    cumulated = weights.cumsum(-1)
+    totals = cumulated[:, -1:]
+    below = totals.nextafter(torch.zeros_like(totals))  # rounding must not step over the last token of any weight
+    target = torch.minimum(uniforms[:, None].to(totals.dtype) * totals, below)
+    return torch.searchsorted(cumulated, target, right=True)[:, 0], totals[:, 0]

@@ -174,7 +174,7 @@ class FusedLlama:
     def _attend(self, qkv: Tensor, rotation: Tensor, number: int, cache: SlotCache, plan: Plan) -> Tensor:
         heads_NHD = qkv.view(len(qkv), -1, self._size)
         turning = self._heads + self._kv_heads
-        pairs = torch.view_as_complex(heads_NHD[:, :turning].unflatten(-1, (-1, 2)))
+        pairs = torch.view_as_complex(heads_NHD[:, :turning].view(len(qkv), turning, -1, 2))
         turned = torch.view_as_real(pairs * rotation).flatten(-2)
         cache.write(number, plan, turned[:, self._heads :], heads_NHD[:, turning:])
         return plan.attend(cache, number, turned[:, : self._heads], self._size**-0.5).reshape(len(qkv), -1)
@@ -191,4 +191,5 @@ class FusedLlama:
 
 
 def _folded(norm: Any, weight: Tensor) -> Tensor:
-    return (weight * norm.weight).detach()
+    scale: Tensor = norm.weight
+    return (weight * scale).detach()

@@ -1,14 +1,14 @@
 """An engine on a Hugging Face model that keeps every live episode's keys and values from turn to turn.
 
 A prompt that continues what a slot holds is computed from there; a new one starts from the longest beginning that any
-slot shares with it (rules text, a group of tries at one task). Rows of one forward are the first slots of the cache,
-so that decoding reads it in place; when half of the rows have ended, the others are moved to the front.
+slot shares with it (rules text, a group of tries at one task). The rows of a decoding batch are the first slots of the
+cache, which is read in place; when half of them have ended, the others are moved together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -19,13 +19,15 @@ from agentgym_py.decoding import draw
 from agentgym_py.engine import Generation
 from agentgym_py.errors import ConfigError
 from agentgym_py.forward import forward_of
-from agentgym_py.kvcache import CausalBand, DecodePlan, PrefillPlan, Segment, SlotCache
+from agentgym_py.kvcache import CausalBand, DecodePlan, PrefillPlan, Segment, SlotCache, attended
 from agentgym_py.policy import Policy
 from agentgym_py.sampling import SamplingParams
 from agentgym_py.slots import Ids, SlotBook, common_prefix
 
 _WORTH_WAITING = 32
 """A prompt waits for another that shares so many more tokens with it than any slot does."""
+_WORTH_SORTING = 1.15
+"""Rows are sorted by length where attention would otherwise read so many times more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +41,50 @@ class _Job:
 
 
 @dataclass
-class _Rows:
-    """The rows of one decoding batch; row r stands in slot r."""
+class _Reply:
+    """A reply in the making."""
 
-    calls: list[int]
-    """Which prompt of the call each row answers."""
+    prompt: Ids
+    limit: int
+    ids: list[int]
+    logprobs: list[float]
+    ended: bool = False
+
+    @property
+    def length(self) -> int:
+        """Tokens of the whole episode, this reply's last included."""
+        return len(self.prompt) + len(self.ids)
+
+
+@dataclass
+class _Rows:
+    """A decoding batch: row b stands in slot b."""
+
+    replies: list[_Reply]
     logits: Tensor  # (B, V)
     uniforms: Tensor  # (B, max_new_tokens)
     positions: Tensor  # (B,) where the token drawn next will stand
-    limits: list[int]
-    """How long each reply may get."""
-    ended: list[bool]
-    replies: list[list[int]] = field(default_factory=list)
-    logprobs: list[list[float]] = field(default_factory=list)
+    mask: Tensor  # (B, capacity), additive
+
+    def choose(self, order: Sequence[int]) -> None:
+        """Keep these rows, in this order; the logits have been used."""
+        self.replies = [self.replies[b] for b in order]
+        self.uniforms, self.positions, self.mask = (x[order] for x in (self.uniforms, self.positions, self.mask))
 
 
 class HFEngine:
-    """Batches all live episodes on one model. A prompt needs no handle: its slot is found by what it begins with."""
+    """Batches all live episodes on one model. A prompt needs no handle: its slot is found by what it begins with.
+
+    `slots` episodes are kept; more prompts than that are answered in several batches. `prefill_tokens` bounds how many
+    prompt tokens are computed in one forward. Weights that change need a `sync`.
+    """
 
     def __init__(self, policy: Policy, slots: int = 64, *, prefill_tokens: int = 1024, seed: int = 0) -> None:
         if slots < 1 or prefill_tokens < 1:
             raise ConfigError(f"slots and prefill_tokens must be at least 1, got {slots!r} and {prefill_tokens!r}")
         self.slots, self.prefill_tokens = slots, prefill_tokens
-        self.version = 0
         self.prefilled = 0
-        """Prompt tokens computed so far; what a cache saved is not among them."""
+        """Prompt tokens computed so far; those that the cache saved are not among them."""
         self._seeds = np.random.default_rng(seed)
         self.sync(policy, 0)
 
@@ -90,17 +111,19 @@ class HFEngine:
         self._model.eval()
         try:
             with torch.inference_mode():
-                chunks = range(0, len(prompts), self.slots)
                 return [
                     reply
-                    for at in chunks
+                    for at in range(0, len(prompts), self.slots)
                     for reply in self._chunk(arrays[at : at + self.slots], params, seeds[at : at + self.slots])
                 ]
+        except BaseException:  # an interrupt may have left slots half written
+            self._book = SlotBook(self.slots)
+            raise
         finally:
             self._model.train(was_training)
 
     def _checked(self, prompt: Sequence[int]) -> Ids:
-        if not prompt:
+        if not len(prompt):
             raise ConfigError("a prompt needs at least one token")
         if len(prompt) >= self.policy.max_length:
             raise ConfigError(
@@ -109,30 +132,21 @@ class HFEngine:
         return np.asarray(prompt, np.int64)
 
     def _chunk(self, prompts: Sequence[Ids], params: SamplingParams, seeds: Sequence[int]) -> list[Generation]:
+        room = self.policy.max_length
+        replies = [_Reply(p, min(params.max_new_tokens, room - len(p)), [], []) for p in prompts]
+        self._cache.reserve(max(len(reply.prompt) + reply.limit for reply in replies))
         seats = self._book.claim(prompts)
-        limits = [min(params.max_new_tokens, self.policy.max_length - len(prompt)) for prompt in prompts]
-        self._cache.reserve(max(len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True)))
         logits = self._prefill(prompts, seats)
-        uniforms = torch.from_numpy(np.stack([np.random.default_rng(s).random(params.max_new_tokens) for s in seeds]))
-        calls = self._to_front(seats)
-        rows = _Rows(
-            calls=calls,
-            logits=logits[calls],
-            uniforms=uniforms[calls].to(self._device),
-            positions=torch.tensor([len(prompts[call]) for call in calls], device=self._device),
-            limits=limits,
-            ended=[False] * len(calls),
-            replies=[[] for _ in prompts],
-            logprobs=[[] for _ in prompts],
-        )
-        self._decode(rows, prompts, params)
-        return [self._generation(ids, logprobs) for ids, logprobs in zip(rows.replies, rows.logprobs, strict=True)]
+        order = self._to_front(seats, [len(prompt) for prompt in prompts])
+        rows = self._rows([replies[i] for i in order], logits[order], params, [seeds[i] for i in order])
+        self._decode(rows, params)
+        return [self._generation(reply) for reply in replies]
 
-    def _generation(self, ids: list[int], logprobs: list[float]) -> Generation:
-        reason: Literal["stop", "length"] = "stop" if ids[-1] == self.policy.chat.end_of_turn else "length"
-        return Generation(tuple(ids), tuple(logprobs), reason)
+    def _generation(self, reply: _Reply) -> Generation:
+        reason: Literal["stop", "length"] = "stop" if reply.ids[-1] == self.policy.chat.end_of_turn else "length"
+        return Generation(tuple(reply.ids), tuple(reply.logprobs), reason)
 
-    # ---- prefill -------------------------------------------------------------------------------------------------
+    # ---- prefill -----------------------------------------------------------------------------------------------------
 
     def _prefill(self, prompts: Sequence[Ids], seats: Sequence[int]) -> Tensor:
         """Compute what the slots lack of the prompts; the logits after each prompt's last token, (B, V)."""
@@ -141,9 +155,7 @@ class HFEngine:
         while pending:
             wave = self._wave(prompts, seats, pending)
             for pack in _packs(wave, self.prefill_tokens):
-                segments = [Segment(job.slot, job.start, len(job.ids)) for job in pack]
-                after = self._forward_new(segments, np.concatenate([job.ids for job in pack]))
-                logits.update(zip((job.row for job in pack), after, strict=True))
+                logits.update(zip((job.row for job in pack), self._compute(pack), strict=True))
             for job in wave:
                 self._book.held[job.slot] = prompts[job.row]
             computed = {job.row for job in wave}
@@ -153,92 +165,88 @@ class HFEngine:
     def _wave(self, prompts: Sequence[Ids], seats: Sequence[int], pending: Sequence[int]) -> list[_Job]:
         """The pending rows that gain nothing by waiting for another, with their shared beginnings copied in place."""
         jobs: list[_Job] = []
-        copies: list[tuple[int, int, int]] = []
+        copies: list[tuple[int, int]] = []
         new: list[Ids] = []
         for row in pending:
             prompt, slot = prompts[row], seats[row]
             start = min(common_prefix(self._book.held[slot], prompt), len(prompt) - 1)
-            if start < len(self._book.held[slot]) or start == 0:  # not a continued episode
+            if start < len(self._book.held[slot]) or not start:  # no continued episode
                 source = self._book.source(prompt)
                 if any(common_prefix(other, prompt) >= source.length + _WORTH_WAITING for other in new):
                     continue
                 new.append(prompt)
                 if source.length > start:
-                    copies.append((source.slot, slot, source.length))
+                    copies.append((source.slot, slot))
                     start = source.length
             jobs.append(_Job(row, slot, start, prompt[start:]))
         if copies:
-            sources, targets, lengths = zip(*copies, strict=True)
-            self._cache.copy(sources, targets, max(lengths))
+            self._cache.copy(copies, max(len(self._book.held[slot]) for slot, _ in copies))
         return jobs
 
-    def _forward_new(self, segments: Sequence[Segment], ids: Ids) -> Tensor:
-        """Compute packed new tokens; the logits after each segment's last."""
-        self.prefilled += len(ids)
+    def _compute(self, pack: Sequence[_Job]) -> Tensor:
+        """Compute packed new tokens; the logits after each job's last, (jobs, V)."""
+        ids_N = torch.from_numpy(np.concatenate([job.ids for job in pack])).to(self._device)
+        self.prefilled += len(ids_N)
+        segments = [Segment(job.slot, job.start, len(job.ids)) for job in pack]
         plan = PrefillPlan(segments, self._band, self._device)
-        return self._forward(
-            torch.from_numpy(ids).to(self._device), plan.positions_N, plan.ends_B, self._cache, plan
-        )
+        return self._forward(ids_N, plan.positions_N, plan.ends_B, self._cache, plan)
 
-    # ---- decode --------------------------------------------------------------------------------------------------
+    # ---- decode ------------------------------------------------------------------------------------------------------
 
-    def _decode(self, rows: _Rows, prompts: Sequence[Ids], params: SamplingParams) -> None:
-        mask = self._decode_mask(rows)
+    def _rows(self, replies: list[_Reply], logits: Tensor, params: SamplingParams, seeds: Sequence[int]) -> _Rows:
+        draws = np.stack([np.random.default_rng(seed).random(params.max_new_tokens) for seed in seeds])
+        positions_B = torch.tensor([len(reply.prompt) for reply in replies], device=self._device)
+        hidden = torch.arange(self._cache.capacity, device=self._device) > positions_B[:, None]
+        mask = torch.zeros(hidden.shape, dtype=self._model.dtype, device=self._device)
+        uniforms = torch.from_numpy(draws).to(self._device)
+        return _Rows(replies, logits, uniforms, positions_B, mask.masked_fill_(hidden, -torch.inf))
+
+    def _decode(self, rows: _Rows, params: SamplingParams) -> None:
         for step in range(params.max_new_tokens):
-            drawn = draw(rows.logits, rows.uniforms[:, step], params)
-            tokens = drawn.tokens
-            self._record(rows, prompts, tokens.tolist(), drawn.logprobs.tolist())
-            live = rows.ended.count(False)
+            tokens_B, logprobs_B = draw(rows.logits, rows.uniforms[:, step], params)
+            self._record(rows.replies, tokens_B.tolist(), logprobs_B.tolist())
+            live = [b for b, reply in enumerate(rows.replies) if not reply.ended]
             if not live:
                 return
-            if 2 * live <= len(rows.calls):
-                tokens = self._compact(rows, tokens)
-                mask = self._decode_mask(rows)
-            plan = DecodePlan(rows.positions, self._seen(rows, prompts), mask)
-            rows.logits = self._forward(tokens, rows.positions, plan.all_B, self._cache, plan)
-            rows.positions = rows.positions + torch.tensor([not ended for ended in rows.ended], device=self._device)
-            mask.scatter_(1, rows.positions[:, None], 0.0)
+            if 2 * len(live) <= len(rows.replies):
+                order = [live[i] for i in self._to_front(live, [rows.replies[b].length for b in live])]
+                rows.choose(order)
+                tokens_B = tokens_B[order]
+            plan = DecodePlan(rows.positions, [reply.length for reply in rows.replies], rows.mask)
+            rows.logits = self._forward(tokens_B, rows.positions, plan.all_B, self._cache, plan)
+            # an ended row stays where it is and computes its last token again until it is moved away
+            advance = torch.tensor([not reply.ended for reply in rows.replies], device=self._device)
+            rows.positions = rows.positions + advance
+            rows.mask.scatter_(1, rows.positions[:, None], 0.0)
 
-    def _record(self, rows: _Rows, prompts: Sequence[Ids], tokens: list[int], logprobs: list[float]) -> None:
+    def _record(self, replies: Sequence[_Reply], tokens: Sequence[int], logprobs: Sequence[float]) -> None:
         end = self.policy.chat.end_of_turn
-        for r, (call, token, logprob) in enumerate(zip(rows.calls, tokens, logprobs, strict=True)):
-            if rows.ended[r]:
+        for slot, (reply, token, logprob) in enumerate(zip(replies, tokens, logprobs, strict=True)):
+            if reply.ended:
                 continue
-            reply = rows.replies[call]
-            reply.append(token)
-            rows.logprobs[call].append(logprob)
-            if token == end or len(reply) == rows.limits[call]:
-                rows.ended[r] = True
-                self._book.held[r] = np.concatenate([prompts[call], np.asarray(reply[:-1], np.int64)])
+            reply.ids.append(token)
+            reply.logprobs.append(logprob)
+            if token == end or len(reply.ids) == reply.limit:
+                reply.ended = True
+                self._book.held[slot] = np.append(reply.prompt, reply.ids[:-1])  # the last was never computed
 
-    def _compact(self, rows: _Rows, tokens: Tensor) -> Tensor:
-        """Keep the rows that have not ended, in the first slots; returns their tokens."""
-        kept = [r for r, ended in enumerate(rows.ended) if not ended]
-        order = [kept[i] for i in self._to_front(kept)]
-        rows.calls = [rows.calls[r] for r in order]
-        rows.ended = [False] * len(order)
-        rows.uniforms, rows.positions = rows.uniforms[order], rows.positions[order]
-        return tokens[order]
-
-    def _to_front(self, seats: Sequence[int]) -> list[int]:
-        """Move these slots to 0 … n-1; returns for each of those which of `seats` it came from."""
-        place = {slot: i for i, slot in enumerate(seats)}
-        holes = [slot for slot in range(len(seats)) if slot not in place]
-        outside = [slot for slot in seats if slot >= len(seats)]
-        if holes:
-            self._cache.swap(outside, holes, self._cache.capacity)
-            self._book.swap(outside, holes)
-        place.update({hole: place[slot] for slot, hole in zip(outside, holes, strict=True)})
-        return [place[slot] for slot in range(len(seats))]
-
-    def _decode_mask(self, rows: _Rows) -> Tensor:
-        places = torch.arange(self._cache.capacity, device=self._device)
-        hidden = places > rows.positions[:, None]
-        return torch.zeros(hidden.shape, dtype=self._model.dtype, device=self._device).masked_fill_(hidden, -torch.inf)
-
-    def _seen(self, rows: _Rows, prompts: Sequence[Ids]) -> int:
-        longest = max(len(prompts[call]) + len(rows.replies[call]) for call in rows.calls)
-        return min(self._cache.capacity, -(-longest // 16) * 16)
+    def _to_front(self, seats: Sequence[int], lengths: Sequence[int]) -> list[int]:
+        """Move these slots to 0 … n-1, sorted by length where that pays; which of `seats` each of those was."""
+        n = len(seats)
+        at = {slot: i for i, slot in enumerate(seats)}
+        outside = [i for i, slot in enumerate(seats) if slot >= n]
+        order = [at[slot] if slot in at else outside.pop() for slot in range(n)]
+        by_length = sorted(range(n), key=lengths.__getitem__)
+        if attended([lengths[i] for i in order]) > _WORTH_SORTING * attended([lengths[i] for i in by_length]):
+            order = by_length
+        sources = [seats[i] for i in order]
+        displaced = sorted(set(range(n)) - set(sources))
+        vacated = sorted(set(sources) - set(range(n)))
+        moves = [(s, t) for s, t in zip(sources + displaced, [*range(n), *vacated], strict=True) if s != t]
+        if moves:
+            self._book.move(moves)
+            self._cache.copy(moves, max(*lengths, self._book.longest))
+        return order
 
 
 def _packs(jobs: Sequence[_Job], tokens: int) -> Iterator[list[_Job]]:
@@ -247,15 +255,11 @@ def _packs(jobs: Sequence[_Job], tokens: int) -> Iterator[list[_Job]]:
     room = tokens
     for job in jobs:
         start, ids = job.start, job.ids
-        while len(ids) > room:
+        while len(ids):
             pack.append(_Job(job.row, job.slot, start, ids[:room]))
-            start, ids = start + room, ids[room:]
-            yield pack
-            pack, room = [], tokens
-        pack.append(_Job(job.row, job.slot, start, ids))
-        room -= len(ids)
-        if not room:
-            yield pack
-            pack, room = [], tokens
+            start, ids, room = start + len(pack[-1].ids), ids[room:], room - len(pack[-1].ids)
+            if not room:
+                yield pack
+                pack, room = [], tokens
     if pack:
         yield pack

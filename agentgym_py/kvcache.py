@@ -16,6 +16,8 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 _FIRST_CAPACITY = 64
+_BLOCK = 16
+"""Rows of one attention call while decoding."""
 
 
 class SlotCache:
@@ -46,14 +48,11 @@ class SlotCache:
                     store[layer] = old.new_zeros(*old.shape[:2], self.capacity, old.shape[3])
                     store[layer][:, :, : old.shape[2]] = old
 
-    def copy(self, sources: Sequence[int], targets: Sequence[int], length: int) -> None:
-        """Copy the first `length` tokens of slots; a slot may be both a source and a target."""
+    def copy(self, moves: Sequence[tuple[int, int]], length: int) -> None:
+        """Copy the first `length` tokens of slots, all at once: pairs (from, to), in which a slot may be both."""
+        sources, targets = [source for source, _ in moves], [target for _, target in moves]
         for tensor in [*self.keys.values(), *self.values.values()]:
-            tensor[list(targets), :, :length] = tensor[list(sources), :, :length]
-
-    def swap(self, left: Sequence[int], right: Sequence[int], length: int) -> None:
-        """Exchange the first `length` tokens of slots pairwise."""
-        self.copy([*left, *right], [*right, *left], length)
+            tensor[targets, :, :length] = tensor[sources, :, :length]
 
 
 class Plan(Protocol):
@@ -101,10 +100,11 @@ class PrefillPlan:
         outputs = []
         at = 0
         for s in self.segments:
-            length = s.start + s.count
+            seen = slice(s.slot, s.slot + 1), slice(None), slice(s.start + s.count)
             output_1HCD = scaled_dot_product_attention(
                 queries_NHD[at : at + s.count].transpose(0, 1)[None],
-                *(_per_head(x[s.slot, None, :, :length], queries_NHD.shape[1]) for x in (keys, values)),
+                _per_head(keys[seen], queries_NHD.shape[1]),
+                _per_head(values[seen], queries_NHD.shape[1]),
                 attn_mask=self._band.mask(s.start, s.count) if s.start and s.count > 1 else None,
                 is_causal=s.start == 0 and s.count > 1,
                 scale=scale,
@@ -115,14 +115,17 @@ class PrefillPlan:
 
 
 class DecodePlan:
-    """One new token a row; row b stands in slot b, so the cache is read in place. The mask hides what lies beyond."""
+    """One new token a row; row b stands in slot b, so the cache is read in place. The mask hides what lies beyond.
 
-    def __init__(self, positions_B: Tensor, length: int, mask_BL: Tensor) -> None:
+    Neighbouring rows are attended in blocks, each as far as its longest row, for that is what decoding waits for.
+    """
+
+    def __init__(self, positions_B: Tensor, lengths: Sequence[int], mask_BL: Tensor) -> None:
         self.positions_B = positions_B
-        self._length = length
-        self._mask = mask_BL[:, None, None, :length]
-        self.all_B = torch.arange(len(positions_B), device=positions_B.device)
+        self.all_B = torch.arange(len(lengths), device=positions_B.device)
         """The rows' places in the pack: every token is the last of its row."""
+        self._blocks = _blocks(lengths)
+        self._masks = [mask_BL[at:end, None, None, :length] for at, end, length in self._blocks]
         self._places = _Places()
 
     def places(self, heads: int, capacity: int) -> Tensor:
@@ -132,10 +135,26 @@ class DecodePlan:
     def attend(self, cache: SlotCache, layer: int, queries_NHD: Tensor, scale: float) -> Tensor:
         """See `Plan`; query heads that share a key-value head are rows of one attention."""
         rows, heads, size = queries_NHD.shape
-        keys, values = (x[:rows, :, : self._length] for x in (cache.keys[layer], cache.values[layer]))
+        keys, values = cache.keys[layer], cache.values[layer]
         grouped = queries_NHD.reshape(rows, keys.shape[1], heads // keys.shape[1], size)
-        output = scaled_dot_product_attention(grouped, keys, values, attn_mask=self._mask, scale=scale)
-        return output.reshape(rows, heads, -1)
+        outputs = [
+            scaled_dot_product_attention(
+                grouped[at:end], keys[at:end, :, :length], values[at:end, :, :length], attn_mask=mask, scale=scale
+            )
+            for (at, end, length), mask in zip(self._blocks, self._masks, strict=True)
+        ]
+        return torch.cat(outputs).view(rows, heads, -1)
+
+
+def attended(lengths: Sequence[int]) -> int:
+    """How many positions a decoding step over rows of these lengths reads."""
+    return sum((end - at) * length for at, end, length in _blocks(lengths))
+
+
+def _blocks(lengths: Sequence[int]) -> list[tuple[int, int, int]]:
+    """(first row, last row + 1, length) of each block of rows."""
+    starts = range(0, len(lengths), _BLOCK)
+    return [(at, min(at + _BLOCK, len(lengths)), -(-max(lengths[at : at + _BLOCK]) // 8) * 8) for at in starts]
 
 
 class CausalBand:
@@ -172,5 +191,7 @@ class _Places:
 
 
 def _per_head(keys_1KLD: Tensor, heads: int) -> Tensor:
-    shared = heads // keys_1KLD.shape[1]
-    return keys_1KLD if shared == 1 else keys_1KLD.repeat_interleave(shared, dim=1)
+    """Keys for every query head; where there is one for all, without a copy."""
+    if keys_1KLD.shape[1] == 1:
+        return keys_1KLD.expand(-1, heads, -1, -1)
+    return keys_1KLD.repeat_interleave(heads // keys_1KLD.shape[1], dim=1)

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -49,13 +50,8 @@ class Policy:
         name = os.fspath(name_or_path)
         if dtype not in _DTYPES:
             raise ConfigError(f"dtype must be one of {', '.join(_DTYPES)}, got {dtype!r}")
-        if name in ("tiny", "tiny-random"):
-            with base_folder() as folder:
-                model, tokenizer = _open(str(folder), dtype, random_seed=seed if name == "tiny-random" else None)
-        elif name == "smollm2":
-            model, tokenizer = _open(str(_smollm2_folder()), dtype)
-        else:
-            model, tokenizer = _open(_known(name), dtype)
+        with _without_progress_bars():
+            model, tokenizer = _load(name, dtype, seed)
         return cls(model.to(device or _best_device()).eval(), tokenizer, name, fallback=fallback)
 
     @property
@@ -90,7 +86,8 @@ class Policy:
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         shutil.rmtree(temporary, ignore_errors=True)
         try:
-            self._merged().save_pretrained(temporary, safe_serialization=True)
+            with _without_progress_bars():
+                self._merged().save_pretrained(temporary)
             self.tokenizer.save_pretrained(temporary)
             _replace(temporary, target)
         finally:
@@ -100,6 +97,13 @@ class Policy:
         if not hasattr(self.model, "peft_config"):
             return self.model
         return copy.deepcopy(self.model).merge_and_unload()
+
+
+def _load(name: str, dtype: str, seed: int) -> tuple[Any, Any]:
+    if name in ("tiny", "tiny-random"):
+        with base_folder() as folder:
+            return _open(str(folder), dtype, random_seed=seed if name == "tiny-random" else None)
+    return _open(str(_smollm2_folder()) if name == "smollm2" else _known(name), dtype)
 
 
 def _replace(new: Path, target: Path) -> None:
@@ -118,6 +122,20 @@ def _known(name: str) -> str:
     )
 
 
+@contextmanager
+def _without_progress_bars() -> Iterator[None]:
+    """Transformers' own bars would break those of a run."""
+    from transformers.utils import logging
+
+    before = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if before:
+            logging.enable_progress_bar()
+
+
 def _best_device() -> str:
     import torch
 
@@ -130,7 +148,7 @@ def _open(source: str, dtype: str, *, random_seed: int | None = None) -> tuple[A
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
     local = Path(source).is_dir()
-    kwargs = {"local_files_only": local, "trust_remote_code": False}
+    kwargs: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **kwargs)
         if random_seed is None:

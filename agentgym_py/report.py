@@ -186,13 +186,13 @@ def render(page: Mapping[str, Any]) -> str:
     """The page's HTML; everything that stands in `page` is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from agentgym_py.ui import duration, interval, number_text
+    from agentgym_py.ui import duration, interval, number_text, selection_line
 
     env = Environment(
         loader=PackageLoader("agentgym_py"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    env.filters |= {"number": number_text, "duration": duration, "interval": interval}
+    env.filters |= {"number": number_text, "duration": duration, "interval": interval, "selection_line": selection_line}
     return env.get_template("report.html").render(page)
 
 

@@ -31,6 +31,14 @@ def write_atomic(path: Path, data: str) -> None:
         aside.unlink(missing_ok=True)
 
 
+def refuse_used(path: Path) -> None:
+    """RunError where a folder already holds something."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        holds = "a run" if (path / "run.yaml").is_file() else "other files"
+        hint = f"; go on with it by --resume {path}" if holds == "a run" else ""
+        raise RunError(f"{path} already holds {holds}{hint}")
+
+
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """`run.yaml`, `rounds/NN/{trajectories.jsonl, eval.jsonl, metrics.json, checkpoint/}`, `test.json`, `report.html`.
@@ -43,10 +51,7 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, config: Mapping[str, Any]) -> RunFolder:
         """Start a run; RunError where the folder already holds something."""
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            holds = "a run" if (path / "run.yaml").is_file() else "other files"
-            hint = f"; go on with it by --resume {path}" if holds == "a run" else ""
-            raise RunError(f"{path} already holds {holds}{hint}")
+        refuse_used(path)
         write_atomic(path / "run.yaml", yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
         return cls(path)
 

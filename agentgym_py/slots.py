@@ -67,17 +67,15 @@ class SlotBook:
         best = max(range(len(shared)), key=shared.__getitem__)
         return Source(best, min(shared[best], len(prompt) - 1))
 
-    def swap(self, left: Sequence[int], right: Sequence[int]) -> int:
-        """Exchange slots pairwise in the book; returns how many tokens there are to move."""
-        renamed = dict(zip([*left, *right], [*right, *left], strict=True))
-        for a, b in zip(left, right, strict=True):
-            self.held[a], self.held[b] = self.held[b], self.held[a]
-            self._used[a], self._used[b] = self._used[b], self._used[a]
+    def move(self, moves: Sequence[tuple[int, int]]) -> None:
+        """Rename slots: a permutation as pairs (from, to)."""
+        renamed = dict(moves)
+        held, used = list(self.held), list(self._used)
+        for source, target in moves:
+            self.held[target], self._used[target] = held[source], used[source]
         self._last = [renamed.get(slot, slot) for slot in self._last]
-        return max((len(self.held[slot]) for slot in renamed), default=0)
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self.held = [np.empty(0, np.int64)] * len(self.held)
-        self._used = [0] * len(self._used)
-        self._last = []
+    @property
+    def longest(self) -> int:
+        """How many tokens the fullest slot holds."""
+        return max(len(held) for held in self.held)

@@ -25,23 +25,21 @@ CHAT_TEMPLATE = (
 """One special token before each content, and one after an assistant's: the fewest that keep turns apart."""
 
 
-def build_tokenizer(
-    texts: Iterable[str], vocab_size: int = 2048, *, split_digits: bool = True
-) -> PreTrainedTokenizerFast:
+def build_tokenizer(texts: Iterable[str], vocab_size: int = 2048, *, digits: int = 2) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer learnt from `texts`; any string encodes and decodes to itself.
 
-    `split_digits` gives every digit a token of its own, so that prices and sizes can be compared digit by digit.
+    At most `digits` digits stand in one token, so that a number is always cut alike.
     """
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
     smallest = 256 + len(SPECIAL_TOKENS)
     if vocab_size < smallest:
-        raise ConfigError(f"vocab_size must be at least {smallest} (all bytes and the special tokens), got {vocab_size}")
+        raise ConfigError(f"vocab_size must be at least {smallest} (bytes and special tokens), got {vocab_size}")
     tokenizer = Tokenizer(models.BPE())
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    digits = [pre_tokenizers.Digits(individual_digits=True)] if split_digits else []
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*digits, byte_level])
+    numbers = pre_tokenizers.Split(Regex(rf"\p{{N}}{{1,{digits}}}"), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([numbers, byte_level])
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
@@ -76,9 +74,7 @@ def tiny_config(
     from transformers import LlamaConfig
 
     if hidden_size % heads or heads % kv_heads:
-        raise ConfigError(
-            f"hidden_size {hidden_size} must divide by heads {heads}, and heads by kv_heads {kv_heads}"
-        )
+        raise ConfigError(f"hidden_size {hidden_size} must divide by heads {heads}, and heads by kv_heads {kv_heads}")
     return LlamaConfig(
         vocab_size=vocab_size,
         hidden_size=hidden_size,
@@ -112,7 +108,7 @@ def base_folder() -> Iterator[Path]:
     folder: Any = resources.files("agentgym_data") / "tiny"
     if not (folder / "config.json").is_file():
         raise PolicyError(
-            "the tiny base is not in agentgym_data: this installation ships none (datasets/agentgym_data/tiny is missing)"
+            "the tiny base is not in agentgym_data: this installation ships none (agentgym_data/tiny is missing)"
         )
     with resources.as_file(folder) as path:
         yield path

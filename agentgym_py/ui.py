@@ -159,7 +159,7 @@ class TerminalReporter:
             self.console.print(Text(_cells([name for name, _ in _COLUMNS]), style="bold"), soft_wrap=True)
         self._rows += 1
         self.console.print(_cells(round_cells(number, metrics)), soft_wrap=True)
-        self.console.print(Text("       " + metrics["selection"]["line"], style="dim"), soft_wrap=True)
+        self.console.print(Text("       " + selection_line(metrics), style="dim"), soft_wrap=True)
         if self._after_round:
             self._after_round()
 
@@ -193,6 +193,13 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
         number_text(valid["steps"], 1),
         duration(metrics["seconds"]),
     ]
+
+
+def selection_line(metrics: Mapping[str, Any]) -> str:
+    """How many were kept, why the others were not, and how many in all were trained on, those of earlier rounds too."""
+    training = metrics["training"]
+    trained = f"; trained on {training['trajectories']} in all" if training else "; not trained"
+    return str(metrics["selection"]["line"]) + trained
 
 
 def interval(estimate: Mapping[str, Any], scale: float = 1, digits: int = 3, interval_digits: int | None = None) -> str:

@@ -29,6 +29,7 @@ import torch
 from agentgym_envs.shop.catalogue import Product, load_catalogue
 from agentgym_envs.shop.react import product_line
 from agentgym_envs.shop.tasks import split_of
+from agentgym_py.actions import format_reply
 from agentgym_py.collect import EnvSpec
 from agentgym_py.policy import Policy
 from agentgym_py.rng import Rng
@@ -267,7 +268,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "agentgym_data" / "tiny")
     parser.add_argument("--tokens", type=int, default=30_000_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--vocab", type=int, default=2048)
+    parser.add_argument("--vocab", type=int, default=3072)
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--kv-heads", type=int, default=2)
@@ -277,7 +278,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     sample = documents(args.seed + 1)
-    texts = [text for _ in range(6000) for turn in next(sample) for text in turn]
+    texts = [text for _ in range(6000) for said, answer in next(sample) for text in (said, format_reply(answer, "I go."))]
     tokenizer = build_tokenizer(texts, args.vocab)
     config = tiny_config(len(tokenizer), hidden_size=args.hidden, layers=args.layers, kv_heads=args.kv_heads)
     policy = Policy(build_model(config, args.seed), tokenizer, "tiny")

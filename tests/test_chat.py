@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from agentgym_py.chat import ChatFormat  # noqa: E402  # transformers first, or skip
-from agentgym_py.errors import TemplateError  # noqa: E402
-from agentgym_py.tiny import CHAT_TEMPLATE, SPECIAL_TOKENS, build_tokenizer  # noqa: E402
+from agentgym_py.chat import ChatFormat  # transformers first, or skip
+from agentgym_py.errors import TemplateError
+from agentgym_py.tiny import CHAT_TEMPLATE, SPECIAL_TOKENS, build_tokenizer
 
 TEXTS = ["search[red shoes] You see a page of 10 results. click[back to search] Thought: I look. Action: buy"] * 3
 CHATML = (
@@ -51,9 +51,7 @@ def test_pieces_equal_the_template(template: str) -> None:
     chat = ChatFormat(tokenizer)
     messages = [
         {"role": role, "content": content}
-        for role, content in zip(
-            ["user", "assistant"] * 2, ["Where?", "click[back]", "No.", "buy"], strict=True
-        )
+        for role, content in zip(["user", "assistant"] * 2, ["Where?", "click[back]", "No.", "buy"], strict=True)
     ]
     whole = tokenizer.apply_chat_template(messages, return_dict=False)
     assert list(whole)[: len(talk(chat))] == talk(chat)

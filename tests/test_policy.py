@@ -122,15 +122,15 @@ def test_a_folder_that_is_no_model(tmp_path: Path) -> None:
         Policy.load("tiny", dtype="int8")
 
 
-def test_tokenizer_is_lossless_and_splits_digits() -> None:
-    """Any text comes back; with `split_digits` every digit is a token of its own."""
+def test_tokenizer_is_lossless_and_cuts_numbers_alike() -> None:
+    """Any text comes back, and no token holds more than `digits` digits."""
     texts = ["price 1999 1999 1999 1999"] * 50
-    split, joined = build_tokenizer(texts, 320), build_tokenizer(texts, 320, split_digits=False)
+    split, joined = build_tokenizer(texts, 320, digits=1), build_tokenizer(texts, 320)
     for tokenizer in (split, joined):
         for text in ("1999", " 1999 été 👍🏽\n\t  x", ""):
             assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
     assert len(split("1999")["input_ids"]) == 4
-    assert len(joined(" 1999")["input_ids"]) == 1
+    assert len(joined("1999")["input_ids"]) == 2
     with pytest.raises(ConfigError, match="vocab_size"):
         build_tokenizer(texts, 100)
 

@@ -54,7 +54,7 @@ def metrics_of(number: int, played: list[Trajectory]) -> dict[str, Any]:
     return {
         "round": number, "explored": summarise(played).as_dict(), "valid": summarise(played).as_dict(),
         "selection": {"kept": 18, "dropped": {"below reward 1": 42}, "line": line},
-        "training": {"loss": [3.2, 0.4]}, "policy_digest": "d", "seconds": 12.0,
+        "training": {"loss": [3.2, 0.4], "trajectories": 42}, "policy_digest": "d", "seconds": 12.0,
     }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ def metrics(**change: Any) -> dict[str, Any]:
     return {
         "explored": {"success": {"value": 0.4321, "low": 0.4, "high": 0.5, "n": 1000}},
         "selection": {"kept": 432, "dropped": {"below reward 1": 568}, "line": LINE},
-        "training": {"loss": [3.21, 2.0, 0.4]}, "seconds": 141.2,
+        "training": {"loss": [3.21, 2.0, 0.4], "trajectories": 632}, "seconds": 141.2,
         "valid": {"success": ESTIMATE, "reward": {"value": 0.7123}, "steps": 5.234},
     } | change  # fmt: skip
 
@@ -57,7 +57,7 @@ def test_in_a_file_there_are_plain_lines() -> None:
     text, report = shown(terminal=False)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text)
     assert "  round 0, expert: 4 episodes, success 66.7 %, 0 s\n" in text
-    assert "kept 432 of 1000; dropped: 568 below reward 1" in text and "38.0 [32, 43]" in text
+    assert f"{LINE}; trained on 632 in all" in text and "38.0 [32, 43]" in text
     assert text.endswith(f"a verdict\n\nreport: {report}\n")
     assert max(map(len, text.splitlines())) <= 80
 

@@ -76,8 +76,9 @@ def _show(name: str, kwargs: Any, as_json: bool) -> None:
         print_json(about)
         return
     out = console()
-    out.print(f"{about['id']} (agentgym … --env {about['name']}), version {about['version']}", style="bold")
-    out.print("\n" + about["card"])
+    title = f"{about['id']} (agentgym … --env {registry.short_name(about['id'])}), version {about['version']}"
+    out.print(title, style="bold", soft_wrap=True)
+    out.print("\n" + about["card"], soft_wrap=True)
     splits = "; ".join(f"{split}: {example['task']}, …" for split, example in about["splits"].items())
     _part(out, "Splits", splits)
     for prompt, text in about["rules"].items():
@@ -105,8 +106,8 @@ def describe(env: TextEnv, env_id: str) -> dict[str, Any]:
 
 
 def _part(out: Any, title: str, text: str) -> None:
-    out.print(f"\n{title}", style="bold")
-    out.print(text)
+    out.print(f"\n{title}", style="bold", soft_wrap=True)
+    out.print(text, soft_wrap=True)
 
 
 def _tool_line(tool: dict[str, Any]) -> str:

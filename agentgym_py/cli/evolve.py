@@ -38,7 +38,7 @@ from agentgym_py.cli.parser import (
     read_options,
 )
 from agentgym_py.evolve import Evolution, EvolveConfig
-from agentgym_py.runs import RunFolder
+from agentgym_py.runs import RunFolder, refuse_used
 from agentgym_py.select import SelectConfig
 
 if TYPE_CHECKING:
@@ -48,11 +48,12 @@ if TYPE_CHECKING:
     from agentgym_py.evolve import Reporter
     from agentgym_py.policy import Policy
 
+KILLED = 143
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "smoke": {
         "rounds": 1, "expert_tasks": 24, "explore_tasks": 16, "valid_tasks": 8, "test_tasks": 8, "max_new_tokens": 40,
-        "select.threshold": 0.0, "trainer.epochs": 1,
+        "select.threshold": 0.0, "trainer.epochs": 1, "trainer.threshold": 0.0,
     },
 }  # fmt: skip
 """Other defaults by name; what a trainer has no setting for is left out."""
@@ -91,7 +92,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `evolve` takes; the preset and the trainer that were asked for decide some of it."""
     first = first_look(argv)
     if "resume" in first and not {"-h", "--help"} & set(argv):
-        parser.description = "With --resume all settings come from the run; --threads and --json may stand beside it."
+        _refuse_settings(argv)
         add_options(parser, ResumeOptions)
         return
     parser.add_argument("--config", action="config", help="YAML file with any of these options, as run.yaml has them.")
@@ -109,6 +110,18 @@ def add_settings(parser: ArgumentParser, trainer: str) -> None:
     add_trainer_options(parser, trainer)
 
 
+def _refuse_settings(argv: Sequence[str]) -> None:
+    """A setting beside --resume would be ignored: say so instead."""
+    allowed = [f"--{each.name}" for each in fields(ResumeOptions)]
+    for word in argv:
+        name = word.partition("=")[0]
+        if name.startswith("--") and name not in allowed:
+            beside = " and ".join(allowed[1:])
+            raise UsageError(
+                f"{name} cannot stand beside --resume: settings come from the run's run.yaml; {beside} can"
+            )
+
+
 def run(given: Namespace) -> int:
     """Start a run, or go on with one; 130 after Ctrl-C."""
     if given.get("resume"):
@@ -120,6 +133,8 @@ def run(given: Namespace) -> int:
     model = replace(model, threads=given["threads"])
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
     need_train_extra(model.threads)
+    if folder is None and given["out"]:
+        refuse_used(Path(given["out"]))
     base = None
     if folder is None:
         base = model.load()  # a wrong name is said before there is a folder
@@ -132,9 +147,9 @@ def run(given: Namespace) -> int:
     try:
         with folder.locked(), _kill_is_a_way_out():
             result = _show(evolution, folder, _header(folder, settings, config), console(given["json"]))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print(f"\ninterrupted; to go on: agentgym evolve --resume {folder.path}", file=sys.stderr)
-        return INTERRUPTED
+        return KILLED if isinstance(stop, _Killed) else INTERRUPTED
     if given["json"]:
         print_json(result | {"folder": str(folder.path)})
     return 0
@@ -236,15 +251,19 @@ def _header(folder: RunFolder, settings: Namespace, config: EvolveConfig) -> tup
     )
 
 
+class _Killed(KeyboardInterrupt):
+    """SIGTERM came."""
+
+
 @contextmanager
 def _kill_is_a_way_out() -> Iterator[None]:
-    """`kill` unwinds the stack, so that the terminal gets its cursor back."""
+    """`kill` unwinds the stack as Ctrl-C does, so that the terminal gets its cursor back."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def leave(*_: object) -> None:
-        raise SystemExit(128 + signal.SIGTERM)
+        raise _Killed
 
     before = signal.signal(signal.SIGTERM, leave)
     try:

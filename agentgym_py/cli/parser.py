@@ -101,14 +101,15 @@ def _load_yaml(text: str, **_: Any) -> Any:
 
 def spelled(argv: Iterable[str]) -> list[str]:
     """Option names as they are registered: hyphens are underscores, `--trainer NAME` is `--trainer.name NAME`."""
-    words = []
-    for word in argv:
-        if word.startswith("--") and len(word) > 2:
-            name, equals, value = word[2:].partition("=")
-            name = name.replace("-", "_")
-            word = f"--{'trainer.name' if name == 'trainer' else name}{equals}{value}"
-        words.append(word)
-    return words
+    return [_spelled(word) if word.startswith("--") and len(word) > 2 else word for word in argv]
+
+
+def _spelled(word: str) -> str:
+    name, equals, value = word[2:].partition("=")
+    first, dot, rest = name.replace("-", "_").partition(".")
+    if first.endswith("_kwargs"):  # names of worlds and of their arguments are theirs
+        rest = name.partition(".")[2]
+    return f"--{'trainer.name' if name == 'trainer' else first + dot + rest}{equals}{value}"
 
 
 class _Silent(argparse.ArgumentParser):

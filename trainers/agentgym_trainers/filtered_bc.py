@@ -86,7 +86,7 @@ class FilteredBC:
             warmup_steps=self.warmup_ratio, weight_decay=self.weight_decay, max_grad_norm=self.max_grad_norm,
             lr_scheduler_type="cosine", train_sampling_strategy="group_by_length", seed=seed, data_seed=seed,
             dataset_kwargs={"skip_prepare_dataset": True}, max_length=None, bf16=False, gradient_checkpointing=False,
-            use_cpu=policy.model.device.type == "cpu", save_strategy="no", report_to="none", logging_steps=10,
+            use_cpu=policy.model.device.type == "cpu", save_strategy="no", report_to="none", logging_steps=0.05,
             disable_tqdm=quiet, dataloader_pin_memory=False, adam_beta2=0.95,
         )  # fmt: skip
         trainer = SFTTrainer(

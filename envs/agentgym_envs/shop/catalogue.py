@@ -61,8 +61,6 @@ class Product:
     instruction_attributes: tuple[str, ...] = ()
     instructions: tuple[Mapping[str, Any], ...] = ()
     """Requests that people wrote for it: `instruction`, `instruction_attributes`, `instruction_options`."""
-    image: str = ""
-    rating: str = "N.A."
 
 
 @dataclass(eq=False)
@@ -86,6 +84,9 @@ class Catalogue:
         texts = [document(p.title, p.description, p.bullets[0] if p.bullets else "", p.options) for p in self.products]
         self.index = SearchIndex([product.asin for product in self.products], texts)
         self.search = lru_cache(maxsize=20_000)(self._hits)
+
+    def __deepcopy__(self, memo: object) -> Catalogue:
+        return self  # products are known by identity
 
     def _hits(self, query: str) -> tuple[Product, ...]:
         return tuple(self.by_asin[asin] for asin, _ in self.index.search(query, HITS))
@@ -116,6 +117,7 @@ def _load(folder: str) -> Catalogue:
     items: list[Any] = read_json(items_file, list, digest.update)
     sources = _Sources(
         items_file,
+        ins_file,
         human_file,
         read_json(ins_file, dict, digest.update),
         read_json(human_file, dict, digest.update),
@@ -134,6 +136,7 @@ class _Sources:
     """What the product cleaner reads beside an item itself."""
 
     file: Path
+    ins_file: Path
     human_file: Path
     instructions: Mapping[str, Any]
     human: Mapping[str, Any]
@@ -205,10 +208,8 @@ def _product(asin: str, item: Mapping[str, Any], sources: _Sources) -> Product:
     file, who = sources.file, f"product {asin}"
     title = _text(file, who, item, "name")
     bullets = _key(file, who, item, "small_description")
-    images = _key(file, who, item, "images")
     prices, price_text = _prices(file, who, item.get("pricing"))
-    ins = sources.instructions.get(asin) or {}
-    attributes = ins.get("attributes", ["DUMMY_ATTR"])
+    ins = _kind(sources.ins_file, who, sources.instructions.get(asin, {}), dict)
     return Product(
         asin=asin,
         title=title,
@@ -217,23 +218,32 @@ def _product(asin: str, item: Mapping[str, Any], sources: _Sources) -> Product:
         product_category=_text(file, who, item, "product_category"),
         description=_text(file, who, item, "full_description"),
         bullets=tuple(map(str, bullets)) if isinstance(bullets, list) else (str(bullets),),
-        attributes=tuple(map(str, attributes)),
+        attributes=_names(sources.ins_file, who, ins.get("attributes", ["DUMMY_ATTR"])),
         options=_options(file, who, _key(file, who, item, "customization_options")),
         prices=prices,
-        price=_price(asin, prices, sources.prices),
+        price=_price(asin, prices, sources.prices.get(asin) if sources.prices else None),
         price_text=price_text,
         nouns=tuple(sources.nouns[asin]) if sources.nouns and asin in sources.nouns else nouns_by_rule(title),
         instruction=ins.get("instruction"),
-        instruction_attributes=tuple(ins.get("instruction_attributes") or ()),
-        instructions=_instructions(sources.human_file, who, sources.human.get(asin, ())),
-        image=str(images[0]) if images else "",
+        instruction_attributes=_names(sources.ins_file, who, ins.get("instruction_attributes") or []),
+        instructions=_instructions(sources.human_file, who, sources.human.get(asin, [])),
     )
 
 
+def _kind(file: Path, who: str, value: Any, kind: type[T]) -> T:
+    if not isinstance(value, kind):
+        raise CatalogueError(f"{file}: {who}: a {kind.__name__} is wanted, found {type(value).__name__}")
+    return value
+
+
+def _names(file: Path, who: str, values: Any) -> tuple[str, ...]:
+    return tuple(map(str, _kind(file, who, values, list)))
+
+
 def _instructions(file: Path, who: str, written: Any) -> tuple[Mapping[str, Any], ...]:
-    for each in written:
+    for each in _kind(file, who, written, list):
         for key in ("instruction", "instruction_attributes", "instruction_options"):
-            _key(file, who, each, key)
+            _key(file, who, _kind(file, who, each, dict), key)
     return tuple(written)
 
 
@@ -249,9 +259,9 @@ def _prices(file: Path, who: str, pricing: Any) -> tuple[tuple[float, ...], str]
     return prices, " to ".join(f"${price}" for price in prices)
 
 
-def _price(asin: str, prices: tuple[float, ...], given: Mapping[str, Any] | None) -> float:
-    if given is not None and asin in given:
-        return float(given[asin])
+def _price(asin: str, prices: tuple[float, ...], given: float | None) -> float:
+    if given is not None:
+        return float(given)
     low, high = prices[0], prices[-1]
     return low if len(prices) == 1 else low + (high - low) * Rng("shop price", asin).uniform()
 

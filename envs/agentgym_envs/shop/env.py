@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -102,8 +103,9 @@ class ShopEnv(TextEnv):
         return self.tasks.draw(self.rng, split).task
 
     def _find(self, name: str | int, split: str | None = None) -> Errand:
-        if isinstance(name, bool) or not isinstance(name, (int, str)):
+        if isinstance(name, bool) or not isinstance(name, (Integral, str)):
             raise UnknownNameError(f"A task is named by its id or its number, not by {name!r}.")
+        name = name if isinstance(name, str) else int(name)
         if split is not None:
             checked_split(split)
         elif isinstance(self.tasks, ListedTasks) and not self.tasks.by_product:
@@ -178,7 +180,10 @@ class ShopEnv(TextEnv):
         """A click for everything that can be clicked; on the search page one search, for the request's own words."""
         if self.visit.place == "search":
             return [f"search[{self.errand.words}]"]
-        return [f"click[{name}]" for name in self.moves.clickables(self.visit)]
+        names = self.moves.clickables(self.visit)
+        if self.visit.place == "results":
+            names = [name.upper() if name.upper() in self.catalogue.by_asin else name for name in names]
+        return [f"click[{name}]" for name in names]
 
     def tools(self) -> list[dict[str, Any]]:
         """`search(query)` and `click(target)`."""

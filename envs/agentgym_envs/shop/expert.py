@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 from agentgym_envs.shop.catalogue import PAGE_SIZE, Catalogue, Product
-from agentgym_envs.shop.reward import Goal, exact_match
+from agentgym_envs.shop.reward import Goal, exact_match, reward_parts
 from agentgym_envs.shop.tasks import Errand
 from agentgym_envs.shop.visit import BACK, BUY, NEXT, PREV, SUB_PAGES, Moves, Visit, plain
 
@@ -39,8 +40,28 @@ class Expert:
             options = wanted_options(product, goal)
             if self._can_choose(product, options) and exact_match(product, goal, product.price, options):
                 right[product] = options
+        return right or self._paying()
+
+    def _paying(self) -> Mapping[Product, Mapping[str, str]]:
+        """Where nothing satisfies to the letter: what of the kind earns the full reward, else the goal's own product."""
+        goal, found = self.errand.goal, {}
+        for product in self.moves.catalogue.products:
+            if product.query == goal.query:
+                options = self._paid_options(product)
+                if options is not None and reward_parts(product, goal, product.price, options).reward == 1.0:
+                    found[product] = options
         target = self.moves.catalogue.by_asin[goal.asin]
-        return right or {target: self._choosable(target, wanted_options(target, goal))}
+        return found or {target: self._choosable(target, wanted_options(target, goal))}
+
+    def _paid_options(self, product: Product) -> dict[str, str] | None:
+        """A choice that WebShop counts for every option of the goal, or None."""
+        ways: list[list[tuple[str, str]]] = []
+        offered = [(name, value) for name, values in product.options.items() for value in values]
+        for option in self.errand.goal.options:
+            alone = replace(self.errand.goal, options=(option,))
+            pays = (each for each in offered if self.moves.option_click(product, *each) is not None)
+            ways.append([each for each in pays if reward_parts(product, alone, 0, dict([each])).num_option_matches])
+        return next(_agreeing(ways, {}), None)
 
     def _can_choose(self, product: Product, options: Mapping[str, str]) -> bool:
         enough = len(options) == len(self.errand.goal.options)
@@ -84,6 +105,8 @@ class Expert:
         if visit.place == "results":
             return _shorter(self._in_results(visit), restart)
         product = self.moves.product(visit)
+        if not self.moves.can_go_back(visit) and (visit.place != "item" or product not in self.fits):
+            return restart
         back = [] if visit.place == "item" else [f"click[{PREV}]"]
         if product in self.fits:
             return [*back, *self._at_product(product, visit.chosen)]
@@ -143,6 +166,16 @@ _SAYINGS: Mapping[str, str] = {
     BACK: "I start again.",
     **dict.fromkeys(SUB_PAGES, "I read more about it."),
 }
+
+
+def _agreeing(ways: Sequence[Sequence[tuple[str, str]]], chosen: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Choices of one (name, value) from each list that give no name two values."""
+    if not ways:
+        yield chosen
+        return
+    for name, value in ways[0]:
+        if chosen.get(name, value) == value:
+            yield from _agreeing(ways[1:], {**chosen, name: value})
 
 
 def _shorter(first: list[str], second: list[str]) -> list[str]:

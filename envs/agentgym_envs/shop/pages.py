@@ -130,7 +130,7 @@ def _plain_item(product: Product, strict: bool) -> list[Part]:
         for value in values if strict else dict.fromkeys(values):
             shown, click = shown_text(value, strict), value if strict else shortest_choice(product, name, value)
             parts += [Part("option", shown, False, name, click)] if shown else []
-    parts += _texts((product.title, f"Price: {product.price_text}", f"Rating: {product.rating}"), strict)
+    parts += _texts((product.title, f"Price: {product.price_text}", "Rating: N.A."), strict)
     return [*parts, *(Part("button", name) for name in ("Description", "Features", "Reviews", "Buy Now"))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from agentgym_envs.shop.catalogue import HITS, Product
 from agentgym_envs.shop.pages import url
@@ -97,6 +98,10 @@ class StrictMoves(Moves):
             name = last_holder(self.product(visit), target)
             visit.chosen = {**visit.chosen, name: target} if name is not None else visit.chosen
         visit.place = "item"
+
+    def can_go_back(self, visit: Visit) -> bool:
+        """Not where the query holds the name of another page."""
+        return page_name(url(visit, "")) == page_name(url(replace(visit, query=""), ""))
 
     def option_click(self, product: Product, name: str, value: str) -> str | None:
         """What to click for an option, or None where the original offers no way to choose it."""

@@ -128,6 +128,10 @@ class Moves:
         """What to click for an option, or None where there is no way to choose it."""
         return shortest_choice(product, name, value)
 
+    def can_go_back(self, visit: Visit) -> bool:
+        """Whether `< prev` leads where it should."""
+        return visit.place not in ("search", "done")
+
     def search(self, visit: Visit, query: str) -> str:
         """Search for words; only the search page has a box for them."""
         if visit.place != "search":

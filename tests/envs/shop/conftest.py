@@ -28,3 +28,19 @@ def golden() -> dict[str, Any]:
 def reward_cases() -> dict[str, Any]:
     """Purchases with every part of WebShop's reward, and rows of `token_set_ratio` and `normalize_color`."""
     return _read("reward_cases")
+
+
+@pytest.fixture(scope="session")
+def folders(golden: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The recorded catalogue as folders: with the goals and prices of the `synthetic` and `human` episodes, and `bare`."""
+    made = {kind: tmp_path_factory.mktemp(kind) for kind in ("synthetic", "human", "bare")}
+    for kind, folder in made.items():
+        files = {"items_shuffle": "items", "items_ins_v2": "items_ins_v2", "items_human_ins": "items_human_ins"}
+        contents = {name: golden[key] for name, key in files.items()}
+        if kind != "bare":
+            contents["goals"] = golden[kind]["goals"]
+            contents["prices"] = golden[kind]["product_prices"]
+            contents["name_nouns"] = golden["name_nouns"]
+        for name, content in contents.items():
+            (folder / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+    return made

@@ -1,0 +1,148 @@
+"""The expert wins from everywhere, and its plans are as short as a blind search finds."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.shop.env import ShopEnv
+from agentgym_py.env import SPLITS
+from agentgym_py.rng import Rng
+
+
+def finish(env: ShopEnv) -> tuple[float, bool]:
+    """Follow the expert from here: reward and success at the end."""
+    last = [env.step(action) for action in env.expert()][-1]
+    assert last[2]
+    return last[1], last[4]["success"]
+
+
+@pytest.mark.parametrize("difficulty", ["easy", "medium", "hard"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_every_generated_task_is_won(difficulty: Any, split: str) -> None:
+    """Reward 1.0 and exact success in the promised number of steps, within the step limit."""
+    env = ShopEnv(difficulty=difficulty)
+    for number in range(100):
+        env.reset(options={"task": number, "split": split})
+        steps = env.current.optimal_steps if env.current else None
+        assert steps is None or steps == len(env.expert())
+        assert finish(env) == (1.0, True), env.current
+
+
+def test_every_task_of_people_is_won() -> None:
+    """The embedded catalogue's human goals are solvable, each of them."""
+    env = ShopEnv(goals="human")
+    for split, places in env.tasks.places.items():  # type: ignore[union-attr]
+        for number in range(len(places)):
+            env.reset(options={"task": number, "split": split})
+            assert finish(env) == (1.0, True), env.current
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 100_000), steps=st.integers(0, 14), strict=st.booleans(), stray=st.booleans())
+def test_the_expert_wins_from_wherever_an_agent_strayed(seed: int, steps: int, strict: bool, stray: bool) -> None:
+    """After random actions and odd searches the plan still ends in an exact purchase, in either rule set."""
+    env = ShopEnv(strict_compat=strict, max_steps=100, difficulty="hard" if seed % 2 else "easy")
+    env.reset(seed=seed)
+    rng = Rng("stray", seed)
+    if stray:
+        env.step(f"search[{rng.choice(['item_page', 'search_results', 'red', 'zzzz', 'done', '<q> x', '<r>'])}]")
+    for _ in range(steps):
+        actions = [action for action in env.actions() if action != "click[buy now]"]
+        env.step(rng.choice(actions))
+    assert finish(env) == (1.0, True)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("kind", ["synthetic", "human"])
+def test_recorded_goals_are_won_where_they_can_be(folders: dict[str, Path], kind: Any, strict: bool) -> None:
+    """Nine in ten recorded goals can be solved; the others name a colour that WebShop takes for another, or no click."""
+    env = ShopEnv(catalogue=folders[kind], goals=kind, strict_compat=strict)
+    won = 0
+    for number in range(0, len(env.tasks.goals), 3):  # type: ignore[union-attr]
+        env.reset(options={"task": number})
+        won += finish(env)[0] == 1.0
+    assert won / len(range(0, len(env.tasks.goals), 3)) > 0.9  # type: ignore[union-attr]
+
+
+def shortest(env: ShopEnv, limit: int) -> int:
+    """Steps to an exact purchase by breadth-first search over every click and the expert's own queries."""
+    guide = env._guide()
+    queries = [f"search[{query}]" for query in guide._queries()]
+    start = env.snapshot()
+    queue, seen = deque([(start, 0)]), {start_key(env)}
+    while queue:
+        state, steps = queue.popleft()
+        env.restore(state)
+        for action in [*env.actions(), *queries]:
+            env.restore(state)
+            *_, terminated, _, info = env.step(action)
+            if terminated and info["success"]:
+                env.restore(start)
+                return steps + 1
+            key = start_key(env)
+            if not terminated and key not in seen and steps + 1 < limit:
+                seen.add(key)
+                queue.append((env.snapshot(), steps + 1))
+    env.restore(start)
+    return limit
+
+
+def start_key(env: ShopEnv) -> tuple[object, ...]:
+    """What decides the future of a visit."""
+    visit = env.visit
+    return visit.place, visit.query, visit.number, visit.asin, tuple(sorted(visit.chosen.items()))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_plans_are_shortest(folders: dict[str, Path], seed: int) -> None:
+    """From random states of the small catalogue breadth-first search finds nothing shorter than the expert's plan."""
+    env = ShopEnv(catalogue=folders["bare"], difficulty="easy", max_steps=10_000)
+    env.reset(seed=seed)
+    rng = Rng("short", seed)
+    env.step(f"search[{rng.choice(['power cord', 'shoes', 'dress', env.errand.words])}]")
+    for _ in range(rng.below(6)):
+        env.step(rng.choice([action for action in env.actions() if action != "click[buy now]"]))
+    plan = env.expert()
+    assert shortest(env, len(plan)) == len(plan)
+
+
+def test_the_expert_searches_for_the_requests_words_where_that_is_short() -> None:
+    """Nine in ten plans start with words that stand in the instruction, so that an agent can learn them."""
+    env = ShopEnv()
+    own = 0
+    for number in range(100):
+        env.reset(options={"task": number, "split": "train"})
+        own += env.expert()[0][7:-1] in env.errand.goal.instruction
+    assert own >= 90
+
+
+def test_the_teacher_says_what_decided() -> None:
+    """A short sentence before every step, from the request and the page."""
+    env = ShopEnv()
+    env.reset(options={"task": "shop/train/medium/0"})
+    goal, said = env.errand.goal, []
+    for action in env.expert():
+        said.append(env.think(action))
+        env.step(action)
+    assert said[0] == f"I look for {env.errand.words}."
+    assert all(name in said[1] for name in goal.attributes) and "costs $" in said[1]
+    assert said[2:-1] == [f"It should be {value}." for _, value in goal.options]
+    assert said[-1] == "Everything fits."
+    assert all(len(sentence.split()) <= 20 for sentence in said)
+
+
+def test_the_teacher_has_a_word_for_every_action() -> None:
+    """Any action of any page gets a sentence of at most 20 words."""
+    env = ShopEnv(max_steps=10_000)
+    for seed in range(5):
+        env.reset(seed=seed)
+        while not env.ended and env.steps < 60:
+            for action in env.actions():
+                assert 1 < len(env.think(action).split()) <= 20
+            env.step(Rng("words", seed, env.steps).choice(env.actions()))

@@ -1,0 +1,65 @@
+"""What the docs say of the command line is what the command line does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_py.cli import COMMANDS, build, main
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+
+
+def parsers() -> Iterator[tuple[str, Any]]:
+    """Every command and subcommand that can be run, with its parser."""
+    for name in COMMANDS:
+        parser = build(name, [])[1]
+        inner = parser._subcommands_action
+        yield from ((f"{name} {each}", inner.choices[each]) for each in inner.choices) if inner else [(name, parser)]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_its_section(name: str) -> None:
+    """With an example, and a row in the table at the top."""
+    assert f"\n## agentgym {name}\n\n```\nagentgym {name} " in PAGE
+    assert f"\n| [`{name}`](#agentgym-{name}) |" in PAGE
+
+
+@pytest.mark.parametrize(("command", "parser"), list(parsers()), ids=lambda each: each if isinstance(each, str) else "")
+def test_every_option_has_help_and_stands_in_the_docs(command: str, parser: Any) -> None:
+    """`python docs/cli_help.py` writes the help of today into the page."""
+    shown = re.search(rf"<!-- help: {command} -->\n\n```text\n(.*?)\n```", PAGE, re.DOTALL)
+    assert shown, f"docs/cli.md has no marker for {command!r}"
+    assert parser.description and parser.description in " ".join(shown[1].split())
+    for action in parser._actions:
+        for option in action.option_strings:
+            assert re.search(rf"(?<![\w.-]){re.escape(option)}(?![\w.])", shown[1]), f"{option}: run docs/cli_help.py"
+        assert action.help or action.dest in UNEXPLAINED, f"{command}: {action.dest} has no help"
+
+
+UNEXPLAINED = {"seed", "trainer.weight_decay", "trainer.max_grad_norm"}
+"""Names that say all there is to say."""
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/cli.md"])
+def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every `agentgym …` line in a block has a command that exists and options that it takes."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    lines = re.findall(r"^(?:.*&& )?agentgym ([a-z].*?)(?:  .*)?$", text, re.MULTILINE)
+    assert lines
+    known = {name: " ".join(parser._option_string_actions) for name, parser in parsers()}
+    for line in lines:
+        words = line.split("#")[0].split()
+        command = next((each for each in (" ".join(words[:2]), words[0]) if each in known), None)
+        assert command, line
+        for option in re.findall(r"--[\w.]+", line):
+            plain = {"--trainer": "--trainer.name", "--version": "--help"}.get(option, option)
+            root = plain.split(".")[0] if plain.startswith("--env_kwargs.") else plain
+            assert root in known[command].split(), f"{line}: {option}"
+    assert main(["--help"]) == 0
+    capsys.readouterr()
