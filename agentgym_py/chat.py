@@ -8,6 +8,7 @@ are encoded as plain text: a special token spelt out in an observation stays tex
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -63,7 +64,7 @@ class ChatFormat:
         """`template`, or the name of the fallback in use."""
         self._added = {token.content: id_ for id_, token in tokenizer.added_tokens_decoder.items()}
         self._cut = re.compile("|".join(re.escape(t) for t in sorted(self._added, key=len, reverse=True)) or r"(?!)")
-        self._plain_cache: dict[str, tuple[int, ...]] = {}
+        self._opening_after_system: list[_Piece] | None = None
         try:
             self._adopt(None, None)
         except TemplateError:
@@ -78,8 +79,9 @@ class ChatFormat:
         """Ids of a first user turn, up to where the reply begins."""
         if system is None:
             return self._encode(self._opening, user_text)
-        pieces = self._pieces(self._system_renders().asked)
-        return self._encode(pieces, system, user_text)
+        if self._opening_after_system is None:
+            self._opening_after_system = self._pieces(self._checked_renders("", system=_MARK.format("S")).asked)
+        return self._encode(self._opening_after_system, system, user_text)
 
     def turn(self, observation: str) -> list[int]:
         """Ids to append after a reply that ended with `end_of_turn`, up to where the next reply begins."""
@@ -138,9 +140,6 @@ class ChatFormat:
                 raise TemplateError(f"the chat template does not write a message's content as it is: {texts[-1]!r}")
         return _Renders(*texts)
 
-    def _system_renders(self) -> _Renders:
-        return self._checked_renders("", system=_MARK.format("S"))
-
     def _reply_pieces(self, after_reply: str) -> tuple[int, list[_Piece]]:
         """The end-of-turn id and the pieces of a reply, from what a render has after the generation prompt."""
         pieces = self._pieces(after_reply)
@@ -161,14 +160,19 @@ class ChatFormat:
     def _check_ids(self) -> None:
         """The tokenizer must not merge tokens across the border of two turns."""
         contents = ["Where is it?", "Look there.", "It is not there."]
-        renders = [self._render(contents[: n + 1]) for n in range(3)]
-        ids = [self._tokenize(text) for text in renders]
+        ids = [self._tokenize(self._render(contents[: n + 1]), special=True) for n in range(3)]
         for shorter, longer in pairwise(ids):
             if longer[: len(shorter)] != shorter:
                 raise TemplateError(
                     "the tokenizer encodes the beginning of a conversation otherwise when the conversation goes on: "
                     + _difference(self.tokenizer.decode(shorter), self.tokenizer.decode(longer), "")
                 )
+        if [*self.opening(contents[0]), *self.reply(contents[1]), *self.turn(contents[2])] != ids[2]:
+            warnings.warn(
+                "this tokenizer encodes a conversation otherwise than its turns one by one, which is how an agent sees"
+                " it: the model reads ids that its template would not give",
+                stacklevel=4,
+            )
 
     # ---- encoding ------------------------------------------------------------------------------------------------
 
@@ -198,19 +202,17 @@ class ChatFormat:
 
     def _plain(self, text: str) -> list[int]:
         """Ids of a text in which no token of the template can occur, whatever it spells."""
-        if not text:
-            return []
-        if not self._cut.search(text):
-            return self._tokenize(text)
         ids: list[int] = []
         start = 0
         for match in self._cut.finditer(text):  # cut each spelt token after its first character
-            ids += self._tokenize(text[start : match.start() + 1], split=True)
+            ids += self._tokenize(text[start : match.start() + 1])
             start = match.start() + 1
-        return ids + self._tokenize(text[start:], split=True)
+        return ids + self._tokenize(text[start:])
 
-    def _tokenize(self, text: str, *, split: bool = False) -> list[int]:
-        return list(self.tokenizer(text, add_special_tokens=False, split_special_tokens=split)["input_ids"])
+    def _tokenize(self, text: str, *, special: bool = False) -> list[int]:
+        if not text:
+            return []
+        return list(self.tokenizer(text, add_special_tokens=False, split_special_tokens=not special)["input_ids"])
 
     def _text_of(self, token: int) -> str:
         return next(str(text) for text, id_ in self._added.items() if id_ == token)

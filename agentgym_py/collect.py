@@ -9,7 +9,6 @@ from typing import Any
 
 import gymnasium
 
-from agentgym_py.actions import parse_reply
 from agentgym_py.agents import Agent, AgentReply, Episode
 from agentgym_py.env import Prompt, TextEnv
 from agentgym_py.errors import AgentGymError, ConfigError
@@ -136,7 +135,7 @@ class Collector:
             observation, reward, terminated, truncated, info = episode.env.step(reply.text)
         except Exception as error:  # as above
             return True, repr(error)
-        said = parse_reply(reply.text)
+        said = episode.env.read(reply.text)
         parts = info.get("reward_parts", {})
         step = Step(episode.observation, reply.text, said.thought, said.action, said.action_input, float(reward),
                     bool(info["valid_action"]), parts, reply.tokens)  # fmt: skip

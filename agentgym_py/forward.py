@@ -35,7 +35,7 @@ def forward_of(model: Any) -> Forward:
 
 
 class HuggingFaceForward:
-    """A model's own forward, with its attention led over the slot cache."""
+    """A model's own forward, with its attention led over the slot cache. Not for two threads on one model."""
 
     def __init__(self, model: Any) -> None:
         from transformers import AttentionInterface
@@ -46,10 +46,10 @@ class HuggingFaceForward:
 
     def __call__(self, ids_N: Tensor, positions_N: Tensor, wanted_B: Tensor, cache: SlotCache, plan: Plan) -> Tensor:
         """See `Forward`."""
-        before = [config._attn_implementation_internal for config in self._configs]
+        before = [config._attn_implementation for config in self._configs]
         try:
             for config in self._configs:
-                config._attn_implementation_internal = _ATTENTION
+                config._attn_implementation = _ATTENTION
             output = self._model(
                 input_ids=ids_N[None],
                 position_ids=positions_N[None],
@@ -59,7 +59,7 @@ class HuggingFaceForward:
             )
         finally:
             for config, name in zip(self._configs, before, strict=True):
-                config._attn_implementation_internal = name
+                config._attn_implementation = name
         return output.logits[0]  # type: ignore[no-any-return]  # transformers is untyped here
 
 
@@ -87,7 +87,7 @@ def _slot_attention(
 def _configs(model: Any) -> list[Any]:
     """Every configuration that a module of the model asks for its attention."""
     found = {id(config): config for module in model.modules() if (config := getattr(module, "config", None))}
-    return [config for config in found.values() if hasattr(config, "_attn_implementation_internal")]
+    return [config for config in found.values() if hasattr(config, "_attn_implementation")]
 
 
 def _require_standard_attention(model: Any) -> None:

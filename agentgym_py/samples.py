@@ -36,14 +36,14 @@ def encode(trajectory: Trajectory, chat: ChatFormat) -> Sample:
     for number, step in enumerate(trajectory.steps):
         if step.tokens is not None:
             context, reply = list(step.tokens.context), list(step.tokens.ids)
-            kept = list(step.tokens.mask)
+            kept = [bit * step.trained for bit in step.tokens.mask]
         else:
             first = number == 0
             context = (
                 chat.opening(opening_text(trajectory.rules, step.observation)) if first else chat.turn(step.observation)
             )
             reply = chat.reply(step.reply)
-            kept = [1] * len(reply)
+            kept = [int(step.trained)] * len(reply)
         ids += context + reply
         mask += [0] * len(context) + kept
     return Sample(ids, mask)

@@ -242,13 +242,14 @@ def batches(policy: Policy, seed: int, tokens: int, width: int) -> Iterator[torc
 def train(policy: Policy, seed: int, tokens: int, width: int, peak: float) -> list[float]:
     """Plain next-token training with AdamW and a cosine schedule; returns the smoothed loss every 100 steps."""
     model, steps = policy.model.train(), tokens // width // 16
-    optimizer = torch.optim.AdamW(model.parameters(), lr=peak, betas=(0.9, 0.95), weight_decay=0.05)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=peak, betas=(0.9, 0.95), weight_decay=0.05, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda i: min(1.0, (i + 1) / 100) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * i / steps)))
     )
     losses, recent, began = [], 0.0, time.monotonic()
     for step, ids in enumerate(batches(policy, seed, tokens, width)):
-        loss = model(input_ids=ids, labels=ids).loss
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = model(input_ids=ids, labels=ids).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

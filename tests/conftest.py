@@ -43,3 +43,21 @@ def episode() -> Callable[..., Trajectory]:
         return replace(usual, **fields)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def tiny_policy() -> Any:
+    """A random Llama of 40,000 parameters with a tokenizer learnt from the shop's pages; do not train it, copy it."""
+    pytest.importorskip("torch")
+    import torch
+
+    from agentgym_py.agents import ExpertAgent
+    from agentgym_py.collect import Collector, EnvSpec, jobs_for
+    from agentgym_py.policy import Policy
+    from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
+
+    torch.set_num_threads(1)
+    played = Collector(ExpertAgent()).collect_batch(jobs_for([EnvSpec("shop")], "train", range(40)))
+    texts = [text for t in played for step in t.steps for text in (step.observation, step.reply)]
+    tokenizer = build_tokenizer(texts, 768)
+    return Policy(build_model(tiny_config(len(tokenizer), 32, 2, 2)), tokenizer, "tiny-test")

@@ -131,3 +131,14 @@ def test_fallback_is_used_when_named_and_needed() -> None:
         tokenizer = tiny()
         tokenizer.chat_template = None
         ChatFormat(tokenizer, fallback="chatml")
+
+
+def test_a_tokenizer_that_needs_the_whole_conversation_warns() -> None:
+    """Where turns one by one have other ids than the template's whole, a warning says so."""
+    from tokenizers import pre_tokenizers
+
+    tokenizer = tiny()
+    first = pre_tokenizers.Metaspace(prepend_scheme="first")
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([first, pre_tokenizers.ByteLevel(False)])
+    with pytest.warns(UserWarning, match="turns one by one"):
+        ChatFormat(tokenizer)

@@ -10,7 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.decoding import inverse_cdf, processed_logprobs  # noqa: E402  # torch first, or skip
+from agentgym_py import kvcache  # noqa: E402  # torch first, or skip
+from agentgym_py.decoding import inverse_cdf, processed_logprobs  # noqa: E402
 from agentgym_py.engine import Generation, HFEngine  # noqa: E402
 from agentgym_py.errors import ConfigError, PolicyError  # noqa: E402
 from agentgym_py.forward import FusedLlama, HuggingFaceForward  # noqa: E402
@@ -104,9 +105,12 @@ def forward(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return str(request.param)
 
 
-@pytest.mark.parametrize(("kv_heads", "slots"), [(1, 7), (2, 10), (4, 3)])
-def test_greedy_equals_full_reencode(slots: int, kv_heads: int, forward: str) -> None:
+@pytest.mark.parametrize(("kv_heads", "slots", "block"), [(1, 7, 2), (2, 10, 3), (4, 3, 16)])
+def test_greedy_equals_full_reencode(
+    slots: int, block: int, kv_heads: int, forward: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Greedy tokens over six ragged turns with early stops and refilled slots equal `model.generate` row by row."""
+    monkeypatch.setattr(kvcache, "_BLOCK", block)  # rows are sorted by length where there are several blocks
     policy = tiny_policy(0, kv_heads=kv_heads)
     engine = HFEngine(policy, slots=slots, prefill_tokens=100)
     assert type(engine._forward) is (FusedLlama if forward == "fused" else HuggingFaceForward)
@@ -396,6 +400,15 @@ def test_sampling_follows_the_distribution() -> None:
         probs = processed_logprobs(policy.model(torch.tensor([prompt])).logits[:, -1], params)[0].exp().numpy()
     assert set(np.flatnonzero(counts)) <= set(np.flatnonzero(probs))
     np.testing.assert_allclose(counts / 2000, probs, atol=4 * np.sqrt(0.25 / 2000))
+
+
+def test_ragged_rows_are_sorted_only_where_it_pays() -> None:
+    """Rows of mixed lengths come to the front sorted; rows of one length stay where they are."""
+    engine = HFEngine(tiny_policy(0), slots=64)
+    mixed = [10 + 40 * (i % 2) for i in range(64)]
+    order = engine._to_front(list(range(64)), mixed)
+    assert [mixed[i] for i in order] == sorted(mixed)
+    assert engine._to_front(list(range(64)), [50] * 64) == list(range(64))
 
 
 def test_slots_are_found_by_what_they_hold() -> None:

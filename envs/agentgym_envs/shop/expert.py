@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -10,9 +9,8 @@ from functools import cached_property, lru_cache
 from agentgym_envs.shop.catalogue import PAGE_SIZE, Catalogue, Product
 from agentgym_envs.shop.reward import Goal, exact_match, reward_parts
 from agentgym_envs.shop.tasks import Errand
-from agentgym_envs.shop.visit import BACK, BUY, NEXT, PREV, SUB_PAGES, Moves, Visit, plain
+from agentgym_envs.shop.visit import BACK, BUY, NEXT, PREV, SUB_PAGES, Moves, Visit, plain, searchable
 
-_BRACKETS = re.compile(r"[\[\]]")
 _LONGEST_THOUGHT = 20
 _LONGEST_QUERY = 16
 
@@ -43,7 +41,7 @@ class Expert:
         return right or self._paying()
 
     def _paying(self) -> Mapping[Product, Mapping[str, str]]:
-        """Where nothing satisfies to the letter: what of the kind earns the full reward, else the goal's own product."""
+        """Where nothing satisfies to the letter: what of the kind earns the full reward, else the goal's own."""
         goal, found = self.errand.goal, {}
         for product in self.moves.catalogue.products:
             if product.query == goal.query:
@@ -181,11 +179,6 @@ def _agreeing(ways: Sequence[Sequence[tuple[str, str]]], chosen: dict[str, str])
 def _shorter(first: list[str], second: list[str]) -> list[str]:
     """The shorter of two plans, the first of equals; an empty plan is none."""
     return second if not first or (second and len(second) < len(first)) else first
-
-
-def searchable(text: str) -> str:
-    """A text as a query that every way of reading actions understands."""
-    return plain(_BRACKETS.sub(" ", text))
 
 
 @lru_cache(maxsize=8)

@@ -35,7 +35,8 @@ def product_line(product: Product) -> str:
 @lru_cache(maxsize=50_000)
 def _item_lines(product: Product) -> str:
     lines = [product_line(product)]
-    lines += (f"{name}: {' | '.join(dict.fromkeys(values))}" for name, values in product.options.items())
+    options = ((name, list(filter(plain, dict.fromkeys(values)))) for name, values in product.options.items())
+    lines += (f"{name}: {' | '.join(values)}" for name, values in options if values)
     return "\n".join(lines)
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 from agentgym_envs.shop.catalogue import PAGE_SIZE, Catalogue, Product
 from agentgym_envs.shop.goals import generated_goal, human_goals, read_goals, synthetic_goals
 from agentgym_envs.shop.reward import Goal, normalize_color
-from agentgym_envs.shop.visit import ITEM_BUTTONS, choices, plain
+from agentgym_envs.shop.visit import ITEM_BUTTONS, choices, plain, searchable
 from agentgym_py.env import SPLITS, Task
 from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.rng import Rng, seed_of
@@ -39,11 +39,12 @@ class Errand:
     goal: Goal
     session: str
     """The number under which WebShop's addresses have it."""
+    words: str
+    """The request's own words for what is wanted: attributes, then the kind of thing."""
 
-    @property
-    def words(self) -> str:
-        """The request's own words for what is wanted: attributes, then the kind of thing."""
-        return f"{', '.join(self.goal.attributes)} {self.goal.query}"
+
+def _errand(task: Task, goal: Goal, number: int) -> Errand:
+    return Errand(task, goal, str(number), searchable(f"{', '.join(goal.attributes)} {goal.query}"))
 
 
 @cache
@@ -118,7 +119,7 @@ class GeneratedTasks:
         steps = 3 + len(goal.options) if title_finds(self.catalogue, product) else None
         name = f"shop/{split}/{self.difficulty}/{number}"
         task = Task(name, split, product.category, self.difficulty, goal.instruction, steps)
-        return Errand(task, goal, str(number))
+        return _errand(task, goal, number)
 
 
 @lru_cache(maxsize=50_000)
@@ -211,7 +212,7 @@ class ListedTasks:
         number = self.places[split].index(place) if self.by_product else place
         name = f"shop/{split}/{self.kind}/{number}"
         category = self.catalogue.by_asin[goal.asin].category
-        return Errand(Task(name, split, category, self.kind, goal.instruction), goal, str(number))
+        return _errand(Task(name, split, category, self.kind, goal.instruction), goal, number)
 
 
 def listed_goals(catalogue: Catalogue, kind: Goals) -> list[Goal]:

@@ -53,18 +53,15 @@ _FIELDS = tuple(Visit.__dataclass_fields__)
 def choices(product: Product) -> Mapping[str, tuple[tuple[str, str], ...]]:
     """What can be written to choose an option, and the (name, value) pairs that it may mean, in page order.
 
-    A value stands for itself unless a button has the same name; `name: value` always works.
+    A value stands for itself unless a button has the same name; `name: value` always works. A blank value is none.
     """
+    pairs = [(name, value) for name, values in product.options.items() for value in values if plain(value)]
     found: dict[str, tuple[tuple[str, str], ...]] = {}
-    for name, values in product.options.items():
-        for value in values:
-            bare = plain(value)
-            if bare not in ITEM_BUTTONS and (name, value) not in found.get(bare, ()):
-                found[bare] = (*found.get(bare, ()), (name, value))
-    for name, values in product.options.items():
-        for value in values:
-            found[plain(f"{name}: {value}")] = ((name, value),)
-    return found
+    for name, value in dict.fromkeys(pairs):
+        bare = plain(value)
+        if bare not in ITEM_BUTTONS:
+            found[bare] = (*found.get(bare, ()), (name, value))
+    return {**found, **{plain(f"{name}: {value}"): ((name, value),) for name, value in pairs}}
 
 
 def shortest_choice(product: Product, name: str, value: str) -> str:
@@ -76,13 +73,18 @@ def shortest_choice(product: Product, name: str, value: str) -> str:
 @lru_cache(maxsize=50_000)
 def item_clickables(product: Product) -> tuple[str, ...]:
     """Everything clickable on a product's page."""
-    options = (shortest_choice(product, name, value) for name, values in product.options.items() for value in values)
-    return tuple(dict.fromkeys((*ITEM_BUTTONS, *options)))
+    pairs = ((name, value) for name, values in product.options.items() for value in values if plain(value))
+    return tuple(dict.fromkeys((*ITEM_BUTTONS, *(shortest_choice(product, *pair) for pair in pairs))))
 
 
 def plain(text: str) -> str:
     """Lower case, single spaces."""
     return " ".join(text.lower().split())
+
+
+def searchable(text: str) -> str:
+    """A text as a query that every way of reading actions understands."""
+    return plain(text.replace("[", " ").replace("]", " "))
 
 
 class Moves:
@@ -126,7 +128,7 @@ class Moves:
 
     def option_click(self, product: Product, name: str, value: str) -> str | None:
         """What to click for an option, or None where there is no way to choose it."""
-        return shortest_choice(product, name, value)
+        return shortest_choice(product, name, value) if plain(value) else None
 
     def can_go_back(self, visit: Visit) -> bool:
         """Whether `< prev` leads where it should."""

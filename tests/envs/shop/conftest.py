@@ -32,7 +32,7 @@ def reward_cases() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def folders(golden: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The recorded catalogue as folders: with the goals and prices of the `synthetic` and `human` episodes, and `bare`."""
+    """The recorded catalogue as folders: with goals and prices of `synthetic` and `human` episodes, and `bare`."""
     made = {kind: tmp_path_factory.mktemp(kind) for kind in ("synthetic", "human", "bare")}
     for kind, folder in made.items():
         files = {"items_shuffle": "items", "items_ins_v2": "items_ins_v2", "items_human_ins": "items_human_ins"}

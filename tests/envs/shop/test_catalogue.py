@@ -6,8 +6,10 @@ import copy
 import gzip
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,7 +58,7 @@ def without(entry: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def test_a_product_is_cleaned_as_webshop_does(write: Callable[..., Path]) -> None:
-    """Query and options are lower-cased and stripped, slashes become bars, empty options drop out, prices are parsed."""
+    """Query and options are lower-cased and stripped, slashes become bars, empty options drop out, prices parse."""
     (product,) = load_catalogue(write()).products
     assert product.query == "men's shirts"
     assert product.options == {"color": ("navy | red",)}
@@ -194,7 +196,9 @@ def test_the_other_files_are_named_too(write: Callable[..., Path], files: dict[s
     assert said in str(raised.value)
 
 
-def test_a_goal_of_an_unknown_product_is_named(folders: dict[str, Path], tmp_path: Path, golden: dict[str, Any]) -> None:
+def test_a_goal_of_an_unknown_product_is_named(
+    folders: dict[str, Path], tmp_path: Path, golden: dict[str, Any]
+) -> None:
     """A goal list that belongs to another catalogue is refused."""
     folder = tmp_path / "other"
     shutil.copytree(folders["synthetic"], folder)
@@ -220,6 +224,21 @@ def test_the_command_writes_nouns(write: Callable[..., Path], capsys: pytest.Cap
     assert nouns.main([str(folder)]) == 0
     assert "1 titles, nouns by " in capsys.readouterr().out
     assert "shirt" in json.loads((folder / "name_nouns.json").read_text(encoding="utf-8"))["B1"]
+
+
+def test_spacy_is_asked_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With spaCy and its model nouns and proper nouns count; without the model there is no tagger."""
+    token = SimpleNamespace
+    tagged = [token(text="Acme", pos_="PROPN"), token(text="soft", pos_="ADJ"), token(text="Shirt", pos_="NOUN")]
+    monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=lambda _: lambda _: tagged))
+    tag = nouns.spacy_nouns()
+    assert tag and tag("Acme soft Shirt") == ("acme", "shirt")
+
+    def no_model(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=no_model))
+    assert nouns.spacy_nouns() is None
 
 
 def test_the_command_names_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

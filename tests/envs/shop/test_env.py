@@ -75,7 +75,7 @@ def test_react_shows_a_visit_in_few_lines() -> None:
     assert lines[0] == f"{asin} {product.title} {product.price_text}" and lines[0] in steps[0][1].splitlines()
     assert lines[1:-1] == [f"{name}: {' | '.join(values)}" for name, values in product.options.items()]
     assert lines[-1] == "[description] [features] [< prev] [back to search] [buy now]"
-    said = [f"{name}: {value} is selected." for name, value in goal.options]
+    said = [f"{option[0]}: {option[1]} is selected." for option in goal.options]
     assert sorted(step[1] for step in steps[2:-1]) == sorted(said)
     assert steps[-1] == ("click[buy now]", f"Bought {asin}. Score 1.00.")
 
@@ -204,7 +204,9 @@ def test_every_admissible_action_is_valid() -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(text=st.text() | st.text("searchclik[]< >:\n{}\"'").map(lambda inner: f"click[{inner}]"), seed=st.integers(0, 20))
+@given(
+    text=st.text() | st.text("searchclik[]< >:\n{}\"'").map(lambda inner: f"click[{inner}]"), seed=st.integers(0, 20)
+)
 @pytest.mark.parametrize("strict", [False, True])
 def test_any_string_is_a_step(strict: bool, text: str, seed: int) -> None:
     """No string raises, wherever it is said, and the episode can still be forked."""

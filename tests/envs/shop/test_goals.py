@@ -13,7 +13,7 @@ from agentgym_envs.shop.catalogue import load_catalogue
 from agentgym_envs.shop.env import ShopEnv
 from agentgym_envs.shop.goals import NO_LIMIT, PRICE_RANGE, human_goals, price_limit, synthetic_goals
 from agentgym_envs.shop.reward import Goal
-from agentgym_envs.shop.tasks import DIFFICULTIES, GeneratedTasks, split_of
+from agentgym_envs.shop.tasks import DIFFICULTIES, GeneratedTasks, ListedTasks, listed_goals, split_of
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.rng import Rng
@@ -103,7 +103,7 @@ def test_goals_json_is_used_as_it_stands(folders: dict[str, Path], golden: dict[
 
 
 def test_a_list_is_split_by_position(folders: dict[str, Path]) -> None:
-    """Test, valid and train are consecutive parts of a short list; a number within a named split counts from its start."""
+    """Test, valid and train are consecutive parts of a short list; within a named split a number counts from there."""
     env = ShopEnv(catalogue=folders["human"], goals="human")
     assert [env.task(i).split for i in (0, 19, 20, 29, 30, 99)] == ["test"] * 2 + ["valid"] * 2 + ["train"] * 2
     assert env.task(0, "train") == env.task(30) and env.task(30).id == "shop/train/human/30"
@@ -118,14 +118,23 @@ def test_a_folder_without_goals_gets_a_shuffled_list(folders: dict[str, Path]) -
     first = [env.task(i).instruction for i in range(5)]
     assert first == [ShopEnv(catalogue=folders["bare"]).task(i).instruction for i in range(5)]
     env.reset(options={"task": 0})
-    assert len({ShopEnv(catalogue=folders["bare"]).tasks.get(i, None).goal.asin for i in range(10)}) > 3
+    assert len({goal.asin for goal in listed_goals(env.catalogue, "synthetic")[:10]}) > 3
 
 
 GOLDEN_TASKS = {
-    "shop/train/easy/0": "",
-    "shop/test/medium/17": "",
-    "shop/valid/hard/123456": "",
-    "shop/test/human/0": "",
+    "shop/train/easy/0": "Find me fast pairing earbuds with size: medium, and price lower than 50.00 dollars",
+    "shop/test/medium/17": (
+        "Find me memory cushion, easy assembly desk chairs with color: black, and style: without "
+        "headrest, and price lower than 250.00 dollars"
+    ),
+    "shop/valid/hard/123456": (
+        "Find me waterproof, quick drying, rubber sole trail running shoes with color: black, and size: "
+        "9.5, and width: narrow, and price lower than 130.00 dollars"
+    ),
+    "shop/test/human/0": (
+        "i'd like to order a daily shampoo with the peppermint scent, and it matters that it is ph "
+        "balanced and is made with coconut milk and argan oil, and price lower than 30.00 dollars"
+    ),
 }
 
 
@@ -148,7 +157,7 @@ def test_difficulty_is_attributes_and_options(difficulty: Any) -> None:
         goal = env.errand.goal
         product = env.catalogue.by_asin[goal.asin]
         assert len(goal.attributes) == count and set(goal.attributes) <= set(product.attributes)
-        assert [name for name, _ in goal.options] == sorted(product.options)
+        assert [option[0] for option in goal.options] == sorted(product.options)
         assert env.task(number, "test").kind == product.category
         seen.add(len(goal.options))
     assert seen == set(groups)
@@ -169,6 +178,7 @@ def test_splits_are_disjoint_in_their_products() -> None:
 def test_people_wrote_finite_tasks_for_the_embedded_catalogue() -> None:
     """Human goals are numbered within their split, by product, and end somewhere."""
     env = ShopEnv(goals="human")
+    assert isinstance(env.tasks, ListedTasks)
     for split in SPLITS:
         size = len(env.tasks.places[split])
         assert size > 10
@@ -180,7 +190,15 @@ def test_people_wrote_finite_tasks_for_the_embedded_catalogue() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["shop/test/hard/3", "shop/tset/medium/3", "shop/test/medium/03", "shop/test/medium/-1", "shop/test/medium", "x", ""],
+    [
+        "shop/test/hard/3",
+        "shop/tset/medium/3",
+        "shop/test/medium/03",
+        "shop/test/medium/-1",
+        "shop/test/medium",
+        "x",
+        "",
+    ],
 )
 def test_an_unknown_task_is_named(name: str) -> None:
     """The message shows what an id looks like."""

@@ -27,9 +27,7 @@ def replayed(env: ShopEnv, trace: dict[str, Any]) -> Iterator[tuple[dict[str, An
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_recorded_step_comes_back(
-    golden: dict[str, Any], folders: dict[str, Path], kind: Any, mode: Any
-) -> None:
+def test_every_recorded_step_comes_back(golden: dict[str, Any], folders: dict[str, Path], kind: Any, mode: Any) -> None:
     """Observation, reward, end, clickables and search bar of all 40 episodes are equal, to the character."""
     env = ShopEnv(catalogue=folders[kind], goals=kind, observation_mode=mode, strict_compat=True)
     for trace in golden[kind]["traces"]:
@@ -40,7 +38,7 @@ def test_every_recorded_step_comes_back(
 
 def test_recorded_episodes_fork_anywhere(golden: dict[str, Any], folders: dict[str, Path]) -> None:
     """A replay that is moved to another environment after every step still gives what was recorded."""
-    make = {"catalogue": folders["synthetic"], "observation_mode": "text_rich", "strict_compat": True}
+    make: dict[str, Any] = {"catalogue": folders["synthetic"], "observation_mode": "text_rich", "strict_compat": True}
     here, there = ShopEnv(**make), ShopEnv(**make)
     for trace in golden["synthetic"]["traces"][:5]:
         here.reset(options={"task": trace["goal_index"]})
@@ -58,7 +56,8 @@ def strict(folder: Path, **kwargs: Any) -> ShopEnv:
 
 
 @pytest.mark.parametrize(
-    "action", ["Search[x]", "search[]", " search[x]", "\nclick[search]", "search", "x", "", "click[search]", "search[a\n]"]
+    "action",
+    ["Search[x]", "search[]", " search[x]", "\nclick[search]", "search", "x", "", "click[search]", "search[a\n]"],
 )
 def test_what_webshop_cannot_read_changes_nothing(folders: dict[str, Path], action: str) -> None:
     """The same observation, reward 0, not done, and `valid_action` says so."""
@@ -108,7 +107,8 @@ def test_an_option_called_features_opens_features(folders: dict[str, Path], gold
 
 
 @pytest.mark.parametrize(
-    ("query", "count"), [("<r>", 50), ("<q> power cords", None), ("<c> beauty", None), ("<a> non slip", None), ("<c>", 0)]
+    ("query", "count"),
+    [("<r>", 50), ("<q> power cords", None), ("<c> beauty", None), ("<a> non slip", None), ("<c>", 0)],
 )
 def test_the_shortcuts_of_the_authors_work(folders: dict[str, Path], query: str, count: int | None) -> None:
     """`<r>`, `<q>`, `<c>` and `<a>` list products at random, of a query, a category or an attribute."""

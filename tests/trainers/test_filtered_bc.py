@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_trainers.filtered_bc import FilteredBC
+
+from agentgym_py.agents import ExpertAgent
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.policy import Policy
+from agentgym_py.samples import encode_all
+from agentgym_py.trajectory import Trajectory
+
+
+@pytest.fixture(scope="module")
+def demos() -> list[Trajectory]:
+    """Six expert trajectories of the shop, of different lengths."""
+    return Collector(ExpertAgent(thoughts=False)).collect_batch(jobs_for([EnvSpec("shop")], "train", range(6)))
+
+
+def fresh(policy: Any) -> Policy:
+    """A copy whose training leaves the fixture alone."""
+    return Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
+
+
+def batch_of(trainer: Any) -> dict[str, Any]:
+    """The first batch, as the model gets it."""
+    batch: dict[str, Any] = next(iter(trainer.get_train_dataloader()))
+    return batch
+
+
+def slow_loss(model: Any, batch: dict[str, Any]) -> Any:
+    """The formula, row by row and token by token: -sum log pi(a_t | before) / number of agent tokens."""
+    total, count = torch.zeros(()), 0
+    for ids, labels, seen in zip(batch["input_ids"], batch["labels"], batch["attention_mask"], strict=True):
+        length = int(seen.sum())
+        logits = model(input_ids=ids[:length][None]).logits[0]
+        for t in range(1, length):
+            if labels[t] != -100:
+                total = total - torch.log_softmax(logits[t - 1], -1)[ids[t]]
+                count += 1
+    return total / count
+
+
+def test_the_loss_and_its_gradient_are_the_formula(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """On a ragged batch trl's loss and every parameter's gradient equal those of the slow reference."""
+    policy = fresh(tiny_policy)
+    samples = encode_all(demos, policy.chat)
+    trainer = FilteredBC(batch_size=6)._sft(policy, samples, 0, tmp_path, True)
+    batch = batch_of(trainer)
+    trainer.model.train()
+    loss = trainer.compute_loss(trainer.model, dict(batch))
+    loss.backward()
+    grads = {name: p.grad.clone() for name, p in trainer.model.named_parameters()}
+    reference = fresh(tiny_policy).model.train()
+    expected = slow_loss(reference, batch)
+    expected.backward()
+    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
+    for name, parameter in reference.named_parameters():
+        torch.testing.assert_close(grads[name], parameter.grad, rtol=1e-3, atol=1e-6)
+
+
+def test_no_observation_token_gets_a_gradient(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """The loss does not change when the logits that predict observations do, and labels stand on agent tokens only."""
+    policy = fresh(tiny_policy)
+    samples = encode_all(demos, policy.chat)
+    batch = batch_of(FilteredBC(batch_size=6)._sft(policy, samples, 0, tmp_path, True))
+    by_length = {len(sample.input_ids): sample for sample in samples}
+    for ids, labels, seen in zip(batch["input_ids"], batch["labels"], batch["attention_mask"], strict=True):
+        sample = by_length[int(seen.sum())]
+        assert ids[: len(sample.input_ids)].tolist() == sample.input_ids
+        assert (labels != -100).int().tolist()[: len(sample.mask)] == sample.mask
+        assert bool((labels[len(sample.mask) :] == -100).all())
+    logits = policy.model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
+    logits = logits.detach().requires_grad_()
+    shifted = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), batch["labels"][:, 1:].flatten())
+    (gradient,) = torch.autograd.grad(shifted, logits)
+    observed = batch["labels"][:, 1:] == -100
+    assert gradient[:, :-1][observed].abs().max() == 0 and gradient[:, :-1][~observed].abs().sum(-1).min() > 0
+
+
+def test_it_learns_a_batch_by_heart(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """Trained long enough on two trajectories, their replies become nearly certain."""
+    policy = fresh(tiny_policy)
+    report = FilteredBC(epochs=120, batch_size=2, learning_rate=1e-2).train(
+        policy, demos[:2], seed=0, output_dir=tmp_path
+    )
+    assert report.trajectories == 2 and report.loss[0] > 2 and report.loss[-1] < 0.2
+    assert report.agent_tokens == 120 * sum(sum(s.mask) for s in encode_all(demos[:2], policy.chat))
+
+
+def test_the_same_seed_gives_the_same_weights(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """Two trainings from one policy and seed end in equal digests, another seed in another."""
+    digests = []
+    for seed in (1, 1, 2):
+        policy = fresh(tiny_policy)
+        FilteredBC(epochs=1, batch_size=2).train(policy, demos, seed=seed, output_dir=tmp_path)
+        digests.append(policy.digest())
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_only_good_trajectories_count(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """Low returns and infrastructure failures are left out, and nothing left is an error that says so."""
+    bad = [replace(demos[0], reward=0.4), replace(demos[1], error="timeout")]
+    report = FilteredBC(epochs=1).train(fresh(tiny_policy), [*bad, demos[2]], seed=0, output_dir=tmp_path)
+    assert report.trajectories == 1
+    with pytest.raises(NothingToTrainOnError, match="2 trajectories, 0 with return >= 0.5"):
+        FilteredBC().train(fresh(tiny_policy), bad, seed=0, output_dir=tmp_path)
+
+
+def test_lora_trains_adapters_and_merges_them(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """After LoRA the policy is an ordinary model again, changed, and saves and loads."""
+    policy = fresh(tiny_policy)
+    before = policy.digest()
+    FilteredBC(epochs=2, lora_rank=2, batch_size=2).train(policy, demos, seed=0, output_dir=tmp_path)
+    assert policy.digest() != before and not hasattr(policy.model, "peft_config")
+    policy.save(tmp_path / "saved")
+    assert Policy.load(tmp_path / "saved").digest() == policy.digest()
+
+
+def test_wrong_settings_are_refused() -> None:
+    """Settings that cannot be meant raise at once."""
+    for wrong in ({"epochs": 0}, {"learning_rate": -1.0}, {"batch_size": 0}):
+        with pytest.raises(ConfigError, match="must be positive"):
+            FilteredBC(**wrong)
