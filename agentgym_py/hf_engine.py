@@ -17,7 +17,7 @@ from torch import Tensor
 
 from agentgym_py.decoding import draw
 from agentgym_py.engine import Generation
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.forward import forward_of
 from agentgym_py.kvcache import CausalBand, DecodePlan, PrefillPlan, Segment, SlotCache, attended
 from agentgym_py.policy import Policy
@@ -93,6 +93,7 @@ class HFEngine:
         self.policy, self.version = policy, version
         self._model: Any = policy.model
         self._forward = forward_of(policy.model)
+        self._weights = _changes(policy.model)
         self._device = next(self._model.parameters()).device
         self._band = CausalBand(self._model.dtype, self._device)
         self._cache = SlotCache(self.slots)
@@ -106,6 +107,8 @@ class HFEngine:
             seeds = [int(seed) for seed in self._seeds.integers(2**63, size=len(prompts))]
         if len(seeds) != len(prompts):
             raise ConfigError(f"{len(prompts)} prompts need as many seeds, got {len(seeds)}")
+        if _changes(self._model) != self._weights:
+            raise PolicyError("the policy's weights changed since the engine's last sync: call sync(policy, version)")
         arrays = [self._checked(prompt) for prompt in prompts]
         was_training = self._model.training
         self._model.eval()
@@ -247,6 +250,11 @@ class HFEngine:
             self._book.move(moves)
             self._cache.copy(moves, max(*lengths, self._book.longest))
         return order
+
+
+def _changes(model: Any) -> int:
+    """How often the weights were changed in place: enough to notice training that no sync followed."""
+    return sum(parameter._version for parameter in model.parameters())
 
 
 def _packs(jobs: Sequence[_Job], tokens: int) -> Iterator[list[_Job]]:

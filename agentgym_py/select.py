@@ -44,7 +44,7 @@ class SelectConfig:
 
     threshold: float = 1.0
     """Least reward."""
-    success_only: bool = False
+    success_only: bool = True
     """Whether the episode must also have succeeded."""
     dedupe: bool = True
     """Whether to keep one of the trajectories that did the same actions in the same task."""

@@ -194,21 +194,23 @@ def test_finish_reasons() -> None:
 
 
 def test_sync_forgets_what_old_weights_computed() -> None:
-    """After new weights the next turn equals a full forward under them, not one over stale keys and values."""
+    """New weights are refused until a sync; then the next turn equals a full forward under them."""
     policy = tiny_policy(4)
     engine = HFEngine(policy, slots=4)
     params = SamplingParams(temperature=0, max_new_tokens=10)
     talk = Conversations(policy, 4)
     talk.go_on(engine.generate(talk.prompts, params), refill=0)
+    before = [full_greedy(policy, prompt, 10) for prompt in talk.prompts]
     with torch.no_grad():
         for parameter in policy.model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
     expected = [full_greedy(policy, prompt, 10) for prompt in talk.prompts]
-    stale = [list(reply.ids) for reply in engine.generate(talk.prompts, params)]
+    assert before != expected, "the weights must have changed enough for this test to mean something"
+    with pytest.raises(PolicyError, match="changed since the engine's last sync"):
+        engine.generate(talk.prompts, params)
     engine.sync(policy, 1)
     assert engine.version == 1
     assert [list(reply.ids) for reply in engine.generate(talk.prompts, params)] == expected
-    assert stale != expected, "the weights must have changed enough for this test to mean something"
 
 
 def test_cache_grows() -> None:
@@ -269,6 +271,9 @@ def test_replies_end_at_the_context_limit() -> None:
     prompt = policy.chat.opening("a " * 100)[:45]
     (reply,) = engine.generate([prompt], SamplingParams(max_new_tokens=40))
     assert len(reply.ids) == 5 and reply.finish_reason == "length"
+    others = [policy.chat.opening("a"), policy.chat.opening("b")]  # they go on for long after the first has ended
+    replies = engine.generate([prompt, *others], SamplingParams(temperature=0, max_new_tokens=40))
+    assert [len(reply.ids) for reply in replies] == [5, 40, 40]
     with pytest.raises(ConfigError, match="50 tokens leaves no room"):
         engine.generate([prompt + [1] * 5], SamplingParams())
 

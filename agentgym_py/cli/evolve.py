@@ -53,7 +53,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "smoke": {
         "rounds": 1, "expert_tasks": 24, "explore_tasks": 16, "valid_tasks": 8, "test_tasks": 8, "max_new_tokens": 40,
-        "select.threshold": 0.0, "trainer.epochs": 1, "trainer.threshold": 0.0,
+        "select.threshold": 0.0, "select.success_only": False, "trainer.epochs": 1, "trainer.threshold": 0.0,
     },
 }  # fmt: skip
 """Other defaults by name; what a trainer has no setting for is left out."""
