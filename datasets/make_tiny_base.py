@@ -2,15 +2,17 @@
 
     python datasets/make_tiny_base.py [--out datasets/agentgym_data/tiny] [--tokens 30000000] [--seed 0]
 
-It reads three kinds of text, in equal numbers of documents:
+It reads, in a fixed mixture:
 
-- walks: a customer who clicks and searches at random in tasks of the training split (what pages follow what actions);
-- exercises: questions about pages and requests made for the purpose (which of these are waterproof and cost less
-  than 40.00 dollars?), with their answers: reading, as a base LLM has learnt it elsewhere;
+- drills: random tokens, repeated (copying from the context, which everything else builds on; they come first);
+- walks: a customer who clicks and searches at random in tasks of the training split, with numbers of the products
+  drawn anew for each walk (what pages follow what actions);
+- exercises: questions about shelves of made-up products and about made-up requests (which of these are waterproof and
+  cost less than 40.00 dollars?), with their answers: reading, as a base LLM has learnt it elsewhere;
 - products: a title, then its details.
 
-No task of the valid or test split, and no product that such a task asks for, stands in an exercise or as a task of a
-walk; no text holds an expert's action. The card that it writes beside the weights says so with the figures.
+No task of the valid or test split, and no product that such a task asks for, stands in a drill, an exercise or as a
+task of a walk; no text holds an expert's action. The card that it writes beside the weights says so with the figures.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,30 +36,60 @@ from agentgym_py.actions import format_reply
 from agentgym_py.collect import EnvSpec
 from agentgym_py.policy import Policy
 from agentgym_py.rng import Rng
+from agentgym_py.samples import IGNORED
 from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
 
+_ASIN = re.compile(r"\b[Bb]\d{4}\b")
 Turns = list[tuple[str, str]]
 """A document: what stands in each user turn, and in the assistant's after it."""
 
 
 @dataclass(frozen=True)
 class Library:
-    """What the documents are drawn from."""
+    """What the documents are drawn from: the embedded catalogue without what held-out tasks ask for."""
 
-    products: tuple[Product, ...]  # all that are no valid or test target
-    by_kind: dict[str, list[Product]]
-    by_department: dict[str, list[Product]]
+    products: tuple[Product, ...]
+    kinds: tuple[str, ...]
+    attributes: tuple[str, ...]
+    brands: tuple[str, ...]
+    options: tuple[tuple[str, tuple[str, ...]], ...]
+    """Groups of options: a name and its values."""
 
 
 def library() -> Library:
-    """The embedded catalogue without the products that held-out tasks ask for."""
+    """Words and products of the training split."""
     products = tuple(p for p in load_catalogue().products if split_of(p) == "train")
-    kinds: dict[str, list[Product]] = {}
-    departments: dict[str, list[Product]] = {}
+    values: dict[str, dict[str, None]] = {}
     for product in products:
-        kinds.setdefault(product.query, []).append(product)
-        departments.setdefault(product.category, []).append(product)
-    return Library(products, kinds, departments)
+        for name, offered in product.options.items():
+            values.setdefault(name, {}).update(dict.fromkeys(offered))
+    return Library(
+        products=products,
+        kinds=tuple(sorted({p.query for p in products})),
+        attributes=tuple(sorted({a for p in products for a in p.attributes})),
+        brands=tuple(sorted({p.title.split()[0] for p in products})),
+        options=tuple((name, tuple(offered)) for name, offered in sorted(values.items())),
+    )
+
+
+@dataclass(frozen=True)
+class Item:
+    """A made-up product."""
+
+    asin: str
+    attributes: tuple[str, ...]
+    kind: str
+    price: float
+    line: str
+
+
+def _item(rng: Rng, books: Library, kind: str, common: Sequence[str]) -> Item:
+    pool = [*rng.sample(common, min(len(common), 2)), *rng.sample(books.attributes, 2)]
+    attributes = tuple(dict.fromkeys(rng.sample(pool, 1 + rng.below(3))))
+    price = round(4 + 10 ** (0.7 + 1.6 * rng.uniform()), 2)
+    shown = " ".join([rng.choice(books.brands), *(a.title() for a in attributes), kind.title()])
+    asin = f"B{rng.below(10_000):04d}"
+    return Item(asin, attributes, kind, price, f"{asin} {shown} ${price}")
 
 
 # ---- walks ----------------------------------------------------------------------------------------------------------
@@ -69,12 +102,24 @@ def walk(rng: Rng, books: Library, env: Any) -> Turns:
     world, turns = env[difficulty], []
     for _ in range(3 + rng.below(8)):
         action = _wander(rng, books, world)
-        turns.append((observation, action))
+        turns.append((observation, _said(rng, action, books)))
         observation = world.step(action)[0]
         if world.ended:
             break
     turns.append((observation, ""))
-    return turns
+    new: dict[str, str] = {}
+
+    def number(found: re.Match[str]) -> str:
+        return found[0][0] + new.setdefault(found[0][1:], f"{rng.below(10_000):04d}")
+
+    return [(_ASIN.sub(number, said), _ASIN.sub(number, answer)) for said, answer in turns]
+
+
+def _said(rng: Rng, action: str, books: Library) -> str:
+    """The action bare, or after `Action:`, or after an aimless thought too."""
+    form = rng.below(4)
+    thought = rng.choice(rng.choice(books.products).bullets or ("So.",)) if form == 0 else ""
+    return format_reply(action, thought) if form < 3 else action
 
 
 def _wander(rng: Rng, books: Library, world: Any) -> str:
@@ -94,95 +139,85 @@ def _wander(rng: Rng, books: Library, world: Any) -> str:
 
 
 def exercise(rng: Rng, books: Library) -> Turns:
-    """A page of products and three questions about it, or a request and questions about that."""
-    if rng.uniform() < 0.3:
+    """A shelf of made-up products and questions about it, or a made-up request and what it asks for."""
+    if rng.uniform() < 0.35:
         return _about_request(rng, books)
-    shelf = _shelf(rng, books)
-    page = "\n".join(product_line(p) for p in shelf)
+    common, kind = rng.sample(books.attributes, 3), rng.choice(books.kinds)
+    kinds = [kind if rng.uniform() < 0.7 else rng.choice(books.kinds) for _ in range(4 + rng.below(7))]
+    shelf = [_item(rng, books, each, common) for each in kinds]
     turns: Turns = []
-    for number in range(3):
+    for number in range(8):
         question, answer = rng.choice(_QUESTIONS)(rng, shelf)
+        page = "\n".join(item.line for item in shelf)
         turns.append((f"{page}\n{question}" if number == 0 else question, answer))
     return turns
 
 
-def _shelf(rng: Rng, books: Library) -> list[Product]:
-    kind = books.by_kind[rng.choice(sorted(books.by_kind))]
-    shelf = rng.sample(kind, min(len(kind), 3 + rng.below(7)))
-    others = rng.sample(books.products, 10 - len(shelf))
-    return rng.sample(shelf + others, 10) if rng.uniform() < 0.3 else shelf + others
+def _names(items: Sequence[Item]) -> str:
+    return " ".join(item.asin for item in items) or "none"
 
 
-def _names(products: Sequence[Product]) -> str:
-    return " ".join(p.asin for p in products) or "none"
+def _limit(rng: Rng, price: float) -> float:
+    return 10.0 * max(1, math.floor(price / 10) + 1 + rng.below(4) - rng.below(3))
 
 
-def _shown(product: Product) -> list[str]:
-    return [a for a in product.attributes if a.lower() in product.title.lower()]
+def _with(shelf: Sequence[Item], attributes: Sequence[str]) -> list[Item]:
+    return [item for item in shelf if all(a in item.attributes for a in attributes)]
 
 
-def _limit(rng: Rng, product: Product) -> float:
-    return 10.0 * (1 + math.floor(product.price / 10) + rng.below(4) - rng.below(2))
+def _ask_attribute(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    wanted = rng.choice(rng.choice(shelf).attributes)
+    return f"Which are {wanted}?", _names(_with(shelf, [wanted]))
 
 
-def _with(shelf: Sequence[Product], *attributes: str) -> list[Product]:
-    return [p for p in shelf if all(a.lower() in p.title.lower() for a in attributes)]
-
-
-def _ask_attribute(rng: Rng, shelf: Sequence[Product]) -> tuple[str, str]:
-    wanted = rng.choice(_shown(rng.choice(shelf)) or ["new"])
-    return f"Which are {wanted}?", _names(_with(shelf, wanted))
-
-
-def _ask_two(rng: Rng, shelf: Sequence[Product]) -> tuple[str, str]:
-    known = _shown(rng.choice(shelf)) or ["new"]
+def _ask_first(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    known = rng.choice(shelf).attributes
     wanted = rng.sample(known, min(2, len(known)))
-    return f"Which are {' and '.join(wanted)}?", _names(_with(shelf, *wanted))
+    return f"Which is {', '.join(wanted)}?", _with(shelf, wanted)[0].asin
 
 
-def _ask_price(rng: Rng, shelf: Sequence[Product]) -> tuple[str, str]:
-    limit = _limit(rng, rng.choice(shelf))
-    return f"Which cost less than {limit:.2f} dollars?", _names([p for p in shelf if p.price <= limit])
+def _ask_price(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    limit = _limit(rng, rng.choice(shelf).price)
+    return f"Which cost less than {limit:.2f} dollars?", _names([item for item in shelf if item.price <= limit])
 
 
-def _ask_all(rng: Rng, shelf: Sequence[Product]) -> tuple[str, str]:
+def _ask_all(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
     target = rng.choice(shelf)
-    known = _shown(target) or ["new"]
-    wanted, limit = rng.sample(known, min(1 + rng.below(2), len(known))), _limit(rng, target)
-    found = [p for p in _with(shelf, *wanted) if p.price <= limit and p.query == target.query]
-    return f"Find {', '.join(wanted)} {target.query}, price lower than {limit:.2f} dollars.", _names(found)
+    wanted, limit = rng.sample(target.attributes, 1), _limit(rng, target.price)
+    found = [item for item in _with(shelf, wanted) if item.price <= limit and item.kind == target.kind]
+    asked = f"Which is {', '.join(wanted)} {target.kind}, price lower than {limit:.2f} dollars?"
+    return asked, found[0].asin if found else "none"
 
 
-def _ask_line(rng: Rng, shelf: Sequence[Product]) -> tuple[str, str]:
-    target = rng.choice(shelf)
-    return f"What is {target.asin}?", product_line(target)
+def _ask_line(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    item = rng.choice(shelf)
+    return f"What is {item.asin}?", item.line
 
 
-def _ask_cost(rng: Rng, shelf: Sequence[Product]) -> tuple[str, str]:
-    target = rng.choice(shelf)
-    return f"What does {target.asin} cost?", target.price_text
+def _ask_cost(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    item = rng.choice(shelf)
+    return f"What does {item.asin} cost?", f"${item.price}"
 
 
-def _ask_cheapest(rng: Rng, shelf: Sequence[Product]) -> tuple[str, str]:
-    few = rng.sample(shelf, 3)
-    return f"Which is cheapest: {_names(few)}?", min(few, key=lambda p: p.price).asin
+def _ask_fits(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    item = rng.choice(shelf)
+    limit = _limit(rng, item.price)
+    return f"Does {item.asin} cost less than {limit:.2f} dollars?", "yes" if item.price <= limit else "no"
 
 
-_QUESTIONS: list[Callable[[Rng, Sequence[Product]], tuple[str, str]]] = [
-    _ask_attribute, _ask_two, _ask_two, _ask_price, _ask_all, _ask_all, _ask_line, _ask_cost, _ask_cheapest,
+_QUESTIONS: list[Callable[[Rng, Sequence[Item]], tuple[str, str]]] = [
+    _ask_attribute, _ask_first, _ask_first, _ask_price, _ask_all, _ask_all, _ask_line, _ask_cost, _ask_fits,
 ]  # fmt: skip
 
 
 def _about_request(rng: Rng, books: Library) -> Turns:
     """A request in the shop's words, and what it asks for."""
-    product = rng.choice(books.products)
-    wanted = rng.sample(product.attributes, min(len(product.attributes), 1 + rng.below(3)))
-    chosen = {name: rng.choice(values) for name, values in product.options.items()}
-    limit = _limit(rng, product)
+    wanted, kind = rng.sample(books.attributes, 1 + rng.below(3)), rng.choice(books.kinds)
+    chosen = {name: rng.choice(values) for name, values in rng.sample(books.options, 1 + rng.below(3))}
+    limit = 10.0 * (1 + rng.below(30))
     options = ", and ".join(f"{name}: {value}" for name, value in chosen.items())
-    text = f"Find me {', '.join(wanted)} {product.query} with {options}, and price lower than {limit:.2f} dollars"
-    questions = [("What is wanted?", product.query), ("Of what kind?", ", ".join(wanted))]
-    questions += [("Up to which price?", f"{limit:.2f}")]
+    text = f"Find me {', '.join(wanted)} {kind} with {options}, and price lower than {limit:.2f} dollars"
+    questions = [("What is wanted?", kind), ("Of what kind?", ", ".join(wanted)), ("Up to what price?", f"{limit:.2f}")]
     questions += [(f"Which {name}?", value) for name, value in chosen.items()]
     asked = rng.sample(questions, len(questions))
     return [(f"{text}\n{asked[0][0]}", asked[0][1]), *asked[1:]]
@@ -204,62 +239,85 @@ def product_page(rng: Rng, books: Library) -> Turns:
 # ---- training -------------------------------------------------------------------------------------------------------
 
 
-def documents(seed: int, kinds: Sequence[int] = (3, 3, 1)) -> Iterator[Turns]:
-    """Documents without end, in a fixed mixture."""
+def documents(seed: int) -> Iterator[tuple[Turns, bool]]:
+    """Documents without end, in a fixed mixture, and whether only their answers are to be learnt."""
     books, rng = library(), Rng("tiny base", seed)
     env = {d: EnvSpec("shop", {"difficulty": d, "max_steps": 50}).make() for d in ("easy", "medium", "hard")}
-    makers = [lambda: walk(rng, books, env), lambda: exercise(rng, books), lambda: product_page(rng, books)]
     while True:
-        for maker, number in zip(makers, kinds, strict=True):
-            for _ in range(number):
-                yield maker()
+        yield walk(rng, books, env), False
+        for _ in range(3):
+            yield exercise(rng, books), True
+        if rng.below(4) == 0:
+            yield product_page(rng, books), False
 
 
-def encode(turns: Turns, policy: Policy) -> list[int]:
-    """A document as the ids of a conversation."""
+def encode(turns: Turns, answers_only: bool, policy: Policy) -> tuple[list[int], list[int]]:
+    """A document as the ids of a conversation, and its labels."""
     ids: list[int] = []
+    labels: list[int] = []
     for number, (said, answer) in enumerate(turns):
-        ids += policy.chat.opening(said) if number == 0 else policy.chat.turn(said)
-        ids += policy.chat.reply(answer) if answer else []
-    return ids
+        context = policy.chat.opening(said) if number == 0 else policy.chat.turn(said)
+        reply = policy.chat.reply(answer) if answer else []
+        ids += context + reply
+        labels += ([IGNORED] * len(context) if answers_only else context) + reply
+    return ids, labels
 
 
-def batches(policy: Policy, seed: int, tokens: int, width: int) -> Iterator[torch.Tensor]:
-    """Rows of `width` ids cut from the stream of documents: (B, width)."""
-    stream, rows = documents(seed), tokens // width
+Batch = tuple[torch.Tensor, torch.Tensor]
+"""Ids and labels, each (B, S)."""
+
+
+def drills(seed: int, vocab: int, steps: int) -> Iterator[Batch]:
+    """Rows of 64 that repeat a random segment; tokens are drawn from a vocabulary that grows to the whole."""
+    generator = torch.Generator().manual_seed(seed)
+    for step in range(steps):
+        size = min(vocab, 384 + max(0, step - steps // 2) * vocab * 4 // steps)
+        ids = torch.randint(4, size, (32, 64), generator=generator)
+        length = torch.randint(8, 33, (32, 1), generator=generator)
+        ids = ids.gather(1, torch.arange(64)[None] % length)
+        yield ids, ids.masked_fill(torch.arange(64)[None] < length, IGNORED)
+
+
+def reading(policy: Policy, seed: int, tokens: int, width: int = 512, rows: int = 8) -> Iterator[Batch]:
+    """Rows cut from the stream of documents."""
+    stream = documents(seed)
     ids: list[int] = []
-    batch: list[list[int]] = []
-    for _ in range(rows):
-        while len(ids) < width:
-            ids += encode(next(stream), policy)
-        batch.append(ids[:width])
-        ids = ids[width:]
-        if len(batch) == 16:
-            yield torch.tensor(batch)
-            batch = []
+    labels: list[int] = []
+    for _ in range(tokens // (width * rows)):
+        while len(ids) < width * rows:
+            document = encode(*next(stream), policy)
+            ids += document[0]
+            labels += document[1]
+        yield (
+            torch.tensor(ids[: width * rows]).view(rows, width),
+            torch.tensor(labels[: width * rows]).view(rows, width),
+        )
+        ids, labels = ids[width * rows :], labels[width * rows :]
 
 
-def train(policy: Policy, seed: int, tokens: int, width: int, peak: float) -> list[float]:
+def train(policy: Policy, batches: Iterator[Batch], steps: int, peak: float) -> list[float]:
     """Plain next-token training with AdamW and a cosine schedule; returns the smoothed loss every 100 steps."""
-    model, steps = policy.model.train(), tokens // width // 16
-    optimizer = torch.optim.AdamW(model.parameters(), lr=peak, betas=(0.9, 0.95), weight_decay=0.05, fused=True)
+    model = policy.model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=peak, betas=(0.9, 0.95), weight_decay=0.01, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda i: min(1.0, (i + 1) / 100) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * i / steps)))
+        optimizer, lambda i: min(1.0, (i + 1) / 50) * (0.03 + 0.97 * 0.5 * (1 + math.cos(math.pi * i / steps)))
     )
-    losses, recent, began = [], 0.0, time.monotonic()
-    for step, ids in enumerate(batches(policy, seed, tokens, width)):
+    losses, recent, began, seen = [], 0.0, time.monotonic(), 0
+    for step, (ids, labels) in enumerate(batches):
         with torch.autocast("cpu", torch.bfloat16):
-            loss = model(input_ids=ids, labels=ids).loss
+            loss = model(input_ids=ids, labels=labels).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
-        recent = loss.item() if step == 0 else 0.98 * recent + 0.02 * loss.item()
+        recent, seen = loss.item() if step == 0 else 0.97 * recent + 0.03 * loss.item(), seen + ids.numel()
         if step % 100 == 99:
             losses.append(recent)
-            speed = (step + 1) * ids.numel() / (time.monotonic() - began)
-            print(f"step {step + 1} of {steps}  loss {recent:.3f}  {speed:.0f} tokens/s", flush=True)
+            print(
+                f"step {step + 1} of {steps}  loss {recent:.3f}  {seen / (time.monotonic() - began):.0f} tokens/s",
+                flush=True,
+            )
     return losses
 
 
@@ -269,6 +327,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "agentgym_data" / "tiny")
     parser.add_argument("--tokens", type=int, default=30_000_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--drills", type=int, default=1500)
     parser.add_argument("--vocab", type=int, default=3072)
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--layers", type=int, default=4)
@@ -279,12 +338,13 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     sample = documents(args.seed + 1)
-    texts = [text for _ in range(6000) for said, answer in next(sample) for text in (said, format_reply(answer, "I go."))]
+    texts = [text for _ in range(6000) for turn in next(sample)[0] for text in turn]
     tokenizer = build_tokenizer(texts, args.vocab)
     config = tiny_config(len(tokenizer), hidden_size=args.hidden, layers=args.layers, kv_heads=args.kv_heads)
     policy = Policy(build_model(config, args.seed), tokenizer, "tiny")
     print(f"{policy.num_parameters} parameters", flush=True)
-    losses = train(policy, args.seed, args.tokens, 512, args.lr)
+    train(policy, drills(args.seed, len(tokenizer), args.drills), args.drills, args.lr)
+    losses = train(policy, reading(policy, args.seed, args.tokens), args.tokens // 4096, args.lr)
     policy.model.eval()
     policy.save(args.out)
     print(json.dumps({"loss": losses[-1:], "digest": policy.digest()}))

@@ -10,15 +10,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py import kvcache  # noqa: E402  # torch first, or skip
-from agentgym_py.decoding import inverse_cdf, processed_logprobs  # noqa: E402
-from agentgym_py.engine import Generation, HFEngine  # noqa: E402
-from agentgym_py.errors import ConfigError, PolicyError  # noqa: E402
-from agentgym_py.forward import FusedLlama, HuggingFaceForward  # noqa: E402
-from agentgym_py.policy import Policy  # noqa: E402
-from agentgym_py.sampling import SamplingParams  # noqa: E402
-from agentgym_py.slots import SlotBook, common_prefix  # noqa: E402
-from agentgym_py.tiny import build_model, build_tokenizer, tiny_config  # noqa: E402
+from agentgym_py import kvcache  # torch first, or skip
+from agentgym_py.decoding import inverse_cdf, processed_logprobs
+from agentgym_py.engine import Generation, HFEngine
+from agentgym_py.errors import ConfigError, PolicyError
+from agentgym_py.forward import FusedLlama, HuggingFaceForward
+from agentgym_py.policy import Policy
+from agentgym_py.sampling import SamplingParams
+from agentgym_py.slots import SlotBook, common_prefix
+from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
 
 WORDS = ["search", "click", "buy", "red", "blue", "shoes", "lamp", "size", "price", "back", "page", "you", "see", "12"]
 

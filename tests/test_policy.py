@@ -11,9 +11,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.errors import ConfigError, PolicyError, UnknownNameError  # noqa: E402  # torch first, or skip
-from agentgym_py.policy import Policy  # noqa: E402
-from agentgym_py.tiny import build_model, build_tokenizer, tiny_config  # noqa: E402
+from agentgym_py.errors import ConfigError, PolicyError, UnknownNameError  # torch first, or skip
+from agentgym_py.policy import Policy
+from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
 
 TEXTS = ["search[red shoes size 42] You see a page of 10 results. Thought: I look. Action: click[buy now]"] * 3
 

@@ -29,9 +29,7 @@ def test_the_mask_covers_the_replies_and_nothing_else(tiny_policy: Any, demos: l
         assert trained.count(end) == len(demo.steps)
         rest = tiny_policy.tokenizer.decode([i for i, k in zip(sample.input_ids, sample.mask, strict=True) if not k])
         assert all(step.observation in rest for step in demo.steps)
-        assert sample.labels == [
-            i if kept else IGNORED for i, kept in zip(sample.input_ids, sample.mask, strict=True)
-        ]
+        assert sample.labels == [i if kept else IGNORED for i, kept in zip(sample.input_ids, sample.mask, strict=True)]
 
 
 def test_sampled_tokens_are_used_as_they_are(tiny_policy: Any, demos: list[Trajectory]) -> None:

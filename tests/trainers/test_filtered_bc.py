@@ -9,14 +9,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_trainers.filtered_bc import FilteredBC
-
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
 from agentgym_py.samples import encode_all
 from agentgym_py.trajectory import Trajectory
+from agentgym_trainers.filtered_bc import FilteredBC
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +110,7 @@ def test_only_good_trajectories_count(tiny_policy: Any, demos: list[Trajectory],
     bad = [replace(demos[0], reward=0.4), replace(demos[1], error="timeout")]
     report = FilteredBC(epochs=1).train(fresh(tiny_policy), [*bad, demos[2]], seed=0, output_dir=tmp_path)
     assert report.trajectories == 1
-    with pytest.raises(NothingToTrainOnError, match="2 trajectories, 0 with return >= 0.5"):
+    with pytest.raises(NothingToTrainOnError, match=r"2 trajectories, 0 with return >= 0\.5"):
         FilteredBC().train(fresh(tiny_policy), bad, seed=0, output_dir=tmp_path)
 
 

@@ -1,0 +1,19 @@
+"""Run by `.ci/run` in an environment that holds the built wheel and its core dependencies only: no torch, no sources."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import gymnasium
+
+import agentgym_py
+
+env = gymnasium.make("AgentShop-v0").unwrapped
+assert isinstance(env, agentgym_py.TextEnv)
+env.reset(seed=0)
+ends = [env.step(action) for action in env.expert()]
+assert ends[-1][4]["success"], ends[-1]
+assert "torch" not in sys.modules
+assert "site-packages" in str(Path(agentgym_py.__file__)), agentgym_py.__file__
+print("the wheel works: the expert bought", env.current.instruction if env.current else "")

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import pytest
+
+from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
+from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
+from agentgym_py.errors import UnknownNameError
+from agentgym_py.evaluate import summarise
+from agentgym_py.trajectory import Trajectory
+
+SHOP = EnvSpec("shop")
+
+
+def same(first: Sequence[Trajectory], second: Sequence[Trajectory]) -> bool:
+    """Whether two collections are equal in everything."""
+    return list(first) == list(second)
+
+
+def test_the_result_does_not_depend_on_the_slots() -> None:
+    """One slot, few or many: the same trajectories in the order of the jobs."""
+    jobs = jobs_for([SHOP], "train", range(12), attempts=2)
+    runs = [Collector(RandomAgent(), slots=slots, seed=3).collect_batch(jobs) for slots in (1, 5, 64)]
+    assert same(runs[0], runs[1]) and same(runs[0], runs[2])
+    assert [t.task_id for t in runs[0]] == [f"shop/train/medium/{n}" for n in range(12) for _ in range(2)]
+
+
+def test_tries_at_one_task_differ_and_a_seed_repeats_them() -> None:
+    """Two attempts draw other actions; the collector's seed decides which."""
+    jobs = jobs_for([SHOP], "train", [4], attempts=2)
+    first, second = Collector(RandomAgent(), seed=1).collect_batch(jobs)
+    assert first.steps != second.steps and first.provenance.seed != second.provenance.seed
+    assert same([first, second], Collector(RandomAgent(), seed=1).collect_batch(jobs))
+    assert not same([first, second], Collector(RandomAgent(), seed=2).collect_batch(jobs))
+
+
+def test_a_trajectory_says_where_it_came_from() -> None:
+    """Provenance names world, version, arguments, task, agent, prompt; steps hold what was seen and said."""
+    trajectory = Collector(ExpertAgent(), prompt="full").collect(
+        Job(EnvSpec("shop", {"difficulty": "easy"}), 3, "test")
+    )
+    origin = trajectory.provenance
+    assert (origin.env_id, origin.env_kwargs, origin.task_id) == (
+        "AgentShop-v0", {"difficulty": "easy"}, "shop/test/easy/3",
+    )  # fmt: skip
+    assert (origin.agent, origin.policy_digest, origin.prompt) == ("expert", None, "full")
+    assert trajectory.success and trajectory.reward == 1.0 and trajectory.terminated and not trajectory.truncated
+    assert trajectory.rules.startswith("You are shopping") and trajectory.instruction in trajectory.steps[0].observation
+    assert all(step.thought and step.action and step.valid for step in trajectory.steps)
+    assert trajectory.optimal_steps == len(trajectory.steps)
+
+
+def test_a_world_that_breaks_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception in reset or step is recorded as an infrastructure error, not as reward 0; the rest goes on."""
+    from agentgym_envs.shop.env import ShopEnv
+
+    step = ShopEnv.step
+
+    def breaks(self: ShopEnv, action: str) -> Any:
+        if self.current is not None and self.current.id.endswith("/1") and self.steps == 1:
+            raise TimeoutError("the world hangs")
+        return step(self, action)
+
+    monkeypatch.setattr(ShopEnv, "step", breaks)
+    played = Collector(ExpertAgent()).collect_batch(jobs_for([SHOP], "train", range(3)))
+    assert [t.error for t in played] == [None, "TimeoutError('the world hangs')", None]
+    said = summarise(played)
+    assert (said.errors, said.success.n, said.success.value) == (1, 2, 1.0)
+
+
+def test_an_agent_may_give_up() -> None:
+    """An agent that answers None ends its episode as truncated, without success."""
+
+    class Quitter(ExpertAgent):
+        name = "quitter"
+
+        def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+            return [
+                None if episode.steps else reply for episode, reply in zip(episodes, super().act(episodes), strict=True)
+            ]
+
+    trajectory = Collector(Quitter()).collect(Job(SHOP, 0))
+    assert (len(trajectory.steps), trajectory.success, trajectory.truncated) == (1, False, True)
+
+
+def test_unknown_names_raise() -> None:
+    """A misspelt environment or task is a programmer's error, not an episode."""
+    with pytest.raises(UnknownNameError, match="'shop'"):
+        Collector(ExpertAgent()).collect(Job(EnvSpec("shp"), 0))
+    with pytest.raises(UnknownNameError):
+        Collector(ExpertAgent()).collect(Job(SHOP, "shop/train/medium/x"))
+
+
+def test_worlds_registered_by_hand_can_be_collected() -> None:
+    """An environment that only Gymnasium knows is found by its id."""
+    gymnasium.register(id="AgentShopAgain-v0", entry_point="agentgym_envs.shop.env:ShopEnv")
+    assert Collector(ExpertAgent()).collect(Job(EnvSpec("AgentShopAgain-v0"), 0)).success

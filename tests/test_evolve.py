@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from agentgym_py import store
+from agentgym_py.collect import EnvSpec
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.evolve import Evolution, EvolveConfig
+from agentgym_py.policy import Policy
+from agentgym_py.runs import RunFolder
+from agentgym_py.select import SelectConfig
+from agentgym_py.trainer import TrainReport
+from agentgym_py.trajectory import Trajectory
+
+SMALL = EvolveConfig(
+    rounds=2, expert_tasks=3, explore_tasks=4, valid_tasks=3, test_tasks=2, max_new_tokens=6,
+    select=SelectConfig(threshold=0.0, success_only=False, dedupe=False),
+)  # fmt: skip
+
+
+@dataclass
+class Nudge:
+    """A trainer that moves one weight by how many trajectories it got: enough to tell rounds apart."""
+
+    got: list[int] = field(default_factory=list)
+
+    def train(self, policy: Policy, trajectories: Sequence[Trajectory], **_: Any) -> TrainReport:
+        self.got.append(len(trajectories))
+        policy.model.model.norm.weight.data[0] += 0.01 * len(trajectories)
+        return TrainReport(len(trajectories), 0, 0, 0.0)
+
+
+class Listener:
+    """Writes down what the loop says."""
+
+    def __init__(self, stop_at: tuple[int, str] | None = None) -> None:
+        self.phases: list[tuple[int, str]] = []
+        self.rounds: list[int] = []
+        self.stop_at = stop_at
+
+    def phase(self, round_number: int, what: str, total: int | None) -> Callable[[Trajectory], None]:
+        self.phases.append((round_number, what))
+        if self.stop_at == (round_number, what):
+            raise KeyboardInterrupt
+        return lambda _: None
+
+    def round(self, number: int, metrics: dict[str, Any]) -> None:
+        self.rounds.append(number)
+
+
+def evolution(path: Path, policy: Any, config: EvolveConfig, **changes: Any) -> Evolution:
+    """A run of the shop in `path`, new or taken up again."""
+    folder = RunFolder.open(path) if (path / "run.yaml").exists() else RunFolder.create(path, {})
+
+    def load(name: str | None) -> Policy:
+        return Policy.load(name) if name else Policy(copy.deepcopy(policy.model), policy.tokenizer, "base")
+
+    parts: dict[str, Any] = {"trainer": Nudge(), "reporter": Listener(), **changes}
+    return Evolution(folder, [EnvSpec("shop", {"max_steps": 3})], config, load_policy=load, **parts)
+
+
+def test_a_run_leaves_everything_in_plain_files(tiny_policy: Any, tmp_path: Path) -> None:
+    """Each round has its trajectories, evaluation, metrics and checkpoint; explored tasks are new in each round."""
+    run = evolution(tmp_path / "run", tiny_policy, SMALL)
+    result = run.run()
+    assert result["last"] == 2 and set(result["rounds"]) >= {"0", "2"}
+    asked = [[t.task_id for t in store.read(run.folder.round(r) / "trajectories.jsonl")] for r in range(3)]
+    assert [len(tasks) for tasks in asked] == [3, 4, 4] and len({task for tasks in asked for task in tasks}) == 11
+    assert all((run.folder.round(r) / "checkpoint" / "model.safetensors").is_file() for r in range(3))
+    played = list(store.read(run.folder.round(1) / "trajectories.jsonl"))
+    assert all(t.has_tokens and t.provenance.policy_digest == run.folder.metrics(0)["policy_digest"] for t in played)
+    assert {t.split for t in store.read(run.folder.round(2) / "valid.jsonl")} == {"valid"}
+
+
+@pytest.mark.parametrize("stop", [(0, "valid"), (1, "explore"), (1, "valid"), (2, "test")])
+def test_an_interrupted_run_ends_as_if_nothing_had_happened(tiny_policy: Any, tmp_path: Path, stop: Any) -> None:
+    """Stopped in any phase and taken up again, weights, trajectories and results equal the uninterrupted run's."""
+    whole = evolution(tmp_path / "whole", tiny_policy, SMALL)
+    expected = whole.run()
+    with pytest.raises(KeyboardInterrupt):
+        evolution(tmp_path / "cut", tiny_policy, SMALL, reporter=Listener(stop_at=stop)).run()
+    resumed = evolution(tmp_path / "cut", tiny_policy, SMALL)
+    assert resumed.run() == expected
+    for number in range(3):
+        names = [r.folder.round(number) / "trajectories.jsonl" for r in (whole, resumed)]
+        assert names[0].read_bytes() == names[1].read_bytes()
+        digests = [r.folder.metrics(number)["policy_digest"] for r in (whole, resumed)]
+        assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize(("merge", "counts"), [("all", [3, 7, 11]), ("last", [3, 4, 4]), ("initial+last", [3, 7, 7])])
+def test_merge_decides_what_a_round_trains_on(tiny_policy: Any, tmp_path: Path, merge: Any, counts: list[int]) -> None:
+    """All rounds' data, the last round's, or the expert's and the last's."""
+    run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, merge=merge, test_tasks=0))
+    run.run()
+    assert isinstance(run.trainer, Nudge) and run.trainer.got == counts
+
+
+def test_restart_decides_where_training_starts(tiny_policy: Any, tmp_path: Path) -> None:
+    """From the base every round moves the weight by its own data; from the previous agent the moves add up."""
+    moved = {}
+    for restart in ("base", "previous"):
+        config = replace(SMALL, merge="last", restart=restart, test_tasks=0)  # type: ignore[arg-type]
+        run = evolution(tmp_path / restart, tiny_policy, config)
+        run.run()
+        weight = Policy.load(run.folder.round(2) / "checkpoint").model.model.norm.weight[0].item()
+        moved[restart] = weight - tiny_policy.model.model.norm.weight[0].item()
+    assert moved["base"] == pytest.approx(0.04, abs=1e-5) and moved["previous"] == pytest.approx(0.11, abs=1e-5)
+
+
+def test_a_round_that_selects_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:
+    """Nothing to train on is an error that says what to change; allowed, the last agent goes on."""
+    strict = replace(SMALL, select=SelectConfig(success_only=True), test_tasks=0)
+    with pytest.raises(NothingToTrainOnError, match="round 1 selected no trajectory"):
+        evolution(tmp_path / "a", tiny_policy, strict).run()
+    run = evolution(tmp_path / "b", tiny_policy, replace(strict, allow_empty=True))
+    run.run()
+    assert run.folder.metrics(1)["training"] is None
+    assert run.folder.metrics(1)["policy_digest"] == run.folder.metrics(0)["policy_digest"]
+
+
+def test_patience_stops_early(tiny_policy: Any, tmp_path: Path) -> None:
+    """Without a better round for `patience` rounds the run ends; the best of equals is the earliest."""
+    run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, rounds=5, patience=1, test_tasks=0))
+    assert run.run()["last"] == 1
+    assert isinstance(run.reporter, Listener) and run.reporter.rounds == [0, 1]
+
+
+def test_wrong_settings_are_refused() -> None:
+    """Counts that cannot be meant raise at once and name the setting."""
+    for name in ("expert_tasks", "tries", "slots"):
+        with pytest.raises(ConfigError, match=name):
+            EvolveConfig(**{name: 0})
+    with pytest.raises(ConfigError, match="rounds"):
+        EvolveConfig(rounds=-1)
