@@ -1,4 +1,4 @@
-"""Run by `.ci/run` in an environment that holds the built wheel and its core dependencies only: no torch, no sources."""
+"""Run by `.ci/run` where only the built wheel and its core dependencies are installed: no torch, no sources."""
 
 from __future__ import annotations
 
