@@ -268,12 +268,17 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 def drills(seed: int, vocab: int, steps: int) -> Iterator[Batch]:
-    """Rows of 64 that repeat a random segment; tokens are drawn from a vocabulary that grows to the whole."""
+    """Rows of 64 that repeat a random segment.
+
+    Segments begin short and of few tokens (3 to 12 out of 512: copying is found within some hundred steps) and end
+    long and of all tokens.
+    """
     generator = torch.Generator().manual_seed(seed)
     for step in range(steps):
-        size = min(vocab, 384 + max(0, step - steps // 2) * vocab * 4 // steps)
-        ids = torch.randint(4, size, (32, 64), generator=generator)
-        length = torch.randint(8, 33, (32, 1), generator=generator)
+        grown = min(1.0, max(0.0, 2.0 * step / steps - 0.8))
+        size, longest = int(512 + grown * (vocab - 512)), int(12 + grown * 20)
+        ids = torch.randint(4, size, (16, 64), generator=generator)
+        length = torch.randint(3, longest + 1, (16, 1), generator=generator)
         ids = ids.gather(1, torch.arange(64)[None] % length)
         yield ids, ids.masked_fill(torch.arange(64)[None] < length, IGNORED)
 
@@ -295,12 +300,13 @@ def reading(policy: Policy, seed: int, tokens: int, width: int = 512, rows: int 
         ids, labels = ids[width * rows :], labels[width * rows :]
 
 
-def train(policy: Policy, batches: Iterator[Batch], steps: int, peak: float) -> list[float]:
-    """Plain next-token training with AdamW and a cosine schedule; returns the smoothed loss every 100 steps."""
+def train(policy: Policy, batches: Iterator[Batch], steps: int, peak: float, last: float) -> list[float]:
+    """Next-token training with AdamW, the rate falling from `peak` to `last` as a cosine; the loss every 100 steps."""
     model = policy.model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=peak, betas=(0.9, 0.95), weight_decay=0.01, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda i: min(1.0, (i + 1) / 50) * (0.03 + 0.97 * 0.5 * (1 + math.cos(math.pi * i / steps)))
+        optimizer,
+        lambda i: min(1.0, (i + 1) / 50) * (last + (peak - last) * 0.5 * (1 + math.cos(math.pi * i / steps))) / peak,
     )
     losses, recent, began, seen = [], 0.0, time.monotonic(), 0
     for step, (ids, labels) in enumerate(batches):
@@ -314,10 +320,8 @@ def train(policy: Policy, batches: Iterator[Batch], steps: int, peak: float) -> 
         recent, seen = loss.item() if step == 0 else 0.97 * recent + 0.03 * loss.item(), seen + ids.numel()
         if step % 100 == 99:
             losses.append(recent)
-            print(
-                f"step {step + 1} of {steps}  loss {recent:.3f}  {seen / (time.monotonic() - began):.0f} tokens/s",
-                flush=True,
-            )
+            speed = seen / (time.monotonic() - began)
+            print(f"step {step + 1} of {steps}  loss {recent:.3f}  {speed:.0f} tokens/s", flush=True)
     return losses
 
 
@@ -343,8 +347,8 @@ def main() -> None:
     config = tiny_config(len(tokenizer), hidden_size=args.hidden, layers=args.layers, kv_heads=args.kv_heads)
     policy = Policy(build_model(config, args.seed), tokenizer, "tiny")
     print(f"{policy.num_parameters} parameters", flush=True)
-    train(policy, drills(args.seed, len(tokenizer), args.drills), args.drills, args.lr)
-    losses = train(policy, reading(policy, args.seed, args.tokens), args.tokens // 4096, args.lr)
+    train(policy, drills(args.seed, len(tokenizer), args.drills), args.drills, args.lr, args.lr)
+    losses = train(policy, reading(policy, args.seed, args.tokens), args.tokens // 4096, args.lr, args.lr / 30)
     policy.model.eval()
     policy.save(args.out)
     print(json.dumps({"loss": losses[-1:], "digest": policy.digest()}))

@@ -63,3 +63,18 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
             assert root in known[command].split(), f"{line}: {option}"
     assert main(["--help"]) == 0
     capsys.readouterr()
+
+
+def test_world_pages_show_episodes_that_were_played() -> None:
+    """Every installed world has a page, and it is what `python docs/env_pages.py` writes today."""
+    import importlib.util
+
+    found = importlib.util.spec_from_file_location("env_pages", ROOT / "docs" / "env_pages.py")
+    assert found and found.loader
+    pages = importlib.util.module_from_spec(found)
+    found.loader.exec_module(pages)
+    from agentgym_py import registry
+
+    for name in registry.names("agentgym.envs"):
+        written = (ROOT / "docs" / "envs" / f"{registry.short_name(name)}.md").read_text(encoding="utf-8")
+        assert written == pages.page(name), "run docs/env_pages.py"
