@@ -1,0 +1,105 @@
+"""The learning figures of docs/benchmarks.md: `python benchmarks/learning.py [--seeds 0 1 2] [--out runs/learning]`.
+
+For each seed: `agentgym evolve --env shop --seed S` as it stands; then, from the same base, the same number of
+training tokens spent on more epochs of the first round's expert data alone; and the last agent on the other two
+difficulties. Floor and ceiling: the random and the expert agent on the same test tasks. Everything is greedy, on test
+tasks 0 to 299, and resumable: what is there is not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from agentgym_py import store
+from agentgym_py.agents import Agent, ExpertAgent, ModelAgent, RandomAgent
+from agentgym_py.cli import main as agentgym
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.engine import HFEngine
+from agentgym_py.evaluate import Evaluation, percent, summarise
+from agentgym_py.policy import Policy
+from agentgym_py.runs import RunFolder, write_atomic
+from agentgym_py.sampling import SamplingParams
+from agentgym_py.select import SelectConfig, build
+from agentgym_py.stats import Estimate
+from agentgym_trainers.filtered_bc import FilteredBC
+
+TASKS = range(300)
+
+
+def evaluated(agent: Agent, difficulty: str = "medium", prompt: Any = "brief") -> Evaluation:
+    """An agent on the 300 test tasks of a difficulty."""
+    spec = EnvSpec("shop", {"difficulty": difficulty})
+    return summarise(Collector(agent, slots=128, prompt=prompt).collect_batch(jobs_for([spec], "test", TASKS)))
+
+
+def model_agent(policy: Policy) -> ModelAgent:
+    """A greedy agent."""
+    return ModelAgent(policy, HFEngine(policy, slots=128), SamplingParams(temperature=0.0))
+
+
+def more_epochs(folder: RunFolder, seed: int) -> Evaluation:
+    """The base after as many training tokens as the whole run used, all of them on round 0's data."""
+    rounds = sorted((folder.path / "rounds").iterdir())
+    spent = sum(folder.metrics(i)["training"]["tokens"] for i in range(len(rounds)))
+    first = folder.metrics(0)["training"]
+    config = folder.config()
+    settings = {k: v for k, v in config["trainer"].items() if k in FilteredBC.__dataclass_fields__}
+    trainer = FilteredBC(**settings)
+    trainer = replace(trainer, epochs=trainer.epochs * spent / first["tokens"])
+    demos = build(SelectConfig(**config["select"]))(list(store.read(rounds[0] / "trajectories.jsonl"))).kept
+    policy = Policy.load(config["model"])
+    trainer.train(policy, demos, seed=seed, output_dir=folder.path / "more_epochs")
+    return evaluated(model_agent(policy), prompt=config["prompt"])
+
+
+def one_seed(seed: int, out: Path) -> dict[str, Any]:
+    """Everything that is measured of one seed."""
+    path = out / f"seed{seed}"
+    if not (path / "test.json").is_file():
+        there = (path / "run.yaml").is_file()
+        arguments = ["--resume", str(path)] if there else ["--env", "shop", "--seed", str(seed), "--out", str(path)]
+        if agentgym(["evolve", *arguments]):
+            raise SystemExit(f"evolve --seed {seed} failed")
+    folder = RunFolder.open(path)
+    result = folder.read_json("test.json")
+    last = result["last"]
+    if not (path / "extra.json").is_file():
+        policy = Policy.load(folder.round(last) / "checkpoint")
+        prompt = folder.config()["prompt"]
+        extra = {"more_epochs": more_epochs(folder, seed)}
+        extra |= {f"last, {d}": evaluated(model_agent(policy), d, prompt) for d in ("easy", "hard")}
+        first = Policy.load(folder.round(0) / "checkpoint")
+        extra |= {f"Agent_v0, {d}": evaluated(model_agent(first), d, prompt) for d in ("easy", "hard")}
+        folder.write_json("extra.json", {name: asdict(value) for name, value in extra.items()})
+    seconds = sum(folder.metrics(i)["seconds"] for i in range(last + 1))
+    rows = {"Agent_v0": result["rounds"]["0"], f"round {last}": result["rounds"][str(last)]}
+    return {"seed": seed, "seconds": seconds, "rows": rows | folder.read_json("extra.json")}
+
+
+def main() -> None:
+    """Run what is missing and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--out", type=Path, default=Path("runs/learning"))
+    args = parser.parse_args()
+    results = [one_seed(seed, args.out) for seed in args.seeds]
+    floor = {d: (evaluated(RandomAgent(), d), evaluated(ExpertAgent(), d)) for d in ("easy", "medium", "hard")}
+    print("\n| seed | agent | success | return | steps | invalid |\n|---|---|---|---|---|---|")
+    for result in results:
+        for name, row in result["rows"].items():
+            success = Estimate(**row["success"])
+            tail = f"{row['reward']['value']:.3f} | {row['steps']:.1f} | {100 * row['invalid']:.1f} % |"
+            print(f"| {result['seed']} | {name} | {percent(success)} | {tail}")
+        print(f"| {result['seed']} | (rounds, seconds) | {result['seconds']:.0f} | | | |")
+    for difficulty, (random, expert) in floor.items():
+        print(f"| - | random, {difficulty} | {percent(random.success)} | {random.reward.value:.3f} | | |")
+        print(f"| - | expert, {difficulty} | {percent(expert.success)} | {expert.reward.value:.3f} | | |")
+    write_atomic(args.out / "results.json", json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()
