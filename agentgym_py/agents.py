@@ -123,8 +123,8 @@ class HumanAgent:
 class ModelAgent:
     """A policy behind an engine: token ids in, token ids out, nothing sampled is ever encoded again."""
 
-    def __init__(self, policy: Policy, engine: Engine, params: SamplingParams) -> None:
-        self.name = policy.name
+    def __init__(self, policy: Policy, engine: Engine, params: SamplingParams, name: str | None = None) -> None:
+        self.name = name or policy.name
         self.policy_digest: str | None = policy.digest()
         self.params = params
         self.sampling: dict[str, Any] = params.as_dict()

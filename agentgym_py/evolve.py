@@ -9,9 +9,11 @@ restarts from the base; its public code does neither.
 from __future__ import annotations
 
 import logging
+import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from agentgym_py import store
@@ -80,8 +82,12 @@ class EvolveConfig:
 class Reporter(Protocol):
     """Who is told how a run goes; the command line shows it, a test may listen."""
 
-    def phase(self, round_number: int, what: str, total: int | None) -> Callable[[Trajectory], None]:
+    def phase(self, round_number: int, what: str, total: int) -> Callable[[Trajectory], None]:
         """A phase begins; call the result with each of its `total` trajectories."""
+        ...
+
+    def training(self, round_number: int, trajectories: int) -> Callable[[int, int], None]:
+        """Training begins; call the result with the steps that are done and how many there will be."""
         ...
 
     def round(self, number: int, metrics: dict[str, Any]) -> None:
@@ -128,7 +134,7 @@ class Evolution:
             "round": number,
             "explored": summarise(explored).as_dict(),
             "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
-            "training": _report_dict(trained),
+            "training": asdict(trained) if trained else None,
             "valid": evaluation.as_dict(),
             "policy_digest": policy.digest(),
             "seconds": time.monotonic() - began,
@@ -144,7 +150,7 @@ class Evolution:
         first = self.config.expert_tasks + (number - 1) * self.config.explore_tasks
         tasks = range(first, first + self.config.explore_tasks)
         jobs = jobs_for(self.envs, "train", tasks, self.config.tries)
-        return self._collect(number, "explore", self._agent(policy, self.config.temperature), jobs)
+        return self._collect(number, "explore", self._agent(number - 1, policy, self.config.temperature), jobs)
 
     def _train(self, number: int, kept: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:
         previous = str(self.folder.round(number - 1) / "checkpoint") if number else None
@@ -156,10 +162,16 @@ class Evolution:
                 )
             return self.load_policy(previous), None
         data = self._merged(number, kept)
-        self.reporter.phase(number, f"train on {len(data)}", None)
         policy = self.load_policy(previous if self.config.restart == "previous" else None)
-        seed = seed_of(self.config.seed, "train", number) % (1 << 31)
-        return policy, self.trainer.train(policy, data, seed=seed, output_dir=self.folder.round(number) / "trainer")
+        with tempfile.TemporaryDirectory(prefix="agentgym") as output:
+            report = self.trainer.train(
+                policy,
+                data,
+                seed=seed_of(self.config.seed, "train", number) % (1 << 31),
+                output_dir=Path(output),
+                progress=self.reporter.training(number, len(data)),
+            )
+        return policy, report
 
     def _merged(self, number: int, kept: Sequence[Trajectory]) -> list[Trajectory]:
         earlier = {"all": range(number), "last": range(0), "initial+last": range(min(number, 1))}[self.config.merge]
@@ -172,11 +184,11 @@ class Evolution:
 
     # ---- episodes -----------------------------------------------------------------------------------------------
 
-    def _agent(self, policy: Policy, temperature: float) -> ModelAgent:
+    def _agent(self, version: int, policy: Policy, temperature: float) -> ModelAgent:
         from agentgym_py.engine import HFEngine
 
         params = SamplingParams(temperature=temperature, max_new_tokens=self.config.max_new_tokens)
-        return ModelAgent(policy, HFEngine(policy, slots=self.config.slots), params)
+        return ModelAgent(policy, HFEngine(policy, slots=self.config.slots), params, name=f"Agent_v{version}")
 
     def _collect(self, number: int, what: str, agent: Agent, jobs: Sequence[Job]) -> list[Trajectory]:
         seed = seed_of(self.config.seed, what, number)
@@ -185,7 +197,7 @@ class Evolution:
 
     def _evaluate(self, number: int, policy: Policy, split: str, tasks: int) -> Evaluation:
         jobs = jobs_for(self.envs, split, range(tasks))
-        played = self._collect(number, split, self._agent(policy, 0.0), jobs)
+        played = self._collect(number, split, self._agent(number, policy, 0.0), jobs)
         store.write(self.folder.round(number) / f"{split}.jsonl", played)
         return summarise(played)
 
@@ -199,7 +211,8 @@ class Evolution:
     def _best(self, last: int) -> int:
         """The round with the best valid success rate; of equals the earliest."""
         rates = [self.folder.metrics(r)["valid"]["success"]["value"] for r in range(last + 1)]
-        return rates.index(max(rates))
+        known = [-1.0 if rate is None else rate for rate in rates]  # None: every episode failed by infrastructure
+        return known.index(max(known))
 
     def _test(self) -> dict[str, Any]:
         last = max(r for r in range(self.config.rounds + 1) if self.folder.done(r))
@@ -213,9 +226,3 @@ class Evolution:
                 result["rounds"][str(number)] = evaluation.as_dict()
         self.folder.write_json("test.json", result)
         return result
-
-
-def _report_dict(report: TrainReport | None) -> dict[str, Any] | None:
-    from dataclasses import asdict
-
-    return asdict(report) if report else None

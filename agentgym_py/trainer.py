@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -13,12 +13,18 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 
+Progress = Callable[[int, int], None]
+"""Called with the optimizer steps that are done, and how many there will be."""
+
+
 @dataclass(frozen=True, slots=True)
 class TrainReport:
     """What a training did."""
 
     trajectories: int
     """Trajectories that were trained on."""
+    dropped: Mapping[str, int]
+    """How many the trainer left out, by reason; no reason stands with 0."""
     tokens: int
     """Tokens that went through the model, all epochs."""
     agent_tokens: int
@@ -35,7 +41,13 @@ class Trainer(Protocol):
     """A plugin of the group `agentgym.trainers`: a dataclass, instantiated with its settings."""
 
     def train(
-        self, policy: Policy, trajectories: Sequence[Trajectory], *, seed: int, output_dir: Path, quiet: bool = True
+        self,
+        policy: Policy,
+        trajectories: Sequence[Trajectory],
+        *,
+        seed: int,
+        output_dir: Path,
+        progress: Progress | None = None,
     ) -> TrainReport:
         """Change `policy` in place by `trajectories`; `output_dir` is for whatever the trainer writes.
 

@@ -35,7 +35,7 @@ class Nudge:
     def train(self, policy: Policy, trajectories: Sequence[Trajectory], **_: Any) -> TrainReport:
         self.got.append(len(trajectories))
         policy.model.model.norm.weight.data[0] += 0.01 * len(trajectories)
-        return TrainReport(len(trajectories), 0, 0, 0.0)
+        return TrainReport(len(trajectories), {}, 0, 0, 0.0)
 
 
 class Listener:
@@ -46,7 +46,16 @@ class Listener:
         self.rounds: list[int] = []
         self.stop_at = stop_at
 
-    def phase(self, round_number: int, what: str, total: int | None) -> Callable[[Trajectory], None]:
+    def training(self, round_number: int, trajectories: int) -> Callable[[int, int], None]:
+        self.phases.append((round_number, "train"))
+
+        def step(done: int, total: int) -> None:
+            if self.stop_at == (round_number, "train") and done == 2:
+                raise KeyboardInterrupt
+
+        return step
+
+    def phase(self, round_number: int, what: str, total: int) -> Callable[[Trajectory], None]:
         self.phases.append((round_number, what))
         if self.stop_at == (round_number, what):
             raise KeyboardInterrupt
@@ -64,7 +73,7 @@ def evolution(path: Path, policy: Any, config: EvolveConfig, **changes: Any) -> 
         return Policy.load(name) if name else Policy(copy.deepcopy(policy.model), policy.tokenizer, "base")
 
     parts: dict[str, Any] = {"trainer": Nudge(), "reporter": Listener(), **changes}
-    return Evolution(folder, [EnvSpec("shop", {"max_steps": 3})], config, load_policy=load, **parts)
+    return Evolution(folder, [EnvSpec("shop", {"max_steps": 6})], config, load_policy=load, **parts)
 
 
 def test_a_run_leaves_everything_in_plain_files(tiny_policy: Any, tmp_path: Path) -> None:

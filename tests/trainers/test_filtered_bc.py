@@ -52,7 +52,7 @@ def test_the_loss_and_its_gradient_are_the_formula(tiny_policy: Any, demos: list
     """On a ragged batch trl's loss and every parameter's gradient equal those of the slow reference."""
     policy = fresh(tiny_policy)
     samples = encode_all(demos, policy.chat)
-    trainer = FilteredBC(batch_size=6)._sft(policy, samples, 0, tmp_path, True)
+    trainer = FilteredBC(batch_size=6)._sft(policy, samples, 0, tmp_path)
     batch = batch_of(trainer)
     trainer.model.train()
     loss = trainer.compute_loss(trainer.model, dict(batch))
@@ -70,19 +70,33 @@ def test_no_observation_token_gets_a_gradient(tiny_policy: Any, demos: list[Traj
     """The loss does not change when the logits that predict observations do, and labels stand on agent tokens only."""
     policy = fresh(tiny_policy)
     samples = encode_all(demos, policy.chat)
-    batch = batch_of(FilteredBC(batch_size=6)._sft(policy, samples, 0, tmp_path, True))
+    batch = batch_of(FilteredBC(batch_size=6)._sft(policy, samples, 0, tmp_path))
     by_length = {len(sample.input_ids): sample for sample in samples}
     for ids, labels, seen in zip(batch["input_ids"], batch["labels"], batch["attention_mask"], strict=True):
         sample = by_length[int(seen.sum())]
         assert ids[: len(sample.input_ids)].tolist() == sample.input_ids
         assert (labels != -100).int().tolist()[: len(sample.mask)] == sample.mask
         assert bool((labels[len(sample.mask) :] == -100).all())
-    logits = policy.model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
-    logits = logits.detach().requires_grad_()
-    shifted = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), batch["labels"][:, 1:].flatten())
-    (gradient,) = torch.autograd.grad(shifted, logits)
-    observed = batch["labels"][:, 1:] == -100
-    assert gradient[:, :-1][observed].abs().max() == 0 and gradient[:, :-1][~observed].abs().sum(-1).min() > 0
+
+
+def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path
+) -> None:
+    """Of the states that trl's loss reads, those that predict an observation or padding have gradient zero."""
+    policy = fresh(tiny_policy)
+    trainer = FilteredBC(batch_size=6)._sft(policy, encode_all(demos, policy.chat), 0, tmp_path)
+    batch, kept = batch_of(trainer), []
+
+    def keep(module: Any, inputs: Any, output: Any) -> None:
+        output.retain_grad()
+        kept.append(output)
+
+    policy.model.model.norm.register_forward_hook(keep)
+    trainer.model.train()
+    trainer.compute_loss(trainer.model, dict(batch)).backward()
+    gradient = kept[0].grad[:, :-1].abs().sum(-1)  # (B, S - 1): the state at t predicts the token at t + 1
+    agent = batch["labels"][:, 1:] != -100
+    assert gradient[~agent].max() == 0 and gradient[agent].min() > 0
 
 
 def test_it_learns_a_batch_by_heart(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
@@ -109,8 +123,10 @@ def test_only_good_trajectories_count(tiny_policy: Any, demos: list[Trajectory],
     """Low returns and infrastructure failures are left out, and nothing left is an error that says so."""
     bad = [replace(demos[0], reward=0.4), replace(demos[1], error="timeout")]
     report = FilteredBC(epochs=1).train(fresh(tiny_policy), [*bad, demos[2]], seed=0, output_dir=tmp_path)
-    assert report.trajectories == 1
-    with pytest.raises(NothingToTrainOnError, match=r"2 trajectories, 0 with return >= 0\.5"):
+    assert report.trajectories == 1 and sum(report.dropped.values()) == 2
+    with pytest.raises(
+        NothingToTrainOnError, match=r"nothing left of 2 .*1 below the trainer's threshold 0\.5, 1 ended by"
+    ):
         FilteredBC().train(fresh(tiny_policy), bad, seed=0, output_dir=tmp_path)
 
 
@@ -125,7 +141,9 @@ def test_lora_trains_adapters_and_merges_them(tiny_policy: Any, demos: list[Traj
 
 
 def test_wrong_settings_are_refused() -> None:
-    """Settings that cannot be meant raise at once."""
-    for wrong in ({"epochs": 0}, {"learning_rate": -1.0}, {"batch_size": 0}):
-        with pytest.raises(ConfigError, match="must be positive"):
-            FilteredBC(**wrong)
+    """Settings that cannot be meant raise at once and are named."""
+    wrong = {"epochs": 0, "learning_rate": -1.0, "batch_size": 0, "gradient_accumulation": 0, "lora_rank": -1}
+    wrong |= {"warmup_ratio": 2.0, "max_grad_norm": float("inf"), "threshold": float("nan"), "max_length": 0}
+    for name, value in wrong.items():
+        with pytest.raises(ConfigError, match=name):
+            FilteredBC(**{name: value})  # type: ignore[arg-type]

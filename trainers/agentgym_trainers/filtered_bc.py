@@ -4,21 +4,24 @@
     over trajectories with return R(tau) >= threshold
 
 It is AgentGym's "BC" and, inside the rounds, its AgentEvol as published code has it (arXiv:2406.04151). Observations
-and prompts carry no loss. Deviations: none; a batch's loss is a mean over its tokens, as in trl's SFTTrainer, which
-does the work: token ids and labels go straight in.
+and prompts carry no loss. The work is done by trl's SFTTrainer: token ids and labels go straight in. Deviations: a
+batch's loss is a mean over its tokens, so long trajectories weigh more than in a sum of means; AdamW with beta2 0.95;
+batches are made of trajectories of similar length.
 """
 
 from __future__ import annotations
 
+import math
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.samples import Sample, encode_all
-from agentgym_py.trainer import TrainReport
+from agentgym_py.samples import Sample, encode
+from agentgym_py.trainer import Progress, TrainReport
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -49,32 +52,61 @@ class FilteredBC:
     """Rank of LoRA adapters on all linear layers; 0 trains every weight. The adapters are merged afterwards."""
 
     def __post_init__(self) -> None:
-        if self.epochs <= 0 or self.learning_rate <= 0 or self.batch_size < 1:
-            raise ConfigError(f"epochs, learning_rate and batch_size must be positive: {self}")
+        least = {"epochs": 0.0, "learning_rate": 0.0, "batch_size": 1, "gradient_accumulation": 1, "warmup_ratio": 0.0}
+        least |= {"weight_decay": 0.0, "max_grad_norm": 0.0, "max_length": 1, "lora_rank": 0}
+        for name, bound in least.items():
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= bound):
+                raise ConfigError(f"{name} must be a number of at least {bound:g}, got {value}")
+        if not self.epochs or not self.learning_rate or self.warmup_ratio > 1 or math.isnan(self.threshold):
+            raise ConfigError(f"epochs and learning_rate must not be 0, nor warmup_ratio above 1: {self}")
 
     def train(
-        self, policy: Policy, trajectories: Sequence[Trajectory], *, seed: int, output_dir: Path, quiet: bool = True
+        self,
+        policy: Policy,
+        trajectories: Sequence[Trajectory],
+        *,
+        seed: int,
+        output_dir: Path,
+        progress: Progress | None = None,
     ) -> TrainReport:
         """Train `policy` in place on the trajectories with return >= threshold.
 
         Raises:
             NothingToTrainOnError: there is none.
         """
-        good = [t for t in trajectories if t.error is None and t.reward >= self.threshold]
-        samples = encode_all(good, policy.chat, self.max_length)
+        samples, dropped = self._samples(policy, trajectories)
         if not samples:
-            raise NothingToTrainOnError(
-                f"filtered_bc: {len(trajectories)} trajectories, {len(good)} with return >= {self.threshold}, "
-                f"none of them with a reply within {self.max_length} tokens"
-            )
+            reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
+            raise NothingToTrainOnError(f"filtered_bc: nothing left of {len(trajectories)} trajectories: {reasons}")
         began = time.monotonic()
-        trainer = self._sft(policy, samples, seed, output_dir, quiet)
+        trainer = self._sft(policy, samples, seed, output_dir)
+        if progress:
+            trainer.add_callback(_progress_callback(progress))
         trainer.train()
         if self.lora_rank:
             policy.model = trainer.model.merge_and_unload()
-        return _report(trainer.state.log_history, samples, self.epochs, time.monotonic() - began)
+        return _report(trainer.state.log_history, samples, dropped, self.epochs, time.monotonic() - began)
 
-    def _sft(self, policy: Policy, samples: list[Sample], seed: int, output_dir: Path, quiet: bool) -> Any:
+    def _samples(self, policy: Policy, trajectories: Sequence[Trajectory]) -> tuple[list[Sample], dict[str, int]]:
+        """What is trained on, and how many were left out for what reason."""
+        kept: list[Sample] = []
+        reasons: Counter[str] = Counter()
+        for trajectory in trajectories:
+            sample = encode(trajectory, policy.chat)
+            if trajectory.error is not None:
+                reasons["ended by an infrastructure error"] += 1
+            elif trajectory.reward < self.threshold:
+                reasons[f"below the trainer's threshold {self.threshold:g}"] += 1
+            elif not any(sample.mask):
+                reasons["without a reply to learn"] += 1
+            elif len(sample.input_ids) > self.max_length:
+                reasons[f"longer than {self.max_length} tokens"] += 1
+            else:
+                kept.append(sample)
+        return kept, dict(reasons)
+
+    def _sft(self, policy: Policy, samples: list[Sample], seed: int, output_dir: Path) -> Any:
         import datasets
         from transformers import PrinterCallback
         from trl import SFTConfig, SFTTrainer
@@ -87,14 +119,13 @@ class FilteredBC:
             lr_scheduler_type="cosine", train_sampling_strategy="group_by_length", seed=seed, data_seed=seed,
             dataset_kwargs={"skip_prepare_dataset": True}, max_length=None, bf16=False, gradient_checkpointing=False,
             use_cpu=policy.model.device.type == "cpu", save_strategy="no", report_to="none", logging_steps=0.05,
-            disable_tqdm=quiet, dataloader_pin_memory=False, adam_beta2=0.95,
+            disable_tqdm=True, dataloader_pin_memory=False, adam_beta2=0.95,
         )  # fmt: skip
         trainer = SFTTrainer(
             model=policy.model, args=config, train_dataset=data, processing_class=policy.tokenizer,
             peft_config=self._lora() if self.lora_rank else None,
         )  # fmt: skip
-        if quiet:
-            trainer.remove_callback(PrinterCallback)  # disable_tqdm puts it there: it prints every logged step
+        trainer.remove_callback(PrinterCallback)  # disable_tqdm puts it there: it prints every logged step
         return trainer
 
     def _lora(self) -> Any:
@@ -103,11 +134,24 @@ class FilteredBC:
         return LoraConfig(r=self.lora_rank, lora_alpha=2 * self.lora_rank, target_modules="all-linear")
 
 
-def _report(history: list[dict[str, Any]], samples: list[Sample], epochs: float, seconds: float) -> TrainReport:
+def _progress_callback(progress: Progress) -> Any:
+    from transformers import TrainerCallback
+
+    class Tell(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            progress(state.global_step, state.max_steps)
+
+    return Tell()
+
+
+def _report(
+    history: list[dict[str, Any]], samples: list[Sample], dropped: dict[str, int], epochs: float, seconds: float
+) -> TrainReport:
     losses = [float(row["loss"]) for row in history if "loss" in row]
     last = {k: float(v) for row in history for k, v in row.items() if k in ("mean_token_accuracy", "grad_norm")}
     return TrainReport(
         trajectories=len(samples),
+        dropped=dropped,
         tokens=int(epochs * sum(len(s.input_ids) for s in samples)),
         agent_tokens=int(epochs * sum(sum(s.mask) for s in samples)),
         seconds=seconds,

@@ -1,0 +1,57 @@
+"""Every registered trainer keeps the contract of `Trainer`; a new plugin is tested without being listed here."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from agentgym_py import registry
+from agentgym_py.agents import ExpertAgent
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.errors import NothingToTrainOnError
+from agentgym_py.policy import Policy
+from agentgym_py.trainer import Trainer
+
+TRAINERS = registry.names("agentgym.trainers")
+
+
+@pytest.fixture(params=TRAINERS)
+def trainer(request: pytest.FixtureRequest) -> Any:
+    """A trainer with its default settings."""
+    return registry.load("agentgym.trainers", request.param)()
+
+
+def test_it_is_a_dataclass_of_settings_with_train(trainer: Any) -> None:
+    """Its fields are its settings, each with a default, and it satisfies the protocol."""
+    assert is_dataclass(trainer) and isinstance(trainer, Trainer) and fields(trainer)
+    assert replace(trainer) == trainer
+
+
+def test_it_changes_the_policy_reproducibly_and_says_what_it_did(
+    trainer: Any, tiny_policy: Any, tmp_path: Path
+) -> None:
+    """The same seed gives the same weights, which are not those of before; steps are told; counts add up."""
+    demos = Collector(ExpertAgent()).collect_batch(jobs_for([EnvSpec("shop")], "train", range(4)))
+    digests, told = [], list[tuple[int, int]]()
+    for _ in range(2):
+        policy = Policy(copy.deepcopy(tiny_policy.model), tiny_policy.tokenizer, "copy")
+        report = trainer.train(
+            policy, demos, seed=3, output_dir=tmp_path, progress=lambda done, total: told.append((done, total))
+        )
+        digests.append(policy.digest())
+        assert report.trajectories + sum(report.dropped.values()) == len(demos) and report.loss
+        assert 0 < report.agent_tokens < report.tokens
+    assert digests[0] == digests[1] != tiny_policy.digest()
+    assert told and told[-1][0] == told[-1][1]
+
+
+def test_nothing_to_train_on_is_an_error(trainer: Any, tiny_policy: Any, tmp_path: Path) -> None:
+    """No trajectories at all never ends in a silent no-op."""
+    with pytest.raises(NothingToTrainOnError):
+        trainer.train(tiny_policy, [], seed=0, output_dir=tmp_path)
