@@ -1,4 +1,4 @@
-"""Agents: what replies to observations. The expert, a random agent, a person, and a language model."""
+"""Agents: what replies to observations. The expert, a random agent and a language model."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ class Episode:
     steps: list[Step] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
     """Token ids of the episode so far, for agents that are models."""
-    plan: list[str] = field(default_factory=list)
-    """Actions that an expert still means to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class AgentReply:
 
 
 class Agent(Protocol):
-    """Replies to a batch of live episodes; None gives an episode up (out of context, a person who quit)."""
+    """Replies to a batch of live episodes; None gives an episode up (out of context, nothing left to do)."""
 
     name: str
     policy_digest: str | None
@@ -56,7 +54,7 @@ class Agent(Protocol):
 
 
 class ExpertAgent:
-    """Follows the world's expert, with the teacher's thought before each action."""
+    """Does what the world's expert says, asked anew before each step, with the teacher's thought before each action."""
 
     name = "expert"
     policy_digest: str | None = None
@@ -66,16 +64,14 @@ class ExpertAgent:
         self.sampling: dict[str, Any] = {}
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
-        """The next action of each episode's plan."""
+        """The first action of a plan from where each episode stands."""
         return [self._reply(episode) for episode in episodes]
 
     def _reply(self, episode: Episode) -> AgentReply | None:
-        if not episode.plan:
-            episode.plan = episode.env.expert()
-            if not episode.plan:
-                return None
-        action = episode.plan.pop(0)
-        return AgentReply(format_reply(action, episode.env.think(action) if self.thoughts else ""))
+        plan = episode.env.expert()
+        if not plan:
+            return None
+        return AgentReply(format_reply(plan[0], episode.env.think(plan[0]) if self.thoughts else ""))
 
 
 class RandomAgent:
@@ -96,28 +92,6 @@ class RandomAgent:
         if actions is None:
             raise ConfigError(f"{type(episode.env).__name__} does not list its actions: no random agent there")
         return AgentReply(Rng(episode.seed, len(episode.steps)).choice(actions)) if actions else None
-
-
-class HumanAgent:
-    """A person at the terminal; an empty line or the end of input gives up."""
-
-    name = "human"
-    policy_digest: str | None = None
-
-    def __init__(self) -> None:
-        self.sampling: dict[str, Any] = {}
-
-    def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
-        """Show each observation and read a line."""
-        return [self._reply(episode) for episode in episodes]
-
-    def _reply(self, episode: Episode) -> AgentReply | None:
-        print(episode.observation, flush=True)
-        try:
-            line = input("> ")
-        except EOFError:
-            return None
-        return AgentReply(line) if line.strip() else None
 
 
 class ModelAgent:

@@ -66,12 +66,11 @@ class ChatFormat:
         self._cut = re.compile("|".join(re.escape(t) for t in sorted(self._added, key=len, reverse=True)) or r"(?!)")
         self._opening_after_system: list[_Piece] | None = None
         try:
-            self._adopt(None, None)
-        except TemplateError:
+            self._adopt()
+        except TemplateError as error:
             if fallback is None:
-                raise
-            self.format = fallback
-            self._adopt(*_FALLBACKS[fallback])
+                raise TemplateError(f"{error} (chat_format chatml or plain takes the place of the template)") from error
+            self._take_over(fallback)
 
     # ---- what a conversation is made of --------------------------------------------------------------------------
 
@@ -93,12 +92,18 @@ class ChatFormat:
 
     # ---- reading the template ------------------------------------------------------------------------------------
 
-    def _adopt(self, template: str | None, end: str | None) -> None:
-        if template is None and not getattr(self.tokenizer, "chat_template", None):
-            raise TemplateError("the tokenizer has no chat template (fallback='chatml' or 'plain' gives it one)")
+    def _take_over(self, name: Fallback) -> None:
+        """Give the tokenizer a format of ours; a checkpoint that is saved with it keeps it."""
+        template, end = _FALLBACKS[name]
         if end is not None and end not in self._added:
-            raise TemplateError(f"the tokenizer has no token {end!r}, which this chat format needs")
-        self._template = template
+            raise TemplateError(f"the tokenizer has no token {end!r}, which the chat format {name} needs")
+        self.format = name
+        self.tokenizer.chat_template = template
+        self._adopt()
+
+    def _adopt(self) -> None:
+        if not getattr(self.tokenizer, "chat_template", None):
+            raise TemplateError("the tokenizer has no chat template")
         renders = self._checked_renders("")
         self._checked_renders(_THOUGHT)
         self._opening = self._pieces(renders.asked)
@@ -122,7 +127,6 @@ class ChatFormat:
                     messages,
                     tokenize=False,
                     add_generation_prompt=len(contents) % 2 == 1,
-                    chat_template=self._template,
                 )
             )
         except Exception as error:  # jinja's errors and whatever a template raises on purpose

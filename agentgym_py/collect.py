@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
+import hashlib
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +16,7 @@ from agentgym_py.env import Prompt, TextEnv
 from agentgym_py.errors import AgentGymError, ConfigError
 from agentgym_py.registry import env_id
 from agentgym_py.rng import seed_of
-from agentgym_py.trajectory import Provenance, Step, Trajectory
+from agentgym_py.trajectory import Provenance, Step, Trajectory, canonical
 
 Progress = Callable[[Trajectory], None]
 
@@ -27,12 +29,49 @@ class EnvSpec:
     """Short name or Gymnasium id."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def key(self) -> str:
+        """Equal for specs that make the same environment."""
+        return env_id(self.name) + canonical(self.kwargs)
+
     def make(self) -> TextEnv:
         """A fresh environment, without Gymnasium's wrappers (they cost more than a step)."""
         made = gymnasium.make(env_id(self.name), disable_env_checker=True, **self.kwargs).unwrapped
         if not isinstance(made, TextEnv):
             raise ConfigError(f"{self.name!r} makes a {type(made).__name__}, which is no TextEnv")
         return made
+
+
+class EnvPool:
+    """Environments that wait to be used again, by what makes them."""
+
+    def __init__(self) -> None:
+        self._free: dict[str, list[TextEnv]] = defaultdict(list)
+        self._made: set[TextEnv] = set()
+
+    def take(self, spec: EnvSpec) -> TextEnv:
+        """A free environment, or a fresh one."""
+        free = self._free[spec.key]
+        if free:
+            return free.pop()
+        env = spec.make()
+        self._made.add(env)
+        return env
+
+    def give(self, spec: EnvSpec, env: TextEnv) -> None:
+        """Keep an environment for the next who wants one like it."""
+        self._free[spec.key].append(env)
+
+    def drop(self, env: TextEnv) -> None:
+        """Close an environment that failed: nobody knows what state it is in."""
+        self._made.remove(env)
+        with suppress(Exception):  # it is broken: that it cannot be closed either is no news
+            env.close()
+
+    def close(self) -> None:
+        """Close every environment, those in use too."""
+        for env in tuple(self._made):
+            self.drop(env)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +103,6 @@ class Collector:
     """Episodes that are live at once."""
     prompt: Prompt = "brief"
     seed: int = 0
-    _free: dict[str, list[TextEnv]] = field(default_factory=dict)
 
     def collect(self, job: Job) -> Trajectory:
         """Play one episode."""
@@ -93,18 +131,19 @@ class Collector:
         """Play every job; (number of the job, trajectory) as they end."""
         waiting = deque(enumerate(jobs))
         live: dict[int, tuple[Job, Episode]] = {}
-        while waiting or live:
-            while waiting and len(live) < self.slots:
-                index, job = waiting.popleft()
-                episode, error = self._begin(job)
-                if episode is None:
-                    yield index, _failed(job, self, error)
-                else:
-                    live[index] = (job, episode)
-            if live:
-                yield from self._turn(live)
+        with closing(EnvPool()) as pool:
+            while waiting or live:
+                while waiting and len(live) < self.slots:
+                    index, job = waiting.popleft()
+                    episode, error = self._begin(job, pool)
+                    if episode is None:
+                        yield index, _failed(job, self, error)
+                    else:
+                        live[index] = (job, episode)
+                if live:
+                    yield from self._turn(live, pool)
 
-    def _turn(self, live: dict[int, tuple[Job, Episode]]) -> Iterator[tuple[int, Trajectory]]:
+    def _turn(self, live: dict[int, tuple[Job, Episode]], pool: EnvPool) -> Iterator[tuple[int, Trajectory]]:
         order = list(live)
         replies = self.agent.act([live[index][1] for index in order])
         for index, reply in zip(order, replies, strict=True):
@@ -112,21 +151,25 @@ class Collector:
             ended, error = self._step(episode, reply)
             if ended:
                 del live[index]
-                yield index, _trajectory(job, self, episode, error)
-                self._free.setdefault(_key(job.env), []).append(episode.env)
+                trajectory = _trajectory(job, self, episode, error)
+                if error is None:
+                    pool.give(job.env, episode.env)
+                else:
+                    pool.drop(episode.env)
+                yield index, trajectory
 
-    def _begin(self, job: Job) -> tuple[Episode | None, str]:
-        free = self._free.setdefault(_key(job.env), [])
-        env = free.pop() if free else job.env.make()
+    def _begin(self, job: Job, pool: EnvPool) -> tuple[Episode | None, str]:
+        env = pool.take(job.env)
         try:
-            observation, _ = env.reset(seed=0, options={"task": job.task, "split": job.split})
+            task = env.task(job.task, job.split)
+            observation, _ = env.reset(seed=_env_seed(self, task.id), options={"task": task.id})
         except AgentGymError:
             raise
         except Exception as error:  # a stranger's world may fail anyhow: infrastructure, never reward 0
+            pool.drop(env)
             return None, repr(error)
-        assert env.current is not None
-        seed = seed_of(self.seed, env.current.id, job.attempt)
-        return Episode(env, env.current, seed, env.rules[self.prompt], observation), ""
+        seed = seed_of(self.seed, task.id, job.attempt)
+        return Episode(env, task, seed, env.rules[self.prompt], observation), ""
 
     def _step(self, episode: Episode, reply: AgentReply | None) -> tuple[bool, str | None]:
         if reply is None:
@@ -164,8 +207,14 @@ def collect_with_diversity(
     return [trajectory for tries in zip(*played, strict=True) for trajectory in tries]
 
 
-def _key(spec: EnvSpec) -> str:
-    return f"{spec.name} {sorted(spec.kwargs.items())}"
+def _env_seed(collector: Collector, task_id: str) -> int:
+    return seed_of(collector.seed, "world", task_id)
+
+
+def _id(job: Job, name: str) -> str:
+    """Task, arguments of the world where there are any, number of the try."""
+    made = hashlib.sha256(canonical(job.env.kwargs).encode()).hexdigest()[:8] if job.env.kwargs else ""
+    return f"{name}{made and '@'}{made}#{job.attempt}"
 
 
 def _provenance(job: Job, collector: Collector, task_id: str, version: int, seed: int) -> Provenance:
@@ -175,14 +224,14 @@ def _provenance(job: Job, collector: Collector, task_id: str, version: int, seed
     return Provenance(
         env_id=env_id(job.env.name), env_version=version, env_kwargs=dict(job.env.kwargs), task_id=task_id, seed=seed,
         agent=agent.name, policy_digest=agent.policy_digest, sampling=dict(agent.sampling), prompt=collector.prompt,
-        package_version=__version__,
+        package_version=__version__, env_seed=_env_seed(collector, task_id),
     )  # fmt: skip
 
 
 def _trajectory(job: Job, collector: Collector, episode: Episode, error: str | None) -> Trajectory:
     env, task = episode.env, episode.task
     return Trajectory(
-        id=f"{task.id}#{job.attempt}",
+        id=_id(job, task.id),
         provenance=_provenance(job, collector, task.id, env.version, episode.seed),
         split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
         rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
@@ -195,7 +244,8 @@ def _trajectory(job: Job, collector: Collector, episode: Episode, error: str | N
 def _failed(job: Job, collector: Collector, error: str) -> Trajectory:
     seed = seed_of(collector.seed, job.task, job.attempt)
     return Trajectory(
-        id=f"{job.task}#{job.attempt}", provenance=_provenance(job, collector, str(job.task), -1, seed),
+        id=_id(job, job.task if isinstance(job.task, str) else f"{job.env.name}/{job.split}/{job.task}"),
+        provenance=_provenance(job, collector, str(job.task), -1, seed),
         split=job.split, kind="", difficulty="", instruction="", rules="", steps=(), final_observation="",
         reward=0.0, success=False, terminated=False, truncated=True, error=error,
     )  # fmt: skip

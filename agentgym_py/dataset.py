@@ -6,37 +6,20 @@ import json
 import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from statistics import fmean
 from typing import Literal, overload
 
 from agentgym_py import agenttraj, export, select, store
 from agentgym_py.errors import ConfigError, DataError
+from agentgym_py.evaluate import Evaluation, summarise
 from agentgym_py.rng import Rng
-from agentgym_py.stats import Estimate, bootstrap_mean, wilson
 from agentgym_py.trajectory import Preference, Step, Trajectory
 
 Predicate = Callable[[Trajectory], bool]
 Weights = Callable[[Trajectory], float] | Sequence[float]
-
-
-@dataclass(frozen=True, slots=True)
-class QualityReport:
-    """What each rule of `AgentTrajDataset.quality` dropped."""
-
-    total: int
-    kept: int
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    """Trajectories that each rule dropped of those that the rules before it had left, in the order of the rules."""
-
-    @property
-    def line(self) -> str:
-        """The report in one line."""
-        rules = ", ".join(f"{rule} {number}" for rule, number in self.dropped.items())
-        return f"kept {self.kept} of {self.total}" + (f"; dropped by {rules}" if rules else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +31,8 @@ class DatasetStats:
     kinds: Mapping[str, int]
     """Trajectories of each kind of task, the most first."""
     agents: Mapping[str, int]
-    success: Estimate
-    """Wilson's interval for one trajectory a task, else a bootstrap clustered by task."""
-    reward: Estimate
-    steps: float
-    """Mean number of steps; nan without trajectories."""
-    invalid: float
-    """Share of the steps whose action the world could not do; nan without steps."""
+    outcome: Evaluation
+    """Success, reward and behaviour of those that no infrastructure failure ended."""
     tokens: int
     """Tokens that models sampled."""
 
@@ -133,34 +111,27 @@ class AgentTrajDataset(Sequence[Trajectory]):
         predicates: Mapping[str, Predicate] | None = None,
         percentile: float | None = None,
         dedupe: bool = False,
-    ) -> tuple[AgentTrajDataset, QualityReport]:
-        """The trajectories that pass every rule given, and what each rule dropped.
+    ) -> tuple[AgentTrajDataset, select.Selection]:
+        """The trajectories that pass every rule given, and how many were dropped for what reason.
 
         The rules work in the order of the parameters; `predicates` are named for the report.
         """
-        rules: dict[str, select.Selector] = {}
+        rules: list[select.Selector] = []
         if min_reward is not None:
-            rules["min_reward"] = select.threshold(min_reward)
+            rules.append(select.threshold(min_reward))
         if max_steps is not None:
-            rules["max_steps"] = select.where(lambda each: len(each.steps) <= max_steps, "too long")
+            rules.append(select.where(lambda each: len(each.steps) <= max_steps, f"over {max_steps} steps"))
         if min_steps is not None:
-            rules["min_steps"] = select.where(lambda each: len(each.steps) >= min_steps, "too short")
+            rules.append(select.where(lambda each: len(each.steps) >= min_steps, f"under {min_steps} steps"))
         if require_success:
-            rules["require_success"] = select.success_only()
-        rules |= {name: select.where(predicate, name) for name, predicate in (predicates or {}).items()}
+            rules.append(select.success_only())
+        rules += [select.where(predicate, name) for name, predicate in (predicates or {}).items()]
         if percentile is not None:
-            rules["percentile"] = select.top_percentile(percentile)
+            rules.append(select.top_percentile(percentile))
         if dedupe:
-            rules["dedupe"] = select.dedupe()
-        return self._by_rules(rules)
-
-    def _by_rules(self, rules: Mapping[str, select.Selector]) -> tuple[AgentTrajDataset, QualityReport]:
-        left, dropped = self._items, dict[str, int]()
-        for name, rule in rules.items():
-            kept = rule(left).kept
-            dropped[name] = len(left) - len(kept)
-            left = kept
-        return AgentTrajDataset(left), QualityReport(len(self), len(left), dropped)
+            rules.append(select.dedupe())
+        selection = select.chain(*rules)(self)
+        return AgentTrajDataset(selection.kept), selection
 
     # ---- splitting and sampling --------------------------------------------------------------------------------------
 
@@ -221,11 +192,10 @@ class AgentTrajDataset(Sequence[Trajectory]):
 
         At most `per_task` pairs a task; their rewards differ by `min_gap` or more.
         """
-        groups: dict[tuple[str, str, str, str], list[Trajectory]] = defaultdict(list)
+        groups: dict[Hashable, list[Trajectory]] = defaultdict(list)
         for each in self:
             if each.steps and each.error is None:
-                world = each.provenance.env_id
-                groups[world, each.task_id, each.rules, each.steps[0].observation].append(each)
+                groups[each.provenance.task_key, each.rules, each.steps[0].observation].append(each)
         return [pair for group in groups.values() for pair in _pairs(group, min_gap, per_task)]
 
     def to_preferences(
@@ -243,19 +213,13 @@ class AgentTrajDataset(Sequence[Trajectory]):
 
     def stats(self) -> DatasetStats:
         """Counts, and success and reward with their 95 % intervals."""
-        tasks = [each.task_id for each in self]
-        steps = [step for each in self for step in each.steps]
-        wins = [each.success for each in self]
-        alone = len(set(tasks)) == len(tasks)
+        steps = (step for each in self for step in each.steps)
         return DatasetStats(
             trajectories=len(self),
-            tasks=len(set(tasks)),
+            tasks=len({each.provenance.task_key for each in self}),
             kinds=dict(Counter(each.kind for each in self).most_common()),
             agents=dict(Counter(each.provenance.agent for each in self).most_common()),
-            success=wilson(sum(wins), len(wins)) if alone else bootstrap_mean(wins, clusters=tasks),
-            reward=bootstrap_mean([each.reward for each in self], clusters=tasks),
-            steps=fmean(len(each.steps) for each in self) if self._items else math.nan,
-            invalid=fmean(not step.valid for step in steps) if steps else math.nan,
+            outcome=summarise(self),
             tokens=sum(sum(step.tokens.mask) for step in steps if step.tokens is not None),
         )
 

@@ -6,7 +6,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import gymnasium
 
@@ -19,7 +19,11 @@ Prompt = Literal["full", "brief", "none"]
 """How much of a world's rules opens an episode."""
 
 SPLITS = ("train", "valid", "test")
+End = Literal["", "terminated", "truncated"]
+"""How an episode ended; empty while it goes on."""
 _SNAPSHOT_FORMAT = 1
+_SNAPSHOT_KINDS = {"task": str, "steps": int, "ended": str, "success": bool, "rng": int, "last": str, "state": dict}
+_RNG_STATES = range(1 << 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ class TextEnv(gymnasium.Env[str, str]):
         self.rng = Rng("unseeded")
         self.current: Task | None = None
         self.steps = 0
-        self.ended: Literal["", "terminated", "truncated"] = ""
+        self.ended: End = ""
         self.succeeded = False
         self._seeded = False
         self._last = ""
@@ -110,11 +114,18 @@ class TextEnv(gymnasium.Env[str, str]):
 
     @abstractmethod
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
-        """Take up a state that `state` gave, for the same task."""
+        """Take up a state that `state` gave, for the same task.
+
+        The values may be anything that JSON holds: what cannot be is a SnapshotError, TypeError, ValueError or
+        LookupError, raised before anything is changed.
+        """
 
     @abstractmethod
     def expert(self) -> list[str]:
-        """Actions that solve the task from the current state: a shortest plan where the class says so, else a plan."""
+        """Actions that solve the task from the current state: a shortest plan where the class says so, else a plan.
+
+        Who does the first action and asks again must get there too.
+        """
 
     def draw(self, split: str) -> Task:
         """A random task of a split; a world whose tasks are finite overrides it."""
@@ -225,23 +236,30 @@ class TextEnv(gymnasium.Env[str, str]):
         """Take up the episode of `snapshot`.
 
         Raises:
-            SnapshotError: not a snapshot, or one of another world, version or catalogue.
+            SnapshotError: not a snapshot, or one of another world, version or catalogue; nothing has changed then.
         """
         try:
             whole = json.loads(snapshot)
             made_by = (whole["format"], whole["env"], whole["version"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise SnapshotError(f"These bytes are no snapshot: {error}") from error
         if made_by != (_SNAPSHOT_FORMAT, self.name, self.version):
             raise SnapshotError(f"A snapshot of {made_by}, wanted {(_SNAPSHOT_FORMAT, self.name, self.version)}")
         try:
+            for key, kind in _SNAPSHOT_KINDS.items():
+                if type(whole[key]) is not kind:
+                    raise SnapshotError(
+                        f"A snapshot's {key!r} must be a {kind.__name__}, found {type(whole[key]).__name__}"
+                    )
+            if whole["steps"] < 0 or whole["ended"] not in get_args(End) or whole["rng"] not in _RNG_STATES:
+                raise SnapshotError("A snapshot whose 'steps', 'ended' or 'rng' cannot be")
             task = self.task(whole["task"])
             self.load_state(task, whole["state"])
-            self.current, self.steps, self.ended = task, int(whole["steps"]), whole["ended"]
-            self.succeeded, self._last = bool(whole["success"]), str(whole["last"])
-            self.rng.state, self._seeded = int(whole["rng"]), True
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             raise SnapshotError(f"A snapshot that does not fit this environment: {error}") from error
+        self.current, self.steps, self.ended = task, whole["steps"], whole["ended"]
+        self.succeeded, self._last = whole["success"], whole["last"]
+        self.rng.state, self._seeded = whole["rng"], True
 
     def _need_reset(self) -> Task:
         if self.current is None:

@@ -67,10 +67,16 @@ class NothingToTrainOnError(AgentGymError, RuntimeError):
     """A round selected no trajectory, so that training would be a silent no-op."""
 
 
+def nearest(name: str, choices: Iterable[str], cutoff: float = 0.5) -> str | None:
+    """The one of `choices` that is most like `name` in any case, if one is near."""
+    known = {choice.lower(): choice for choice in sorted(choices, reverse=True)}
+    near = difflib.get_close_matches(name.lower(), sorted(known), n=1, cutoff=cutoff)
+    return known[near[0]] if near else None
+
+
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """A clause for an error message: the nearest of `choices` to `name`, and what there is."""
     known = sorted(choices)
-    near = difflib.get_close_matches(name.lower(), [choice.lower() for choice in known], n=1, cutoff=0.5)
-    meant = next((choice for choice in known if near and choice.lower() == near[0]), None)
+    meant = nearest(name, known)
     hint = f" Did you mean {meant!r}?" if meant else ""
     return f"{hint} Installed: {', '.join(known) or 'none'}."

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from agentgym_py.stats import Estimate, bootstrap_mean, wilson
+from agentgym_py.stats import Estimate, bootstrap_mean, success_rate
 from agentgym_py.trajectory import Trajectory
 
 
@@ -42,7 +42,7 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
     steps = [step for t in good for step in t.steps]
     return Evaluation(
         success=_success(good),
-        reward=bootstrap_mean([t.reward for t in good], clusters=[t.task_id for t in good]),
+        reward=bootstrap_mean([t.reward for t in good], clusters=[t.provenance.task_key for t in good]),
         steps=fmean(len(t.steps) for t in good) if good else 0.0,
         invalid=fmean(not step.valid for step in steps) if steps else 0.0,
         by_kind=_grouped(good, lambda t: t.kind),
@@ -52,10 +52,7 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
 
 
 def _success(trajectories: Sequence[Trajectory]) -> Estimate:
-    tasks = [t.task_id for t in trajectories]
-    if len(set(tasks)) == len(tasks):
-        return wilson(sum(t.success for t in trajectories), len(tasks))
-    return bootstrap_mean([t.success for t in trajectories], clusters=tasks)
+    return success_rate([t.success for t in trajectories], [t.provenance.task_key for t in trajectories])
 
 
 def _grouped(trajectories: Sequence[Trajectory], key: Callable[[Trajectory], str]) -> dict[str, Estimate]:

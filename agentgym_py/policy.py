@@ -26,11 +26,11 @@ _DEFAULT_LENGTH = 4096
 class Policy:
     """A model that acts. Whatever its size, it is a causal model that transformers loads, and its tokenizer."""
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, *, fallback: Fallback | None = None) -> None:
+    def __init__(self, model: Any, tokenizer: Any, name: str, *, chat_format: Fallback | None = None) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
-        self.chat = ChatFormat(tokenizer, fallback=fallback)
+        self.chat = ChatFormat(tokenizer, fallback=chat_format)
 
     @classmethod
     def load(
@@ -40,19 +40,19 @@ class Policy:
         seed: int = 0,
         dtype: str = "float32",
         device: str | None = None,
-        fallback: Fallback | None = None,
+        chat_format: Fallback | None = None,
     ) -> Policy:
         """Load `tiny`, `tiny-random` (from `seed`), `smollm2`, a folder, or a model of the hub.
 
-        `device` defaults to the GPU where there is one; `fallback` names a chat format for a tokenizer without a
-        usable template.
+        `device` defaults to the GPU where there is one; `chat_format` is for a tokenizer whose own template is
+        missing or unfit; `save` keeps it.
         """
         name = os.fspath(name_or_path)
         if dtype not in _DTYPES:
             raise ConfigError(f"dtype must be one of {', '.join(_DTYPES)}, got {dtype!r}")
         with _without_progress_bars():
             model, tokenizer = _load(name, dtype, seed)
-        return cls(model.to(device or _best_device()).eval(), tokenizer, name, fallback=fallback)
+        return cls(model.to(device or _best_device()).eval(), tokenizer, name, chat_format=chat_format)
 
     @property
     def num_parameters(self) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym_py.collect import EnvSpec
+from agentgym_py.collect import EnvPool, EnvSpec
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import AgentGymError
 from agentgym_py.trajectory import Trajectory
@@ -20,7 +21,7 @@ class Difference:
     step: int
     """Number of the step, from 1, before which (`observation`) or in which it departs; 0 before the first."""
     what: str
-    """`observation`, `reward`, `valid`, `end`, ..."""
+    """`observation`, `reward`, `valid`, `return`, ..."""
     stored: Any
     replayed: Any
 
@@ -47,18 +48,16 @@ class ReplayResult:
 
 
 def replay(trajectory: Trajectory, env: TextEnv | None = None) -> ReplayResult:
-    """Do the stored replies again and compare observations, validity, rewards and the end.
+    """Do the stored replies again and compare all that a world says of them: everything but the token records.
 
     `env` is a world to replay in; by default the one that the provenance names is made.
     """
+    if env is None:
+        return next(replay_all([trajectory]))
     if trajectory.error is not None:
         return _result(trajectory, 0, skipped=f"ended by an infrastructure failure: {trajectory.error}")
     try:
-        env = env or _spec(trajectory).make()
-    except AgentGymError as error:
-        return _result(trajectory, 0, skipped=str(error))
-    try:
-        observation, _ = env.reset(seed=0, options={"task": trajectory.task_id, "split": trajectory.split})
+        observation, _ = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
     except AgentGymError as error:
         return _result(trajectory, 0, Difference(0, "task", trajectory.task_id, str(error)))
     for done, difference in enumerate(_departures(trajectory, env, observation)):
@@ -68,22 +67,17 @@ def replay(trajectory: Trajectory, env: TextEnv | None = None) -> ReplayResult:
 
 
 def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
-    """Replay one after another; each world is made once."""
-    envs: dict[str, TextEnv] = {}
-    for trajectory in trajectories:
-        spec = _spec(trajectory)
-        key = f"{spec.name} {sorted(spec.kwargs.items())}"
-        if key not in envs and trajectory.error is None:
+    """Replay one after another; each world is made once, and closed at the end."""
+    with closing(EnvPool()) as pool:
+        for trajectory in trajectories:
+            spec = EnvSpec(trajectory.provenance.env_id, trajectory.provenance.env_kwargs)
             try:
-                envs[key] = spec.make()
+                env = pool.take(spec)
             except AgentGymError as error:
                 yield _result(trajectory, 0, skipped=str(error))
                 continue
-        yield replay(trajectory, envs.get(key))
-
-
-def _spec(trajectory: Trajectory) -> EnvSpec:
-    return EnvSpec(trajectory.provenance.env_id, trajectory.provenance.env_kwargs)
+            yield replay(trajectory, env)
+            pool.give(spec, env)
 
 
 def _result(
@@ -101,13 +95,24 @@ def _departures(trajectory: Trajectory, env: TextEnv, observation: str) -> Itera
         _compare(0, "version of the world", trajectory.provenance.env_version, env.version)
         or _compare(0, "instruction", trajectory.instruction, task.instruction)
         or _compare(0, "rules", trajectory.rules, rules)
+        or _compare(0, "split", trajectory.split, task.split)
+        or _compare(0, "kind", trajectory.kind, task.kind)
+        or _compare(0, "difficulty", trajectory.difficulty, task.difficulty)
+        or _compare(0, "optimal steps", trajectory.optimal_steps, task.optimal_steps)
     )
+    total = 0.0
     for number, step in enumerate(trajectory.steps, 1):
         difference = _compare(number, "observation", step.observation, observation)
+        said = env.read(step.reply)
         observation, reward, _, _, info = env.step(step.reply)
+        total += reward
         yield (
             difference
+            or _compare(number, "thought", step.thought, said.thought)
+            or _compare(number, "action", step.action, said.action)
+            or _compare(number, "action input", step.action_input, said.action_input)
             or _compare(number, "reward", step.reward, float(reward))
+            or _compare(number, "reward parts", step.reward_parts, info.get("reward_parts", {}))
             or _compare(number, "valid", step.valid, bool(info["valid_action"]))
         )
     last = len(trajectory.steps)
@@ -116,12 +121,18 @@ def _departures(trajectory: Trajectory, env: TextEnv, observation: str) -> Itera
         _compare(last, "last observation", trajectory.final_observation, observation)
         or _compare(last, "success", trajectory.success, env.succeeded)
         or _compare(last, "terminated", trajectory.terminated, terminated)
+        or _compare(last, "truncated", trajectory.truncated, not terminated)
+        or _compare(last, "return", trajectory.reward, total)
     )
 
 
 def _compare(step: int, what: str, stored: Any, replayed: Any) -> Difference | None:
+    return None if _same(stored, replayed) else Difference(step, what, stored, replayed)
+
+
+def _same(stored: Any, replayed: Any) -> bool:
     if isinstance(stored, float) and isinstance(replayed, float):
-        same = math.isclose(stored, replayed, rel_tol=1e-9, abs_tol=1e-12)
-    else:
-        same = stored == replayed
-    return None if same else Difference(step, what, stored, replayed)
+        return math.isclose(stored, replayed, rel_tol=1e-9, abs_tol=1e-12)
+    if isinstance(stored, Mapping) and isinstance(replayed, Mapping):
+        return stored.keys() == replayed.keys() and all(_same(each, replayed[name]) for name, each in stored.items())
+    return bool(stored == replayed)

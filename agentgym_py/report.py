@@ -14,8 +14,8 @@ import yaml
 from agentgym_py import store
 from agentgym_py.errors import DataError
 from agentgym_py.evaluate import percent
-from agentgym_py.runs import RunFolder, write_atomic
-from agentgym_py.stats import Estimate, Paired, compare
+from agentgym_py.runs import RunFolder, read_estimate, write_atomic
+from agentgym_py.stats import Paired, compare
 from agentgym_py.trajectory import Trajectory
 
 _EXAMPLES = 2
@@ -80,9 +80,11 @@ def chart(valid: Mapping[int, Mapping[str, Any]], test: Mapping[int, Mapping[str
 
     def points(estimates: Mapping[int, Mapping[str, Any]], shift: float) -> Iterator[Point]:
         for number, each in sorted(estimates.items()):
-            if not math.isnan(each["value"]):
-                y, low, high = (_height(each[end], empty.top, empty.bottom) for end in ("value", "low", "high"))
-                yield Point(at(number) + shift, y, low, high, percent(_estimate(each)))
+            estimate = read_estimate(each)
+            if not math.isnan(estimate.value):
+                ends = (estimate.value, estimate.low, estimate.high)
+                y, low, high = (_height(end, empty.top, empty.bottom) for end in ends)
+                yield Point(at(number) + shift, y, low, high, percent(estimate))
 
     shown = tuple((at(number), number) for number in range(0, last + 1, every))
     return Chart(tuple(points(valid, 0)), tuple(points(test, 7)), shown)
@@ -92,16 +94,12 @@ def _height(share: float, top: float, bottom: float) -> float:
     return bottom - (bottom - top) * (0.0 if math.isnan(share) else share)
 
 
-def _estimate(value: Mapping[str, Any]) -> Estimate:
-    return Estimate(**{name: value[name] for name in ("value", "low", "high", "n")})
-
-
 # ---------------------------------------------------------------------------------------------------------- comparison
 
 
 def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
     """Agent_v0, the best and the last round on the test split: rows of a table, and a sentence on the difference."""
-    from agentgym_py.ui import interval, number_text
+    from agentgym_py.ui import number_text, reward_text, success_text
 
     if not (folder.path / "test.json").is_file():
         return [], ""
@@ -110,8 +108,8 @@ def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
     for number, each in sorted((int(number), each) for number, each in result["rounds"].items()):
         rows.append([
             role(number, result["last"], result["best"]),
-            interval(each["success"], 100, 1, 0),
-            interval(each["reward"], 1, 3, 2),
+            success_text(each["success"]),
+            reward_text(each["reward"]),
             number_text(each["steps"], 1),
             number_text(each["invalid"], 1, 100) + " %",
         ])  # fmt: skip
@@ -186,13 +184,14 @@ def render(page: Mapping[str, Any]) -> str:
     """The page's HTML; everything that stands in `page` is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from agentgym_py.ui import duration, interval, number_text, selection_line
+    from agentgym_py.ui import duration, number_text, selection_line, success_text
 
     env = Environment(
         loader=PackageLoader("agentgym_py"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    env.filters |= {"number": number_text, "duration": duration, "interval": interval, "selection_line": selection_line}
+    env.filters |= {"number": number_text, "duration": duration, "success": success_text}
+    env.filters["selection_line"] = selection_line
     return env.get_template("report.html").render(page)
 
 
@@ -234,6 +233,8 @@ def _flat(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     for key, value in provenance.items():
         if isinstance(value, Mapping):
             value = ", ".join(f"{name} {each}" for name, each in value.items())
+        if key == "resumed":
+            value = ", ".join(f"{each['started']} (agentgym-py {each['packages']['agentgym-py']})" for each in value)
         rows.append((key, " ".join(map(str, value)) if isinstance(value, list) else str(value)))
     return rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import yaml
 
 from agentgym_py.errors import RunError
+from agentgym_py.stats import Estimate
 
 
 def write_atomic(path: Path, data: str) -> None:
@@ -27,21 +29,51 @@ def write_atomic(path: Path, data: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
+        _to_disk(path.parent)
     finally:
         aside.unlink(missing_ok=True)
 
 
-def refuse_used(path: Path) -> None:
-    """RunError where a folder already holds something."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        holds = "a run" if (path / "run.yaml").is_file() else "other files"
-        hint = f"; go on with it by --resume {path}" if holds == "a run" else ""
-        raise RunError(f"{path} already holds {holds}{hint}")
+def _to_disk(path: Path) -> None:
+    """What was written to a file, or the names in a folder, outlive a power cut."""
+    if sys.platform == "win32":  # which syncs only what is open for writing, and no folders
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def finite(value: Any) -> Any:
+    """`value` with null for nan and infinities, which JSON lacks."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): finite(each) for key, each in value.items()}
+    return [finite(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def read_estimate(value: Mapping[str, Any]) -> Estimate:
+    """An estimate as it stands in a run's JSON, where null is nan."""
+    value_, low, high = (math.nan if value[name] is None else value[name] for name in ("value", "low", "high"))
+    return Estimate(value_, low, high, value["n"])
+
+
+def new_folder(path: str | Path) -> Path:
+    """`path` as a folder that is new or empty; RunError where it holds something."""
+    target = Path(path)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        hint = f"a run; go on with it by --resume {path}" if (target / "run.yaml").is_file() else "other files"
+        raise RunError(f"{path} already holds {hint}")
+    return target
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """`run.yaml`, `rounds/NN/{trajectories.jsonl, eval.jsonl, metrics.json, checkpoint/}`, `test.json`, `report.html`.
+    """`run.yaml`, `provenance.json`, `rounds/NN/`, `test.json`, `report.html`.
+
+    A round's folder holds `trajectories.jsonl`, `checkpoint/`, `valid.jsonl`, `test.jsonl` and `metrics.json`.
 
     A round is over when its `metrics.json` stands there; it is written last.
     """
@@ -51,7 +83,7 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, config: Mapping[str, Any]) -> RunFolder:
         """Start a run; RunError where the folder already holds something."""
-        refuse_used(path)
+        new_folder(path)
         write_atomic(path / "run.yaml", yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
         return cls(path)
 
@@ -106,7 +138,10 @@ class RunFolder:
         return folder
 
     def finish(self, number: int, metrics: Mapping[str, Any]) -> None:
-        """Mark a round as over."""
+        """Mark a round as over, once all of it is on the disk."""
+        folder = self.round(number)
+        for each in (*folder.rglob("*"), folder, folder.parent, self.path):
+            _to_disk(each)
         self.write_json(f"rounds/{number:02d}/metrics.json", metrics)
 
     def metrics(self, number: int) -> dict[str, Any]:
@@ -114,8 +149,8 @@ class RunFolder:
         return self.read_json(f"rounds/{number:02d}/metrics.json")
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
-        """Write a JSON file of the run, whole or not at all."""
-        write_atomic(self.path / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+        """Write a JSON file of the run, whole or not at all; what is no number is null."""
+        write_atomic(self.path / name, json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON file of the run; RunError where it is broken."""

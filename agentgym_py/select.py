@@ -7,7 +7,6 @@ smaller id, then the earlier one; so a selection never depends on hashing or cha
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -125,7 +124,7 @@ def per_task(k: int) -> Selector:
     """Keep at most `k` of each task, the best first: rejection sampling."""
     if k < 1:
         raise ConfigError(f"per_task must be at least 1, got {k}")
-    return _best_of(_task_key, k, f"beyond the best {k} of their task")
+    return _best_of(lambda each: each.provenance.task_key, k, f"beyond the best {k} of their task")
 
 
 def top_ratio(r: float) -> Selector:
@@ -180,14 +179,8 @@ def _ranked(trajectories: Sequence[Trajectory], positions: Iterable[int]) -> lis
     return sorted(positions, key=rank)
 
 
-def _task_key(trajectory: Trajectory) -> Hashable:
-    """A task is the same only in the same world, made with the same arguments."""
-    origin = trajectory.provenance
-    return origin.env_id, json.dumps(dict(origin.env_kwargs), sort_keys=True, default=str), origin.task_id
-
-
 def _actions_key(trajectory: Trajectory) -> Hashable:
-    return _task_key(trajectory), tuple((step.action, step.action_input) for step in trajectory.steps)
+    return trajectory.provenance.task_key, tuple((step.action, step.action_input) for step in trajectory.steps)
 
 
 def _split(trajectories: Sequence[Trajectory], keep: Sequence[bool], reason: str) -> Selection:

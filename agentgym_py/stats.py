@@ -47,7 +47,7 @@ class Paired:
     """Exact two-sided McNemar p."""
 
 
-def wilson(successes: int, n: int, level: float = 0.95) -> Estimate:
+def wilson(successes: float, n: int, level: float = 0.95) -> Estimate:
     """Success rate with Wilson's score interval (Wilson 1927); with n = 0 the interval is [0, 1]."""
     if not 0 <= successes <= n:
         raise ValueError(f"successes must be in [0, {n}], got {successes}")
@@ -85,6 +85,19 @@ def bootstrap_mean(
     means_R = _resampled_means(sums_C, counts_C, resamples, seed)
     low, high = np.quantile(means_R, [(1 - level) / 2, (1 + level) / 2])
     return Estimate(mean, float(low), float(high), len(sums_C), level)
+
+
+def success_rate(outcomes: Sequence[bool], clusters: Sequence[Hashable], *, level: float = 0.95) -> Estimate:
+    """Rate of `outcomes` (N,), of which those with the same label in `clusters` (N) are not independent.
+
+    Wilson's interval where each label stands once, else the clustered bootstrap. Where that one has no width (all
+    succeeded or failed, a single cluster) it says nothing: then Wilson's, each cluster counted as one observation.
+    """
+    number = len(set(clusters))
+    if number == len(outcomes):
+        return wilson(sum(outcomes), number, level)
+    found = bootstrap_mean(outcomes, clusters=clusters, level=level)
+    return found if found.low < found.high else wilson(found.value * number, number, level)
 
 
 def paired_bootstrap(

@@ -252,17 +252,16 @@ class TrajectoryWriter:
     Usable as a context manager. Folders on the way are made.
     """
 
-    def __init__(self, path: str | Path, *, fsync: bool = False) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.written = 0
         """Episodes that this writer appended."""
-        self._fsync = fsync
         self.path.parent.mkdir(parents=True, exist_ok=True)
         _mend(self.path)
         self._file: int | None = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def append(self, trajectory: Trajectory) -> None:
-        """Write one episode; it is with the operating system, whole, when this returns (on the disk with `fsync`).
+        """Write one episode; it is with the operating system, whole, when this returns.
 
         Raises:
             DataError: a value that JSON cannot hold, or a closed writer.
@@ -270,8 +269,6 @@ class TrajectoryWriter:
         if self._file is None:
             raise DataError(f"{self.path}: the writer is closed")
         _write_whole(self._file, to_line(trajectory))
-        if self._fsync:
-            os.fsync(self._file)
         self.written += 1
 
     def close(self) -> None:
@@ -315,16 +312,6 @@ def read(path: str | Path, *, warn: bool = True) -> Iterator[Trajectory]:
         DataError: no such file, or a broken line; names the line.
     """
     return _read(_existing(path), warn)
-
-
-def count(path: str | Path) -> int:
-    """How many episodes `read` gives; the lines are not parsed.
-
-    Raises:
-        DataError: no such file.
-    """
-    with _existing(path).open("rb") as file:
-        return sum(_torn(raw) is None for _, raw in _lines(file))
 
 
 @dataclass(frozen=True, slots=True)

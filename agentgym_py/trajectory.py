@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+
+def canonical(kwargs: Mapping[str, Any]) -> str:
+    """The arguments of an environment as one text, equal where they are."""
+    return json.dumps(dict(kwargs), sort_keys=True, default=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,13 @@ class Provenance:
     prompt: str = "full"
     """Which rules text opened the episode."""
     package_version: str = ""
+    env_seed: int = 0
+    """Seed of the world's generator at the reset; the same for all tries at a task, so that they start alike."""
+
+    @property
+    def task_key(self) -> tuple[str, str, str]:
+        """What makes a task the same: its id in the same world, made with the same arguments."""
+        return self.env_id, canonical(self.env_kwargs), self.task_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +12,12 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from agentgym_py.evaluate import percent
+from agentgym_py.runs import read_estimate
 from agentgym_py.trajectory import Trajectory
 
 Listener = Callable[[Trajectory], None]
+Steps = Callable[[int, int], None]
 
 
 class Phases:
@@ -37,12 +39,20 @@ class Phases:
         if self._progress:
             self._progress.stop()
 
-    def begin(self, what: str, total: int | None) -> Listener:
+    def begin(self, what: str, total: int) -> Listener:
         """A phase of `total` episodes begins, and the one before it is over; call the result with each trajectory."""
+        return self._begin(what, total).heard
+
+    def training(self, what: str) -> Steps:
+        """A training begins, and the phase before it is over; call the result with the steps done and all of them."""
+        return self._begin(what, None).stepped
+
+    def _begin(self, what: str, total: int | None) -> _Phase:
         self.end()
-        task = self._progress.add_task(what, total=total, success="") if self._progress else None
+        count = "" if total is None else f"0/{total}"
+        task = self._progress.add_task(what, total=total, count=count, success="") if self._progress else None
         self._current = phase = _Phase(what, total, self._progress, task)
-        return phase.heard
+        return phase
 
     def end(self) -> None:
         """The phase is over."""
@@ -66,7 +76,7 @@ class _Phase:
     def __init__(self, what: str, total: int | None, progress: Progress | None, task: TaskID | None) -> None:
         self.what, self.total, self._progress, self._task = what, total, progress, task
         self.began = time.monotonic()
-        self.played = self.successes = self.counted = 0
+        self.played = self.successes = self.counted = self.steps = 0
 
     def heard(self, trajectory: Trajectory) -> None:
         """One more episode is over."""
@@ -74,8 +84,17 @@ class _Phase:
         if trajectory.error is None:
             self.counted += 1
             self.successes += trajectory.success
+        self._draw(self.played)
+
+    def stepped(self, done: int, total: int) -> None:
+        """So many of the training's steps are done."""
+        self.steps, self.total = done, total
+        self._draw(done)
+
+    def _draw(self, done: int) -> None:
         if self._progress and self._task is not None:
-            self._progress.update(self._task, advance=1, success=self.success)
+            count = f"{done}/{self.total}"
+            self._progress.update(self._task, completed=done, total=self.total, count=count, success=self.success)
 
     @property
     def success(self) -> str:
@@ -85,42 +104,32 @@ class _Phase:
     @property
     def line(self) -> str:
         """The whole phase in a line."""
-        episodes = f"{self.played} episodes, " if self.played else ""
+        done = f"{self.played} episodes, " if self.played else f"{self.steps} steps, " if self.steps else ""
         success = f"{self.success}, " if self.success else ""
-        return f"  {self.what}: {episodes}{success}{duration(time.monotonic() - self.began)}"
+        return f"  {self.what}: {done}{success}{duration(time.monotonic() - self.began)}"
 
     def stop(self) -> None:
-        """No more episodes."""
+        """No more episodes or steps."""
         if self._progress and self._task is not None:
-            self._progress.update(self._task, total=max(1, self.played), completed=max(1, self.played))
+            done = max(1, self.played, self.steps)
+            self._progress.update(self._task, total=done, completed=done)
             self._progress.stop_task(self._task)
 
 
 def _bars(console: Console) -> Progress:
     return Progress(
         SpinnerColumn(finished_text=" "), TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
-        _Count(), TextColumn("{task.fields[success]}", markup=False), TimeElapsedColumn(),
-        TimeRemainingColumn(elapsed_when_finished=False), console=console, refresh_per_second=4, transient=True,
+        TextColumn("{task.fields[count]}", markup=False), TextColumn("{task.fields[success]}", markup=False),
+        TimeElapsedColumn(), TimeRemainingColumn(elapsed_when_finished=False), console=console,
+        refresh_per_second=4, transient=True,
     )  # fmt: skip
-
-
-class _Count(TextColumn):
-    """`431/1000`; nothing for a phase without episodes."""
-
-    def __init__(self) -> None:
-        super().__init__("")
-
-    def render(self, task: Any) -> Text:
-        """The column's text."""
-        known = task.total is not None and (task.fields["success"] or not task.finished)
-        return Text(f"{task.completed:.0f}/{task.total:.0f}" if known else "")
 
 
 # ---------------------------------------------------------------------------------------------------------- evolution
 
 
 _COLUMNS = (
-    ("round", 5), ("explored", 14), ("kept", 5), ("loss", 12), ("valid success %", 16), ("reward", 6), ("steps", 5),
+    ("round", 5), ("explored", 14), ("kept", 5), ("loss", 12), ("valid success", 16), ("reward", 6), ("steps", 5),
     ("time", 6),
 )  # fmt: skip
 
@@ -148,9 +157,13 @@ class TerminalReporter:
             self.console.print(line, soft_wrap=True)
         self.console.print()
 
-    def phase(self, round_number: int, what: str, total: int | None) -> Listener:
+    def phase(self, round_number: int, what: str, total: int) -> Listener:
         """A phase begins."""
         return self.phases.begin(f"round {round_number}, {what}", total)
+
+    def training(self, round_number: int, trajectories: int) -> Steps:
+        """Training begins."""
+        return self.phases.training(f"round {round_number}, train on {trajectories}")
 
     def round(self, number: int, metrics: dict[str, Any]) -> None:
         """A round is over: its row, and what was dropped and why."""
@@ -185,10 +198,10 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
     episodes = metrics["selection"]["kept"] + sum(metrics["selection"]["dropped"].values())
     return [
         str(number),
-        f"{episodes} at {_percent(explored['success']['value'])}",
+        f"{episodes} at {number_text(explored['success']['value'], 1, 100)} %",
         str(metrics["selection"]["kept"]),
         f"{loss[0]:.2f} → {loss[-1]:.2f}" if loss else "not trained" if training is None else "–",
-        interval(valid["success"], 100, 1, 0) + (" few" if valid["success"]["n"] < 30 else ""),
+        success_text(valid["success"]),
         number_text(valid["reward"]["value"], 2),
         number_text(valid["steps"], 1),
         duration(metrics["seconds"]),
@@ -202,16 +215,20 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
     return str(metrics["selection"]["line"]) + trained
 
 
-def interval(estimate: Mapping[str, Any], scale: float = 1, digits: int = 3, interval_digits: int | None = None) -> str:
-    """`0.612 [0.540, 0.671]`, or in percent `61.2 [54, 67]` with scale 100."""
-    digits_of_ends = digits if interval_digits is None else interval_digits
-    low, high = (number_text(estimate[end], digits_of_ends, scale) for end in ("low", "high"))
-    return f"{number_text(estimate['value'], digits, scale)} [{low}, {high}]"
+def success_text(estimate: Mapping[str, Any]) -> str:
+    """A success rate as `percent` writes it, or a dash where no episode counted."""
+    return "–" if estimate["value"] is None else percent(read_estimate(estimate))
+
+
+def reward_text(estimate: Mapping[str, Any]) -> str:
+    """`0.612 [0.54, 0.67]`."""
+    low, high = (number_text(estimate[end], 2) for end in ("low", "high"))
+    return f"{number_text(estimate['value'], 3)} [{low}, {high}]"
 
 
 def number_text(value: float | None, digits: int, scale: float = 1) -> str:
     """A number with so many digits after the point, or a dash where there is none."""
-    return "–" if value is None or math.isnan(value) else f"{scale * value:.{digits}f}"
+    return "–" if value is None else f"{scale * value:.{digits}f}"
 
 
 def duration(seconds: float) -> str:
@@ -221,10 +238,6 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f} %"
 
 
 def _cells(cells: Sequence[str]) -> str:

@@ -268,19 +268,19 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 def drills(seed: int, vocab: int, steps: int) -> Iterator[Batch]:
-    """Rows of 64 that repeat a random segment.
+    """Rows of 64 that repeat a random segment of 8 to 32 tokens.
 
-    Segments begin short and of few tokens (3 to 12 out of 512: copying is found within some hundred steps) and end
-    long and of all tokens.
+    Their tokens are 64 different ones at first and all at the end: with few, copying is found within 200 steps, and
+    then carries over to more and more; with all from the start it is not found within thousands.
     """
     generator = torch.Generator().manual_seed(seed)
     for step in range(steps):
-        grown = min(1.0, max(0.0, 2.0 * step / steps - 0.8))
-        size, longest = int(512 + grown * (vocab - 512)), int(12 + grown * 20)
-        ids = torch.randint(4, size, (16, 64), generator=generator)
-        length = torch.randint(3, longest + 1, (16, 1), generator=generator)
+        grown = min(1.0, max(0.0, step / steps - 0.2) / 0.6)
+        size = int(64 * ((vocab - 4) / 64) ** grown)
+        ids = torch.randint(size, (32, 64), generator=generator) * ((vocab - 4) // size) + 4
+        length = torch.randint(8, 33, (32, 1), generator=generator)
         ids = ids.gather(1, torch.arange(64)[None] % length)
-        yield ids, ids.masked_fill(torch.arange(64)[None] < length, IGNORED)
+        yield ids, ids.masked_fill(torch.arange(64)[None] <= length, IGNORED)
 
 
 def reading(policy: Policy, seed: int, tokens: int, width: int = 512, rows: int = 8) -> Iterator[Batch]:

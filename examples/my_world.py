@@ -70,8 +70,11 @@ class GuessEnv(TextEnv):
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
         """Take up a state."""
+        low, high = state["low"], state["high"]
+        if type(low) is not int or type(high) is not int or not 0 <= low <= high <= LIMIT[task.split]:
+            raise ValueError(f"not a range of numbers: {low!r} to {high!r}")
         self.begin(task)
-        self.low, self.high = state["low"], state["high"]
+        self.low, self.high = low, high
 
     def expert(self) -> list[str]:
         """Knows the number."""

@@ -127,6 +127,9 @@ def test_fallback_is_used_when_named_and_needed() -> None:
     plain = ChatFormat(with_template(None), fallback="plain")
     text = plain.tokenizer.decode(talk(plain))
     assert text == "User: Where?\nAssistant:click[back]<|end|>\nUser: No.\nAssistant:buy<|end|>"
+    assert talk(ChatFormat(plain.tokenizer)) == talk(plain)  # the tokenizer has it now
+    with pytest.raises(TemplateError, match="chat_format"):
+        ChatFormat(with_template(None))
     with pytest.raises(TemplateError, match="im_end"):
         tokenizer = tiny()
         tokenizer.chat_template = None

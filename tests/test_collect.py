@@ -6,10 +6,14 @@ from typing import Any
 import gymnasium
 import pytest
 
+from agentgym_py.actions import Reply
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
+from agentgym_py.env import Task, TextEnv
 from agentgym_py.errors import UnknownNameError
 from agentgym_py.evaluate import summarise
+from agentgym_py.replay import replay_all
+from agentgym_py.stats import wilson
 from agentgym_py.trajectory import Trajectory
 
 SHOP = EnvSpec("shop")
@@ -98,3 +102,83 @@ def test_worlds_registered_by_hand_can_be_collected() -> None:
     """An environment that only Gymnasium knows is found by its id."""
     gymnasium.register(id="AgentShopAgain-v0", entry_point="agentgym_envs.shop.env:ShopEnv")
     assert Collector(ExpertAgent()).collect(Job(EnvSpec("AgentShopAgain-v0"), 0)).success
+
+
+def test_worlds_are_closed_and_a_broken_one_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that raised in reset or step is closed and dropped; the others are used again, and closed at the end."""
+    from agentgym_envs.shop.env import ShopEnv
+
+    step, begin, used, closed = ShopEnv.step, ShopEnv.begin, list[tuple[int, str]](), list[int]()
+
+    def breaks(self: ShopEnv, action: str) -> Any:
+        assert self.current is not None and id(self) not in closed
+        used.append((id(self), self.current.id))
+        if self.current.id.endswith("/1"):
+            raise TimeoutError("the world hangs")
+        return step(self, action)
+
+    def fails(self: ShopEnv, task: Task) -> str:
+        if task.id.endswith("/3"):
+            raise OSError("no world")
+        return begin(self, task)
+
+    monkeypatch.setattr(ShopEnv, "step", breaks)
+    monkeypatch.setattr(ShopEnv, "begin", fails)
+    monkeypatch.setattr(ShopEnv, "close", lambda self: closed.append(id(self)))
+    keep = list[TextEnv]()  # so that no id is given twice
+    make = EnvSpec.make
+    monkeypatch.setattr(EnvSpec, "make", lambda self: keep.append(make(self)) or keep[-1])  # type: ignore[func-returns-value]
+    played = Collector(ExpertAgent(), slots=1).collect_batch(jobs_for([SHOP], "train", range(6)))
+    assert [t.error is None for t in played] == [True, False, True, False, True, True]
+    assert len(keep) == 3 and sorted(closed) == sorted(map(id, keep)) and closed[:2] == [id(keep[0]), id(keep[1])]
+    closed.clear()
+    stream = Collector(ExpertAgent(), slots=2).in_order(jobs_for([SHOP], "test", range(9)))
+    next(stream)
+    stream.close()
+    assert sorted(closed) == sorted(map(id, keep[3:]))
+
+
+def test_all_tries_at_a_task_start_alike_and_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The world's seed follows from collector and task; what it draws is stored, and drawn again in a replay."""
+    from agentgym_envs.shop.env import ShopEnv
+
+    begin = ShopEnv.begin
+    monkeypatch.setattr(ShopEnv, "begin", lambda self, task: f"{begin(self, task)}\nweather {self.rng.below(1 << 40)}")
+    jobs = jobs_for([SHOP], "train", range(3), attempts=2)
+    played = Collector(RandomAgent(), slots=3, seed=1).collect_batch(jobs)
+    opened = [t.steps[0].observation for t in played]
+    assert opened[0::2] == opened[1::2] and len({text.split("weather")[1] for text in opened}) == 3
+    assert len({t.provenance.env_seed for t in played}) == 3
+    assert Collector(RandomAgent(), seed=2).collect(jobs[0]).provenance.env_seed != played[0].provenance.env_seed
+    assert all(each.holds for each in replay_all(played))
+
+
+def test_ids_are_unique_in_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task in worlds made with other arguments has other ids, also at a failed reset, and counts as another task."""
+    specs = [SHOP, EnvSpec("shop", {"max_steps": 9}), EnvSpec("shop", {"max_steps": 10})]
+    played = Collector(ExpertAgent()).collect_batch(jobs_for(specs, "train", range(2), attempts=2))
+    assert len({t.id for t in played}) == 12 and len({t.task_id for t in played}) == 2
+    assert summarise(played).success == wilson(6, 6)
+    assert played[0].id == "shop/train/medium/0#0" and played[2].id.startswith("shop/train/medium/0@")
+    from agentgym_envs.shop.env import ShopEnv
+
+    def fails(self: ShopEnv, task: Task) -> str:
+        raise OSError("no world")
+
+    monkeypatch.setattr(ShopEnv, "begin", fails)
+    failed = Collector(ExpertAgent()).collect_batch(jobs_for(specs, "train", range(2), attempts=2))
+    assert len({t.id for t in failed}) == 12 and all(t.error for t in failed)
+
+
+def test_the_expert_sees_what_chance_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a step does not do what was planned the expert plans again instead of going on with an old plan."""
+    from agentgym_envs.shop.env import ShopEnv
+
+    act = ShopEnv.act
+
+    def slips(self: ShopEnv, reply: Any) -> Any:
+        return act(self, Reply("click[back to search]") if self.steps == 1 else reply)
+
+    monkeypatch.setattr(ShopEnv, "act", slips)
+    trajectory = Collector(ExpertAgent()).collect(Job(SHOP, 0))
+    assert trajectory.success and all(step.valid for step in trajectory.steps)

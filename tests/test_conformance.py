@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 import agentgym_py
 from agentgym_py import registry
+from agentgym_py.agents import ExpertAgent
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.env import SPLITS, TextEnv
 from agentgym_py.errors import ResetNeededError, SnapshotError, UnknownNameError
 from agentgym_py.rng import Rng
@@ -58,12 +60,29 @@ def test_gymnasium_accepts_it(env_id: str) -> None:
 
 
 @pytest.mark.parametrize("env_id", ENVS)
-def test_it_vectorises(env_id: str) -> None:
-    """Two copies step under `make_vec`."""
-    vector = gymnasium.make_vec(env_id, num_envs=2, vectorization_mode="sync")
+@pytest.mark.parametrize(
+    ("mode", "kwargs"),
+    [
+        ("sync", {}),
+        ("async", {}),
+        ("async", {"shared_memory": False}),
+        ("async", {"context": "spawn"}),
+        ("async", {"copy": False}),
+    ],
+)
+def test_it_vectorises(env_id: str, mode: str, kwargs: dict[str, object]) -> None:
+    """Two copies under `make_vec`, in this process or in others, see what they see alone."""
+    alone = make(env_id)
+    said = ("nonsense", "mehr davon: 🎉")
+    vector = gymnasium.make_vec(env_id, num_envs=2, vectorization_mode=mode, vector_kwargs=kwargs)
     observations, infos = vector.reset(seed=3)
-    assert len(observations) == 2 and len(infos["task_id"]) == 2
-    vector.step(("nonsense", "more of it"))
+    firsts = [alone.reset(seed=3 + i) for i in range(2)]
+    assert list(observations) == [first for first, _ in firsts]
+    assert list(infos["task_id"]) == [info["task_id"] for _, info in firsts]
+    observations = vector.step(said)[0]
+    for i in range(2):
+        alone.reset(seed=3 + i)
+        assert observations[i] == alone.step(said[i])[0] and alone.observation_space.contains(observations[i])
     vector.close()
 
 
@@ -124,6 +143,38 @@ def test_a_fork_goes_on_exactly(env_id: str) -> None:
             assert other.snapshot() == snapshot
             rng.state = state
             assert walk(other, rng, 8) == future
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+def test_a_corrupt_snapshot_is_refused_whole(env_id: str) -> None:
+    """Values that cannot be are a SnapshotError and change nothing; what is accepted can be played on."""
+    env = make(env_id)
+    env.reset(seed=1)
+    walk(env, Rng("corrupt"), 2)
+    good = json.loads(env.snapshot())
+    outer = [{key: wrong} for key in good for wrong in (None, 5.5, [], "x" if key != "last" else 1)]
+    outer += [{"steps": -1}, {"steps": True}, {"rng": -1}, {"rng": 1 << 64}, {"success": 1}, {"task": 0}]
+    state, wrongs = good["state"], (None, -5, 5.5, [], {}, "x")
+    inner = [{"state": {**state, key: wrong}} for key in state for wrong in wrongs]
+    inner += [{"state": {k: v for k, v in state.items() if k != key}} for key in state]
+    before = env.snapshot()
+    for change in outer + inner:
+        try:
+            env.restore(json.dumps(good | change).encode())
+        except SnapshotError:
+            assert env.snapshot() == before, change
+        else:
+            assert change in inner, change
+            env.step("anything")
+            assert all(isinstance(action, str) for action in env.expert() + (env.actions() or []))
+            env.restore(before)
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+def test_an_expert_that_is_asked_anew_solves_too(env_id: str) -> None:
+    """`ExpertAgent` plans before each step and needs no more steps than a plan from the start."""
+    for trajectory in Collector(ExpertAgent()).collect_batch(jobs_for([EnvSpec(env_id)], "test", range(10))):
+        assert trajectory.success and trajectory.optimal_steps in (None, len(trajectory.steps)), trajectory.task_id
 
 
 @pytest.mark.parametrize("split", SPLITS)

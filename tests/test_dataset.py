@@ -4,6 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,16 +124,16 @@ def test_sample_refuses_bad_weights(mixed: AgentTrajDataset, weights: list[float
 
 
 def test_quality_reports_what_each_rule_dropped(mixed: AgentTrajDataset) -> None:
-    """Every rule given stands in the report, in order, also with 0; the numbers add up."""
+    """What each rule dropped of what the rules before it had left, in order; the numbers add up."""
     kept, report = AgentTrajDataset([*mixed, *mixed]).quality(
         min_reward=0.5, max_steps=4, min_steps=1, require_success=False, predicates={"odd task": _odd}, dedupe=True
     )
     assert list(report.dropped.items()) == [
-        ("min_reward", 16), ("max_steps", 8), ("min_steps", 0), ("odd task", 8), ("dedupe", 4)
+        ("below reward 0.5", 16), ("over 4 steps", 8), ("odd task", 8), ("duplicates", 4)
     ]  # fmt: skip
-    assert report.total - sum(report.dropped.values()) == report.kept == len(kept) == 4
-    assert report.line.startswith("kept 4 of 40; dropped by min_reward 16, max_steps 8")
-    assert mixed.quality(require_success=True, percentile=50)[1].dropped == {"require_success": 16, "percentile": 0}
+    assert AgentTrajDataset(report.kept) == kept and len(kept) == 4
+    assert report.line.startswith("kept 4 of 40; dropped: 16 below reward 0.5, 8 over 4 steps")
+    assert mixed.quality(require_success=True, percentile=50)[1].dropped == {"without success": 16}
     assert mixed.quality() == (mixed, mixed.quality()[1])
 
 
@@ -168,14 +169,18 @@ def test_to_stepwise(mixed: AgentTrajDataset) -> None:
 
 
 def test_stats_count_and_estimate(mixed: AgentTrajDataset) -> None:
-    """Counts by kind and agent, success clustered by task, nan where there is nothing."""
+    """Counts by kind and agent, success clustered by task; what an infrastructure failure ended is no failure."""
     found = mixed.stats()
     assert (found.trajectories, found.tasks, found.kinds) == (20, 4, {"find": 10, "buy": 10})
-    assert found.success.value == 0.2 and found.success.n == 4 and found.reward.value == 0.5
-    assert (found.steps, found.invalid, found.tokens) == (3.0, 0.0, 0)
-    assert mixed.filter(lambda each: each.reward == 0).stats().success.n == 4
+    outcome = found.outcome
+    assert outcome.success.value == 0.2 and outcome.success.n == 4 and outcome.reward.value == 0.5
+    assert (outcome.steps, outcome.invalid, outcome.errors, found.tokens) == (3.0, 0.0, 0, 0)
+    assert mixed.filter(lambda each: each.reward == 0).stats().outcome.success.n == 4
+    broken = [replace(each, success=False, error="timeout") for each in mixed]
+    half = AgentTrajDataset([*mixed, *broken]).stats()
+    assert half.trajectories == 40 and half.outcome == replace(outcome, errors=20)
     empty = AgentTrajDataset().stats()
-    assert math.isnan(empty.steps) and math.isnan(empty.success.value) and empty.tasks == 0
+    assert math.isnan(empty.outcome.success.value) and empty.tasks == 0
 
 
 def test_filter_file_streams(tmp_path: Path, mixed: AgentTrajDataset) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,15 +31,27 @@ def test_every_command_has_its_section(name: str) -> None:
     assert f"\n| [`{name}`](#agentgym-{name}) |" in PAGE
 
 
+def script(name: str) -> Any:
+    """A module of `docs/`."""
+    found = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert found and found.loader
+    made = importlib.util.module_from_spec(found)
+    found.loader.exec_module(made)
+    return made
+
+
+def test_the_page_has_the_help_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the letter, defaults and all."""
+    monkeypatch.setenv("COLUMNS", "0")  # put back afterwards, whatever the script sets
+    assert script("cli_help").with_help(PAGE) == PAGE, "run docs/cli_help.py"
+
+
 @pytest.mark.parametrize(("command", "parser"), list(parsers()), ids=lambda each: each if isinstance(each, str) else "")
-def test_every_option_has_help_and_stands_in_the_docs(command: str, parser: Any) -> None:
-    """`python docs/cli_help.py` writes the help of today into the page."""
-    shown = re.search(rf"<!-- help: {command} -->\n\n```text\n(.*?)\n```", PAGE, re.DOTALL)
-    assert shown, f"docs/cli.md has no marker for {command!r}"
-    assert parser.description and parser.description in " ".join(shown[1].split())
+def test_every_option_has_help(command: str, parser: Any) -> None:
+    """And every command stands in the page."""
+    assert f"<!-- help: {command} -->" in PAGE
+    assert parser.description
     for action in parser._actions:
-        for option in action.option_strings:
-            assert re.search(rf"(?<![\w.-]){re.escape(option)}(?![\w.])", shown[1]), f"{option}: run docs/cli_help.py"
         assert action.help or action.dest in UNEXPLAINED, f"{command}: {action.dest} has no help"
 
 
@@ -67,12 +80,7 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
 
 def test_world_pages_show_episodes_that_were_played() -> None:
     """Every installed world has a page, and it is what `python docs/env_pages.py` writes today."""
-    import importlib.util
-
-    found = importlib.util.spec_from_file_location("env_pages", ROOT / "docs" / "env_pages.py")
-    assert found and found.loader
-    pages = importlib.util.module_from_spec(found)
-    found.loader.exec_module(pages)
+    pages = script("env_pages")
     from agentgym_py import registry
 
     for name in registry.names("agentgym.envs"):

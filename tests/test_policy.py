@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.errors import ConfigError, PolicyError, UnknownNameError  # torch first, or skip
+from agentgym_py.errors import ConfigError, PolicyError, TemplateError, UnknownNameError  # torch first, or skip
 from agentgym_py.policy import Policy
 from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
 
@@ -39,6 +39,21 @@ def test_saved_policies_open_as_ordinary_checkpoints(tmp_path: Path) -> None:
     assert again.digest() == policy.digest()
     assert again.chat.turn("a 42 <|end|>") == policy.chat.turn("a 42 <|end|>")
     assert again.name == str(tmp_path / "deep" / "checkpoint")
+
+
+def test_a_chat_format_is_saved_with_the_policy(tmp_path: Path) -> None:
+    """A base without a template gets one by `chat_format`; its checkpoints need no such help."""
+    policy = tiny_policy()
+    policy.tokenizer.chat_template = None
+    policy.model.save_pretrained(tmp_path / "base")
+    policy.tokenizer.save_pretrained(tmp_path / "base")
+    with pytest.raises(TemplateError, match="chat_format"):
+        Policy.load(tmp_path / "base", device="cpu")
+    given = Policy.load(tmp_path / "base", device="cpu", chat_format="plain")
+    given.save(tmp_path / "checkpoint")
+    again = Policy.load(tmp_path / "checkpoint", device="cpu")
+    assert again.chat.opening("red shoes") == given.chat.opening("red shoes")
+    assert again.chat.end_of_turn == given.chat.end_of_turn
 
 
 def test_saving_over_a_checkpoint_replaces_it(tmp_path: Path) -> None:

@@ -32,6 +32,12 @@ def test_a_true_record_holds(trajectory: Trajectory) -> None:
         ({"terminated": False}, "terminated"),
         ({"instruction": "Buy me a boat."}, "instruction"),
         ({"rules": "No rules."}, "rules"),
+        ({"truncated": True}, "truncated"),
+        ({"reward": 0.25}, "return"),
+        ({"kind": "boats"}, "kind"),
+        ({"split": "test"}, "split"),
+        ({"difficulty": "hard"}, "difficulty"),
+        ({"optimal_steps": 99}, "optimal steps"),
     ],
 )
 def test_a_changed_episode_is_found(trajectory: Trajectory, change: dict[str, object], what: str) -> None:
@@ -42,7 +48,15 @@ def test_a_changed_episode_is_found(trajectory: Trajectory, change: dict[str, ob
 
 @pytest.mark.parametrize(
     ("change", "what"),
-    [({"observation": "x"}, "observation"), ({"reward": 0.5}, "reward"), ({"valid": False}, "valid")],
+    [
+        ({"observation": "x"}, "observation"),
+        ({"reward": 0.5}, "reward"),
+        ({"valid": False}, "valid"),
+        ({"thought": "Hm."}, "thought"),
+        ({"action": "click[x]"}, "action"),
+        ({"action_input": "x"}, "action input"),
+        ({"reward_parts": {"r_type": 1.0}}, "reward parts"),
+    ],
 )
 def test_a_changed_step_is_found(trajectory: Trajectory, change: dict[str, object], what: str) -> None:
     """The first step that departs is named, and how many agree before it."""

@@ -167,7 +167,7 @@ def test_the_chart_stays_on_its_paper() -> None:
     """0 % is at the bottom, 100 % at the top, and an estimate without data is left out."""
     estimates = {
         0: {"value": 0.0, "low": 0.0, "high": 0.1, "n": 9}, 1: {"value": 1.0, "low": 0.9, "high": 1.0, "n": 9},
-        2: {"value": float("nan"), "low": 0.0, "high": 1.0, "n": 0},
+        2: {"value": None, "low": None, "high": None, "n": 0},
     }  # fmt: skip
     drawn = chart(estimates, {}, 30)
     assert [p.y for p in drawn.valid] == [drawn.bottom, drawn.top]
@@ -180,3 +180,20 @@ def test_roles() -> None:
     assert role(0, 3, 0) == "Agent_v0 and best (round 0)"
     assert role(2, 3, 2) == "best (round 2)"
     assert role(3, 3, 2) == "last (round 3)"
+
+
+def test_a_round_without_a_counted_episode_has_a_page(tmp_path: Path) -> None:
+    """Infrastructure ended every episode: what is not a number is null in the files and a dash on the page."""
+    folder = make_run(tmp_path / "run", 2, test=False)
+    played = [replace(episode(i, False), error="lost") for i in range(3)]
+    folder.finish(1, metrics_of(1, played))
+    assert folder.metrics(1)["valid"]["success"]["value"] is None
+    assert "<td>–</td>" in page(tmp_path / "run")
+
+
+def test_resumptions_stand_on_the_page(tmp_path: Path) -> None:
+    """Each with its time and version."""
+    folder = make_run(tmp_path / "run")
+    again = {"started": "2031-02-03T04:05:06", "packages": {"agentgym-py": "9.9"}}
+    folder.write_json("provenance.json", {"resumed": [again]})
+    assert "2031-02-03T04:05:06 (agentgym-py 9.9)" in page(tmp_path / "run")

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
+import math
+import os
 from pathlib import Path
 
 import pytest
 
 from agentgym_py.errors import RunError
-from agentgym_py.runs import RunFolder, write_atomic
+from agentgym_py.runs import RunFolder, read_estimate, write_atomic
 
 
 def test_a_used_folder_is_refused(tmp_path: Path) -> None:
@@ -51,3 +54,32 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         write_atomic(tmp_path / "f", "\ud800")
     assert (tmp_path / "f").read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
+def test_what_is_no_number_is_null(tmp_path: Path) -> None:
+    """The files are JSON for every reader, however deep a nan stands."""
+    folder = RunFolder.create(tmp_path / "a", {})
+    folder.write_json("x.json", {"a": math.nan, "b": [{"c": (math.inf, 1.5)}]})
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    text = (tmp_path / "a" / "x.json").read_text()
+    assert json.loads(text, parse_constant=refuse) == {"a": None, "b": [{"c": [None, 1.5]}]}
+    assert math.isnan(read_estimate({"value": None, "low": 0.0, "high": 1.0, "n": 0}).value)
+
+
+def test_a_finished_round_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file and folder of the round is synced before the metrics that say that it is over."""
+    folder = RunFolder.create(tmp_path / "a", {})
+    (folder.fresh(0) / "checkpoint").mkdir()
+    (folder.round(0) / "checkpoint" / "weights").write_text("w")
+    synced = []
+
+    def fsync(handle: int) -> None:
+        synced.append((os.fstat(handle).st_ino, folder.done(0)))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    folder.finish(0, {})
+    for path in (folder.path, folder.round(0), folder.round(0) / "checkpoint", folder.round(0) / "checkpoint/weights"):
+        assert (path.stat().st_ino, False) in synced, path

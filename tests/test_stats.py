@@ -136,3 +136,17 @@ def test_clustered_intervals_cover_the_truth() -> None:
             found = stats.bootstrap_mean(wins, clusters=clusters, resamples=300, seed=run)
             covered[i] += found.low <= 0.5 <= found.high
     assert covered[0] / runs >= 0.89 and covered[1] / runs < 0.75
+
+
+def test_success_rates_never_lose_their_width() -> None:
+    """Where whole clusters cannot differ when drawn again, Wilson over their number: all won, all lost, one cluster."""
+    tasks = [f"task {i // 4}" for i in range(40)]
+    won, lost = stats.success_rate([True] * 40, tasks), stats.success_rate([False] * 40, tasks)
+    assert (won, lost) == (stats.wilson(10, 10), stats.wilson(0, 10)) and won.low < 0.8
+    one = stats.success_rate([True, False, False, False], ["a"] * 4)
+    assert (one.value, one.n) == (0.25, 1) and one.low < 0.1 and one.high > 0.8
+    even = stats.success_rate([True, False] * 20, tasks)
+    assert even == stats.wilson(5, 10)
+    assert stats.success_rate([True, False], ["a", "b"]) == stats.wilson(1, 2)
+    mixed = [i < 10 for i in range(40)]
+    assert stats.success_rate(mixed, tasks) == stats.bootstrap_mean(mixed, clusters=tasks)

@@ -129,7 +129,7 @@ def test_a_file_streams(tmp_path: Path, episode: Make) -> None:
     stream = store.read(path)
     assert next(stream) == episode("a")
     assert len(list(stream)) == 2
-    assert store.count(path) == 3
+    assert store.verify(path).episodes == 3
     assert store.verify(path).ok and store.verify(path).episodes == 3
 
 
@@ -143,7 +143,7 @@ def test_a_torn_last_line_is_dropped_and_cut_off(tmp_path: Path, episode: Make, 
     with pytest.warns(UserWarning, match=r"a\.jsonl:3: torn last line dropped"):
         assert len(list(store.read(path))) == 2
     assert len(list(store.read(path, warn=False))) == 2
-    assert store.count(path) == 2
+    assert store.verify(path).episodes == 2
     report = store.verify(path)
     assert report.torn == 3 and not report.ok and report.episodes == 2
     with pytest.warns(UserWarning, match="cut off"):
@@ -155,7 +155,7 @@ def test_a_line_that_lacks_only_its_line_feed_is_whole(tmp_path: Path, episode: 
     """A digest that holds is no guess: the episode counts, and a writer adds the line feed."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(store.to_line(episode("a"))[:-1])
-    assert len(list(store.read(path))) == store.count(path) == 1
+    assert len(list(store.read(path))) == store.verify(path).episodes == 1
     store.append(path, [episode("b")])
     assert [each.steps[0].action for each in store.read(path)] == ["a", "b"]
 
@@ -167,7 +167,7 @@ def test_only_a_torn_line_leaves_an_empty_store(tmp_path: Path, episode: Make) -
     assert list(store.read(path, warn=False)) == []
     with pytest.warns(UserWarning, match="cut off"):
         store.append(path, [episode("b")])
-    assert store.count(path) == 1
+    assert store.verify(path).episodes == 1
 
 
 def test_a_long_torn_line_is_cut_off(tmp_path: Path, episode: Make) -> None:
@@ -243,7 +243,7 @@ def test_a_missing_file_and_a_closed_writer_are_clear_errors(tmp_path: Path, epi
     """Both raise at once, not at the first episode."""
     with pytest.raises(DataError, match="no such file"):
         store.read(tmp_path / "none.jsonl")
-    writer = store.TrajectoryWriter(tmp_path / "a.jsonl", fsync=True)
+    writer = store.TrajectoryWriter(tmp_path / "a.jsonl")
     writer.close()
     writer.close()
     with pytest.raises(DataError, match="closed"):
@@ -294,8 +294,8 @@ def test_a_killed_writer_leaves_a_file_that_reads(tmp_path: Path, episode: Make)
         child.send_signal(signal.SIGKILL)
         child.wait()
     found = len(list(store.read(path, warn=False)))
-    assert found >= 3 and found == store.count(path)
+    assert found >= 3 and found == store.verify(path).episodes
     assert not store.verify(path).bad
     with store.TrajectoryWriter(path) as writer:
         writer.append(episode("b"))
-    assert store.verify(path).ok and store.count(path) == found + 1
+    assert store.verify(path).ok and store.verify(path).episodes == found + 1

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from agentgym_py.trajectory import Provenance, Trajectory
-from agentgym_py.ui import Phases, TerminalReporter, duration, interval, number_text, round_cells
+from agentgym_py.ui import Phases, TerminalReporter, duration, number_text, reward_text, round_cells
 
 LINE = "kept 432 of 1000; dropped: 568 below reward 1"
 ESTIMATE = {"value": 0.5612, "low": 0.462, "high": 0.653, "n": 100}
@@ -45,7 +45,9 @@ def shown(*, terminal: bool) -> tuple[str, Path]:
         heard = reporter.phase(0, "expert", 4)
         for number in range(4):
             heard(trajectory(number > 0, "lost" if number == 3 else None))
-        reporter.phase(0, "train on 4", None)
+        stepped = reporter.training(0, 4)
+        for number in range(7):
+            stepped(number + 1, 7)
         reporter.round(0, metrics())
         reporter.finish([["Agent_v0", "38.0 [32, 43]", "0.6", "6.1", "3.2 %"]], "a verdict", Path("runs/x/report.html"))
     assert called == [1]
@@ -57,6 +59,7 @@ def test_in_a_file_there_are_plain_lines() -> None:
     text, report = shown(terminal=False)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text)
     assert "  round 0, expert: 4 episodes, success 66.7 %, 0 s\n" in text
+    assert "  round 0, train on 4: 7 steps, 0 s\n" in text
     assert f"{LINE}; trained on 632 in all" in text and "38.0 [32, 43]" in text
     assert text.endswith(f"a verdict\n\nreport: {report}\n")
     assert max(map(len, text.splitlines())) <= 80
@@ -67,6 +70,19 @@ def test_in_a_terminal_there_are_bars_that_go_away() -> None:
     text, _ = shown(terminal=True)
     assert "round 0, expert" in text and "━" in text
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") > 0
+
+
+def test_training_has_a_bar_of_its_steps() -> None:
+    """The bar knows how many steps there will be, and fills."""
+    with Phases(Console(file=io.StringIO(), force_terminal=True)) as phases:
+        phases.begin("explore", 9)
+        assert phases._progress is not None and phases._progress.tasks[0].fields["count"] == "0/9"
+        phases.clear()
+        stepped = phases.training("train")
+        (task,) = phases._progress.tasks
+        assert task.total is None
+        stepped(3, 12)
+        assert (task.completed, task.total, task.fields["count"]) == (3, 12, "3/12")
 
 
 def test_bars_end_with_an_exception() -> None:
@@ -81,21 +97,29 @@ def test_bars_end_with_an_exception() -> None:
 def test_a_round_in_cells() -> None:
     """What was explored, kept, learned and reached, with the interval."""
     assert round_cells(3, metrics()) == [
-        "3", "1000 at 43.2 %", "432", "3.21 → 0.40", "56.1 [46, 65]", "0.71", "5.2", "2:21",
+        "3", "1000 at 43.2 %", "432", "3.21 → 0.40", "56.1 % [46, 65]", "0.71", "5.2", "2:21",
     ]  # fmt: skip
 
 
 def test_few_tasks_and_no_training_are_said() -> None:
     """An interval on few tasks is marked, and a round without training does not look like one."""
-    few = metrics(
-        training=None, valid={"success": ESTIMATE | {"n": 8}, "reward": {"value": float("nan")}, "steps": 1.0}
-    )
+    few = metrics(training=None, valid={"success": ESTIMATE | {"n": 8}, "reward": {"value": None}, "steps": 1.0})
     cells = round_cells(1, few)
-    assert cells[3] == "not trained" and cells[4].endswith(" few") and cells[5] == "–"
+    assert cells[3] == "not trained" and cells[4].endswith("(few)") and cells[5] == "–"
+
+
+def test_where_no_episode_counted_there_is_a_dash() -> None:
+    """Every episode ended by an infrastructure failure: JSON has null for what is not a number."""
+    nothing = {"value": None, "low": 0.0, "high": 1.0, "n": 0}
+    cells = round_cells(
+        1, metrics(explored={"success": nothing}, valid={"success": nothing, "reward": nothing, "steps": 0.0})
+    )
+    assert cells[1] == "1000 at – %" and cells[4:6] == ["–", "–"]
+    assert reward_text(nothing | {"low": None, "high": None}) == "– [–, –]"
 
 
 def test_numbers() -> None:
     """Numbers, intervals and times as people write them."""
     assert [duration(each) for each in (7, 99, 100, 3599.6, 3723)] == ["7 s", "99 s", "1:40", "1:00:00", "1:02:03"]
     assert number_text(None, 1) == "–" and number_text(0.5, 1, 100) == "50.0"
-    assert interval(ESTIMATE) == "0.561 [0.462, 0.653]"
+    assert reward_text(ESTIMATE) == "0.561 [0.46, 0.65]"

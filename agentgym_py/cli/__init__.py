@@ -48,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         except BrokenPipeError:  # `agentgym … | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 141
+        except OSError as error:  # a disk, a folder or a file that is not as the user thinks
+            return complain(error)
 
 
 def build(name: str, argv: Sequence[str]) -> tuple[Any, Any]:

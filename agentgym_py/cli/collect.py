@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agentgym_py import store
 from agentgym_py.cli.common import (
-    AgentOptions,
-    ModelOptions,
+    add_agent_options,
     add_env_options,
     console,
     env_specs,
     new_file,
     print_json,
+    read_agent,
 )
 from agentgym_py.cli.parser import Several, UsageError, add_options, listed, read_options
-from agentgym_py.collect import Collector, Job, collect_with_diversity, jobs_for
+from agentgym_py.collect import Collector, Job, jobs_for
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
-
-    from agentgym_py.ui import Phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,50 +56,53 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     add_env_options(parser)
     add_options(parser, CollectOptions)
     parser.add_argument(
-        "--temperatures", action=Several, item=float, default=[1.0], metavar="T",
-        help="Sampling temperatures of a model, as 0.7,1.0: every task is played at each.",
+        "--temperatures", action=Several, item=float, default=[], metavar="T",
+        help="Sampling temperatures of a model, as 0.7,1.0: every task is played at each; 1.0 where none is given.",
     )  # fmt: skip
-    add_options(parser, AgentOptions)
-    add_options(parser, ModelOptions)
-    parser.set_defaults({"agent": "expert"})
+    add_agent_options(parser)
 
 
 def run(given: Namespace) -> int:
     """Collect into a file."""
-    episodes, model = read_options(CollectOptions, given), read_options(ModelOptions, given)
+    episodes = read_options(CollectOptions, given)
     if episodes.out is None:
         raise UsageError("--out FILE.jsonl wanted: where the trajectories go")
     target = new_file(episodes.out, "--out")
-    agent, temperatures = read_options(AgentOptions, given), listed(given["temperatures"], float)
+    (who, model), temperatures = read_agent(given, "expert"), listed(given["temperatures"], float)
+    if temperatures and who.agent != "model":
+        raise UsageError(f"--temperatures are for a --model: the agent {who.agent} samples nothing")
     envs = env_specs(given)
     tasks = range(episodes.first, episodes.first + episodes.tasks)
     jobs = jobs_for(envs, episodes.split, tasks, episodes.attempts)
-    agents = [agent.make(model, each) for each in (temperatures if agent.agent == "model" else [0.0])]
-    from agentgym_py.ui import Phases
-
-    with Phases(console(episodes.json)) as phases:
-        if len(agents) > 1:
-            progress = phases.begin("collect", len(jobs) * len(agents))
-            played = collect_with_diversity(
-                agents, jobs, slots=agent.slots, prompt=agent.prompt, seed=agent.seed, progress=progress
-            )
-            store.write(target, played)
-        else:
-            _stream(Collector(agents[0], agent.slots, agent.prompt, agent.seed), jobs, target, phases)
+    agents = who.make(model, temperatures or [1.0])
+    plans = [
+        (Collector(agent, who.slots, who.prompt, who.seed), _numbered(jobs, number, len(agents)))
+        for number, agent in enumerate(agents)
+    ]
+    _stream(plans, str(target), episodes.json)
     _summary(str(target), episodes.json)
     return 0
 
 
-def _stream(collector: Collector, jobs: Sequence[Job], target: object, phases: Phases) -> None:
+def _numbered(jobs: Sequence[Job], number: int, agents: int) -> list[Job]:
+    """The jobs of one of several agents: its tries at a task have numbers, and so seeds, of their own."""
+    return [replace(job, attempt=job.attempt * agents + number) for job in jobs]
+
+
+def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: str, as_json: bool) -> None:
     """Write each trajectory as soon as all before it are there: Ctrl-C leaves what was played."""
-    progress = phases.begin("collect", len(jobs))
-    with store.TrajectoryWriter(str(target)) as writer:
+    from agentgym_py.ui import Phases
+
+    total = sum(len(jobs) for _, jobs in plans)
+    with store.TrajectoryWriter(target) as writer, Phases(console(as_json)) as phases:
+        progress = phases.begin("collect", total)
         try:
-            for trajectory in collector.in_order(jobs):
-                writer.append(trajectory)
-                progress(trajectory)
+            for collector, jobs in plans:
+                for trajectory in collector.in_order(jobs):
+                    writer.append(trajectory)
+                    progress(trajectory)
         except KeyboardInterrupt:
-            print(f"\n{target}: {writer.written} of {len(jobs)} trajectories were written", file=sys.stderr)
+            print(f"\n{target}: {writer.written} of {total} trajectories were written", file=sys.stderr)
             raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import math
@@ -19,7 +20,8 @@ from agentgym_py import registry
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, listed, meant, read_options
 from agentgym_py.collect import EnvSpec
 from agentgym_py.env import Prompt
-from agentgym_py.errors import ConfigError, UnknownNameError
+from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean
+from agentgym_py.runs import finite
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from agentgym_py.agents import Agent
     from agentgym_py.policy import Policy
 
+_NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "json", "threads"}
+"""Options that are not part of what a command computes."""
 _HEAVY = ("torch", "transformers", "trl", "datasets", "accelerate")
 
 
@@ -51,7 +55,8 @@ def env_specs(given: Namespace | Mapping[str, Any]) -> list[EnvSpec]:
     names = listed(given["env"])
     if not names:
         raise UsageError("--env needs the name of a world")
-    return [_checked(EnvSpec(name, _kwargs_of(name, names, as_plain(given["env_kwargs"])))) for name in names]
+    kwargs = _rooted(as_plain(given["env_kwargs"]), {key for name in names for key in _path_arguments(name)})
+    return [_checked(EnvSpec(name, _kwargs_of(name, names, kwargs))) for name in names]
 
 
 def env_spec(name: str, kwargs: Any) -> EnvSpec:
@@ -68,6 +73,34 @@ def _kwargs_of(name: str, names: Sequence[str], given: Mapping[str, Any]) -> dic
     return {key: _scalar(value) for key, value in (common | dict(own)).items()}
 
 
+def _path_arguments(name: str) -> set[str]:
+    """The arguments of a world that are files or folders."""
+    found = _class_of(name)
+    taken = inspect.signature(found).parameters if found else {}
+    return {key for key, each in taken.items() if "Path" in str(each.annotation)}
+
+
+def _rooted(kwargs: Mapping[str, Any], paths: set[str]) -> dict[str, Any]:
+    """Worlds' arguments with whole paths: they are read again later, maybe from another folder."""
+    return {
+        key: _rooted(value, paths) if isinstance(value, Mapping)
+        else str(Path(value).absolute()) if key in paths and isinstance(value, str) and _scalar(value) is not None
+        else value
+        for key, value in kwargs.items()
+    }  # fmt: skip
+
+
+def worlds_of(envs: Sequence[EnvSpec], split: str) -> dict[str, str]:
+    """The worlds' versions by id, each with a digest of its first task, which a changed catalogue changes."""
+    found = {}
+    for spec in envs:
+        env = spec.make()
+        env.reset(seed=0, options={"task": 0, "split": split})
+        found[registry.env_id(spec.name)] = f"{env.version}-{hashlib.sha256(env.snapshot()).hexdigest()[:12]}"
+        env.close()
+    return found
+
+
 def _scalar(value: Any) -> Any:
     """A word of the command line as the YAML scalar that it writes."""
     try:
@@ -77,8 +110,8 @@ def _scalar(value: Any) -> Any:
 
 
 def _checked(spec: EnvSpec) -> EnvSpec:
-    env_class = registry.load("agentgym.envs", found) if (found := _installed(spec.name)) else None
-    if inspect.isclass(env_class):
+    env_class = _class_of(spec.name)
+    if env_class:
         taken = inspect.signature(env_class).parameters
         if not any(each.kind is each.VAR_KEYWORD for each in taken.values()):
             for key in spec.kwargs:
@@ -93,9 +126,24 @@ def _checked(spec: EnvSpec) -> EnvSpec:
     return spec
 
 
-def _installed(name: str) -> str | None:
+def _class_of(name: str) -> type | None:
+    """The class of an installed world; None for what was registered with Gymnasium by hand."""
     env_id = registry.env_id(name)
-    return env_id if env_id in registry.names("agentgym.envs") else None
+    found = registry.load("agentgym.envs", env_id) if env_id in registry.names("agentgym.envs") else None
+    return found if inspect.isclass(found) else None
+
+
+def settings_of(given: Namespace, envs: Sequence[EnvSpec]) -> dict[str, Any]:
+    """What was asked for, as a config file says it, with whole paths: it is read again, maybe from another folder."""
+    from agentgym_py.policy import BUILT_IN
+
+    settings = {key: value for key, value in as_plain(given).items() if key not in _NOT_SETTINGS}
+    settings["env"] = [spec.name for spec in envs]
+    paths = {key for spec in envs for key in _path_arguments(spec.name)}
+    settings["env_kwargs"] = _rooted(settings["env_kwargs"], paths)
+    if settings["model"] not in (*BUILT_IN, "") and Path(settings["model"]).is_dir():
+        settings["model"] = str(Path(settings["model"]).absolute())
+    return settings
 
 
 # ---------------------------------------------------------------------------------------------------- models and agents
@@ -109,6 +157,8 @@ class ModelOptions:
     """`tiny`, `tiny-random`, `smollm2`, a checkpoint's folder, or a hub id (owner/name)."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Number format of the weights."""
+    chat_format: Literal["chatml", "plain"] | None = None
+    """Chat format for a tokenizer whose own template is missing or unfit; the checkpoints keep it."""
     device: str | None = None
     """Where it runs, for example `cpu` or `cuda:1`; by default on the GPU where there is one."""
     threads: int | None = None
@@ -118,11 +168,13 @@ class ModelOptions:
         if self.threads is not None and self.threads < 1:
             raise ConfigError(f"threads must be at least 1, got {self.threads}")
 
-    def load(self, folder: str | None = None) -> Policy:
-        """The model, or a checkpoint of it."""
+    def load(self, seed: int, folder: str | None = None) -> Policy:
+        """The model, or a checkpoint of it; `seed` decides the weights of `tiny-random`."""
         from agentgym_py.policy import Policy
 
-        return Policy.load(folder or self.model, dtype=self.dtype, device=self.device)
+        return Policy.load(
+            folder or self.model, seed=seed, dtype=self.dtype, device=self.device, chat_format=self.chat_format
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,37 +192,51 @@ class AgentOptions:
     slots: int = 128
     """Episodes that are live at once."""
     seed: int = 0
-    """Seed of everything that the agent draws."""
+    """Seed of everything that the agent draws, and of the weights of `tiny-random`."""
 
     def __post_init__(self) -> None:
         names = ["model", *registry.names("agentgym.agents")]
         if self.agent is not None and self.agent not in names:
-            hint = meant(self.agent, names)
-            raise UnknownNameError(f"No agent {self.agent!r} is installed{hint}; there are: {', '.join(names)}")
+            raise UnknownNameError(f"No agent {self.agent!r} is installed." + did_you_mean(self.agent, names))
 
-    def make(self, model: ModelOptions, temperature: float) -> Agent:
-        """The agent; a model at this temperature."""
+    def make(self, model: ModelOptions, temperatures: Sequence[float]) -> list[Agent]:
+        """The agent; a model once at each temperature, with the same weights and engine."""
         if self.agent is None or self.agent == "model":
-            return model_agent(model, temperature, self.max_new_tokens, self.slots)
+            return self._models(model, temperatures)
         made = registry.load("agentgym.agents", self.agent)
         try:
             agent: Agent = made(**{key: _scalar(value) for key, value in as_plain(self.agent_kwargs).items()})
         except TypeError as error:
             raise UsageError(f"the agent {self.agent} cannot be made: {error}") from error
-        return agent
+        return [agent]
+
+    def _models(self, model: ModelOptions, temperatures: Sequence[float]) -> list[Agent]:
+        from agentgym_py.sampling import SamplingParams
+
+        params = [SamplingParams(temperature=each, max_new_tokens=self.max_new_tokens) for each in temperatures]
+        need_train_extra(model.threads)
+        from agentgym_py.agents import ModelAgent
+        from agentgym_py.engine import HFEngine
+
+        policy = model.load(self.seed)
+        engine = HFEngine(policy, slots=self.slots)
+        return [ModelAgent(policy, engine, each) for each in params]
 
 
-def model_agent(options: ModelOptions, temperature: float, max_new_tokens: int, slots: int) -> Agent:
-    """A model as an agent."""
-    from agentgym_py.sampling import SamplingParams
+def add_agent_options(parser: ArgumentParser) -> None:
+    """Who plays: --agent, or the --model, which has no default here."""
+    add_options(parser, AgentOptions)
+    add_options(parser, ModelOptions)
+    parser.set_defaults({"model": ""})
 
-    params = SamplingParams(temperature=temperature, max_new_tokens=max_new_tokens)
-    need_train_extra(options.threads)
-    from agentgym_py.agents import ModelAgent
-    from agentgym_py.engine import HFEngine
 
-    policy = options.load()
-    return ModelAgent(policy, HFEngine(policy, slots=slots), params)
+def read_agent(given: Namespace, default: str | None) -> tuple[AgentOptions, ModelOptions]:
+    """Who plays: the --model where one is given, else `default`; contradictions are refused."""
+    model = read_options(ModelOptions, given)
+    who = read_options(AgentOptions, given, agent=given["agent"] or ("model" if model.model else default))
+    if who.agent is None or (who.agent == "model") != bool(model.model):
+        raise UsageError("say who plays: --model NAME, or --agent expert, random, … without --model")
+    return who, model
 
 
 def trainer_class(name: str) -> type:
@@ -254,26 +320,9 @@ def print_json(value: Any) -> None:
     print(json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False))
 
 
-def finite(value: Any) -> Any:
-    """`value` with null for nan and infinities, which JSON lacks."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): finite(each) for key, each in value.items()}
-    return [finite(each) for each in value] if isinstance(value, list | tuple) else value
-
-
 def new_file(path: str, what: str) -> Path:
     """`path`, if nothing is there yet."""
     target = Path(path)
     if target.exists():
         raise UsageError(f"{what} {path} exists already; nothing is ever overwritten")
-    return target
-
-
-def new_folder(path: str) -> Path:
-    """`path` as a folder that is new or empty."""
-    target = Path(path)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UsageError(f"--out {path} already holds something; nothing is ever overwritten")
     return target

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import __version__, store
 from agentgym_py.cli.common import (
-    AgentOptions,
-    ModelOptions,
+    add_agent_options,
     add_env_options,
     console,
     env_specs,
-    finite,
-    new_folder,
     print_json,
+    read_agent,
+    settings_of,
+    worlds_of,
 )
-from agentgym_py.cli.parser import UsageError, add_options, read_options
+from agentgym_py.cli.parser import add_options, read_options
 from agentgym_py.collect import Collector, jobs_for
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError
 from agentgym_py.registry import short_name
+from agentgym_py.runs import RunFolder, finite, new_folder
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -60,30 +61,27 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     parser.add_argument("--config", action="config", help="YAML file with any of these options.")
     add_env_options(parser)
     add_options(parser, EvalOptions)
-    add_options(parser, AgentOptions)
-    add_options(parser, ModelOptions)
-    parser.set_defaults({"model": ""})
+    add_agent_options(parser)
 
 
 def run(given: Namespace) -> int:
     """Evaluate, show, write."""
-    chosen, model = read_options(EvalOptions, given), read_options(ModelOptions, given)
-    who = read_options(AgentOptions, given, agent=given["agent"] or ("model" if model.model else None))
-    if who.agent is None or (who.agent == "model") != bool(model.model):
-        raise UsageError("say who is evaluated: --model NAME, or --agent expert, random, … without --model")
+    chosen = read_options(EvalOptions, given)
+    who, model = read_agent(given, None)
     out = new_folder(chosen.out) if chosen.out else None
     envs = env_specs(given)
-    agent = who.make(model, chosen.temperature)
+    world_versions = worlds_of(envs, chosen.split)
+    (agent,) = who.make(model, [chosen.temperature])
     jobs = jobs_for(envs, chosen.split, range(chosen.tasks), chosen.attempts)
     from agentgym_py.ui import Phases
 
     with Phases(console(chosen.json)) as phases:
         collector = Collector(agent, who.slots, who.prompt, who.seed)
         played = collector.collect_batch(jobs, phases.begin(f"{chosen.split}, {agent.name}", len(jobs)))
-    result = _result(played, agent, chosen, who)
+    result = finite(_result(played, agent) | {"env_versions": world_versions, "options": settings_of(given, envs)})
     if out:
         store.write(out / "trajectories.jsonl", played)
-        _write(out, result)
+        RunFolder(out).write_json("result.json", result)
     if chosen.json:
         print_json(result)
     else:
@@ -99,21 +97,14 @@ def by_world(played: Sequence[Trajectory]) -> dict[str, Evaluation]:
     return {short_name(name): summarise([each for each in played if each.provenance.env_id == name]) for name in names}
 
 
-def _result(played: Sequence[Trajectory], agent: Agent, chosen: EvalOptions, who: AgentOptions) -> dict[str, Any]:
+def _result(played: Sequence[Trajectory], agent: Agent) -> dict[str, Any]:
     from agentgym_py.evaluate import summarise
 
     return {
-        "agent": agent.name, "policy_digest": agent.policy_digest, "sampling": agent.sampling, "split": chosen.split,
-        "tasks": chosen.tasks, "attempts": chosen.attempts, "prompt": who.prompt, "seed": who.seed,
+        "agent": agent.name, "policy_digest": agent.policy_digest, "sampling": agent.sampling,
         "package_version": __version__, **summarise(played).as_dict(),
         "worlds": {name: each.as_dict() for name, each in by_world(played).items()},
     }  # fmt: skip
-
-
-def _write(out: Any, result: Mapping[str, Any]) -> None:
-    from agentgym_py.runs import RunFolder
-
-    RunFolder(out).write_json("result.json", finite(result))
 
 
 def _show(played: Sequence[Trajectory], name: str, chosen: EvalOptions) -> None:

@@ -25,6 +25,8 @@ from agentgym_py.cli.common import (
     need_train_extra,
     print_json,
     read_trainer,
+    settings_of,
+    worlds_of,
 )
 from agentgym_py.cli.parser import (
     UsageError,
@@ -37,14 +39,16 @@ from agentgym_py.cli.parser import (
     new_parser,
     read_options,
 )
+from agentgym_py.errors import RunError
 from agentgym_py.evolve import Evolution, EvolveConfig
-from agentgym_py.runs import RunFolder, refuse_used
+from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.select import SelectConfig
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
     from rich.console import Console
 
+    from agentgym_py.collect import EnvSpec
     from agentgym_py.evolve import Reporter
     from agentgym_py.policy import Policy
 
@@ -52,13 +56,11 @@ KILLED = 143
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "smoke": {
-        "rounds": 1, "expert_tasks": 24, "explore_tasks": 16, "valid_tasks": 8, "test_tasks": 8, "max_new_tokens": 40,
+        "rounds": 1, "expert_tasks": 16, "explore_tasks": 8, "valid_tasks": 4, "test_tasks": 4, "max_new_tokens": 32,
         "select.threshold": 0.0, "select.success_only": False, "trainer.epochs": 1, "trainer.threshold": 0.0,
     },
 }  # fmt: skip
 """Other defaults by name; what a trainer has no setting for is left out."""
-_NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "json", "threads"}
-"""Options that are not part of what a run is."""
 _RECORDED = ("numpy", "gymnasium", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
 
 
@@ -133,19 +135,22 @@ def run(given: Namespace) -> int:
     model = replace(model, threads=given["threads"])
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
     need_train_extra(model.threads)
-    if folder is None and given["out"]:
-        refuse_used(Path(given["out"]))
-    base = None
+    ready: list[Policy] = []
     if folder is None:
-        base = model.load()  # a wrong name is said before there is a folder
-        folder = _create(given)
-    load = _loader(model, base)
+        if given["out"]:
+            new_folder(given["out"])
+        ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
+        folder = _create(given, envs, ready[0])
+    going_on = not ready
+    load = _loader(model, config.seed, ready)
 
     def evolution(reporter: Reporter) -> Evolution:
         return Evolution(folder, envs, config, trainer, load, reporter)
 
     try:
         with folder.locked(), _kill_is_a_way_out():
+            if going_on:
+                _check_basis(folder, envs, model, config.seed)
             result = _show(evolution, folder, _header(folder, settings, config), console(given["json"]))
     except KeyboardInterrupt as stop:
         print(f"\ninterrupted; to go on: agentgym evolve --resume {folder.path}", file=sys.stderr)
@@ -164,12 +169,28 @@ def evolve_config(given: Namespace | Mapping[str, Any]) -> EvolveConfig:
 # ---------------------------------------------------------------------------------------------------------- the folder
 
 
-def _create(given: Namespace) -> RunFolder:
-    settings = {key: value for key, value in as_plain(given).items() if key not in _NOT_SETTINGS}
-    settings["env"] = listed(settings["env"])
+def _create(given: Namespace, envs: Sequence[EnvSpec], base: Policy) -> RunFolder:
+    settings = settings_of(given, envs)
     folder = RunFolder.create(Path(given["out"]) if given["out"] else _free_folder(settings), settings)
-    folder.write_json("provenance.json", provenance())
+    folder.write_json("provenance.json", provenance() | _basis(envs, base))
     return folder
+
+
+def _basis(envs: Sequence[EnvSpec], base: Policy) -> dict[str, Any]:
+    """What a run stands on beside its settings: the base policy's weights and the worlds' versions."""
+    return {"base_policy": base.digest(), "env_versions": worlds_of(envs, "train")}
+
+
+def _check_basis(folder: RunFolder, envs: Sequence[EnvSpec], model: ModelOptions, seed: int) -> None:
+    """Refuse to go on with other weights or worlds than the run began with; note who goes on and when."""
+    if (folder.path / "test.json").is_file():
+        return  # nothing will be computed
+    held, now = folder.read_json("provenance.json"), _basis(envs, model.load(seed))
+    for name, value in now.items():
+        if held.get(name) != value:
+            raise RunError(f"{folder.path} cannot go on: its {name} was {held.get(name)}, and is {value} now")
+    resumed = [*held.get("resumed", []), provenance()]
+    folder.write_json("provenance.json", held | {"resumed": resumed})
 
 
 def _free_folder(settings: Mapping[str, Any]) -> Path:
@@ -216,12 +237,11 @@ def _preset(name: str, parser: ArgumentParser) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------------- the run
 
 
-def _loader(model: ModelOptions, base: Policy | None) -> Any:
-    """Loads the base or a checkpoint; the base that is there already is given away once."""
-    ready = [base] if base is not None else []
+def _loader(model: ModelOptions, seed: int, ready: list[Policy]) -> Callable[[str | None], Policy]:
+    """Loads the base or a checkpoint; a base that is ready is given away once, and kept no longer."""
 
     def load(folder: str | None) -> Policy:
-        return ready.pop() if folder is None and ready else model.load(folder)
+        return ready.pop() if folder is None and ready else model.load(seed, folder)
 
     return load
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -12,7 +11,7 @@ from typing import Any, TypeVar, cast
 import yaml
 from jsonargparse import ArgumentParser, Namespace, get_loader, set_loader, set_parsing_settings
 
-from agentgym_py.errors import AgentGymError
+from agentgym_py.errors import AgentGymError, nearest
 
 C = TypeVar("C")
 _MODE = "agentgym"
@@ -192,10 +191,9 @@ def explain(message: str, options: Sequence[str], commands: Sequence[str]) -> st
 def meant(name: str, choices: Iterable[str]) -> str:
     """` (did you mean …?)`, or nothing where no choice is near; `--rat` is near to `--trainer.rat` too."""
     known = sorted(choices)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-    near = near or [each for each in known if each.rpartition(".")[2] == name.lstrip("-").rpartition(".")[2]]
-    near = near or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f" (did you mean {near[0]}?)" if near else ""
+    alike = [each for each in known if each.rpartition(".")[2] == name.lstrip("-").rpartition(".")[2]]
+    near = nearest(name, known, 0.7) or next(iter(alike), None) or nearest(name, known)
+    return f" (did you mean {near}?)" if near else ""
 
 
 def _value(rest: str) -> str:

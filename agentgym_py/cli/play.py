@@ -46,7 +46,7 @@ def run(given: Namespace) -> int:
     env = env_spec(given["name"], given["env_kwargs"]).make()
     start: dict[str, Any] = {"split": chosen.split}
     if chosen.task is not None:
-        start["task"] = int(chosen.task) if chosen.task.isdigit() else chosen.task
+        start["task"] = int(chosen.task) if chosen.task.isdecimal() else chosen.task
     observation, info = env.reset(seed=chosen.seed, options=start)
     print(f"{info['task_id']}. {HELP}\n")
     print(observation)

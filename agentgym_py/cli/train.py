@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.cli.common import (
@@ -13,11 +12,11 @@ from agentgym_py.cli.common import (
     add_trainer_options,
     console,
     need_train_extra,
-    new_folder,
     print_json,
     read_trainer,
 )
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, first_look, listed, read_options
+from agentgym_py.runs import RunFolder, new_folder
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -30,7 +29,7 @@ class TrainOptions:
     out: str | None = None
     """Folder that gets `checkpoint/` and `train.json`; it must be new or empty."""
     seed: int = 0
-    """Seed of the training."""
+    """Seed of the training, and of the weights of `tiny-random`."""
     json: bool = False
     """Print train.json, for a program."""
 
@@ -58,26 +57,20 @@ def run(given: Namespace) -> int:
     out = new_folder(chosen.out)
     data = AgentTrajDataset.load(*files)
     need_train_extra(model.threads)
-    policy = model.load()
+    policy = model.load(chosen.seed)
     from agentgym_py.ui import Phases
 
     began = time.monotonic()
     with Phases(console(chosen.json)) as phases:
-        phases.begin(f"train {policy.name} on {len(data)} trajectories", None)
-        report = trainer.train(policy, data, seed=chosen.seed, output_dir=out / "trainer")
+        progress = phases.training(f"train {policy.name} on {len(data)} trajectories")
+        report = trainer.train(policy, data, seed=chosen.seed, output_dir=out / "trainer", progress=progress)
     policy.save(out / "checkpoint")
     settings = {"data": files, "seed": chosen.seed, **asdict(model), "trainer": as_plain(given["trainer"])}
     result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": policy.digest()}
-    _save(out, result)
+    RunFolder(out).write_json("train.json", result)
     if chosen.json:
         print_json(result)
     else:
         loss = f"loss {report.loss[0]:.3f} → {report.loss[-1]:.3f}, " if report.loss else ""
         print(f"{out / 'checkpoint'}: {report.trajectories} trajectories, {loss}{time.monotonic() - began:.0f} s")
     return 0
-
-
-def _save(out: Path, result: dict[str, Any]) -> None:
-    from agentgym_py.runs import RunFolder
-
-    RunFolder(out).write_json("train.json", result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
+from agentgym_py import store
 from agentgym_py.cli import build, module
+from agentgym_py.cli.common import settings_of
 from agentgym_py.cli.parser import spelled
+from agentgym_py.collect import EnvSpec
+from agentgym_py.errors import PolicyError
 
 pytest.importorskip("trl")
 Run = Callable[..., tuple[int, str, str]]
@@ -159,6 +164,69 @@ def test_kill_is_said_like_ctrl_c(agentgym: Run, small_model: str, monkeypatch: 
     assert Path("run/rounds/00/metrics.json").is_file() and not Path("run/rounds/01/metrics.json").exists()
 
 
+def test_a_run_goes_on_with_nothing_but_what_it_began_with(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other weights or another world under the same name are refused in a line; each resumption is noted."""
+    shutil.copytree(small_model, "base")
+    before = begun(agentgym, monkeypatch, "--model", "base", "--out", "run")
+    assert before["base_policy"] and set(before["env_versions"]) == {"GuessForTests-v0"}
+    for name in ("base_policy", "env_versions"):
+        Path("run/provenance.json").write_text(json.dumps(before | {name: "other"}))
+        status, _, err = agentgym("evolve", "--resume", "run")
+        assert status == 2 and err == f"agentgym: run cannot go on: its {name} was other, and is {before[name]} now\n"
+    Path("run/provenance.json").write_text(json.dumps(before))
+    assert agentgym("evolve", "--resume", "run")[0] == 0
+    (again,) = json.loads(Path("run/provenance.json").read_text())["resumed"]
+    assert again["started"] >= before["started"] and again["packages"] == before["packages"]
+
+
+def begun(agentgym: Run, monkeypatch: pytest.MonkeyPatch, *argv: str) -> dict[str, Any]:
+    """Provenance of a run that was interrupted at its very beginning."""
+    from agentgym_py.evolve import Evolution
+
+    def interrupted(self: Evolution, number: int) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Evolution, "_round", interrupted)
+        assert agentgym("evolve", *SMALL, *argv)[0] == 130
+    told: dict[str, Any] = json.loads(Path("run/provenance.json").read_text())
+    return told
+
+
+def test_run_yaml_has_whole_paths(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run goes on from another folder: the model's folder is found, and a world's."""
+    shutil.copytree(small_model, "base")
+    begun(agentgym, monkeypatch, "--model", "base", "--out", "run")
+    settings = yaml.safe_load(Path("run/run.yaml").read_text())
+    assert settings["model"] == str(Path("base").absolute())
+    given = parsed("--env", "shop", "--env_kwargs.catalogue", "there", "--env_kwargs.goals", "human", "--model", "tiny")
+    asked = settings_of(given, [EnvSpec("shop")])
+    assert asked["env_kwargs"] == {"catalogue": str(Path("there").absolute()), "goals": "human"}
+    assert asked["model"] == "tiny" and not {"out", "threads", "json"} & set(asked)
+
+
+def test_the_seed_decides_a_random_model(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--model tiny-random` is another model with another --seed, in every command."""
+    from agentgym_py.policy import Policy
+
+    seeds: list[int] = []
+
+    def load(name: str, *, seed: int, **_: Any) -> Any:
+        seeds.append(seed)
+        raise PolicyError("no further")
+
+    monkeypatch.setattr(Policy, "load", load)
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "1", "--out", "a.jsonl")[0] == 0
+    for argv in (
+        ("evolve", "--env", "GUESS"), ("eval", "--env", "GUESS"), ("collect", "--env", "GUESS", "--out", "b.jsonl"),
+        ("train", "--data", "a.jsonl", "--out", "bc"),
+    ):  # fmt: skip
+        assert agentgym(*argv, "--model", "tiny-random", "--seed", "7")[0] == 2
+    assert seeds == [7, 7, 7, 7]
+
+
 def test_a_new_run_never_takes_an_old_folder(agentgym: Run) -> None:
     """Without --out the name gets -2, -3, …."""
     free = module("evolve")._free_folder
@@ -213,10 +281,54 @@ def test_train_and_eval_on_stored_trajectories(agentgym: Run, small_model: str) 
     assert status == 0 and result["success"]["n"] == 3 and set(result["by_difficulty"]) == {"easy"}
     assert json.loads(Path("result/result.json").read_text()) == result
     assert agentgym("replay", "result/trajectories.jsonl")[0] == 0
-    status, out, _ = agentgym(
-        "collect", *small, "--agent", "model", "--temperatures", "0.7,1", "--out", "d.jsonl", "--json"
-    )
+    status, out, _ = agentgym("collect", *small, "--temperatures", "0.7,1", "--out", "d.jsonl", "--json")
     assert status == 0 and json.loads(out)["trajectories"] == 6
+
+
+def test_a_model_collects_at_several_temperatures(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--model is who plays; one policy serves all temperatures; Ctrl-C in the second leaves the first."""
+    from agentgym_py.collect import Collector
+    from agentgym_py.policy import Policy
+
+    loads: list[str] = []
+    load = Policy.load
+
+    def counted(name: str, **kwargs: Any) -> Policy:
+        loads.append(name)
+        return load(name, **kwargs)
+
+    whole = Collector.in_order
+
+    def interrupted(self: Collector, jobs: Any) -> Any:
+        if self.agent.sampling["temperature"] == 1.0:
+            raise KeyboardInterrupt
+        yield from whole(self, jobs)
+
+    monkeypatch.setattr(Policy, "load", counted)
+    small = ("--env", "GUESS", "--model", small_model, "--tasks", "2", "--max_new_tokens", "4", "--threads", "1")
+    assert agentgym("collect", *small, "--temperatures", "0.7,1", "--out", "a.jsonl")[0] == 0
+    played = list(store.read("a.jsonl"))
+    assert [(t.provenance.task_id, t.provenance.sampling["temperature"]) for t in played] == [
+        ("guess/train/0", 0.7), ("guess/train/1", 0.7), ("guess/train/0", 1.0), ("guess/train/1", 1.0),
+    ]  # fmt: skip
+    assert len({t.id for t in played}) == len({t.provenance.seed for t in played}) == 4 and loads == [small_model]
+    monkeypatch.setattr(Collector, "in_order", interrupted)
+    status, _, err = agentgym("collect", *small, "--temperatures", "0.7,1", "--out", "b.jsonl")
+    assert status == 130 and "2 of 4 trajectories were written" in err and len(list(store.read("b.jsonl"))) == 2
+
+
+def test_a_figure_can_be_repeated_from_its_result(agentgym: Run, small_model: str) -> None:
+    """`options` of result.json is a config file; worlds, their versions and the weights stand there."""
+    argv = ("--tasks", "3", "--env_kwargs.max_steps", "2", "--max_new_tokens", "8", "--temperature", "1", "--seed", "3")
+    assert agentgym("eval", "--env", "GUESS", "--model", small_model, *argv, "--out", "first")[0] == 0
+    first = json.loads(Path("first/result.json").read_text())
+    assert first["options"]["env_kwargs"] == {"max_steps": 2} and first["options"]["model"] == small_model
+    assert first["policy_digest"] and set(first["env_versions"]) == {"GuessForTests-v0"}
+    Path("c.yaml").write_text(json.dumps(first["options"]))
+    assert agentgym("eval", "--config", "c.yaml", "--out", "second")[0] == 0
+    assert json.loads(Path("second/result.json").read_text()) == first
 
 
 def test_eval_shows_intervals_by_kind_and_difficulty(agentgym: Run) -> None:
@@ -230,4 +342,4 @@ def test_a_used_folder_is_refused(agentgym: Run) -> None:
     Path("there").mkdir()
     Path("there/x").touch()
     status, _, err = agentgym("eval", "--env", "GUESS", "--agent", "expert", "--out", "there")
-    assert status == 2 and "already holds something" in err
+    assert status == 2 and "already holds other files" in err

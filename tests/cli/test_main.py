@@ -12,6 +12,7 @@ import pytest
 
 from agentgym_py import __version__
 from agentgym_py.cli import COMMANDS, main, module
+from agentgym_py.cli.parser import explain
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -79,18 +80,23 @@ def test_help_and_lists_load_no_torch_and_are_quick() -> None:
         (["evolve", "--threads", "0", "--env", "GUESS"], "threads must be at least 1, got 0"),
         (["evolve", "extra"], "unexpected argument 'extra'"),
         (["collect"], "--out FILE.jsonl wanted"),
-        (["collect", "--out", "x.jsonl", "--agent", "exprt"], "No agent 'exprt' is installed (did you mean expert?)"),
+        (["collect", "--out", "x.jsonl", "--agent", "exprt"], "No agent 'exprt' is installed. Did you mean 'expert'?"),
         (["collect", "--out", "x.jsonl", "--split", "tset"], "Did you mean 'test'?"),
         (["collect", "--out", "x.jsonl", "--temperatures", "hot"], "--temperatures: 'hot' is not what it takes"),
+        (["collect", "--out", "x.jsonl", "--agent", "expert", "--model", "tiny"], "say who plays"),
+        (["collect", "--out", "x.jsonl", "--agent", "model"], "say who plays"),
+        (["collect", "--out", "x.jsonl", "--temperatures", "0.7,1"], "the agent expert samples nothing"),
+        (["collect", "--out", "/proc/x.jsonl", "--env", "GUESS", "--tasks", "1"], "/proc/x.jsonl"),
         (["train", "--out", "x"], "--data FILE wanted"),
         (["train", "--out", "x", "--data", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
-        (["eval"], "say who is evaluated"),
-        (["eval", "--agent", "random", "--model", "tiny"], "say who is evaluated"),
+        (["eval"], "say who plays"),
+        (["eval", "--agent", "random", "--model", "tiny"], "say who plays"),
         (["eval", "--agent", "random", "--agent_kwargs.x", "1", "--env", "GUESS"], "the agent random cannot be made"),
         (["eval", "--agent", "random", "--env", "GUESS", "--tasks", "0"], "tasks and attempts must be at least 1"),
         (["play"], "wanted: NAME"),
         (["play", "nowhere"], "No environment 'nowhere' is installed."),
         (["play", "GUESS", "--task", "nothing"], "No task 'nothing'"),
+        (["play", "GUESS", "--task", "²"], "No task '²'"),
         (["replay", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
         (["data", "verify", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
         (["data", "convert", "a.jsonl", "b.xml"], "b.xml: which format?"),
@@ -124,6 +130,33 @@ def test_a_mistake_in_a_config_file_is_one_line(agentgym: Run, text: str, said: 
     Path("c.yaml").write_text(text)
     status, _, err = agentgym("evolve", "--config", "c.yaml")
     assert (status, err.count("\n")) == (2, 1) and said in err
+
+
+OPTIONS, NAMES = ["--rounds", "--trainer.learning_rate"], ["list", "show"]
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("unrecognized arguments: --round=3", "no option --round (did you mean --rounds?)"),
+        ("unrecognized arguments: extra", "unexpected argument 'extra'"),
+        ("argument what: invalid choice: 'lst' (choose from 'list')", "no command 'lst' (did you mean list?)"),
+        ("Option 'round' is not accepted", "no setting 'round' (did you mean rounds?)"),
+        (
+            "Group 'trainer' does not accept option 'learning_rat'",
+            "no setting 'trainer.learning_rat' (did you mean trainer.learning_rate?)",
+        ),
+        ("argument --rounds: expected one argument", "--rounds needs a value"),
+        ("the following arguments are required: play.name", "wanted: NAME"),
+        ('expected "what" to be one of {list,show}, but it was not provided.', "say which command: list, show"),
+        ("Parser key \"rounds\": Expected a <class 'int'>. Got value: many", "--rounds: expected int, got 'many'"),
+        ('Parser key "rounds": something new', "--rounds: something new"),
+        ("a message that no pattern\n  knows", "a message that no pattern knows"),
+    ],
+)
+def test_each_message_of_jsonargparse_is_said_in_our_words(message: str, said: str) -> None:
+    """Pattern by pattern; what none of them knows stays as it is."""
+    assert explain(message, OPTIONS, NAMES) == said
 
 
 def test_a_defect_keeps_its_traceback(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:

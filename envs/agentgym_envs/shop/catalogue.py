@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
 import re
-import zlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from agentgym_envs.shop.nouns import nouns_by_rule
+from agentgym_envs.shop.reading import Entry, read_json
 from agentgym_envs.shop.search import SearchIndex, document
 from agentgym_py.errors import CatalogueError
 from agentgym_py.rng import Rng
-
-T = TypeVar("T", list[Any], dict[str, Any])
 
 ITEMS = "items_shuffle"
 INSTRUCTIONS = "items_ins_v2"
@@ -28,6 +25,16 @@ PAGE_SIZE = 10
 HITS = 50
 _NO_PRICE = 100.0
 _LONGEST_ID = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request in full sentences, without a price."""
+
+    words: str
+    attributes: tuple[str, ...]
+    options: tuple[str, ...]
+    """Values of options."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,8 +66,8 @@ class Product:
     instruction: str | None = None
     """WebShop's synthetic request for it, without options and price."""
     instruction_attributes: tuple[str, ...] = ()
-    instructions: tuple[Mapping[str, Any], ...] = ()
-    """Requests that people wrote for it: `instruction`, `instruction_attributes`, `instruction_options`."""
+    instructions: tuple[Request, ...] = ()
+    """Requests in full sentences for it; in WebShop's files people wrote them."""
 
 
 @dataclass(eq=False)
@@ -115,33 +122,32 @@ def _load(folder: str) -> Catalogue:
     items_file, ins_file, human_file = (find_file(place, name) for name in (ITEMS, INSTRUCTIONS, HUMAN))
     goals_file, prices_file, nouns_file = (_optional(place, name) for name in ("goals", "prices", "name_nouns"))
     items: list[Any] = read_json(items_file, list, digest.update)
-    sources = _Sources(
-        items_file,
-        ins_file,
-        human_file,
-        read_json(ins_file, dict, digest.update),
-        read_json(human_file, dict, digest.update),
-        read_json(prices_file, dict, digest.update) if prices_file else None,
-        read_json(nouns_file, dict, digest.update) if nouns_file else None,
+    ins, human, prices, nouns = (
+        Entry(str(path), read_json(path, dict, digest.update) if path else {})
+        for path in (ins_file, human_file, prices_file, nouns_file)
     )
-    products = tuple(_products(items, sources))
+    products = tuple(_products(items_file, items, _Sources(ins, human, prices, nouns)))
     if not products:
         raise CatalogueError(f"{items_file}: no product in it")
     goals: list[Any] | None = read_json(goals_file, list, digest.update) if goals_file else None
+    unnamed = sum(product.asin not in nouns.values for product in products)
+    if unnamed:
+        warnings.warn(
+            f"{folder}: name_nouns.json has no nouns for {unnamed} of {len(products)} products; a rule finds them, and "
+            f"r_type may differ from WebShop's. Run `python -m agentgym_envs.shop.nouns {folder}`",
+            stacklevel=2,
+        )
     return Catalogue(folder, digest.hexdigest()[:12], products, goals)
 
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """What the product cleaner reads beside an item itself."""
+    """The files, by product id, that are read beside the items; a file that is not there is empty."""
 
-    file: Path
-    ins_file: Path
-    human_file: Path
-    instructions: Mapping[str, Any]
-    human: Mapping[str, Any]
-    prices: Mapping[str, Any] | None
-    nouns: Mapping[str, Any] | None
+    instructions: Entry
+    human: Entry
+    prices: Entry
+    nouns: Entry
 
 
 def find_file(folder: Path, stem: str) -> Path:
@@ -158,120 +164,71 @@ def _optional(folder: Path, stem: str) -> Path | None:
     return next((path for path in (folder / f"{stem}.json", folder / f"{stem}.json.gz") if path.is_file()), None)
 
 
-def read_json(path: Path, kind: type[T], seen: Callable[[bytes], None] = lambda _: None) -> T:
-    """The JSON of a file, unpacked if it is gzipped and shown to `seen`; CatalogueError names the file."""
-    try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        seen(raw)
-        value = json.loads(raw)
-    except (OSError, EOFError, zlib.error) as error:
-        raise CatalogueError(f"{path}: cannot be read: {error}") from error
-    except ValueError as error:  # broken JSON or broken UTF-8
-        raise CatalogueError(f"{path}: not valid JSON: {error}") from error
-    if not isinstance(value, kind):
-        wanted = "list" if kind is list else "object"
-        raise CatalogueError(f"{path}: a JSON {wanted} is wanted, found {type(value).__name__}")
-    return value
-
-
-def _products(items: list[Any], sources: _Sources) -> Iterator[Product]:
+def _products(file: Path, items: list[Any], sources: _Sources) -> Iterator[Product]:
     seen: set[str] = set()
-    for number, item in enumerate(items):
-        if not isinstance(item, dict):
-            raise CatalogueError(f"{sources.file}: item {number} is no JSON object")
-        asin = str(_key(sources.file, f"item {number}", item, "asin"))
+    for number, value in enumerate(items):
+        item = Entry.of(f"{file}: item {number}", value)
+        asin = item.text("asin")
         if asin == "nan" or len(asin) > _LONGEST_ID or asin in seen:
             continue
         seen.add(asin)
-        try:
-            yield _product(asin, item, sources)
-        except (TypeError, ValueError, AttributeError, LookupError) as error:
-            if isinstance(error, CatalogueError):
-                raise
-            raise CatalogueError(f"{sources.file}: product {asin}: a value of a wrong kind: {error}") from error
+        yield _product(asin, Entry(f"{file}: product {asin}", item.values), sources)
 
 
-def _key(file: Path, who: str, item: Mapping[str, Any], key: str) -> Any:
-    if key not in item:
-        raise CatalogueError(f"{file}: {who}: key {key!r} is missing")
-    return item[key]
-
-
-def _text(file: Path, who: str, item: Mapping[str, Any], key: str) -> str:
-    value = _key(file, who, item, key)
-    if not isinstance(value, str):
-        raise CatalogueError(f"{file}: {who}: key {key!r} must be a string, found {type(value).__name__}")
-    return value
-
-
-def _product(asin: str, item: Mapping[str, Any], sources: _Sources) -> Product:
-    file, who = sources.file, f"product {asin}"
-    title = _text(file, who, item, "name")
-    bullets = _key(file, who, item, "small_description")
-    prices, price_text = _prices(file, who, item.get("pricing"))
-    ins = _kind(sources.ins_file, who, sources.instructions.get(asin, {}), dict)
+def _product(asin: str, item: Entry, sources: _Sources) -> Product:
+    title = item.text("name")
+    bullets = item.value("small_description")
+    prices, price_text = _prices(item)
+    ins = sources.instructions.entry(asin) if asin in sources.instructions.values else Entry("", {})
+    written = sources.human.entries(asin) if asin in sources.human.values else []
     return Product(
         asin=asin,
         title=title,
-        category=_text(file, who, item, "category"),
-        query=_text(file, who, item, "query").lower().strip(),
-        product_category=_text(file, who, item, "product_category"),
-        description=_text(file, who, item, "full_description"),
-        bullets=tuple(map(str, bullets)) if isinstance(bullets, list) else (str(bullets),),
-        attributes=_names(sources.ins_file, who, ins.get("attributes", ["DUMMY_ATTR"])),
-        options=_options(file, who, _key(file, who, item, "customization_options")),
+        category=item.text("category"),
+        query=item.text("query").lower().strip(),
+        product_category=item.text("product_category"),
+        description=item.text("full_description"),
+        bullets=(bullets,) if isinstance(bullets, str) else item.texts("small_description"),
+        attributes=ins.texts("attributes") if "attributes" in ins.values else ("DUMMY_ATTR",),
+        options=_options(item),
         prices=prices,
-        price=_price(asin, prices, sources.prices.get(asin) if sources.prices else None),
+        price=sources.prices.number(asin) if asin in sources.prices.values else _price(asin, prices),
         price_text=price_text,
-        nouns=tuple(sources.nouns[asin]) if sources.nouns and asin in sources.nouns else nouns_by_rule(title),
-        instruction=ins.get("instruction"),
-        instruction_attributes=_names(sources.ins_file, who, ins.get("instruction_attributes") or []),
-        instructions=_instructions(sources.human_file, who, sources.human.get(asin, [])),
+        nouns=sources.nouns.texts(asin) if asin in sources.nouns.values else nouns_by_rule(title),
+        instruction=ins.text("instruction") if ins.values.get("instruction") is not None else None,
+        instruction_attributes=ins.texts("instruction_attributes") if ins.values.get("instruction_attributes") else (),
+        instructions=tuple(map(_request, written)),
     )
 
 
-def _kind(file: Path, who: str, value: Any, kind: type[T]) -> T:
-    if not isinstance(value, kind):
-        raise CatalogueError(f"{file}: {who}: a {kind.__name__} is wanted, found {type(value).__name__}")
-    return value
+def _request(written: Entry) -> Request:
+    words, attributes, options = "instruction", "instruction_attributes", "instruction_options"
+    return Request(written.text(words), written.texts(attributes), written.texts(options))
 
 
-def _names(file: Path, who: str, values: Any) -> tuple[str, ...]:
-    return tuple(map(str, _kind(file, who, values, list)))
-
-
-def _instructions(file: Path, who: str, written: Any) -> tuple[Mapping[str, Any], ...]:
-    for each in _kind(file, who, written, list):
-        for key in ("instruction", "instruction_attributes", "instruction_options"):
-            _key(file, who, _kind(file, who, each, dict), key)
-    return tuple(written)
-
-
-def _prices(file: Path, who: str, pricing: Any) -> tuple[tuple[float, ...], str]:
-    if not pricing:
+def _prices(item: Entry) -> tuple[tuple[float, ...], str]:
+    if not item.values.get("pricing"):
         return (_NO_PRICE,), f"${_NO_PRICE}"
+    pricing = item.text("pricing")
     try:
-        prices = tuple(float(re.sub(r"[^\d.]", "", part)) for part in str(pricing).split("$")[1:3])
+        prices = tuple(float(re.sub(r"[^\d.]", "", part)) for part in pricing.split("$")[1:3])
     except ValueError:
         prices = ()
     if not prices:
-        raise CatalogueError(f"{file}: {who}: key 'pricing' holds no price: {pricing!r}")
+        raise CatalogueError(f"{item.where}: key 'pricing' holds no price: {pricing!r}")
     return prices, " to ".join(f"${price}" for price in prices)
 
 
-def _price(asin: str, prices: tuple[float, ...], given: float | None) -> float:
-    if given is not None:
-        return float(given)
+def _price(asin: str, prices: tuple[float, ...]) -> float:
     low, high = prices[0], prices[-1]
     return low if len(prices) == 1 else low + (high - low) * Rng("shop price", asin).uniform()
 
 
-def _options(file: Path, who: str, custom: Mapping[str, Any] | None) -> dict[str, tuple[str, ...]]:
+def _options(item: Entry) -> dict[str, tuple[str, ...]]:
     options = {}
-    for name, contents in (custom or {}).items():
-        if contents is None:
-            continue
-        where = f"{who}: option {name!r}"
-        values = (_text(file, where, content, "value") for content in contents)
-        options[name.lower()] = tuple(value.strip().replace("/", " | ").lower() for value in values)
+    custom = item.entry("customization_options") if item.value("customization_options") else Entry("", {})
+    for name in custom.values:
+        if custom.values[name] is not None:
+            values = (content.text("value") for content in custom.entries(name))
+            options[name.lower()] = tuple(value.strip().replace("/", " | ").lower() for value in values)
     return options

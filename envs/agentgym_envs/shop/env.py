@@ -49,7 +49,8 @@ class ShopEnv(TextEnv):
         catalogue: a folder of WebShop's files (`items_shuffle*.json`, `items_ins_v2*.json`, `items_human_ins*.json`,
             and `goals.json`, `prices.json`, `name_nouns.json` where they are; each may be gzipped); None is the
             embedded one.
-        goals: `synthetic` requests, or those that people wrote.
+        goals: `synthetic` requests; or `human` ones: in WebShop's files those that people wrote, in the embedded
+            catalogue full sentences that templates filled in.
         observation_mode: see above.
         strict_compat: reproduce WebShop with all its slips, to the character.
         difficulty: of generated tasks; None is `medium` in the embedded catalogue, and in a folder WebShop's own list
@@ -203,7 +204,7 @@ class ShopEnv(TextEnv):
         del task
         if state["catalogue"] != self.catalogue.version:
             raise SnapshotError(f"A snapshot of catalogue {state['catalogue']}, wanted {self.catalogue.version}")
-        self.visit = Visit.from_json(state)
+        self.visit = self.moves.checked(state)
 
     def expert(self) -> list[str]:
         """A shortest plan from here, see `Expert` for what that claims; empty after the end."""

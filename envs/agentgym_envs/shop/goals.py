@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product as combinations
-from typing import Any
 
 from agentgym_envs.shop.catalogue import Catalogue, Product
 from agentgym_envs.shop.nouns import nouns_by_rule
+from agentgym_envs.shop.reading import Entry
 from agentgym_envs.shop.reward import Goal, Option
 from agentgym_py.errors import CatalogueError
 from agentgym_py.rng import Rng
@@ -54,18 +54,16 @@ def synthetic_goals(products: Iterable[Product]) -> list[Goal]:
 
 
 def human_goals(products: Iterable[Product]) -> list[Goal]:
-    """One goal for every instruction that a person wrote, but for those that name no attribute."""
+    """One goal for every request in full sentences, but for those that name no attribute."""
     goals = []
     for product in products:
         rng = Rng("shop price limit of a person", product.asin)
         for written in product.instructions:
-            attributes = tuple(map(str, written["instruction_attributes"]))
-            if not attributes:
+            if not written.attributes:
                 continue
             limit, price_words = price_limit(product.price, rng)
-            instruction = str(written["instruction"]).strip(".") + price_words
-            options = tuple(map(str, written["instruction_options"]))
-            goals.append(_goal(product, instruction, attributes, options, limit))
+            instruction = written.words.strip(".") + price_words
+            goals.append(_goal(product, instruction, written.attributes, written.options, limit))
     return goals
 
 
@@ -94,32 +92,33 @@ def _goal(
 
 def read_goals(catalogue: Catalogue) -> list[Goal]:
     """The goals of a folder's `goals.json`, as they stand; CatalogueError names the goal and the key."""
-    goals = catalogue.goals or []
-    return [_read_goal(goal, f"{catalogue.folder}: goals.json: goal {i}", catalogue) for i, goal in enumerate(goals)]
+    where = f"{catalogue.folder}: goals.json: goal"
+    return [_read_goal(Entry.of(f"{where} {i}", goal), catalogue) for i, goal in enumerate(catalogue.goals or [])]
 
 
-def _read_goal(goal: Any, where: str, catalogue: Catalogue) -> Goal:
-    if not isinstance(goal, dict):
-        raise CatalogueError(f"{where} is no JSON object")
-    for key in ("asin", "instruction_text", "query", "name", "product_category", "attributes", "price_upper"):
-        if key not in goal:
-            raise CatalogueError(f"{where}: key {key!r} is missing")
-    product = catalogue.by_asin.get(goal["asin"])
+def _read_goal(goal: Entry, catalogue: Catalogue) -> Goal:
+    asin, name = goal.text("asin"), goal.text("name")
+    product = catalogue.by_asin.get(asin)
     if product is None:
-        raise CatalogueError(f"{where}: product {goal['asin']!r} is not in the catalogue")
-    try:
-        options = goal.get("goal_options") or ()
-        return Goal(
-            asin=product.asin,
-            query=str(goal["query"]),
-            product_category=str(goal["product_category"]),
-            name=str(goal["name"]),
-            attributes=tuple(map(str, goal["attributes"])),
-            options=tuple(options.items()) if isinstance(options, dict) else tuple(map(str, options)),
-            price_upper=float(goal["price_upper"]),
-            nouns=product.nouns if product.title == goal["name"] else nouns_by_rule(str(goal["name"])),
-            instruction=str(goal["instruction_text"]),
-            weight=float(goal.get("weight", 1.0)),
-        )
-    except (TypeError, ValueError) as error:
-        raise CatalogueError(f"{where}: a value of a wrong kind: {error}") from error
+        raise CatalogueError(f"{goal.where}: product {asin!r} is not in the catalogue")
+    return Goal(
+        asin=asin,
+        query=goal.text("query"),
+        product_category=goal.text("product_category"),
+        name=name,
+        attributes=goal.texts("attributes"),
+        options=_goal_options(goal),
+        price_upper=goal.number("price_upper"),
+        nouns=product.nouns if product.title == name else nouns_by_rule(name),
+        instruction=goal.text("instruction_text"),
+        weight=goal.number("weight") if "weight" in goal.values else 1.0,
+    )
+
+
+def _goal_options(goal: Entry) -> tuple[Option, ...]:
+    """Pairs of name and value in WebShop's synthetic goals, values alone in human ones."""
+    given = goal.values.get("goal_options")
+    if isinstance(given, dict):
+        options = goal.entry("goal_options")
+        return tuple((name, options.text(name)) for name in given)
+    return goal.texts("goal_options") if given is not None else ()

@@ -58,20 +58,20 @@ def name_nouns(titles: Iterable[tuple[str, str]], nouns: Callable[[str], tuple[s
 
 def main(arguments: list[str] | None = None) -> int:
     """The command: write `name_nouns.json` and print which tagger made it."""
-    from agentgym_envs.shop.catalogue import ITEMS, find_file, read_json
+    from agentgym_envs.shop.catalogue import ITEMS, find_file
+    from agentgym_envs.shop.reading import Entry, read_json
     from agentgym_py.errors import CatalogueError
 
     parser = argparse.ArgumentParser(prog="python -m agentgym_envs.shop.nouns", description=main.__doc__)
     parser.add_argument("folder", type=Path, help="a folder of WebShop's files; name_nouns.json is written there")
     folder: Path = parser.parse_args(arguments).folder
     try:
-        items: list[dict[str, Any]] = read_json(find_file(folder, ITEMS), list)
-        titles = [(str(item["asin"]), str(item["name"])) for item in items]
+        file = find_file(folder, ITEMS)
+        values: list[Any] = read_json(file, list)
+        items = [Entry.of(f"{file}: item {i}", value) for i, value in enumerate(values)]
+        titles = [(item.text("asin"), item.text("name")) for item in items]
     except CatalogueError as error:
         print(error, file=sys.stderr)
-        return 2
-    except (KeyError, TypeError) as error:
-        print(f"{folder}: an item without asin or name: {error!r}", file=sys.stderr)
         return 2
     tagger = spacy_nouns()
     found = name_nouns(titles, tagger or nouns_by_rule)

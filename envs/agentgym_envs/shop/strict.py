@@ -30,6 +30,7 @@ class StrictMoves(Moves):
     """The original's rules: search works everywhere, Next has no end, an option may be mistaken for a button."""
 
     strict = True
+    places = (*Moves.places, "attributes")
 
     def hits(self, visit: Visit) -> tuple[Product, ...]:
         """Everything that the last search found; `<r>`, `<a>`, `<c>` and `<q>` are WebShop's shortcuts for its authors.

@@ -27,6 +27,7 @@ DIFFICULTIES: Mapping[Difficulty, tuple[int, tuple[int, ...]]] = {
     "hard": (3, (2, 3)),
 }
 """How many attributes a generated request names, and how many groups of options its product has."""
+_ID = re.compile(rf"shop/(?P<split>{'|'.join(SPLITS)})/(?P<kind>\w+)/(?P<number>0|[1-9][0-9]{{0,18}})")
 _BIG_LIST = 2000
 _TRIES = 1000
 
@@ -81,11 +82,9 @@ class GeneratedTasks:
         """The task of an id, or number `name` of a split."""
         if isinstance(name, int):
             return self.by_number(name, split)
-        parts = name.split("/")
-        if len(parts) == 4 and parts[0] == "shop" and parts[1] in SPLITS and parts[2] == self.difficulty:
-            number = parts[3]
-            if number.isascii() and number.isdigit() and str(int(number)) == number:
-                return self.by_number(int(number), parts[1])
+        found = _ID.fullmatch(name)
+        if found and found["kind"] == self.difficulty:
+            return self.by_number(int(found["number"]), found["split"])
         raise UnknownNameError(f"No task {name!r}; ids here look like 'shop/{split}/{self.difficulty}/17'.")
 
     def draw(self, rng: Rng, split: str) -> Errand:
@@ -178,13 +177,11 @@ class ListedTasks:
         """The task of an id, or number `name` of a split or of the whole list."""
         if isinstance(name, int):
             return self._numbered(name, split)
-        parts = name.split("/")
-        if len(parts) == 4 and parts[0] == "shop" and parts[1] in SPLITS and parts[2] == self.kind:
-            number = parts[3]
-            if number.isascii() and number.isdigit() and str(int(number)) == number:
-                found = self._numbered(int(number), parts[1] if self.by_product else None)
-                if found.task.id == name:
-                    return found
+        found = _ID.fullmatch(name)
+        if found and found["kind"] == self.kind:
+            errand = self._numbered(int(found["number"]), found["split"] if self.by_product else None)
+            if errand.task.id == name:
+                return errand
         raise UnknownNameError(f"No task {name!r}; ids here look like {self.at(0).task.id!r}.")
 
     def _numbered(self, number: int, split: str | None) -> Errand:

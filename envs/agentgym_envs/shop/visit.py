@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -38,15 +39,11 @@ class Visit:
         """The visit as JSON values."""
         return {name: getattr(self, name) for name in _FIELDS}
 
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Visit:
-        """The visit of `to_json`'s values; KeyError or TypeError if they are none."""
-        made = cls(*(values[name] for name in _FIELDS))
-        made.chosen, made.seen = dict(made.chosen), list(made.seen)
-        return made
-
 
 _FIELDS = tuple(Visit.__dataclass_fields__)
+_KINDS: Mapping[str, type] = {
+    "place": str, "query": str, "number": int, "asin": str, "chosen": dict, "seen": list, "salt": int, "reward": float,
+}  # fmt: skip
 
 
 @lru_cache(maxsize=50_000)
@@ -94,9 +91,38 @@ class Moves:
     """
 
     strict = False
+    places: tuple[Place, ...] = ("search", "results", "item", *SUB_PAGES, "done")
+    """Where a customer can stand."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
+
+    def checked(self, values: Mapping[str, Any]) -> Visit:
+        """The visit of `Visit.to_json`'s values; KeyError, TypeError or ValueError where they are no visit here."""
+        for name, kind in _KINDS.items():
+            if type(values[name]) is not kind:
+                raise TypeError(f"{name!r} must be a {kind.__name__}, found {values[name]!r}")
+        visit = Visit(**{name: values[name] for name in _FIELDS})
+        wrong = self._impossible(visit)
+        if wrong:
+            raise ValueError(f"{wrong!r} cannot be {getattr(visit, wrong)!r} here")
+        return visit
+
+    def _impossible(self, visit: Visit) -> str:
+        """The first field of a visit that cannot be so in this shop, or nothing."""
+        known = self.catalogue.by_asin
+        if visit.place not in self.places:
+            return "place"
+        if not self.strict and visit.number < 1:  # WebShop's Prev can lead below the first page
+            return "number"
+        if visit.asin not in known if visit.place not in ("search", "results") else visit.asin:
+            return "asin"
+        options = known[visit.asin].options if visit.asin else {}
+        if any(value not in options.get(name, ()) for name, value in visit.chosen.items()):
+            return "chosen"
+        if not all(type(asin) is str and asin in known for asin in visit.seen):
+            return "seen"
+        return "" if math.isfinite(visit.reward) else "reward"
 
     def hits(self, visit: Visit) -> tuple[Product, ...]:
         """Everything that the last search found."""

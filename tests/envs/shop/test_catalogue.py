@@ -35,6 +35,17 @@ INS = {"attributes": ["soft"], "instruction": "Find me soft shirts", "instructio
 HUMAN = {"instruction": "a soft shirt.", "instruction_attributes": ["soft"], "instruction_options": ["navy | red"]}
 
 
+GOAL = {
+    "asin": "B1",
+    "instruction_text": "Find me soft shirts",
+    "query": "men's shirts",
+    "name": "Acme Soft Shirt",
+    "product_category": "Clothing › Men",
+    "attributes": ["soft"],
+    "price_upper": 50.0,
+}
+
+
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., Path]:
     """Writes a catalogue of one good product, changed as told, and gives its folder."""
@@ -164,9 +175,19 @@ def test_a_missing_id_is_named_by_position(write: Callable[..., Path]) -> None:
     [
         ({"name": 3}, "product B1: key 'name' must be a string, found int"),
         ({"pricing": "call us"}, "product B1: key 'pricing' holds no price: 'call us'"),
-        ({"customization_options": {"Size": [{}]}}, "product B1: option 'Size': key 'value' is missing"),
-        ({"customization_options": ["red"]}, "product B1: a value of a wrong kind"),
-        ({"customization_options": {"Size": [3]}}, "product B1: a value of a wrong kind"),
+        (
+            {"customization_options": {"Size": [{}]}},
+            "customization_options: Size 0: key 'value' is missing",
+        ),
+        ({"customization_options": ["red"]}, "product B1: key 'customization_options' must be an object, found list"),
+        ({"customization_options": {"Size": [3]}}, "product B1: customization_options: Size 0 is no JSON object"),
+        ({"customization_options": {"Size": "S"}}, "customization_options: key 'Size' must be a list, found str"),
+        (
+            {"small_description": [None]},
+            "key 'small_description' must be a list of strings, found NoneType",
+        ),
+        ({"pricing": 5}, "product B1: key 'pricing' must be a string, found int"),
+        ({"asin": None}, "item 0: key 'asin' must be a string, found NoneType"),
     ],
 )
 def test_a_wrong_value_is_named(write: Callable[..., Path], change: dict[str, Any], said: str) -> None:
@@ -179,10 +200,24 @@ def test_a_wrong_value_is_named(write: Callable[..., Path], change: dict[str, An
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"ins": {"B1": 3}}, "items_ins_v2.json: product B1: a dict is wanted, found int"),
-        ({"ins": {"B1": {"attributes": "soft"}}}, "items_ins_v2.json: product B1: a list is wanted, found str"),
-        ({"human": {"B1": {}}}, "items_human_ins.json: product B1: a list is wanted, found dict"),
-        ({"human": {"B1": [without(HUMAN, "instruction")]}}, "items_human_ins.json: product B1: key 'instruction'"),
+        ({"ins": {"B1": 3}}, "items_ins_v2.json: key 'B1' must be an object, found int"),
+        ({"ins": {"B1": {"attributes": "soft"}}}, "items_ins_v2.json: B1: key 'attributes' must be a list, found str"),
+        ({"ins": {"B1": {"instruction": 3}}}, "items_ins_v2.json: B1: key 'instruction' must be a string, found int"),
+        ({"human": {"B1": {}}}, "items_human_ins.json: key 'B1' must be a list, found dict"),
+        (
+            {"human": {"B1": [without(HUMAN, "instruction")]}},
+            "human_ins.json: B1 0: key 'instruction' is missing",
+        ),
+        (
+            {"human": {"B1": [{**HUMAN, "instruction_options": 5}]}},
+            "items_human_ins.json: B1 0: key 'instruction_options' must be a list, found int",
+        ),
+        ({"prices": {"B1": "cheap"}}, "prices.json: key 'B1' must be a finite number, found str"),
+        ({"prices": {"B1": float("nan")}}, "prices.json: key 'B1' must be a finite number, found nan"),
+        ({"name_nouns": {"B1": "shirt"}}, "name_nouns.json: key 'B1' must be a list, found str"),
+        ({"goals": [{**GOAL, "attributes": "soft"}]}, "goals.json: goal 0: key 'attributes' must be a list, found str"),
+        ({"goals": [{**GOAL, "price_upper": float("nan")}]}, "goal 0: key 'price_upper' must be a finite number"),
+        ({"goals": [{**GOAL, "goal_options": {"color": 3}}]}, "goal 0: goal_options: key 'color' must be a string"),
         ({"items": []}, "items_shuffle.json: no product in it"),
         ({"items": [3]}, "items_shuffle.json: item 0 is no JSON object"),
         ({"goals": [{}]}, "goals.json: goal 0: key 'asin' is missing"),
@@ -245,3 +280,12 @@ def test_the_command_names_what_is_missing(tmp_path: Path, capsys: pytest.Captur
     """A folder without items: one line and exit status 2."""
     assert nouns.main([str(tmp_path)]) == 2
     assert "items_shuffle" in capsys.readouterr().err
+
+
+def test_nouns_by_the_rule_are_announced(write: Callable[..., Path]) -> None:
+    """Without `name_nouns.json`, or with one that lacks a product, a warning names the command that mends it."""
+    for nouns_file in ({}, {"name_nouns": {"B2": ["shirt"]}}):
+        folder = write(**nouns_file)
+        load_catalogue.__globals__["_load"].cache_clear()
+        with pytest.warns(UserWarning, match=rf"1 of 1 products.*python -m agentgym_envs.shop.nouns {folder}"):
+            load_catalogue(folder)

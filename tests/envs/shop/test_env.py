@@ -255,3 +255,37 @@ def test_rules_are_as_long_as_they_say() -> None:
     """Full rules are some 120 words, brief ones a sentence."""
     assert 100 <= len(ShopEnv.rules["full"].split()) <= 140
     assert ShopEnv.rules["brief"].count(".") == 1 and ShopEnv.rules["none"] == ""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"place": "cellar"},
+        {"place": "attributes"},
+        {"place": "results"},
+        {"query": None},
+        {"number": "x"},
+        {"number": 0},
+        {"number": True},
+        {"asin": "B9999"},
+        {"asin": ""},
+        {"chosen": {"color": "no such colour"}},
+        {"chosen": {"no such option": 3}},
+        {"chosen": []},
+        {"seen": ["B9999"]},
+        {"seen": [3]},
+        {"salt": 1.5},
+        {"reward": float("nan")},
+        {"reward": "1"},
+        {"catalogue": "other"},
+    ],
+)
+def test_a_corrupt_visit_is_refused_and_nothing_changes(at_item: ShopEnv, change: dict[str, Any]) -> None:
+    """A snapshot whose visit cannot be is a SnapshotError, and the episode goes on as if it had not been tried."""
+    whole = json.loads(at_item.snapshot())
+    whole["state"] |= change
+    at_item.step("click[description]")
+    before = at_item.snapshot()
+    with pytest.raises(SnapshotError):
+        at_item.restore(json.dumps(whole).encode())
+    assert at_item.snapshot() == before
