@@ -22,8 +22,9 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -265,25 +266,32 @@ def encode(turns: Turns, answers_only: bool, policy: Policy) -> tuple[list[int],
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 """Ids and labels, each (B, S)."""
+Batches = Generator[Batch, float, None]
+"""Batches; it is sent the smoothed loss after each."""
 
 
-def drills(seed: int, vocab: int, steps: int) -> Iterator[Batch]:
-    """Rows of 64 that repeat a random segment of 8 to 32 tokens.
+def drills(seed: int, vocab: int, most: int) -> Batches:
+    """Rows of 64 that repeat a random segment of 8 to 32 tokens, at most `most` batches of them.
 
-    Their tokens are 64 different ones at first and all at the end: with few, copying is found within 200 steps, and
-    then carries over to more and more; with all from the start it is not found within thousands.
+    Their tokens are 64 different ones at first; there are 2 % more after each batch while the loss is below 0.7, until
+    all are used and copied. With few tokens copying is found within some hundred steps, and it then carries over to
+    more and more; with all of them from the start it was not found within thousands.
     """
     generator = torch.Generator().manual_seed(seed)
-    for step in range(steps):
-        grown = min(1.0, max(0.0, step / steps - 0.2) / 0.6)
-        size = int(64 * ((vocab - 4) / 64) ** grown)
-        ids = torch.randint(size, (32, 64), generator=generator) * ((vocab - 4) // size) + 4
+    known = 4 + torch.randperm(vocab - 4, generator=generator)
+    size = 64.0
+    for _ in range(most):
+        ids = known[torch.randint(int(size), (32, 64), generator=generator)]
         length = torch.randint(8, 33, (32, 1), generator=generator)
         ids = ids.gather(1, torch.arange(64)[None] % length)
-        yield ids, ids.masked_fill(torch.arange(64)[None] <= length, IGNORED)
+        loss = yield ids, ids.masked_fill(torch.arange(64)[None] <= length, IGNORED)
+        if loss < 0.7:
+            if size == len(known):
+                return
+            size = min(1.02 * size, float(len(known)))
 
 
-def reading(policy: Policy, seed: int, tokens: int, width: int = 512, rows: int = 8) -> Iterator[Batch]:
+def reading(policy: Policy, seed: int, tokens: int, width: int = 512, rows: int = 8) -> Batches:
     """Rows cut from the stream of documents."""
     stream = documents(seed)
     ids: list[int] = []
@@ -300,16 +308,19 @@ def reading(policy: Policy, seed: int, tokens: int, width: int = 512, rows: int 
         ids, labels = ids[width * rows :], labels[width * rows :]
 
 
-def train(policy: Policy, batches: Iterator[Batch], steps: int, peak: float, last: float) -> list[float]:
-    """Next-token training with AdamW, the rate falling from `peak` to `last` as a cosine; the loss every 100 steps."""
+def train(policy: Policy, batches: Batches, steps: int, peak: float, last: float) -> float:
+    """Next-token training with AdamW, the rate falling from `peak` to `last` as a cosine; the smoothed last loss."""
     model = policy.model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=peak, betas=(0.9, 0.95), weight_decay=0.01, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
-        lambda i: min(1.0, (i + 1) / 50) * (last + (peak - last) * 0.5 * (1 + math.cos(math.pi * i / steps))) / peak,
+        lambda i: min(1.0, (i + 1) / 100) * (last + (peak - last) * 0.5 * (1 + math.cos(math.pi * i / steps))) / peak,
     )
-    losses, recent, began, seen = [], 0.0, time.monotonic(), 0
-    for step, (ids, labels) in enumerate(batches):
+    recent, began, seen, batch = 10.0, time.monotonic(), 0, next(batches, None)
+    for step in count(1):
+        if batch is None:
+            return recent
+        ids, labels = batch
         with torch.autocast("cpu", torch.bfloat16):
             loss = model(input_ids=ids, labels=labels).loss
         loss.backward()
@@ -317,12 +328,15 @@ def train(policy: Policy, batches: Iterator[Batch], steps: int, peak: float, las
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
-        recent, seen = loss.item() if step == 0 else 0.97 * recent + 0.03 * loss.item(), seen + ids.numel()
-        if step % 100 == 99:
-            losses.append(recent)
-            speed = seen / (time.monotonic() - began)
-            print(f"step {step + 1} of {steps}  loss {recent:.3f}  {speed:.0f} tokens/s", flush=True)
-    return losses
+        recent, seen = 0.95 * recent + 0.05 * loss.item(), seen + ids.numel()
+        if step % 100 == 0:
+            speed, tokens = seen / (time.monotonic() - began), len(labels.unique())
+            print(f"step {step}  loss {recent:.3f}  {tokens} tokens in use  {speed:.0f} tokens/s", flush=True)
+        try:
+            batch = batches.send(recent)
+        except StopIteration:
+            batch = None
+    return recent
 
 
 def main() -> None:
@@ -331,7 +345,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "agentgym_data" / "tiny")
     parser.add_argument("--tokens", type=int, default=30_000_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--drills", type=int, default=1500)
+    parser.add_argument("--drills", type=int, default=4000)
     parser.add_argument("--vocab", type=int, default=3072)
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--layers", type=int, default=4)
@@ -348,10 +362,10 @@ def main() -> None:
     policy = Policy(build_model(config, args.seed), tokenizer, "tiny")
     print(f"{policy.num_parameters} parameters", flush=True)
     train(policy, drills(args.seed, len(tokenizer), args.drills), args.drills, args.lr, args.lr)
-    losses = train(policy, reading(policy, args.seed, args.tokens), args.tokens // 4096, args.lr, args.lr / 30)
+    loss = train(policy, reading(policy, args.seed, args.tokens), args.tokens // 4096, args.lr, args.lr / 30)
     policy.model.eval()
     policy.save(args.out)
-    print(json.dumps({"loss": losses[-1:], "digest": policy.digest()}))
+    print(json.dumps({"loss": loss, "digest": policy.digest()}))
 
 
 if __name__ == "__main__":
