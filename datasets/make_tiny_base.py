@@ -271,24 +271,20 @@ Batches = Generator[Batch, float, None]
 
 
 def drills(seed: int, vocab: int, most: int) -> Batches:
-    """Rows of 64 that repeat a random segment of 8 to 32 tokens, at most `most` batches of them.
+    """Rows of 64 that repeat a random segment of 8 to 32 tokens, until they are copied or `most` batches are over.
 
-    Their tokens are 64 different ones at first; there are 2 % more after each batch while the loss is below 1.5 (a
-    token that stands twice in a segment cannot be followed with certainty), until all are used and copied. With few
-    tokens copying is found within some hundred steps; with all of them from the start it was not within thousands.
+    Copying from the context is found at once, somewhere: with 512 or 1,020 different tokens between 600 and 800
+    batches (accuracy .98 and .97), with 3,068 not within 3,000; and what was found with few tokens does not carry over
+    to others. So the vocabulary of `tiny` is small. Segments shorter than 12 tokens teach to name some token of the
+    context instead.
     """
     generator = torch.Generator().manual_seed(seed)
-    known = 4 + torch.randperm(vocab - 4, generator=generator)
-    size = 512.0
     for _ in range(most):
-        ids = known[torch.randint(int(size), (32, 64), generator=generator)]
+        ids = torch.randint(4, vocab, (32, 64), generator=generator)
         length = torch.randint(8, 33, (32, 1), generator=generator)
         ids = ids.gather(1, torch.arange(64)[None] % length)
-        loss = yield ids, ids.masked_fill(torch.arange(64)[None] <= length, IGNORED)
-        if loss < 3.0:
-            if size == len(known):
-                return
-            size = min(1.02 * size, float(len(known)))
+        if (yield ids, ids.masked_fill(torch.arange(64)[None] <= length, IGNORED)) < 0.4:
+            return
 
 
 def reading(policy: Policy, seed: int, tokens: int, width: int = 512, rows: int = 8) -> Batches:
@@ -346,7 +342,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=30_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--drills", type=int, default=4000)
-    parser.add_argument("--vocab", type=int, default=3072)
+    parser.add_argument("--vocab", type=int, default=1024)
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--kv-heads", type=int, default=2)
