@@ -66,6 +66,20 @@ def test_the_loss_and_its_gradient_are_the_formula(tiny_policy: Any, demos: list
         torch.testing.assert_close(grads[name], parameter.grad, rtol=1e-3, atol=1e-6)
 
 
+def test_the_loss_is_trls(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """Taken at the agent's tokens only, the loss is that of trl's SFTTrainer over whole rows."""
+    from trl import SFTTrainer
+
+    policy = fresh(tiny_policy)
+    trainer = FilteredBC(batch_size=6)._sft(policy, encode_all(demos, policy.chat), 0, tmp_path)
+    batch = batch_of(trainer)
+    trainer.model.train()
+    for tokens in (None, 1000):
+        loss = trainer.compute_loss(trainer.model, dict(batch), num_items_in_batch=tokens)
+        expected = SFTTrainer.compute_loss(trainer, trainer.model, dict(batch), num_items_in_batch=tokens)
+        torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_no_observation_token_gets_a_gradient(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
     """The loss does not change when the logits that predict observations do, and labels stand on agent tokens only."""
     policy = fresh(tiny_policy)

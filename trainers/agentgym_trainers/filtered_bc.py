@@ -4,9 +4,10 @@
     over trajectories with return R(tau) >= threshold
 
 It is AgentGym's "BC" and, inside the rounds, its AgentEvol as published code has it (arXiv:2406.04151). Observations
-and prompts carry no loss. The work is done by trl's SFTTrainer: token ids and labels go straight in. Deviations: a
-batch's loss is a mean over its tokens, so long trajectories weigh more than in a sum of means; AdamW with beta2 0.95;
-batches are made of trajectories of similar length.
+and prompts carry no loss. The work is done by trl's SFTTrainer: token ids and labels go straight in. Its loss is taken
+at the agent's tokens only (equal to trl's own, about twice as fast on a CPU). Deviations: a batch's loss is a mean over
+its tokens, so long trajectories weigh more than in a sum of means; AdamW with beta2 0.95; batches are made of
+trajectories of similar length.
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ from agentgym_py.trainer import Progress, TrainReport
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from agentgym_py.policy import Policy
+
+
+def bc_loss(logprobs_N: Tensor, tokens: Tensor | int | None = None) -> Tensor:
+    """Negative mean log-probability of N agent tokens; `tokens` is N over all the batches that one step sums up."""
+    return -logprobs_N.sum() / (logprobs_N.numel() if tokens is None else tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +117,7 @@ class FilteredBC:
     def _sft(self, policy: Policy, samples: list[Sample], seed: int, output_dir: Path) -> Any:
         import datasets
         from transformers import PrinterCallback
-        from trl import SFTConfig, SFTTrainer
+        from trl import SFTConfig
 
         data = datasets.Dataset.from_list([{"input_ids": s.input_ids, "labels": s.labels} for s in samples])
         config = SFTConfig(
@@ -121,7 +129,7 @@ class FilteredBC:
             use_cpu=policy.model.device.type == "cpu", save_strategy="no", report_to="none", logging_steps=0.05,
             disable_tqdm=True, dataloader_pin_memory=False, adam_beta2=0.95,
         )  # fmt: skip
-        trainer = SFTTrainer(
+        trainer = _agent_token_trainer()(
             model=policy.model, args=config, train_dataset=data, processing_class=policy.tokenizer,
             peft_config=self._lora() if self.lora_rank else None,
         )  # fmt: skip
@@ -132,6 +140,24 @@ class FilteredBC:
         from peft import LoraConfig
 
         return LoraConfig(r=self.lora_rank, lora_alpha=2 * self.lora_rank, target_modules="all-linear")
+
+
+def _agent_token_trainer() -> Any:
+    """The SFTTrainer whose loss is `bc_loss`."""
+    from trl import SFTTrainer
+
+    from agentgym_py.logprobs import agent_logits
+
+    class AgentTokenTrainer(SFTTrainer):  # type: ignore[misc]  # trl is untyped here
+        def compute_loss(
+            self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+        ) -> Any:
+            agent = agent_logits(model, inputs["input_ids"], inputs["labels"])
+            hits = agent.logits_NV.argmax(-1) == agent.targets_N
+            self._metrics["train"]["mean_token_accuracy"].append(hits.float().mean().item())
+            return bc_loss(agent.logprobs_N, num_items_in_batch)
+
+    return AgentTokenTrainer
 
 
 def _progress_callback(progress: Progress) -> Any:
