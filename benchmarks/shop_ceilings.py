@@ -1,7 +1,7 @@
 """What agents without learning reach on the shop's test tasks: `python benchmarks/shop_ceilings.py [--tasks 500]`.
 
-Random and expert are floor and ceiling. The two others see only what an agent sees, and search for the request's own
 Random and expert are floor and ceiling. The other two see only what an agent sees, and search for the request's own
+words. `first` opens the first result and never goes back; `careful` opens the result that shows most of the wanted
 attributes and whose price fits, and goes back to the next when the page lacks an option that is asked for.
 """
 

@@ -1,0 +1,237 @@
+"""What the base of the model `tiny` reads: documents in the worlds' language, made up from a seed.
+
+- walks: a customer who clicks and searches at random in tasks of the training split, with numbers of the products
+  drawn anew for each walk (what pages follow what actions);
+- exercises: questions about shelves of made-up products and about made-up requests (which of these are waterproof and
+  cost less than 40.00 dollars?), with their answers: reading, as a base LLM has learnt it elsewhere;
+- products: a title, then its details.
+
+No task of the valid or test split, and no product that such a task asks for, stands in an exercise or as a task of a
+walk; no text holds an expert's action.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentgym_envs.shop.catalogue import Product, load_catalogue
+from agentgym_envs.shop.env import ShopEnv
+from agentgym_envs.shop.react import product_line
+from agentgym_envs.shop.tasks import DIFFICULTIES, Difficulty, split_of
+from agentgym_py.actions import format_reply
+from agentgym_py.rng import Rng
+
+_ASIN = re.compile(r"\b[Bb]\d{4}\b")
+Turns = list[tuple[str, str]]
+"""A document: what stands in each user turn, and in the assistant's after it."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """What the documents are drawn from: the embedded catalogue without what held-out tasks ask for."""
+
+    products: tuple[Product, ...]
+    kinds: tuple[str, ...]
+    attributes: tuple[str, ...]
+    brands: tuple[str, ...]
+    options: tuple[tuple[str, tuple[str, ...]], ...]
+    """Groups of options: a name and its values."""
+
+
+def library() -> Library:
+    """Words and products of the training split."""
+    products = tuple(p for p in load_catalogue().products if split_of(p) == "train")
+    values: dict[str, dict[str, None]] = {}
+    for product in products:
+        for name, offered in product.options.items():
+            values.setdefault(name, {}).update(dict.fromkeys(offered))
+    return Library(
+        products=products,
+        kinds=tuple(sorted({p.query for p in products})),
+        attributes=tuple(sorted({a for p in products for a in p.attributes})),
+        brands=tuple(sorted({p.title.split()[0] for p in products})),
+        options=tuple((name, tuple(offered)) for name, offered in sorted(values.items())),
+    )
+
+
+@dataclass(frozen=True)
+class Item:
+    """A made-up product."""
+
+    asin: str
+    attributes: tuple[str, ...]
+    kind: str
+    price: float
+    line: str
+
+
+def _item(rng: Rng, books: Library, kind: str, common: Sequence[str]) -> Item:
+    pool = [*rng.sample(common, min(len(common), 2)), *rng.sample(books.attributes, 2)]
+    attributes = tuple(dict.fromkeys(rng.sample(pool, 1 + rng.below(3))))
+    price = round(4 + 10 ** (0.7 + 1.6 * rng.uniform()), 2)
+    shown = " ".join([rng.choice(books.brands), *(a.title() for a in attributes), kind.title()])
+    asin = f"B{rng.below(10_000):04d}"
+    return Item(asin, attributes, kind, price, f"{asin} {shown} ${price}")
+
+
+# ---- walks ----------------------------------------------------------------------------------------------------------
+
+
+def walk(rng: Rng, books: Library, env: Mapping[Difficulty, ShopEnv]) -> Turns:
+    """A random customer: searches for words out of titles and requests, clicks whatever there is."""
+    difficulty = rng.choice(list(DIFFICULTIES))
+    observation, _ = env[difficulty].reset(options={"task": rng.below(1 << 31), "split": "train"})
+    world, turns = env[difficulty], []
+    for _ in range(3 + rng.below(8)):
+        action = _wander(rng, books, world)
+        turns.append((observation, _said(rng, action, books)))
+        observation = world.step(action)[0]
+        if world.ended:
+            break
+    turns.append((observation, ""))
+    new: dict[str, str] = {}
+
+    def number(found: re.Match[str]) -> str:
+        return found[0][0] + new.setdefault(found[0][1:], f"{rng.below(10_000):04d}")
+
+    return [(_ASIN.sub(number, said), _ASIN.sub(number, answer)) for said, answer in turns]
+
+
+def _said(rng: Rng, action: str, books: Library) -> str:
+    """The action bare, or after `Action:`, or after an aimless thought too."""
+    form = rng.below(4)
+    thought = rng.choice(rng.choice(books.products).bullets or ("So.",)) if form == 0 else ""
+    return format_reply(action, thought) if form < 3 else action
+
+
+def _wander(rng: Rng, books: Library, world: ShopEnv) -> str:
+    actions = world.actions()
+    if any(action.startswith("search[") for action in actions):
+        product = rng.choice(books.products)
+        assert world.current is not None
+        source = rng.choice([product.title, product.query, " ".join(product.attributes), world.current.instruction])
+        words = source.lower().replace(",", "").split()
+        start = rng.below(len(words))
+        return f"search[{' '.join(words[start : start + 1 + rng.below(6)])}]"
+    unlikely = ("click[back to search]", "click[buy now]", "click[reviews]")
+    likely = [action for action in actions if action not in unlikely] or actions
+    return rng.choice(likely if rng.uniform() < 0.9 else actions)
+
+
+# ---- exercises ------------------------------------------------------------------------------------------------------
+
+
+def exercise(rng: Rng, books: Library) -> Turns:
+    """A shelf of made-up products and questions about it, or a made-up request and what it asks for."""
+    if rng.uniform() < 0.35:
+        return _about_request(rng, books)
+    common, kind = rng.sample(books.attributes, 3), rng.choice(books.kinds)
+    kinds = [kind if rng.uniform() < 0.7 else rng.choice(books.kinds) for _ in range(4 + rng.below(7))]
+    shelf = [_item(rng, books, each, common) for each in kinds]
+    turns: Turns = []
+    for number in range(8):
+        question, answer = rng.choice(_QUESTIONS)(rng, shelf)
+        page = "\n".join(item.line for item in shelf)
+        turns.append((f"{page}\n{question}" if number == 0 else question, answer))
+    return turns
+
+
+def _names(items: Sequence[Item]) -> str:
+    return " ".join(item.asin for item in items) or "none"
+
+
+def _limit(rng: Rng, price: float) -> float:
+    return 10.0 * max(1, math.floor(price / 10) + 1 + rng.below(4) - rng.below(3))
+
+
+def _with(shelf: Sequence[Item], attributes: Sequence[str]) -> list[Item]:
+    return [item for item in shelf if all(a in item.attributes for a in attributes)]
+
+
+def _ask_attribute(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    wanted = rng.choice(rng.choice(shelf).attributes)
+    return f"Which are {wanted}?", _names(_with(shelf, [wanted]))
+
+
+def _ask_first(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    known = rng.choice(shelf).attributes
+    wanted = rng.sample(known, min(2, len(known)))
+    return f"Which is {', '.join(wanted)}?", _with(shelf, wanted)[0].asin
+
+
+def _ask_price(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    limit = _limit(rng, rng.choice(shelf).price)
+    return f"Which cost less than {limit:.2f} dollars?", _names([item for item in shelf if item.price <= limit])
+
+
+def _ask_all(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    target = rng.choice(shelf)
+    wanted, limit = rng.sample(target.attributes, 1), _limit(rng, target.price)
+    found = [item for item in _with(shelf, wanted) if item.price <= limit and item.kind == target.kind]
+    asked = f"Which is {', '.join(wanted)} {target.kind}, price lower than {limit:.2f} dollars?"
+    return asked, found[0].asin if found else "none"
+
+
+def _ask_line(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    item = rng.choice(shelf)
+    return f"What is {item.asin}?", item.line
+
+
+def _ask_cost(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    item = rng.choice(shelf)
+    return f"What does {item.asin} cost?", f"${item.price}"
+
+
+def _ask_fits(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    item = rng.choice(shelf)
+    limit = _limit(rng, item.price)
+    return f"Does {item.asin} cost less than {limit:.2f} dollars?", "yes" if item.price <= limit else "no"
+
+
+_QUESTIONS: list[Callable[[Rng, Sequence[Item]], tuple[str, str]]] = [
+    _ask_attribute, _ask_first, _ask_first, _ask_price, _ask_all, _ask_all, _ask_line, _ask_cost, _ask_fits,
+]  # fmt: skip
+
+
+def _about_request(rng: Rng, books: Library) -> Turns:
+    """A request in the shop's words, and what it asks for."""
+    wanted, kind = rng.sample(books.attributes, 1 + rng.below(3)), rng.choice(books.kinds)
+    chosen = {name: rng.choice(values) for name, values in rng.sample(books.options, 1 + rng.below(3))}
+    limit = 10.0 * (1 + rng.below(30))
+    options = ", and ".join(f"{name}: {value}" for name, value in chosen.items())
+    text = f"Find me {', '.join(wanted)} {kind} with {options}, and price lower than {limit:.2f} dollars"
+    questions = [("What is wanted?", kind), ("Of what kind?", ", ".join(wanted)), ("Up to what price?", f"{limit:.2f}")]
+    questions += [(f"Which {name}?", value) for name, value in chosen.items()]
+    asked = rng.sample(questions, len(questions))
+    return [(f"{text}\n{asked[0][0]}", asked[0][1]), *asked[1:]]
+
+
+# ---- products -------------------------------------------------------------------------------------------------------
+
+
+def product_page(rng: Rng, books: Library) -> Turns:
+    """Three products in full."""
+    turns: Turns = []
+    for product in rng.sample(books.products, 3):
+        details = "\n".join([product.description, *product.bullets])
+        options = "\n".join(f"{name}: {' | '.join(values)}" for name, values in product.options.items())
+        turns.append((product_line(product), f"{', '.join(product.attributes)}\n{options}\n{details}"))
+    return turns
+
+
+# ---- all of them ----------------------------------------------------------------------------------------------------
+
+
+def documents(seed: int) -> Iterator[tuple[Turns, bool]]:
+    """Documents without end, in a fixed mixture, and whether only their answers are to be learnt."""
+    books, rng = library(), Rng("tiny base", seed)
+    env = {d: ShopEnv(difficulty=d, max_steps=50) for d in DIFFICULTIES}
+    while True:
+        yield walk(rng, books, env), False
+        for _ in range(3):
+            yield exercise(rng, books), True
+        if rng.below(4) == 0:
+            yield product_page(rng, books), False
