@@ -13,9 +13,8 @@ from agentgym_py.rng import Rng, seed_of
 from agentgym_py.trajectory import Step, Tokens
 
 if TYPE_CHECKING:
-    from agentgym_py.engine import Engine
+    from agentgym_py.engine import Engine, SamplingParams
     from agentgym_py.policy import Policy
-    from agentgym_py.sampling import SamplingParams
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -117,7 +117,7 @@ class Collector:
                 progress(trajectory)
         return [done[i] for i in range(len(jobs))]
 
-    def in_order(self, jobs: Sequence[Job]) -> Iterator[Trajectory]:
+    def in_order(self, jobs: Sequence[Job]) -> Generator[Trajectory]:
         """Play every job; trajectories in the order of `jobs`, each as soon as all before it are over."""
         done: dict[int, Trajectory] = {}
         following = 0

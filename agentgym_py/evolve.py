@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from agentgym_py import store
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
+from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.evaluate import Evaluation, summarise
 from agentgym_py.rng import seed_of
 from agentgym_py.runs import RunFolder
-from agentgym_py.sampling import SamplingParams
 from agentgym_py.select import SelectConfig, build
 from agentgym_py.trainer import Trainer, TrainReport
 from agentgym_py.trajectory import Trajectory

@@ -20,7 +20,7 @@ from agentgym_py.store import from_json, to_json
 from agentgym_py.trajectory import Preference, Step, Trajectory
 
 if TYPE_CHECKING:
-    import pyarrow  # type: ignore[import-untyped]  # ships no types
+    import pyarrow
 
 Message = dict[str, Any]
 Row = dict[str, Any]

@@ -18,11 +18,10 @@ from agentgym_py import store
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent, RandomAgent
 from agentgym_py.cli import main as agentgym
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
-from agentgym_py.engine import HFEngine
+from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.evaluate import Evaluation, percent, summarise
 from agentgym_py.policy import Policy
 from agentgym_py.runs import RunFolder, write_atomic
-from agentgym_py.sampling import SamplingParams
 from agentgym_py.select import SelectConfig, build
 from agentgym_py.stats import Estimate
 from agentgym_trainers.filtered_bc import FilteredBC

@@ -15,9 +15,8 @@ import torch
 
 from agentgym_py.agents import ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
-from agentgym_py.engine import HFEngine
+from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.policy import Policy
-from agentgym_py.sampling import SamplingParams
 from agentgym_trainers.filtered_bc import FilteredBC
 
 SHOP = EnvSpec("shop")

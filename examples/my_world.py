@@ -31,7 +31,7 @@ class GuessEnv(TextEnv):
     """
 
     name = "guess"
-    rules = {"full": "Find the hidden number. Write guess[n].", "brief": "Write guess[n].", "none": ""}  # noqa: RUF012
+    rules = {"full": "Find the hidden number. Write guess[n].", "brief": "Write guess[n].", "none": ""}  # noqa: RUF012  # nothing changes it
 
     def __init__(self, *, max_steps: int = 10, split: str = "train", render_mode: str | None = None) -> None:
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
@@ -86,7 +86,7 @@ class GuessEnv(TextEnv):
 
 
 if __name__ == "__main__":
-    gymnasium.register(id="AgentGuess-v0", entry_point=GuessEnv)
+    gymnasium.register(id="AgentGuess-v0", entry_point=f"{__name__}:GuessEnv")
     trajectory = Collector(ExpertAgent()).collect(Job(EnvSpec("AgentGuess-v0"), task=3, split="test"))
     for step in trajectory.steps:
         print(f"{step.observation}\n  {step.reply}")

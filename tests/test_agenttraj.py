@@ -118,7 +118,7 @@ def test_loss_is_honoured() -> None:
     """The answer "Ok." is no step whatever its `loss`; a reply is trained on if `loss` is true or stands nowhere."""
     for loss in (None, False, True):
         turn = {"from": "gpt", "loss": loss, "value": "Ok."}
-        found = agenttraj.from_row({**ROW, "conversations": [ROW["conversations"][0], turn]})  # type: ignore[index]
+        found = agenttraj.from_row({**ROW, "conversations": [ROW["conversations"][0], turn]})
         assert found.rules == "<rules>" and found.steps == ()
     human, reply = {"from": "human", "value": "o"}, {"from": "gpt", "value": "Action: a"}
     said = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("transformers")
@@ -29,11 +31,11 @@ SYSTEM_LAST = (
 )
 
 
-def tiny():  # type: ignore[no-untyped-def]  # transformers is untyped here
+def tiny() -> Any:
     return build_tokenizer(TEXTS, 300)
 
 
-def with_template(template: str | None):  # type: ignore[no-untyped-def]  # transformers is untyped here
+def with_template(template: str | None) -> Any:
     tokenizer = tiny()
     tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
     tokenizer.chat_template = template

@@ -127,7 +127,12 @@ def test_worlds_are_closed_and_a_broken_one_is_not_used_again(monkeypatch: pytes
     monkeypatch.setattr(ShopEnv, "close", lambda self: closed.append(id(self)))
     keep = list[TextEnv]()  # so that no id is given twice
     make = EnvSpec.make
-    monkeypatch.setattr(EnvSpec, "make", lambda self: keep.append(make(self)) or keep[-1])  # type: ignore[func-returns-value]
+
+    def kept(self: EnvSpec) -> TextEnv:
+        keep.append(make(self))
+        return keep[-1]
+
+    monkeypatch.setattr(EnvSpec, "make", kept)
     played = Collector(ExpertAgent(), slots=1).collect_batch(jobs_for([SHOP], "train", range(6)))
     assert [t.error is None for t in played] == [True, False, True, False, True, True]
     assert len(keep) == 3 and sorted(closed) == sorted(map(id, keep)) and closed[:2] == [id(keep[0]), id(keep[1])]

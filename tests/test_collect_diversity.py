@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentgym_py.agents import ExpertAgent, RandomAgent
+from agentgym_py.agents import Agent, ExpertAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, collect_with_diversity, jobs_for
 
 
@@ -20,7 +20,7 @@ def test_tries_stand_side_by_side_and_differ() -> None:
 def test_it_does_not_depend_on_slots() -> None:
     """Slots are speed only."""
     jobs = jobs_for([EnvSpec("shop")], "train", range(4))
-    agents = [ExpertAgent(), RandomAgent()]
+    agents: list[Agent] = [ExpertAgent(), RandomAgent()]
     assert collect_with_diversity(agents, jobs, slots=1) == collect_with_diversity(agents, jobs, slots=7)
 
 

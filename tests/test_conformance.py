@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import gymnasium
 import pytest
@@ -25,7 +26,7 @@ from agentgym_py.rng import Rng
 ENVS = registry.names("agentgym.envs")
 
 
-def make(env_id: str, **kwargs: object) -> TextEnv:
+def make(env_id: str, **kwargs: Any) -> TextEnv:
     """The environment without Gymnasium's wrappers."""
     made = gymnasium.make(env_id, disable_env_checker=True, **kwargs).unwrapped
     assert isinstance(made, TextEnv)
@@ -89,7 +90,8 @@ def test_it_vectorises(env_id: str, mode: str, kwargs: dict[str, object]) -> Non
 def test_info_always_says_success_task_and_validity(env: TextEnv) -> None:
     """`info` of reset and step holds `success`, `task_id` and `valid_action`; rewards are floats, ends are bools."""
     _, info = env.reset(seed=1)
-    assert info["success"] is False and info["valid_action"] is True and info["task_id"] == env.current.id
+    assert env.current and info["task_id"] == env.current.id
+    assert info["success"] is False and info["valid_action"] is True
     _, reward, terminated, truncated, info = env.step("\x00 no such action")
     assert info["valid_action"] is False and info["success"] is False
     assert (type(reward), type(terminated), type(truncated)) == (float, bool, bool)
@@ -152,10 +154,11 @@ def test_a_corrupt_snapshot_is_refused_whole(env_id: str) -> None:
     env.reset(seed=1)
     walk(env, Rng("corrupt"), 2)
     good = json.loads(env.snapshot())
-    outer = [{key: wrong} for key in good for wrong in (None, 5.5, [], "x" if key != "last" else 1)]
+    wrongs: tuple[Any, ...] = (None, 5.5, [])
+    outer = [{key: wrong} for key in good for wrong in (*wrongs, "x" if key != "last" else 1)]
     outer += [{"steps": -1}, {"steps": True}, {"rng": -1}, {"rng": 1 << 64}, {"success": 1}, {"task": 0}]
-    state, wrongs = good["state"], (None, -5, 5.5, [], {}, "x")
-    inner = [{"state": {**state, key: wrong}} for key in state for wrong in wrongs]
+    state = good["state"]
+    inner = [{"state": {**state, key: wrong}} for key in state for wrong in (*wrongs, -5, {}, "x")]
     inner += [{"state": {k: v for k, v in state.items() if k != key}} for key in state]
     before = env.snapshot()
     for change in outer + inner:
@@ -183,7 +186,7 @@ def test_the_expert_solves_every_task(env: TextEnv, split: str) -> None:
     for number in range(25):
         env.reset(seed=0, options={"task": number, "split": split})
         plan = env.expert()
-        assert env.current.optimal_steps in (None, len(plan)), env.current
+        assert env.current and env.current.optimal_steps in (None, len(plan)), env.current
         steps = [env.step(action) for action in plan]
         assert steps[-1][2] and steps[-1][4]["success"], (env.current, plan)
         assert all(step[4]["valid_action"] for step in steps)

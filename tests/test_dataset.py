@@ -195,13 +195,20 @@ def test_filter_file_streams(tmp_path: Path, mixed: AgentTrajDataset) -> None:
 
 def test_filter_file_holds_no_more_than_one(tmp_path: Path, episode: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """An episode is written before the next one is read."""
-    path, events = tmp_path / "a.jsonl", []
+    path, events = tmp_path / "a.jsonl", list[str]()
     AgentTrajDataset(episode("a", id=str(i)) for i in range(5)).save(path)
     append = store.TrajectoryWriter.append
-    monkeypatch.setattr(
-        store.TrajectoryWriter, "append", lambda self, each: (events.append(f"w{each.id}"), append(self, each))
-    )
-    filter_file(path, tmp_path / "b.jsonl", lambda each: not events.append(f"r{each.id}"))  # type: ignore[func-returns-value]
+
+    def written(self: store.TrajectoryWriter, each: Trajectory) -> None:
+        events.append(f"w{each.id}")
+        append(self, each)
+
+    def read(each: Trajectory) -> bool:
+        events.append(f"r{each.id}")
+        return True
+
+    monkeypatch.setattr(store.TrajectoryWriter, "append", written)
+    filter_file(path, tmp_path / "b.jsonl", read)
     assert events == [f"{kind}{i}" for i in range(5) for kind in "rw"]
 
 

@@ -117,7 +117,7 @@ def test_restart_decides_where_training_starts(tiny_policy: Any, tmp_path: Path)
     """From the base every round moves the weight by its own data; from the previous agent the moves add up."""
     moved = {}
     for restart in ("base", "previous"):
-        config = replace(SMALL, merge="last", restart=restart, test_tasks=0)  # type: ignore[arg-type]
+        config = replace(SMALL, merge="last", restart=restart, test_tasks=0)
         run = evolution(tmp_path / restart, tiny_policy, config)
         run.run()
         weight = Policy.load(run.folder.round(2) / "checkpoint").model.model.norm.weight[0].item()
@@ -145,8 +145,7 @@ def test_patience_stops_early(tiny_policy: Any, tmp_path: Path) -> None:
 
 def test_wrong_settings_are_refused() -> None:
     """Counts that cannot be meant raise at once and name the setting."""
-    for name in ("expert_tasks", "tries", "slots"):
+    wrong: dict[str, Any] = {"expert_tasks": 0, "tries": 0, "slots": 0, "rounds": -1}
+    for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
-            EvolveConfig(**{name: 0})
-    with pytest.raises(ConfigError, match="rounds"):
-        EvolveConfig(rounds=-1)
+            EvolveConfig(**{name: value})

@@ -165,7 +165,7 @@ def test_tasks_that_do_not_match_are_not_compared(tmp_path: Path) -> None:
 
 def test_the_chart_stays_on_its_paper() -> None:
     """0 % is at the bottom, 100 % at the top, and an estimate without data is left out."""
-    estimates = {
+    estimates: dict[int, dict[str, Any]] = {
         0: {"value": 0.0, "low": 0.0, "high": 0.1, "n": 9}, 1: {"value": 1.0, "low": 0.9, "high": 1.0, "n": 9},
         2: {"value": None, "low": None, "high": None, "n": 0},
     }  # fmt: skip

@@ -80,7 +80,7 @@ def test_training_has_a_bar_of_its_steps() -> None:
         phases.clear()
         stepped = phases.training("train")
         (task,) = phases._progress.tasks
-        assert task.total is None
+        assert (task.completed, task.total) == (0, None)
         stepped(3, 12)
         assert (task.completed, task.total, task.fields["count"]) == (3, 12, "3/12")
 

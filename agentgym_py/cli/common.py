@@ -211,7 +211,7 @@ class AgentOptions:
         return [agent]
 
     def _models(self, model: ModelOptions, temperatures: Sequence[float]) -> list[Agent]:
-        from agentgym_py.sampling import SamplingParams
+        from agentgym_py.engine import SamplingParams
 
         params = [SamplingParams(temperature=each, max_new_tokens=self.max_new_tokens) for each in temperatures]
         need_train_extra(model.threads)

@@ -156,8 +156,9 @@ def test_lora_trains_adapters_and_merges_them(tiny_policy: Any, demos: list[Traj
 
 def test_wrong_settings_are_refused() -> None:
     """Settings that cannot be meant raise at once and are named."""
-    wrong = {"epochs": 0, "learning_rate": -1.0, "batch_size": 0, "gradient_accumulation": 0, "lora_rank": -1}
+    wrong: dict[str, Any] = {"epochs": 0, "learning_rate": -1.0, "batch_size": 0, "gradient_accumulation": 0}
     wrong |= {"warmup_ratio": 2.0, "max_grad_norm": float("inf"), "threshold": float("nan"), "max_length": 0}
+    wrong |= {"lora_rank": -1}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
-            FilteredBC(**{name: value})  # type: ignore[arg-type]
+            FilteredBC(**{name: value})

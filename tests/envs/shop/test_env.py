@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentgym_py  # noqa: F401  # registers the environments
-from agentgym_envs.shop.env import ShopEnv
+from agentgym_envs.shop.env import Mode, ShopEnv
 from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.rng import Rng
 
-MODES = ("react", "text", "text_rich", "html", "url")
+MODES: tuple[Mode, ...] = ("react", "text", "text_rich", "html", "url")
 
 
 def walk(env: ShopEnv, rng: Rng, steps: int) -> list[tuple[object, ...]]:
@@ -195,7 +195,7 @@ def test_nothing_happens_after_the_end(at_item: ShopEnv) -> None:
 def test_every_admissible_action_is_valid() -> None:
     """Whatever `actions` lists can be done, in every mode."""
     for mode in MODES:
-        env = ShopEnv(observation_mode=mode, max_steps=10_000)  # type: ignore[arg-type]
+        env = ShopEnv(observation_mode=mode, max_steps=10_000)
         for seed in range(5):
             env.reset(seed=seed)
             while not env.ended and env.steps < 60:

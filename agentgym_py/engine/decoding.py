@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from agentgym_py.sampling import SamplingParams
+from agentgym_py.engine.sampling import SamplingParams
 
 
 class Drawn(NamedTuple):

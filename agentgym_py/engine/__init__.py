@@ -1,4 +1,4 @@
-"""What an engine is: token ids in, token ids out. Nothing here imports torch; `HFEngine` is loaded when asked for."""
+"""What an engine is: token ids in, token ids out. This module imports no torch; `HFEngine` is loaded when asked for."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from agentgym_py.engine.sampling import SamplingParams
+
 if TYPE_CHECKING:
-    from agentgym_py.hf_engine import HFEngine as HFEngine
+    from agentgym_py.engine.hf import HFEngine
     from agentgym_py.policy import Policy
-    from agentgym_py.sampling import SamplingParams
+
+__all__ = ["Engine", "Generation", "HFEngine", "SamplingParams"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class Engine(Protocol):
 
 def __getattr__(name: str) -> Any:
     if name == "HFEngine":
-        from agentgym_py.hf_engine import HFEngine
+        from agentgym_py.engine.hf import HFEngine
 
         return HFEngine
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

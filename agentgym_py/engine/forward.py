@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, silu
 
+from agentgym_py.engine.kvcache import Plan, SlotCache
 from agentgym_py.errors import PolicyError
-from agentgym_py.kvcache import Plan, SlotCache
 
 Forward = Callable[[Tensor, Tensor, Tensor, SlotCache, Plan], Tensor]
 """(ids (N,), positions (N,), wanted (B,) places in the pack, cache, plan) -> logits (B, V)."""

@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agentgym_py.decoding import draw
 from agentgym_py.engine import Generation
+from agentgym_py.engine.decoding import draw
+from agentgym_py.engine.forward import forward_of
+from agentgym_py.engine.kvcache import CausalBand, DecodePlan, PrefillPlan, Segment, SlotCache, attended
+from agentgym_py.engine.sampling import SamplingParams
+from agentgym_py.engine.slots import Ids, SlotBook, common_prefix
 from agentgym_py.errors import ConfigError, PolicyError
-from agentgym_py.forward import forward_of
-from agentgym_py.kvcache import CausalBand, DecodePlan, PrefillPlan, Segment, SlotCache, attended
 from agentgym_py.policy import Policy
-from agentgym_py.sampling import SamplingParams
-from agentgym_py.slots import Ids, SlotBook, common_prefix
 
 _WORTH_WAITING = 32
 """A prompt waits for another that shares so many more tokens with it than any slot does."""

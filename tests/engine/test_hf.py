@@ -10,14 +10,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py import kvcache  # torch first, or skip
-from agentgym_py.decoding import inverse_cdf, processed_logprobs
-from agentgym_py.engine import Generation, HFEngine
+from agentgym_py.engine import Generation, HFEngine, SamplingParams, kvcache  # torch first, or skip
+from agentgym_py.engine.decoding import processed_logprobs
+from agentgym_py.engine.forward import FusedLlama, HuggingFaceForward
 from agentgym_py.errors import ConfigError, PolicyError
-from agentgym_py.forward import FusedLlama, HuggingFaceForward
 from agentgym_py.policy import Policy
-from agentgym_py.sampling import SamplingParams
-from agentgym_py.slots import SlotBook, common_prefix
 from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
 
 WORDS = ["search", "click", "buy", "red", "blue", "shoes", "lamp", "size", "price", "back", "page", "you", "see", "12"]
@@ -355,45 +352,6 @@ def test_sliding_windows_are_refused() -> None:
         HFEngine(policy)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("temperature", -1.0),
-        ("temperature", float("nan")),
-        ("top_p", 0.0),
-        ("top_p", 1.1),
-        ("top_k", -1),
-        ("max_new_tokens", 0),
-    ],
-)
-def test_sampling_params_are_checked(name: str, value: float) -> None:
-    """A value out of range is refused by name."""
-    with pytest.raises(ConfigError, match=name):
-        SamplingParams(**{name: value})  # type: ignore[arg-type]  # the point of the test
-
-
-def test_truncation_keeps_what_it_says() -> None:
-    """top-k keeps k tokens, top-p the fewest that reach p after top-k, and the rest is renormalised."""
-    logits = torch.tensor([[0.5, 0.1, 0.3, 0.1]]).log()
-    kept = processed_logprobs(logits, SamplingParams(top_k=2)).exp()
-    np.testing.assert_allclose(kept, [[0.625, 0, 0.375, 0]], atol=1e-6)
-    kept = processed_logprobs(logits, SamplingParams(top_p=0.75)).exp()
-    np.testing.assert_allclose(kept, [[0.625, 0, 0.375, 0]], atol=1e-6)
-    kept = processed_logprobs(logits, SamplingParams(top_p=0.6, top_k=2)).exp()
-    np.testing.assert_allclose(kept, [[1, 0, 0, 0]], atol=1e-6)
-    kept = processed_logprobs(logits, SamplingParams(top_p=1e-9)).exp()
-    np.testing.assert_allclose(kept, [[1, 0, 0, 0]], atol=1e-6)
-    hot = processed_logprobs(logits, SamplingParams(temperature=0.5)).exp()
-    np.testing.assert_allclose(hot, np.array([[25, 1, 9, 1]]) / 36, atol=1e-6)
-
-
-def test_inverse_cdf_never_takes_an_impossible_token() -> None:
-    """Uniforms at both ends of [0, 1) take the first and last token of positive probability."""
-    probs = torch.tensor([[0.0, 0.3, 0.0, 0.7, 0.0]]).expand(4, 5)
-    uniforms = torch.tensor([0.0, 0.29, 0.31, 1 - 1e-12], dtype=torch.float64)
-    assert inverse_cdf(probs, uniforms)[0].tolist() == [1, 1, 3, 3]
-
-
 def test_sampling_follows_the_distribution() -> None:
     """Many seeds' first tokens occur as often as the model says."""
     policy = tiny_policy(8)
@@ -414,15 +372,3 @@ def test_ragged_rows_are_sorted_only_where_it_pays() -> None:
     order = engine._to_front(list(range(64)), mixed)
     assert [mixed[i] for i in order] == sorted(mixed)
     assert engine._to_front(list(range(64)), [50] * 64) == list(range(64))
-
-
-def test_slots_are_found_by_what_they_hold() -> None:
-    """A prompt takes the slot it continues, the longest if several; a new one the slot silent for longest."""
-    book = SlotBook(3)
-    ids = [np.array(x, np.int64) for x in ([1, 2], [1, 2, 3], [7])]
-    assert book.claim(ids) == [0, 1, 2]
-    book.held = list(ids)
-    assert book.claim([np.array([7, 8]), np.array([1, 2, 3, 4])]) == [2, 1]
-    assert book.claim([np.array([9])]) == [0]
-    assert book.source(np.array([1, 2, 3, 3])) == (1, 3)
-    assert common_prefix(ids[0], ids[1]) == 2 and common_prefix(ids[0], ids[2]) == 0
