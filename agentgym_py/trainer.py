@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from agentgym_py.policy import Policy
+    from torch import Tensor as Tensor
 
+    from agentgym_py.policy import Policy
+else:
+    Tensor = Any
+"""torch's, for a trainer's annotations: `--help` reads trainers, and must not load torch for it."""
 
 Progress = Callable[[int, int], None]
 """Called with the optimizer steps that are done, and how many there will be."""

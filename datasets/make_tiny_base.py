@@ -21,11 +21,10 @@ from pathlib import Path
 import torch
 from tiny_documents import Turns, documents, exercise, library
 
-from agentgym_py.engine import HFEngine
+from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.policy import Policy
 from agentgym_py.rng import Rng
 from agentgym_py.samples import IGNORED
-from agentgym_py.sampling import SamplingParams
 from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
 
 Batch = tuple[torch.Tensor, torch.Tensor]

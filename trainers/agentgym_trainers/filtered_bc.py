@@ -22,12 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.samples import Sample, encode
-from agentgym_py.trainer import Progress, TrainReport
+from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from agentgym_py.policy import Policy
 
 
