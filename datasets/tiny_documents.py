@@ -39,6 +39,8 @@ class Library:
     brands: tuple[str, ...]
     options: tuple[tuple[str, tuple[str, ...]], ...]
     """Groups of options: a name and its values."""
+    words: tuple[str, ...]
+    """All words of the products' texts: what is made up of them cannot be guessed, it must be read."""
 
 
 def library() -> Library:
@@ -53,8 +55,25 @@ def library() -> Library:
         kinds=tuple(sorted({p.query for p in products})),
         attributes=tuple(sorted({a for p in products for a in p.attributes})),
         brands=tuple(sorted({p.title.split()[0] for p in products})),
-        options=tuple((name, tuple(offered)) for name, offered in sorted(values.items())),
+        options=tuple((name, tuple(offered)) for name, offered in sorted(values.items()) if len(offered) > 1),
+        words=tuple(sorted({word for p in products for text in (p.title, *p.bullets) for word in _words(text)})),
     )
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z]{2,}", text.lower())
+
+
+def _phrases(rng: Rng, books: Library, known: Sequence[str], number: int) -> list[str]:
+    """Different phrases: known ones, or, just as often, words drawn at random."""
+    if rng.below(2):
+        return rng.sample(known, min(number, len(known)))
+    return _made_up(rng, books, number)
+
+
+def _made_up(rng: Rng, books: Library, number: int) -> list[str]:
+    """Phrases of one or two words that begin differently."""
+    return [f"{word} {rng.choice(books.words)}" if rng.below(2) else word for word in rng.sample(books.words, number)]
 
 
 @dataclass(frozen=True)
@@ -69,7 +88,7 @@ class Item:
 
 
 def _item(rng: Rng, books: Library, kind: str, common: Sequence[str]) -> Item:
-    pool = [*rng.sample(common, min(len(common), 2)), *rng.sample(books.attributes, 2)]
+    pool = [*rng.sample(common, min(len(common), 2)), *_phrases(rng, books, books.attributes, 2)]
     attributes = tuple(dict.fromkeys(rng.sample(pool, 1 + rng.below(3))))
     price = round(4 + 10 ** (0.7 + 1.6 * rng.uniform()), 2)
     shown = " ".join([rng.choice(books.brands), *(a.title() for a in attributes), kind.title()])
@@ -124,19 +143,16 @@ def _wander(rng: Rng, books: Library, world: ShopEnv) -> str:
 # ---- exercises ------------------------------------------------------------------------------------------------------
 
 
-def exercise(rng: Rng, books: Library) -> Turns:
-    """A shelf of made-up products and questions about it, or a made-up request and what it asks for."""
-    if rng.uniform() < 0.35:
+def exercise(rng: Rng, books: Library, longest: int = 10) -> Turns:
+    """A shelf of up to `longest` made-up products and questions about it, or a made-up request and what it asks for."""
+    if rng.below(2):
         return _about_request(rng, books)
-    common, kind = rng.sample(books.attributes, 3), rng.choice(books.kinds)
-    kinds = [kind if rng.uniform() < 0.7 else rng.choice(books.kinds) for _ in range(4 + rng.below(7))]
+    common, kind = _phrases(rng, books, books.attributes, 3), rng.choice(books.kinds)
+    kinds = [kind if rng.uniform() < 0.7 else rng.choice(books.kinds) for _ in range(2 + rng.below(longest - 1))]
     shelf = [_item(rng, books, each, common) for each in kinds]
-    turns: Turns = []
-    for number in range(8):
-        question, answer = rng.choice(_QUESTIONS)(rng, shelf)
-        page = "\n".join(item.line for item in shelf)
-        turns.append((f"{page}\n{question}" if number == 0 else question, answer))
-    return turns
+    page = "\n".join(item.line for item in shelf)
+    asked = [rng.choice(_QUESTIONS)(rng, shelf) for _ in range(8)]
+    return [(f"{page}\n{asked[0][0]}", asked[0][1]), *asked[1:]]
 
 
 def _names(items: Sequence[Item]) -> str:
@@ -198,15 +214,30 @@ _QUESTIONS: list[Callable[[Rng, Sequence[Item]], tuple[str, str]]] = [
 
 def _about_request(rng: Rng, books: Library) -> Turns:
     """A request in the shop's words, and what it asks for."""
-    wanted, kind = rng.sample(books.attributes, 1 + rng.below(3)), rng.choice(books.kinds)
-    chosen = {name: rng.choice(values) for name, values in rng.sample(books.options, 1 + rng.below(3))}
-    limit = 10.0 * (1 + rng.below(30))
-    options = ", and ".join(f"{name}: {value}" for name, value in chosen.items())
-    text = f"Find me {', '.join(wanted)} {kind} with {options}, and price lower than {limit:.2f} dollars"
-    questions = [("What is wanted?", kind), ("Of what kind?", ", ".join(wanted)), ("Up to what price?", f"{limit:.2f}")]
-    questions += [(f"Which {name}?", value) for name, value in chosen.items()]
+    wanted = ", ".join(_phrases(rng, books, books.attributes, 1 + rng.below(3)))
+    wanted += " " + _phrases(rng, books, books.kinds, 1)[0]
+    chosen = list(dict(_group(rng, books) for _ in range(1 + rng.below(3))).items())
+    limit = f"{10 * (1 + rng.below(30))}.00"
+    options = ", and ".join(f"{name}: {values[0]}" for name, values in chosen)
+    questions = [("What is wanted?", wanted), ("Up to what price?", limit)]
+    for name, values in chosen:
+        others = values[1:] if rng.below(4) == 0 else values
+        offered = " | ".join(rng.sample(others, len(others)))
+        questions += [
+            (f"Which {name}?", values[0]),
+            (f"{name}: {offered}\nWhich?", values[0] if others is values else "none"),
+        ]
     asked = rng.sample(questions, len(questions))
+    text = f"Find me {wanted} with {options}, and price lower than {limit} dollars"
     return [(f"{text}\n{asked[0][0]}", asked[0][1]), *asked[1:]]
+
+
+def _group(rng: Rng, books: Library) -> tuple[str, list[str]]:
+    """An option's name and two to six values, of the shop or made up; the first is the one that is asked for."""
+    if rng.below(2):
+        name, values = rng.choice(books.options)
+        return name, rng.sample(values, min(len(values), 2 + rng.below(5)))
+    return rng.choice(books.words), _made_up(rng, books, 2 + rng.below(5))
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
@@ -231,7 +262,7 @@ def documents(seed: int) -> Iterator[tuple[Turns, bool]]:
     env = {d: ShopEnv(difficulty=d, max_steps=50) for d in DIFFICULTIES}
     while True:
         yield walk(rng, books, env), False
-        for _ in range(3):
+        for _ in range(6):
             yield exercise(rng, books), True
         if rng.below(4) == 0:
             yield product_page(rng, books), False
