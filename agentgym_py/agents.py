@@ -38,6 +38,8 @@ class AgentReply:
 
     text: str
     tokens: Tokens | None = None
+    trained: bool = True
+    """False for a reply that nobody should learn."""
 
 
 class Agent(Protocol):
@@ -53,14 +55,21 @@ class Agent(Protocol):
 
 
 class ExpertAgent:
-    """Does what the world's expert says, asked anew before each step, with the teacher's thought before each action."""
+    """Does what the world's expert says, asked anew before each step, with the teacher's thought before each action.
+
+    With `detours` it does, that often, something else instead: an admissible action, drawn uniformly among those that
+    do not end the episode. Nobody is to learn these (`Step.trained` is false), but how the expert gets back on its
+    way: noise injection, as in DART (Laskey et al., arXiv:1703.09327).
+    """
 
     name = "expert"
     policy_digest: str | None = None
 
-    def __init__(self, *, thoughts: bool = True) -> None:
-        self.thoughts = thoughts
-        self.sampling: dict[str, Any] = {}
+    def __init__(self, *, thoughts: bool = True, detours: float = 0.0) -> None:
+        if not 0.0 <= detours < 1.0:
+            raise ConfigError(f"detours must be at least 0 and below 1, got {detours}")
+        self.thoughts, self.detours = thoughts, detours
+        self.sampling: dict[str, Any] = {"detours": detours} if detours else {}
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """The first action of a plan from where each episode stands."""
@@ -70,7 +79,25 @@ class ExpertAgent:
         plan = episode.env.expert()
         if not plan:
             return None
+        detour = self._detour(episode, plan[0])
+        if detour is not None:
+            return AgentReply(format_reply(detour, ""), trained=False)
         return AgentReply(format_reply(plan[0], episode.env.think(plan[0]) if self.thoughts else ""))
+
+    def _detour(self, episode: Episode, planned: str) -> str | None:
+        rng = Rng(episode.seed, "detour", len(episode.steps))
+        if rng.uniform() >= self.detours:
+            return None
+        others = [action for action in episode.env.actions() or () if action != planned]
+        return next((action for action in rng.sample(others, len(others)) if not _ends(episode.env, action)), None)
+
+
+def _ends(env: TextEnv, action: str) -> bool:
+    """Whether an action would end the episode; it is tried in the world, which is then put back."""
+    before = env.snapshot()
+    *_, terminated, truncated, _ = env.step(action)
+    env.restore(before)
+    return terminated or truncated
 
 
 class RandomAgent:

@@ -46,6 +46,10 @@ class EvolveConfig:
     """Which rules text opens an episode."""
     expert_tasks: int = 200
     """Training tasks whose expert trajectories make Agent_v0."""
+    expert_thoughts: bool = True
+    """Whether the expert writes a thought before each action; without it replies are half as long."""
+    expert_detours: float = 0.0
+    """How often the expert does something at random instead, that nobody learns, and then what it does about it."""
     explore_tasks: int = 1000
     """New training tasks a round explores."""
     tries: int = 1
@@ -143,7 +147,8 @@ class Evolution:
 
     def _demonstrate(self) -> list[Trajectory]:
         jobs = jobs_for(self.envs, "train", range(self.config.expert_tasks))
-        return self._collect(0, "expert", ExpertAgent(), jobs)
+        expert = ExpertAgent(thoughts=self.config.expert_thoughts, detours=self.config.expert_detours)
+        return self._collect(0, "expert", expert, jobs)
 
     def _explore(self, number: int) -> list[Trajectory]:
         policy = self.load_policy(str(self.folder.round(number - 1) / "checkpoint"))

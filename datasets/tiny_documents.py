@@ -106,7 +106,7 @@ def walk(rng: Rng, books: Library, env: Mapping[Difficulty, ShopEnv]) -> Turns:
     world, turns = env[difficulty], []
     for _ in range(3 + rng.below(8)):
         action = _wander(rng, books, world)
-        turns.append((observation, _said(rng, action, books)))
+        turns.append((observation, _said(rng, action)))
         observation = world.step(action)[0]
         if world.ended:
             break
@@ -119,11 +119,15 @@ def walk(rng: Rng, books: Library, env: Mapping[Difficulty, ShopEnv]) -> Turns:
     return [(_ASIN.sub(number, said), _ASIN.sub(number, answer)) for said, answer in turns]
 
 
-def _said(rng: Rng, action: str, books: Library) -> str:
-    """The action bare, or after `Action:`, or after an aimless thought too."""
+def _said(rng: Rng, action: str) -> str:
+    """The action bare, or after `Action:`, or after a thought that announces it too."""
     form = rng.below(4)
-    thought = rng.choice(rng.choice(books.products).bullets or ("So.",)) if form == 0 else ""
+    name = action.partition("[")[2].rstrip("]")
+    thought = rng.choice(_ANNOUNCED).format(name) if form < 2 else ""
     return format_reply(action, thought) if form < 3 else action
+
+
+_ANNOUNCED = ("I try {}.", "Now {}.", "Perhaps {}.", "What about {}?", "{}, why not.", "Let me see {}.")
 
 
 def _wander(rng: Rng, books: Library, world: ShopEnv) -> str:

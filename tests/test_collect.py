@@ -10,7 +10,7 @@ from agentgym_py.actions import Reply
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
 from agentgym_py.env import Task, TextEnv
-from agentgym_py.errors import UnknownNameError
+from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.evaluate import summarise
 from agentgym_py.replay import replay_all
 from agentgym_py.stats import wilson
@@ -173,6 +173,22 @@ def test_ids_are_unique_in_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ShopEnv, "begin", fails)
     failed = Collector(ExpertAgent()).collect_batch(jobs_for(specs, "train", range(2), attempts=2))
     assert len({t.id for t in failed}) == 12 and all(t.error for t in failed)
+
+
+def test_an_expert_with_detours_shows_the_way_back() -> None:
+    """Detours are admissible, end nothing, are marked as not to be learnt, and the expert still succeeds."""
+    jobs = jobs_for([SHOP], "train", range(60))
+    played = Collector(ExpertAgent(detours=0.2)).collect_batch(jobs)
+    detours = [step for t in played for step in t.steps if not step.trained]
+    share = len(detours) / sum(len(t.steps) for t in played)
+    assert 0.1 < share < 0.3 and all(step.valid and not step.thought for step in detours)
+    assert all(t.steps[-1].trained for t in played if t.terminated)
+    assert sum(t.success for t in played) > 50
+    assert any(step.action == "click[< prev]" for t in played for step in t.steps if step.trained)
+    assert same(played, Collector(ExpertAgent(detours=0.2), slots=7).collect_batch(jobs))
+    assert all(each.holds for each in replay_all(played))
+    with pytest.raises(ConfigError):
+        ExpertAgent(detours=1.0)
 
 
 def test_the_expert_sees_what_chance_did(monkeypatch: pytest.MonkeyPatch) -> None:
