@@ -1,10 +1,11 @@
 """Make the base of the model `tiny`: a small Llama that has read the worlds' language, a stand-in for a base LLM.
 
-    python datasets/make_tiny_base.py [--out datasets/agentgym_data/tiny] [--tokens 24000000] [--seed 0]
+    python datasets/make_tiny_base.py [--out datasets/agentgym_data/tiny] [--seed 0]
 
-First drills (random tokens, repeated), until it copies from its context, which everything else builds on; then the
-documents of `tiny_documents.py`, with longer drills in between. About an hour on one core. At the end it sits an exam
-on exercises that it has not seen; the card that is written beside the weights says how it did.
+First drills (random tokens, repeated), until it copies from its context, which everything else builds on; then short
+exercises of `tiny_documents.py`, of which only the answers are learnt: many questions in few tokens, which is what
+makes it read at all; then documents of all kinds, as long as episodes are. Longer drills stand in between. Half an hour
+on one core. At the end it sits an exam on exercises that it has not seen; the card beside the weights says how it did.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 """Ids and labels, each (B, S)."""
 Batches = Generator[Batch, float, None]
 """Batches; it is sent the smoothed loss after each."""
-_ROWS, _WIDTH = 8, 512
-_DRILLS = 0.12
-"""Share of drills among the batches of the reading."""
+_SHORT, _LONG = (32, 192), (8, 512)
+"""Rows and tokens of a batch."""
+_DRILLS = 0.1
+"""Share of drills among the batches after the first stage."""
 
 
 def encode(turns: Turns, answers_only: bool, policy: Policy) -> tuple[list[int], list[int]]:
@@ -70,10 +72,29 @@ def drills(seed: int, vocab: int, most: int) -> Batches:
             return
 
 
+def short_exercises(policy: Policy, seed: int, tokens: int) -> Batches:
+    """Rows of exercises with small shelves; each row begins with a new one."""
+    books, rng = library(), Rng("short exercises", seed)
+    rows, width = _SHORT
+
+    def row() -> tuple[list[int], list[int]]:
+        ids: list[int] = []
+        labels: list[int] = []
+        while len(ids) < width:
+            document = encode(exercise(rng, books, 4), True, policy)
+            ids += document[0]
+            labels += document[1]
+        return ids[:width], labels[:width]
+
+    for _ in range(tokens // (rows * width)):
+        ids, labels = zip(*(row() for _ in range(rows)), strict=True)
+        yield torch.tensor(ids), torch.tensor(labels)
+
+
 def reading(policy: Policy, seed: int, tokens: int) -> Batches:
-    """Rows cut from the stream of documents, and long drills now and then."""
-    stream, generator = documents(seed), torch.Generator().manual_seed(seed + 5)
-    size, vocab = _ROWS * _WIDTH, len(policy.tokenizer)
+    """Rows cut from the stream of documents."""
+    stream, (rows, width) = documents(seed), _LONG
+    size = rows * width
     ids: list[int] = []
     labels: list[int] = []
     for _ in range(tokens // size):
@@ -81,10 +102,21 @@ def reading(policy: Policy, seed: int, tokens: int) -> Batches:
             document = encode(*next(stream), policy)
             ids += document[0]
             labels += document[1]
-        yield torch.tensor(ids[:size]).view(_ROWS, _WIDTH), torch.tensor(labels[:size]).view(_ROWS, _WIDTH)
+        yield torch.tensor(ids[:size]).view(rows, width), torch.tensor(labels[:size]).view(rows, width)
         ids, labels = ids[size:], labels[size:]
+
+
+def with_drills(batches: Batches, shape: tuple[int, int], vocab: int, seed: int) -> Batches:
+    """Now and then a batch of drills that repeat up to half a row."""
+    generator = torch.Generator().manual_seed(seed)
+    for batch in batches:
+        yield batch
         while torch.rand((), generator=generator) < _DRILLS:
-            yield repeats(generator, vocab, _ROWS, _WIDTH, 12, 255)
+            yield repeats(generator, vocab, *shape, 12, shape[1] // 2)
+
+
+def _cosine(done: float) -> float:
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 
 
 def train(policy: Policy, batches: Batches, steps: int, peak: float, last: float) -> None:
@@ -93,7 +125,7 @@ def train(policy: Policy, batches: Batches, steps: int, peak: float, last: float
     optimizer = torch.optim.AdamW(model.parameters(), lr=peak, betas=(0.9, 0.95), weight_decay=0.01, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
-        lambda i: min(1.0, (i + 1) / 100) * (last + (peak - last) * 0.5 * (1 + math.cos(math.pi * i / steps))) / peak,
+        lambda i: min(1.0, (i + 1) / 100) * (last + (peak - last) * _cosine(i / steps)) / peak,
     )
     recent, began, seen, batch = 10.0, time.monotonic(), 0, next(batches, None)
     for step in count(1):
@@ -168,10 +200,10 @@ def main() -> None:
     """Make the tokenizer, train the model, sit the exam, write all of it and the card."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "agentgym_data" / "tiny")
-    parser.add_argument("--tokens", type=int, default=24_000_000)
+    parser.add_argument("--short", type=int, default=6_000_000, help="tokens of short exercises")
+    parser.add_argument("--tokens", type=int, default=9_000_000, help="tokens of documents")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--vocab", type=int, default=1024)
-    parser.add_argument("--lr", type=float, default=2e-3)
     args = parser.parse_args()
     torch.set_num_threads(1)  # as fast as two, and the same on every machine
     torch.manual_seed(args.seed)
@@ -180,10 +212,15 @@ def main() -> None:
     tokenizer = build_tokenizer(texts, args.vocab)
     config = tiny_config(len(tokenizer), kv_heads=2)
     policy = Policy(build_model(config, args.seed), tokenizer, "tiny")
-    train(policy, drills(args.seed, len(tokenizer), 3000), 3000, 3e-3, 3e-3)
-    steps = int(args.tokens // (_ROWS * _WIDTH) / (1 - _DRILLS))
-    train(policy, reading(policy, args.seed, args.tokens), steps, args.lr, args.lr / 30)
-    policy.save(args.out)
+    vocab = len(tokenizer)
+    train(policy, drills(args.seed, vocab, 3000), 3000, 3e-3, 3e-3)
+    for batches, tokens, shape, last in (
+        (short_exercises(policy, args.seed, args.short), args.short, _SHORT, 2e-4),
+        (reading(policy, args.seed, args.tokens), args.tokens, _LONG, 1e-4),
+    ):
+        steps = int(tokens // math.prod(shape) / (1 - _DRILLS))
+        train(policy, with_drills(batches, shape, vocab, args.seed + 5), steps, 2e-3, last)
+        policy.save(args.out)
     score = exam(policy)
     rows = [f"| {form} … | {100 * right / asked:.0f} % of {asked} |" for form, (right, asked) in score.items()]
     print("\n".join(rows))
@@ -191,9 +228,9 @@ def main() -> None:
         parameters=f"{policy.num_parameters:,}",
         config=f"{config.num_hidden_layers} layers of {config.hidden_size}, {config.num_attention_heads} heads, "
         f"{config.num_key_value_heads} of keys and values",
-        vocab=len(tokenizer),
-        command=f"python datasets/make_tiny_base.py --tokens {args.tokens} --seed {args.seed}",
-        steps=f"drills until it copied, then {args.tokens:,} tokens of documents",
+        vocab=vocab,
+        command=f"python datasets/make_tiny_base.py --short {args.short} --tokens {args.tokens} --seed {args.seed}",
+        steps=f"drills until it copied, {args.short:,} tokens of short exercises, {args.tokens:,} of documents",
         digest=policy.digest(),
         asked=sum(asked for _, asked in score.values()),
         rows="\n".join(rows),

@@ -149,7 +149,7 @@ def _wander(rng: Rng, books: Library, world: ShopEnv) -> str:
 
 def exercise(rng: Rng, books: Library, longest: int = 10) -> Turns:
     """A shelf of up to `longest` made-up products and questions about it, or a made-up request and what it asks for."""
-    if rng.below(2):
+    if rng.below(3):
         return _about_request(rng, books)
     common, kind = _phrases(rng, books, books.attributes, 3), rng.choice(books.kinds)
     kinds = [kind if rng.uniform() < 0.7 else rng.choice(books.kinds) for _ in range(2 + rng.below(longest - 1))]
@@ -224,13 +224,14 @@ def _about_request(rng: Rng, books: Library) -> Turns:
     limit = f"{10 * (1 + rng.below(30))}.00"
     options = ", and ".join(f"{name}: {values[0]}" for name, values in chosen)
     questions = [("What is wanted?", wanted), ("Up to what price?", limit)]
+    pages: list[tuple[str, str]] = []
     for name, values in chosen:
         others = values[1:] if rng.below(4) == 0 else values
-        offered = " | ".join(rng.sample(others, len(others)))
-        questions += [
-            (f"Which {name}?", values[0]),
-            (f"{name}: {offered}\nWhich?", values[0] if others is values else "none"),
-        ]
+        page = f"{name}: {' | '.join(rng.sample(others, len(others)))}"
+        pages.append((page, values[0] if others is values else "none"))
+        questions += [(f"Which {name}?", values[0]), (f"{page}\nWhich?", pages[-1][1])]
+    pages = rng.sample(pages, len(pages))
+    questions.append(("\n".join([*(page for page, _ in pages), "Which?"]), ", ".join(value for _, value in pages)))
     asked = rng.sample(questions, len(questions))
     text = f"Find me {wanted} with {options}, and price lower than {limit} dollars"
     return [(f"{text}\n{asked[0][0]}", asked[0][1]), *asked[1:]]
