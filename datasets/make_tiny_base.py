@@ -4,8 +4,9 @@
 
 First drills (random tokens, repeated), until it copies from its context, which everything else builds on; then short
 exercises of `tiny_documents.py`, of which only the answers are learnt: many questions in few tokens, which is what
-makes it read at all; then documents of all kinds, as long as episodes are. Longer drills stand in between. Half an hour
-on one core. At the end it sits an exam on exercises that it has not seen; the card beside the weights says how it did.
+makes it read at all; then documents of all kinds, as long as episodes are. Longer drills stand in between. It takes
+three quarters of an hour on one core. At the end it sits an exam on exercises that it has not seen; the card beside the
+weights says how it did.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ _DRILLS = 0.1
 """Share of drills among the batches after the first stage."""
 
 
-def encode(turns: Turns, answers_only: bool, policy: Policy) -> tuple[list[int], list[int]]:
-    """A document as the ids of a conversation, and its labels."""
+def encode(turns: Turns, policy: Policy) -> tuple[list[int], list[int]]:
+    """A document as the ids of a conversation, and its labels, which stand on the answers."""
     ids: list[int] = []
     labels: list[int] = []
     for number, (said, answer) in enumerate(turns):
-        context = policy.chat.opening(said) if number == 0 else policy.chat.turn(said)
+        context = policy.chat.turn(said) if number else policy.chat.opening(said)
         reply = policy.chat.reply(answer) if answer else []
         ids += context + reply
-        labels += ([IGNORED] * len(context) if answers_only else context) + reply
+        labels += [IGNORED] * len(context) + reply
     return ids, labels
 
 
@@ -81,7 +82,7 @@ def short_exercises(policy: Policy, seed: int, tokens: int) -> Batches:
         ids: list[int] = []
         labels: list[int] = []
         while len(ids) < width:
-            document = encode(exercise(rng, books, 4), True, policy)
+            document = encode(exercise(rng, books, 4), policy)
             ids += document[0]
             labels += document[1]
         return ids[:width], labels[:width]
@@ -99,7 +100,7 @@ def reading(policy: Policy, seed: int, tokens: int) -> Batches:
     labels: list[int] = []
     for _ in range(tokens // size):
         while len(ids) < size:
-            document = encode(*next(stream), policy)
+            document = encode(next(stream), policy)
             ids += document[0]
             labels += document[1]
         yield torch.tensor(ids[:size]).view(rows, width), torch.tensor(labels[:size]).view(rows, width)
@@ -172,7 +173,7 @@ def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
 
 _FORMS = (
     "Which are", "Which is .* price lower than", "Which is", "Which cost less than", "What is B", "What does B.* cost",
-    "Does B.* cost less than", "What is wanted", "Of what kind", "Up to what price",
+    "Does B.* cost less than", "What is wanted", "Up to what price", "Which[?]",
 )  # fmt: skip
 """How questions begin, as patterns; the rest ask for an option."""
 
@@ -183,8 +184,8 @@ A stand-in for the base LLM of the papers: `agentgym evolve` begins with it, and
 
 - **Made by** `{command}`: {steps}.
 - **Read** only text that this project makes up (`datasets/tiny_documents.py`): random tokens repeated, random walks
-  through training tasks, questions about made-up shelves and requests with their answers, product pages of the
-  training split.
+  through training tasks, questions about made-up shelves and requests with their answers. Only what stands in an
+  assistant's turn was learnt.
 - **Never read**: a task of the valid or test split, a product that such a task asks for, an expert's action.
 - **Licence**: the project's own, MIT. **Digest** of the weights: `{digest}`.
 
@@ -200,7 +201,7 @@ def main() -> None:
     """Make the tokenizer, train the model, sit the exam, write all of it and the card."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "agentgym_data" / "tiny")
-    parser.add_argument("--short", type=int, default=6_000_000, help="tokens of short exercises")
+    parser.add_argument("--short", type=int, default=12_000_000, help="tokens of short exercises")
     parser.add_argument("--tokens", type=int, default=9_000_000, help="tokens of documents")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--vocab", type=int, default=1024)
@@ -208,7 +209,7 @@ def main() -> None:
     torch.set_num_threads(1)  # as fast as two, and the same on every machine
     torch.manual_seed(args.seed)
     sample = documents(args.seed + 1)
-    texts = [text for _ in range(3000) for turn in next(sample)[0] for text in turn]
+    texts = [text for _ in range(3000) for turn in next(sample) for text in turn]
     tokenizer = build_tokenizer(texts, args.vocab)
     config = tiny_config(len(tokenizer), kv_heads=2)
     policy = Policy(build_model(config, args.seed), tokenizer, "tiny")

@@ -1,10 +1,9 @@
 """What the base of the model `tiny` reads: documents in the worlds' language, made up from a seed.
 
 - walks: a customer who clicks and searches at random in tasks of the training split, with numbers of the products
-  drawn anew for each walk (what pages follow what actions);
+  drawn anew for each walk (what can be done on which page, and how it is said);
 - exercises: questions about shelves of made-up products and about made-up requests (which of these are waterproof and
-  cost less than 40.00 dollars?), with their answers: reading, as a base LLM has learnt it elsewhere;
-- products: a title, then its details.
+  cost less than 40.00 dollars?), with their answers: reading, as a base LLM has learnt it elsewhere.
 
 No task of the valid or test split, and no product that such a task asks for, stands in an exercise or as a task of a
 walk; no text holds an expert's action.
@@ -19,7 +18,6 @@ from dataclasses import dataclass
 
 from agentgym_envs.shop.catalogue import Product, load_catalogue
 from agentgym_envs.shop.env import ShopEnv
-from agentgym_envs.shop.react import product_line
 from agentgym_envs.shop.tasks import DIFFICULTIES, Difficulty, split_of
 from agentgym_py.actions import format_reply
 from agentgym_py.rng import Rng
@@ -245,29 +243,14 @@ def _group(rng: Rng, books: Library) -> tuple[str, list[str]]:
     return rng.choice(books.words), _made_up(rng, books, 2 + rng.below(5))
 
 
-# ---- products -------------------------------------------------------------------------------------------------------
-
-
-def product_page(rng: Rng, books: Library) -> Turns:
-    """Three products in full."""
-    turns: Turns = []
-    for product in rng.sample(books.products, 3):
-        details = "\n".join([product.description, *product.bullets])
-        options = "\n".join(f"{name}: {' | '.join(values)}" for name, values in product.options.items())
-        turns.append((product_line(product), f"{', '.join(product.attributes)}\n{options}\n{details}"))
-    return turns
-
-
 # ---- all of them ----------------------------------------------------------------------------------------------------
 
 
-def documents(seed: int) -> Iterator[tuple[Turns, bool]]:
-    """Documents without end, in a fixed mixture, and whether only their answers are to be learnt."""
+def documents(seed: int) -> Iterator[Turns]:
+    """Documents without end: a walk, then six exercises."""
     books, rng = library(), Rng("tiny base", seed)
     env = {d: ShopEnv(difficulty=d, max_steps=50) for d in DIFFICULTIES}
     while True:
-        yield walk(rng, books, env), False
+        yield walk(rng, books, env)
         for _ in range(6):
-            yield exercise(rng, books), True
-        if rng.below(4) == 0:
-            yield product_page(rng, books), False
+            yield exercise(rng, books)
