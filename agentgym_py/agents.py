@@ -81,8 +81,8 @@ class ExpertAgent:
             return None
         detour = self._detour(episode, plan[0])
         if detour is not None:
-            return AgentReply(format_reply(detour, ""), trained=False)
-        return AgentReply(format_reply(plan[0], episode.env.think(plan[0]) if self.thoughts else ""))
+            return AgentReply(_framed(episode.env, detour), trained=False)
+        return AgentReply(_framed(episode.env, plan[0], episode.env.think(plan[0]) if self.thoughts else ""))
 
     def _detour(self, episode: Episode, planned: str) -> str | None:
         rng = Rng(episode.seed, "detour", len(episode.steps))
@@ -90,6 +90,12 @@ class ExpertAgent:
             return None
         others = [action for action in episode.env.actions() or () if action != planned]
         return next((action for action in rng.sample(others, len(others)) if not _ends(episode.env, action)), None)
+
+
+def _framed(env: TextEnv, action: str, thought: str = "") -> str:
+    """The ReAct text of a reply; the bare action in a world that reads no frames."""
+    text = format_reply(action, thought)
+    return action if env.read(text).action == text else text
 
 
 def _ends(env: TextEnv, action: str) -> bool:

@@ -191,6 +191,13 @@ def test_an_expert_with_detours_shows_the_way_back() -> None:
         ExpertAgent(detours=1.0)
 
 
+def test_the_expert_speaks_as_its_world_reads() -> None:
+    """A world that reads bare actions only, as WebShop's does, gets them bare."""
+    strict = EnvSpec("shop", {"strict_compat": True, "observation_mode": "text"})
+    played = Collector(ExpertAgent()).collect(Job(strict, 0))
+    assert played.success and all(step.reply == step.action for step in played.steps)
+
+
 def test_the_expert_sees_what_chance_did(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a step does not do what was planned the expert plans again instead of going on with an old plan."""
     from agentgym_envs.shop.env import ShopEnv
