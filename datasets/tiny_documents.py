@@ -6,7 +6,7 @@
   cost less than 40.00 dollars?), with their answers: reading, as a base LLM has learnt it elsewhere.
 
 No task of the valid or test split, and no product that such a task asks for, stands in an exercise or as a task of a
-walk; no text holds an expert's action.
+walk; no action in it is an expert's choice.
 """
 
 from __future__ import annotations

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from agentgym_envs.shop.catalogue import load_catalogue
+from agentgym_envs.shop.tasks import split_of
+from agentgym_py.actions import parse_reply
+from agentgym_py.rng import Rng
+
+FOLDER = Path(__file__).resolve().parents[2] / "datasets"
+
+
+@cache
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # make_tiny_base imports tiny_documents by this name
+    spec.loader.exec_module(module)
+    return module
+
+
+def documents(number: int) -> list[list[tuple[str, str]]]:
+    return list(islice(script("tiny_documents").documents(3), number))
+
+
+def test_nothing_of_a_held_out_task_is_read() -> None:
+    """The words and products come from the training split; exercises show no real product."""
+    held_out = [p for p in load_catalogue().products if split_of(p) != "train"]
+    assert not set(held_out) & set(script("tiny_documents").library().products) and len(held_out) > 200
+    exercises = [said for document in documents(140) for said, _ in document if "[search]" not in document[0][0]]
+    text = "\n".join(exercises)
+    assert len(exercises) > 500 and not any(product.title in text for product in held_out)
+
+
+def test_walks_are_nobodys_example() -> None:
+    """Walks are searches and clicks in the one form, and seldom buy."""
+    walks = [document for document in documents(280) if "[search]" in document[0][0]]
+    actions = [parse_reply(answer).action for walk in walks for _, answer in walk if answer]
+    assert len(walks) == 40 and all(re.fullmatch(r"(search|click)\[.+\]", action) for action in actions)
+    bought = sum(action == "click[buy now]" for action in actions)
+    assert bought < 0.1 * len(actions)
+
+
+def test_the_answers_of_exercises_are_right() -> None:
+    """What an answer names stands where the question says; `none` only where it does not."""
+    module = script("tiny_documents")
+    books, rng = module.library(), Rng("test", 1)
+    asked = 0
+    for _ in range(300):
+        turns = module.exercise(rng, books)
+        request = turns[0][0].split("\n")[0]
+        lines = dict(line.split(" ", 1) for line in turns[0][0].split("\n") if re.match(r"B\d{4} ", line))
+        for said, answer in turns:
+            *page, question = said.split("\n")
+            if question == "Which?":
+                offers = [line.partition(": ") for line in page if line != request]
+                wanted = [name for name, _, values in offers]
+                assert len(answer.split(", ")) >= len(wanted)
+                for (name, _, values), given in zip(offers, _split(answer, offers), strict=True):
+                    named = re.search(rf"(?:with|and) {re.escape(name)}: (.*?)(?:, and |$)", request)
+                    assert named is not None
+                    assert given == (named[1] if named[1] in values.split(" | ") else "none")
+                asked += 1
+            elif found := re.match(r"What does (B\d{4}) cost", question):
+                assert lines[found[1]].endswith(f" {answer}") or list(lines).count(found[1]) != 1
+                asked += 1
+            elif found := re.match(r"Up to what", question):
+                assert f"lower than {answer} dollars" in request
+    assert asked > 300
+
+
+def _split(answer: str, offers: list[Any]) -> list[str]:
+    """The answer's parts, one an offer; values hold no comma."""
+    return answer.split(", ") if len(offers) > 1 else [answer]
+
+
+def test_the_card_speaks_of_the_base_that_ships() -> None:
+    """The digest on the card is that of the weights."""
+    pytest.importorskip("torch")
+    from agentgym_py.policy import Policy
+
+    card = (FOLDER / "agentgym_data" / "tiny" / "CARD.md").read_text(encoding="utf-8")
+    assert f"`{Policy.load('tiny').digest()}`" in card
+
+
+def test_drills_repeat() -> None:
+    """A row repeats its beginning; labels stand on the repetition only."""
+    torch = pytest.importorskip("torch")
+    script("tiny_documents")
+    ids, labels = script("make_tiny_base").repeats(torch.Generator().manual_seed(0), 100, 6, 64, 8, 32)
+    for row, label in zip(ids.tolist(), labels.tolist(), strict=True):
+        start = next(i for i, value in enumerate(label) if value != -100)
+        period = start - 1
+        assert 8 <= period <= 32 and label[start:] == row[start:]
+        assert all(row[i] == row[i - period] for i in range(period, 64))
