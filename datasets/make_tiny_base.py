@@ -1,12 +1,12 @@
 """Make the base of the model `tiny`: a small Llama that has read the worlds' language, a stand-in for a base LLM.
 
-    python datasets/make_tiny_base.py [--out datasets/agentgym_data/tiny] [--seed 0]
+    python datasets/make_tiny_base.py [--out datasets/agentgym_data/tiny] [--seed 0] [--base FOLDER]
 
 First drills (random tokens, repeated), until it copies from its context, which everything else builds on; then short
 exercises of `tiny_documents.py`, of which only the answers are learnt: many questions in few tokens, which is what
 makes it read at all; then documents of all kinds, as long as episodes are. Longer drills stand in between. It takes
 three quarters of an hour on one core. At the end it sits an exam on exercises that it has not seen; the card beside the
-weights says how it did.
+weights says how it did. With `--base` another base reads on (take another seed: the documents depend on it).
 """
 
 from __future__ import annotations
@@ -182,7 +182,10 @@ CARD = """# The base of `tiny`
 A Llama of {parameters} weights ({config}), and a byte-level BPE tokenizer of {vocab} tokens.
 A stand-in for the base LLM of the papers: `agentgym evolve` begins with it, and it cannot shop before it is trained.
 
-- **Made by** `{command}`: {steps}.
+- **Made by** drills until it copied, then tokens of short exercises and of documents as these commands say, in order:
+
+{commands}
+
 - **Read** only text that this project makes up (`datasets/tiny_documents.py`): random tokens repeated, random walks
   through training tasks, questions about made-up shelves and requests with their answers. Only what stands in an
   assistant's turn was learnt.
@@ -205,38 +208,54 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=9_000_000, help="tokens of documents")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--vocab", type=int, default=1024)
+    parser.add_argument("--base", type=Path, help="a base to go on from; by default a new one")
     args = parser.parse_args()
     torch.set_num_threads(1)  # as fast as two, and the same on every machine
-    torch.manual_seed(args.seed)
-    sample = documents(args.seed + 1)
-    texts = [text for _ in range(3000) for turn in next(sample) for text in turn]
-    tokenizer = build_tokenizer(texts, args.vocab)
-    config = tiny_config(len(tokenizer), kv_heads=2)
-    policy = Policy(build_model(config, args.seed), tokenizer, "tiny")
-    vocab = len(tokenizer)
-    train(policy, drills(args.seed, vocab, 3000), 3000, 3e-3, 3e-3)
-    for batches, tokens, shape, last in (
-        (short_exercises(policy, args.seed, args.short), args.short, _SHORT, 2e-4),
-        (reading(policy, args.seed, args.tokens), args.tokens, _LONG, 1e-4),
+    policy = Policy.load(args.base) if args.base else new_policy(args.vocab, args.seed)
+    for read, tokens, shape, last in (
+        (short_exercises, args.short, _SHORT, 2e-4),
+        (reading, args.tokens, _LONG, 1e-4),
     ):
-        steps = int(tokens // math.prod(shape) / (1 - _DRILLS))
-        train(policy, with_drills(batches, shape, vocab, args.seed + 5), steps, 2e-3, last)
-        policy.save(args.out)
-    score = exam(policy)
+        if tokens:
+            steps = int(tokens // math.prod(shape) / (1 - _DRILLS))
+            batches = with_drills(read(policy, args.seed, tokens), shape, len(policy.tokenizer), args.seed + 5)
+            train(policy, batches, steps, 2e-3, last)
+    policy.save(args.out)
+    command = f"    python datasets/make_tiny_base.py --short {args.short} --tokens {args.tokens} --seed {args.seed}"
+    before = _commands(args.base / "CARD.md") if args.base else []
+    write_card(policy, args.out, [*before, command + " --base …" * bool(args.base)])
+
+
+def new_policy(vocab: int, seed: int) -> Policy:
+    """A model that copies from its context, and its tokenizer."""
+    torch.manual_seed(seed)
+    sample = documents(seed + 1)
+    tokenizer = build_tokenizer((text for _ in range(3000) for turn in next(sample) for text in turn), vocab)
+    policy = Policy(build_model(tiny_config(len(tokenizer), kv_heads=2), seed), tokenizer, "tiny")
+    train(policy, drills(seed, len(tokenizer), 3000), 3000, 3e-3, 3e-3)
+    return policy
+
+
+def _commands(card: Path) -> list[str]:
+    return [line for line in card.read_text(encoding="utf-8").split("\n") if line.startswith("    python ")]
+
+
+def write_card(policy: Policy, folder: Path, commands: list[str]) -> None:
+    """Sit the exam and write it down."""
+    score, config = exam(policy), policy.model.config
     rows = [f"| {form} … | {100 * right / asked:.0f} % of {asked} |" for form, (right, asked) in score.items()]
     print("\n".join(rows))
     card = CARD.format(
         parameters=f"{policy.num_parameters:,}",
         config=f"{config.num_hidden_layers} layers of {config.hidden_size}, {config.num_attention_heads} heads, "
         f"{config.num_key_value_heads} of keys and values",
-        vocab=vocab,
-        command=f"python datasets/make_tiny_base.py --short {args.short} --tokens {args.tokens} --seed {args.seed}",
-        steps=f"drills until it copied, {args.short:,} tokens of short exercises, {args.tokens:,} of documents",
+        vocab=len(policy.tokenizer),
+        commands="\n".join(commands),
         digest=policy.digest(),
         asked=sum(asked for _, asked in score.values()),
         rows="\n".join(rows),
     )
-    (args.out / "CARD.md").write_text(card, encoding="utf-8")
+    (folder / "CARD.md").write_text(card, encoding="utf-8")
 
 
 if __name__ == "__main__":
