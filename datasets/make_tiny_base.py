@@ -6,21 +6,24 @@ First drills (random tokens, repeated), until it copies from its context, which 
 exercises of `tiny_documents.py`, of which only the answers are learnt: many questions in few tokens, which is what
 makes it read at all; then documents of all kinds, as long as episodes are. Longer drills stand in between. It takes
 three quarters of an hour on one core. At the end it sits an exam on exercises that it has not seen; the card beside the
-weights says how it did. With `--base` another base reads on (take another seed: the documents depend on it).
+weights says how it did. With `--base` another base reads on (take another seed: the documents depend on it). Under
+`torchrun --nproc_per_node 2` two processes share each batch.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from itertools import count
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 from tiny_documents import Turns, documents, exercise, library
 
 from agentgym_py.engine import HFEngine, SamplingParams
@@ -33,6 +36,7 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 """Ids and labels, each (B, S)."""
 Batches = Generator[Batch, float, None]
 """Batches; it is sent the smoothed loss after each."""
+_RANK, _PROCESSES = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 _SHORT, _LONG = (32, 192), (8, 512)
 """Rows and tokens of a batch."""
 _DRILLS = 0.1
@@ -132,22 +136,31 @@ def train(policy: Policy, batches: Batches, steps: int, peak: float, last: float
     for step in count(1):
         if batch is None:
             break
-        ids, labels = batch
+        ids, labels = (part[_RANK::_PROCESSES] for part in batch)
         with torch.autocast("cpu", torch.bfloat16):
             loss = model(input_ids=ids, labels=labels).loss
         loss.backward()
+        shared = loss.detach()
+        _average([shared, *(p.grad for p in model.parameters())])
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
-        recent, seen = 0.95 * recent + 0.05 * loss.item(), seen + ids.numel()
-        if step % 100 == 0:
+        recent, seen = 0.95 * recent + 0.05 * shared.item(), seen + batch[0].numel()
+        if step % 100 == 0 and _RANK == 0:
             print(f"step {step}  loss {recent:.3f}  {seen / (time.monotonic() - began):.0f} tokens/s", flush=True)
         try:
             batch = batches.send(recent)
         except StopIteration:
             batch = None
     model.eval()
+
+
+def _average(tensors: Sequence[torch.Tensor]) -> None:
+    """Make each tensor the mean over the processes."""
+    for tensor in tensors if _PROCESSES > 1 else ():
+        dist.all_reduce(tensor)
+        tensor /= _PROCESSES
 
 
 def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
@@ -211,6 +224,8 @@ def main() -> None:
     parser.add_argument("--base", type=Path, help="a base to go on from; by default a new one")
     args = parser.parse_args()
     torch.set_num_threads(1)  # as fast as two, and the same on every machine
+    if _PROCESSES > 1:
+        dist.init_process_group("gloo")
     policy = Policy.load(args.base) if args.base else new_policy(args.vocab, args.seed)
     for read, tokens, shape, last in (
         (short_exercises, args.short, _SHORT, 2e-4),
@@ -220,6 +235,8 @@ def main() -> None:
             steps = int(tokens // math.prod(shape) / (1 - _DRILLS))
             batches = with_drills(read(policy, args.seed, tokens), shape, len(policy.tokenizer), args.seed + 5)
             train(policy, batches, steps, 2e-3, last)
+    if _RANK > 0:
+        return
     policy.save(args.out)
     command = f"    python datasets/make_tiny_base.py --short {args.short} --tokens {args.tokens} --seed {args.seed}"
     before = _commands(args.base / "CARD.md") if args.base else []
@@ -243,7 +260,10 @@ def _commands(card: Path) -> list[str]:
 def write_card(policy: Policy, folder: Path, commands: list[str]) -> None:
     """Sit the exam and write it down."""
     score, config = exam(policy), policy.model.config
-    rows = [f"| {form} … | {100 * right / asked:.0f} % of {asked} |" for form, (right, asked) in score.items()]
+    rows = [
+        f"| {form.replace('.*', ' …').replace('[?]', '')} …? | {100 * right / asked:.0f} % of {asked} |"
+        for form, (right, asked) in score.items()
+    ]
     print("\n".join(rows))
     card = CARD.format(
         parameters=f"{policy.num_parameters:,}",

@@ -1,0 +1,38 @@
+"""That agents learn at all: minutes, so not in the default run (`pytest -m slow`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from agentgym_py.agents import ExpertAgent, ModelAgent
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.evaluate import Evaluation, summarise
+from agentgym_py.policy import Policy
+from agentgym_trainers.filtered_bc import FilteredBC
+
+SHOP = EnvSpec("shop")
+
+
+def played(policy: Policy) -> Evaluation:
+    """The policy, greedy, on test tasks."""
+    agent = ModelAgent(policy, HFEngine(policy, slots=64), SamplingParams(temperature=0.0, max_new_tokens=40))
+    return summarise(Collector(agent, slots=64).collect_batch(jobs_for([SHOP], "test", range(80))))
+
+
+@pytest.mark.slow
+def test_the_base_learns_to_shop_from_two_hundred_experts(tmp_path: Path) -> None:
+    """After one training on expert episodes the tiny base succeeds and earns where it did neither: intervals apart."""
+    policy = Policy.load("tiny")
+    before = played(policy)
+    demos = Collector(ExpertAgent(thoughts=False)).collect_batch(jobs_for([SHOP], "train", range(200)))
+    FilteredBC(epochs=2).train(policy, demos, seed=0, output_dir=tmp_path)
+    after = played(policy)
+    assert before.success.high is not None and after.success.low is not None
+    assert after.success.low > before.success.high
+    assert before.reward.high is not None and after.reward.low is not None
+    assert after.reward.low > before.reward.high + 0.2
