@@ -57,9 +57,10 @@ class Agent(Protocol):
 class ExpertAgent:
     """Does what the world's expert says, asked anew before each step, with the teacher's thought before each action.
 
-    With `detours` it does, that often, something else instead: an admissible action, drawn uniformly among those that
-    do not end the episode. Nobody is to learn these (`Step.trained` is false), but how the expert gets back on its
-    way: noise injection, as in DART (Laskey et al., arXiv:1703.09327).
+    With `detours` it does, with that probability, something else instead where there is something else: an admissible
+    action, drawn uniformly among those that do not end the episode. Nobody is to learn these (`Step.trained` is false),
+    but how the expert gets back on its way. The idea is DART's (Laskey et al., arXiv:1703.09327), which fits its noise
+    to the learner's errors and labels noisy steps too.
     """
 
     name = "expert"
@@ -69,7 +70,7 @@ class ExpertAgent:
         if not 0.0 <= detours < 1.0:
             raise ConfigError(f"detours must be at least 0 and below 1, got {detours}")
         self.thoughts, self.detours = thoughts, detours
-        self.sampling: dict[str, Any] = {"detours": detours} if detours else {}
+        self.sampling: dict[str, Any] = {"thoughts": thoughts, "detours": detours}
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """The first action of a plan from where each episode stands."""
@@ -88,7 +89,7 @@ class ExpertAgent:
         rng = Rng(episode.seed, "detour", len(episode.steps))
         if rng.uniform() >= self.detours:
             return None
-        others = [action for action in episode.env.actions() or () if action != planned]
+        others = [action for action in _listed(episode.env) if action != planned]
         return next((action for action in rng.sample(others, len(others)) if not _ends(episode.env, action)), None)
 
 
@@ -101,9 +102,19 @@ def _framed(env: TextEnv, action: str, thought: str = "") -> str:
 def _ends(env: TextEnv, action: str) -> bool:
     """Whether an action would end the episode; it is tried in the world, which is then put back."""
     before = env.snapshot()
-    *_, terminated, truncated, _ = env.step(action)
+    try:
+        *_, terminated, truncated, _ = env.step(action)
+    except Exception:  # a stranger's world may fail anyhow; nobody goes there, then
+        terminated = truncated = True
     env.restore(before)
     return terminated or truncated
+
+
+def _listed(env: TextEnv) -> list[str]:
+    actions = env.actions()
+    if actions is None:
+        raise ConfigError(f"{type(env).__name__} does not list its actions: no random agent and no detours there")
+    return actions
 
 
 class RandomAgent:
@@ -120,9 +131,7 @@ class RandomAgent:
         return [self._reply(episode) for episode in episodes]
 
     def _reply(self, episode: Episode) -> AgentReply | None:
-        actions = episode.env.actions()
-        if actions is None:
-            raise ConfigError(f"{type(episode.env).__name__} does not list its actions: no random agent there")
+        actions = _listed(episode.env)
         return AgentReply(Rng(episode.seed, len(episode.steps)).choice(actions)) if actions else None
 
 

@@ -44,17 +44,18 @@ class EvolveConfig:
     """Rounds after Agent_v0."""
     prompt: Prompt = "brief"
     """Which rules text opens an episode."""
-    expert_tasks: int = 200
+    expert_tasks: int = 300
     """Training tasks whose expert trajectories make Agent_v0."""
-    expert_thoughts: bool = True
-    """Whether the expert writes a thought before each action; without it replies are half as long."""
+    expert_thoughts: bool = False
+    """Whether the expert writes a thought before each action; without it replies are half as long, which small models
+    learn faster."""
     expert_detours: float = 0.0
     """How often the expert does something at random instead, that nobody learns, and then what it does about it."""
     explore_tasks: int = 1000
     """New training tasks a round explores."""
     tries: int = 1
     """Episodes a task in exploration."""
-    temperature: float = 1.0
+    temperature: float = 0.7
     """Sampling temperature of exploration; evaluation is greedy."""
     max_new_tokens: int = 64
     """Longest reply."""
@@ -78,6 +79,8 @@ class EvolveConfig:
         for name in ("expert_tasks", "explore_tasks", "tries", "max_new_tokens", "valid_tasks", "slots"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0.0 <= self.expert_detours < 1.0:
+            raise ConfigError(f"expert_detours must be at least 0 and below 1, got {self.expert_detours}")
         for name in ("rounds", "test_tasks", "patience"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")

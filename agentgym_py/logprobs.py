@@ -18,10 +18,10 @@ class AgentLogits(NamedTuple):
     targets_N: Tensor
     """The tokens themselves."""
 
-    @property
-    def logprobs_N(self) -> Tensor:
-        """The tokens' log-probabilities, given everything before them."""
-        return -torch.nn.functional.cross_entropy(self.logits_NV, self.targets_N, reduction="none")
+
+def agent_logprobs(agent: AgentLogits) -> Tensor:
+    """The tokens' log-probabilities, given everything before them; (N,)."""
+    return -torch.nn.functional.cross_entropy(agent.logits_NV, agent.targets_N, reduction="none")
 
 
 def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
@@ -35,7 +35,8 @@ def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
     def keep_wanted(head: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
         return (inputs[0][:, :-1][wanted][None],)
 
-    hook = model.get_output_embeddings().register_forward_pre_hook(keep_wanted)
+    inner = getattr(model, "module", model)  # as DistributedDataParallel and the like hold it
+    hook = inner.get_output_embeddings().register_forward_pre_hook(keep_wanted)
     try:
         logits = model(input_ids=input_ids, use_cache=False).logits[0]
     finally:

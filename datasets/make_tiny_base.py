@@ -18,7 +18,7 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -37,13 +37,13 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 Batches = Generator[Batch, float, None]
 """Batches; it is sent the smoothed loss after each."""
 _RANK, _PROCESSES = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-_SHORT, _LONG = (32, 192), (8, 512)
+_SHORT, _LONG = (32, 192), (6, 768)
 """Rows and tokens of a batch."""
 _DRILLS = 0.1
 """Share of drills among the batches after the first stage."""
 
 
-def encode(turns: Turns, policy: Policy) -> tuple[list[int], list[int]]:
+def encode_turns(turns: Turns, policy: Policy) -> tuple[list[int], list[int]]:
     """A document as the ids of a conversation, and its labels, which stand on the answers."""
     ids: list[int] = []
     labels: list[int] = []
@@ -77,16 +77,15 @@ def drills(seed: int, vocab: int, most: int) -> Batches:
             return
 
 
-def short_exercises(policy: Policy, seed: int, tokens: int) -> Batches:
-    """Rows of exercises with small shelves; each row begins with a new one."""
-    books, rng = library(), Rng("short exercises", seed)
-    rows, width = _SHORT
+def rows_of(stream: Iterator[Turns], policy: Policy, shape: tuple[int, int], tokens: int) -> Batches:
+    """Rows that each begin with a new document; the last one is cut."""
+    rows, width = shape
 
     def row() -> tuple[list[int], list[int]]:
         ids: list[int] = []
         labels: list[int] = []
         while len(ids) < width:
-            document = encode(exercise(rng, books, 4), policy)
+            document = encode_turns(next(stream), policy)
             ids += document[0]
             labels += document[1]
         return ids[:width], labels[:width]
@@ -96,19 +95,11 @@ def short_exercises(policy: Policy, seed: int, tokens: int) -> Batches:
         yield torch.tensor(ids), torch.tensor(labels)
 
 
-def reading(policy: Policy, seed: int, tokens: int) -> Batches:
-    """Rows cut from the stream of documents."""
-    stream, (rows, width) = documents(seed), _LONG
-    size = rows * width
-    ids: list[int] = []
-    labels: list[int] = []
-    for _ in range(tokens // size):
-        while len(ids) < size:
-            document = encode(next(stream), policy)
-            ids += document[0]
-            labels += document[1]
-        yield torch.tensor(ids[:size]).view(rows, width), torch.tensor(labels[:size]).view(rows, width)
-        ids, labels = ids[size:], labels[size:]
+def short_exercises(seed: int) -> Iterator[Turns]:
+    """Requests and small shelves, without end."""
+    books, rng = library(), Rng("short exercises", seed)
+    while True:
+        yield exercise(rng, books, 4)
 
 
 def with_drills(batches: Batches, shape: tuple[int, int], vocab: int, seed: int) -> Batches:
@@ -229,11 +220,12 @@ def main() -> None:
     policy = Policy.load(args.base) if args.base else new_policy(args.vocab, args.seed)
     for read, tokens, shape, last in (
         (short_exercises, args.short, _SHORT, 2e-4),
-        (reading, args.tokens, _LONG, 1e-4),
+        (documents, args.tokens, _LONG, 1e-4),
     ):
         if tokens:
             steps = int(tokens // math.prod(shape) / (1 - _DRILLS))
-            batches = with_drills(read(policy, args.seed, tokens), shape, len(policy.tokenizer), args.seed + 5)
+            batches = rows_of(read(args.seed), policy, shape, tokens)
+            batches = with_drills(batches, shape, len(policy.tokenizer), args.seed + 5)
             train(policy, batches, steps, 2e-3, last)
     if _RANK > 0:
         return

@@ -85,34 +85,36 @@ class Item:
     line: str
 
 
-def _item(rng: Rng, books: Library, kind: str, common: Sequence[str]) -> Item:
+def _item(rng: Rng, books: Library, kind: str, common: Sequence[str], number: int) -> Item:
     pool = [*rng.sample(common, min(len(common), 2)), *_phrases(rng, books, books.attributes, 2)]
     attributes = tuple(dict.fromkeys(rng.sample(pool, 1 + rng.below(3))))
     price = round(4 + 10 ** (0.7 + 1.6 * rng.uniform()), 2)
     shown = " ".join([rng.choice(books.brands), *(a.title() for a in attributes), kind.title()])
-    asin = f"B{rng.below(10_000):04d}"
+    asin = f"B{number:04d}"
     return Item(asin, attributes, kind, price, f"{asin} {shown} ${price}")
 
 
 # ---- walks ----------------------------------------------------------------------------------------------------------
 
 
-def walk(rng: Rng, books: Library, env: Mapping[Difficulty, ShopEnv]) -> Turns:
+def walk(rng: Rng, books: Library, envs: Mapping[Difficulty, ShopEnv]) -> Turns:
     """A random customer: searches for words out of titles and requests, clicks whatever there is."""
     difficulty = rng.choice(list(DIFFICULTIES))
-    observation, _ = env[difficulty].reset(options={"task": rng.below(1 << 31), "split": "train"})
-    world, turns = env[difficulty], []
+    env = envs[difficulty]
+    turns: Turns = []
+    observation, _ = env.reset(options={"task": rng.below(1 << 31), "split": "train"})
     for _ in range(3 + rng.below(8)):
-        action = _wander(rng, books, world)
+        action = _wander(rng, books, env)
         turns.append((observation, _said(rng, action)))
-        observation = world.step(action)[0]
-        if world.ended:
+        observation = env.step(action)[0]
+        if env.ended:
             break
     turns.append((observation, ""))
     new: dict[str, str] = {}
+    fresh = [f"{each:04d}" for each in rng.sample(range(10_000), 400)]
 
     def number(found: re.Match[str]) -> str:
-        return found[0][0] + new.setdefault(found[0][1:], f"{rng.below(10_000):04d}")
+        return found[0][0] + new.setdefault(found[0][1:], fresh.pop())
 
     return [(_ASIN.sub(number, said), _ASIN.sub(number, answer)) for said, answer in turns]
 
@@ -128,18 +130,23 @@ def _said(rng: Rng, action: str) -> str:
 _ANNOUNCED = ("I try {}.", "Now {}.", "Perhaps {}.", "What about {}?", "{}, why not.", "Let me see {}.")
 
 
-def _wander(rng: Rng, books: Library, world: ShopEnv) -> str:
-    actions = world.actions()
+def _wander(rng: Rng, books: Library, env: ShopEnv) -> str:
+    actions = env.actions()
     if any(action.startswith("search[") for action in actions):
         product = rng.choice(books.products)
-        assert world.current is not None
-        source = rng.choice([product.title, product.query, " ".join(product.attributes), world.current.instruction])
+        source = rng.choice([product.title, product.query, " ".join(product.attributes)])
         words = source.lower().replace(",", "").split()
         start = rng.below(len(words))
         return f"search[{' '.join(words[start : start + 1 + rng.below(6)])}]"
     unlikely = ("click[back to search]", "click[buy now]", "click[reviews]")
-    likely = [action for action in actions if action not in unlikely] or actions
-    return rng.choice(likely if rng.uniform() < 0.9 else actions)
+    allowed = [action for action in actions if not _opens_held_out(action, env)]
+    likely = [action for action in allowed if action not in unlikely] or allowed
+    return rng.choice(likely if rng.uniform() < 0.9 else allowed)
+
+
+def _opens_held_out(action: str, env: ShopEnv) -> bool:
+    product = env.catalogue.by_asin.get(action[6:-1])
+    return product is not None and split_of(product) != "train"
 
 
 # ---- exercises ------------------------------------------------------------------------------------------------------
@@ -151,7 +158,8 @@ def exercise(rng: Rng, books: Library, longest: int = 10) -> Turns:
         return _about_request(rng, books)
     common, kind = _phrases(rng, books, books.attributes, 3), rng.choice(books.kinds)
     kinds = [kind if rng.uniform() < 0.7 else rng.choice(books.kinds) for _ in range(2 + rng.below(longest - 1))]
-    shelf = [_item(rng, books, each, common) for each in kinds]
+    numbers = rng.sample(range(10_000), len(kinds))
+    shelf = [_item(rng, books, each, common, number) for each, number in zip(kinds, numbers, strict=True)]
     page = "\n".join(item.line for item in shelf)
     asked = [rng.choice(_QUESTIONS)(rng, shelf) for _ in range(8)]
     return [(f"{page}\n{asked[0][0]}", asked[0][1]), *asked[1:]]
@@ -182,13 +190,13 @@ def _ask_first(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
 
 def _ask_price(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
     limit = _limit(rng, rng.choice(shelf).price)
-    return f"Which cost less than {limit:.2f} dollars?", _names([item for item in shelf if item.price <= limit])
+    return f"Which cost less than {limit:.2f} dollars?", _names([item for item in shelf if item.price < limit])
 
 
 def _ask_all(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
     target = rng.choice(shelf)
     wanted, limit = rng.sample(target.attributes, 1), _limit(rng, target.price)
-    found = [item for item in _with(shelf, wanted) if item.price <= limit and item.kind == target.kind]
+    found = [item for item in _with(shelf, wanted) if item.price < limit and item.kind == target.kind]
     asked = f"Which is {', '.join(wanted)} {target.kind}, price lower than {limit:.2f} dollars?"
     return asked, found[0].asin if found else "none"
 
@@ -206,7 +214,7 @@ def _ask_cost(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
 def _ask_fits(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
     item = rng.choice(shelf)
     limit = _limit(rng, item.price)
-    return f"Does {item.asin} cost less than {limit:.2f} dollars?", "yes" if item.price <= limit else "no"
+    return f"Does {item.asin} cost less than {limit:.2f} dollars?", "yes" if item.price < limit else "no"
 
 
 _QUESTIONS: list[Callable[[Rng, Sequence[Item]], tuple[str, str]]] = [
@@ -249,8 +257,8 @@ def _group(rng: Rng, books: Library) -> tuple[str, list[str]]:
 def documents(seed: int) -> Iterator[Turns]:
     """Documents without end: a walk, then six exercises."""
     books, rng = library(), Rng("tiny base", seed)
-    env = {d: ShopEnv(difficulty=d, max_steps=50) for d in DIFFICULTIES}
+    envs = {d: ShopEnv(difficulty=d, max_steps=50) for d in DIFFICULTIES}
     while True:
-        yield walk(rng, books, env)
+        yield walk(rng, books, envs)
         for _ in range(6):
             yield exercise(rng, books)

@@ -145,7 +145,7 @@ def test_patience_stops_early(tiny_policy: Any, tmp_path: Path) -> None:
 
 def test_wrong_settings_are_refused() -> None:
     """Counts that cannot be meant raise at once and name the setting."""
-    wrong: dict[str, Any] = {"expert_tasks": 0, "tries": 0, "slots": 0, "rounds": -1}
+    wrong: dict[str, Any] = {"expert_tasks": 0, "expert_detours": 1.0, "tries": 0, "slots": 0, "rounds": -1}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             EvolveConfig(**{name: value})

@@ -7,7 +7,7 @@ It is AgentGym's "BC" and, inside the rounds, its AgentEvol as published code ha
 and prompts carry no loss. The work is done by trl's SFTTrainer: token ids and labels go straight in. Its loss is taken
 at the agent's tokens only (equal to trl's own, about twice as fast on a CPU). Deviations: a batch's loss is a mean over
 its tokens, so long trajectories weigh more than in a sum of means; AdamW with beta2 0.95; batches are made of
-trajectories of similar length.
+trajectories of similar length; a mixture of experts gets no router loss.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class FilteredBC:
     """Least return of a trajectory that is trained on."""
     epochs: float = 2.0
     """Passes over the kept trajectories."""
-    learning_rate: float = 1e-3
-    """Peak of the cosine schedule; 1e-3 suits the tiny model, 1e-5 to 5e-5 a pretrained one."""
-    batch_size: int = 16
+    learning_rate: float = 7e-4
+    """Peak of the cosine schedule; 7e-4 suits the tiny model, 1e-5 to 5e-5 a pretrained one."""
+    batch_size: int = 4
     """Trajectories a step."""
     gradient_accumulation: int = 1
     """Batches a step of the optimizer."""
@@ -144,7 +144,7 @@ def _agent_token_trainer() -> Any:
     """The SFTTrainer whose loss is `bc_loss`."""
     from trl import SFTTrainer
 
-    from agentgym_py.logprobs import agent_logits
+    from agentgym_py.logprobs import agent_logits, agent_logprobs
 
     class AgentTokenTrainer(SFTTrainer):  # type: ignore[misc]  # trl is untyped here
         def compute_loss(
@@ -153,7 +153,12 @@ def _agent_token_trainer() -> Any:
             agent = agent_logits(model, inputs["input_ids"], inputs["labels"])
             hits = agent.logits_NV.argmax(-1) == agent.targets_N
             self._metrics["train"]["mean_token_accuracy"].append(hits.float().mean().item())
-            return bc_loss(agent.logprobs_N, num_items_in_batch)
+            loss = bc_loss(agent_logprobs(agent), num_items_in_batch)
+            if num_items_in_batch is not None and self.args.average_tokens_across_devices:
+                loss = (
+                    loss * self.accelerator.num_processes
+                )  # the count is of all processes, whose gradients are averaged
+            return loss
 
     return AgentTokenTrainer
 
