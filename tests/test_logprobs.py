@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.logprobs import agent_logits, agent_logprobs
+from agentgym_py.samples import IGNORED
+
+
+def ragged(vocab: int) -> tuple[Any, Any]:
+    """Two rows, the second padded at its end; agent tokens in the middle and at the end."""
+    ids = torch.randint(4, vocab, (2, 12), generator=torch.Generator().manual_seed(1))
+    labels = torch.full_like(ids, IGNORED)
+    labels[0, 3:6], labels[0, 10:], labels[1, 4:7] = ids[0, 3:6], ids[0, 10:], ids[1, 4:7]
+    ids[1, 7:] = 0
+    return ids, labels
+
+
+def test_they_are_the_models_own(tiny_policy: Any) -> None:
+    """The log-probabilities of the agent's tokens are those of a whole forward, each row without its padding."""
+    model = tiny_policy.model
+    ids, labels = ragged(model.config.vocab_size)
+    found = agent_logprobs(agent_logits(model, ids, labels))
+    expected = []
+    for row, length in ((0, 12), (1, 7)):
+        logprobs = torch.log_softmax(model(input_ids=ids[row : row + 1, :length]).logits[0], -1)
+        expected += [logprobs[t - 1, ids[row, t]] for t in range(1, length) if labels[row, t] != IGNORED]
+    torch.testing.assert_close(found, torch.stack(expected), rtol=1e-4, atol=1e-5)
+
+
+def test_the_head_computes_nothing_else(tiny_policy: Any) -> None:
+    """The head sees as many states as there are agent tokens, and is as it was afterwards, in a wrapper too."""
+
+    class Wrapper(torch.nn.Module):  # type: ignore[misc, name-defined]  # torch comes from importorskip
+        def __init__(self, module: Any) -> None:
+            super().__init__()
+            self.module = module
+
+        def forward(self, **kwargs: Any) -> Any:
+            return self.module(**kwargs)
+
+    model, seen = tiny_policy.model, []
+    ids, labels = ragged(model.config.vocab_size)
+    hook = model.lm_head.register_forward_hook(lambda module, inputs, output: seen.append(output.shape[:-1].numel()))
+    plain, wrapped = agent_logits(model, ids, labels), agent_logits(Wrapper(model), ids, labels)
+    assert model(input_ids=ids).logits.shape[:2] == (2, 12)
+    hook.remove()
+    assert seen == [8, 8, 24]
+    assert torch.equal(plain.logits_NV, wrapped.logits_NV) and torch.equal(plain.targets_N, labels[labels != IGNORED])
