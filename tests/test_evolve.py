@@ -89,6 +89,17 @@ def test_a_run_leaves_everything_in_plain_files(tiny_policy: Any, tmp_path: Path
     assert {t.split for t in store.read(run.folder.round(2) / "valid.jsonl")} == {"valid"}
 
 
+def test_the_expert_teaches_as_it_is_told(tiny_policy: Any, tmp_path: Path) -> None:
+    """Thoughts and detours of Agent_v0's expert are settings, and stand in the trajectories."""
+    config = replace(SMALL, rounds=0, expert_tasks=12, expert_thoughts=True, expert_detours=0.3)
+    told = evolution(tmp_path / "told", tiny_policy, config)
+    plain = evolution(tmp_path / "plain", tiny_policy, replace(SMALL, rounds=0))
+    for run, thoughts, detours in ((told, True, True), (plain, False, False)):
+        run.run()
+        steps = [s for t in store.read(run.folder.round(0) / "trajectories.jsonl") for s in t.steps]
+        assert any(s.thought for s in steps) == thoughts and any(not s.trained for s in steps) == detours
+
+
 @pytest.mark.parametrize("stop", [(0, "valid"), (1, "explore"), (1, "valid"), (2, "test")])
 def test_an_interrupted_run_ends_as_if_nothing_had_happened(tiny_policy: Any, tmp_path: Path, stop: Any) -> None:
     """Stopped in any phase and taken up again, weights, trajectories and results equal the uninterrupted run's."""
