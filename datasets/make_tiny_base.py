@@ -4,7 +4,7 @@
 
 First drills (random tokens, repeated), until it copies from its context, which everything else builds on; then short
 exercises of `tiny_documents.py`, of which only the answers are learnt: many questions in few tokens, which is what
-makes it read at all; then documents of all kinds, as long as episodes are. Longer drills stand in between. It takes
+makes it read at all; then documents of all kinds, about as long as episodes. Longer drills stand in between. It takes
 three quarters of an hour on one core. At the end it sits an exam on exercises that it has not seen; the card beside the
 weights says how it did. With `--base` another base reads on (take another seed: the documents depend on it). Under
 `torchrun --nproc_per_node 2` two processes share each batch.
