@@ -193,8 +193,8 @@ A stand-in for the base LLM of the papers: `agentgym evolve` begins with it, and
 - **Read** only text that this project makes up (`datasets/tiny_documents.py`): random tokens repeated, random walks
   through training tasks, questions about made-up shelves and requests with their answers. Only what stands in an
   assistant's turn was learnt.
-- **Never read**: a task of the valid or test split, an expert's action, or, but for lines of result pages, a product that
-  a held-out task asks for.
+- **Never read**: a task of the valid or test split, an expert's action, or, but for lines of result pages, a product
+  that a held-out task asks for.
 - **Licence**: the project's own, MIT. **Digest** of the weights: `{digest}`.
 
 Exam: greedy answers to {asked} questions of exercises that it has not read, right only when equal to the letter.
