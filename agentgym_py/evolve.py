@@ -60,10 +60,10 @@ class EvolveConfig:
     max_new_tokens: int = 64
     """Longest reply."""
     select: SelectConfig = field(default_factory=SelectConfig)
-    merge: Literal["all", "last", "initial+last"] = "all"
-    """Which rounds' selected data a round trains on; `all` includes the expert's."""
-    restart: Literal["base", "previous"] = "base"
-    """Where a round's training starts: the base model, or the last round's agent."""
+    merge: Literal["all", "last", "initial+last"] = "last"
+    """Which rounds' selected data a round trains on; `all` includes the expert's, as in the paper."""
+    restart: Literal["base", "previous"] = "previous"
+    """Where a round's training starts: the base model, as in the paper, or the last round's agent."""
     valid_tasks: int = 100
     """Tasks of the valid split that every round is evaluated on."""
     test_tasks: int = 300
