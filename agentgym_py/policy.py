@@ -115,6 +115,9 @@ def _replace(new: Path, target: Path) -> None:
 
 
 def _known(name: str) -> str:
+    within = Path(name) / "checkpoint"
+    if within.is_dir() and not (Path(name) / "config.json").is_file():
+        raise PolicyError(f"the folder {name!r} is no model; did you mean {str(within)!r}?")
     if Path(name).is_dir() or _HUB_ID.fullmatch(name):
         return name
     raise UnknownNameError(

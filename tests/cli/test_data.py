@@ -96,6 +96,13 @@ def test_a_tampered_file_does_not_replay(agentgym: Run) -> None:
     assert "guess/train/2#0 differs at step 1, last observation:" in out and "-Really." in out
 
 
+def test_nothing_to_replay_is_no_success(agentgym: Run) -> None:
+    """A file without a trajectory proves nothing: status 1."""
+    Path("empty.jsonl").write_text("")
+    status, out, _ = agentgym("replay", "empty.jsonl")
+    assert status == 1 and "0 hold" in out
+
+
 def test_replay_as_json(agentgym: Run) -> None:
     """Each trajectory, whether it holds, and how many do."""
     status, out, _ = agentgym("replay", collect(agentgym), "--json")

@@ -84,7 +84,9 @@ class FilteredBC:
         samples, dropped = self._samples(policy, trajectories)
         if not samples:
             reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
-            raise NothingToTrainOnError(f"filtered_bc: nothing left of {len(trajectories)} trajectories: {reasons}")
+            raise NothingToTrainOnError(
+                f"filtered_bc: nothing left of {len(trajectories)} trajectories{': ' * bool(reasons)}{reasons}"
+            )
         began = time.monotonic()
         trainer = self._sft(policy, samples, seed, output_dir)
         if progress:
