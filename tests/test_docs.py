@@ -72,7 +72,7 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
         assert command, line
         for option in re.findall(r"--[\w.]+", line):
             plain = {"--trainer": "--trainer.name", "--version": "--help"}.get(option, option)
-            root = plain.split(".")[0] if plain.startswith("--env_kwargs.") else plain
+            root = plain.split(".")[0] if plain.startswith(("--env_kwargs.", "--agent_kwargs.")) else plain
             assert root in known[command].split(), f"{line}: {option}"
     assert main(["--help"]) == 0
     capsys.readouterr()
