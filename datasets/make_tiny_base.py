@@ -218,6 +218,7 @@ def main() -> None:
     torch.set_num_threads(1)  # as fast as two, and the same on every machine
     if _PROCESSES > 1:
         dist.init_process_group("gloo")
+    before = _commands(args.base / "CARD.md") if args.base else []
     policy = Policy.load(args.base) if args.base else new_policy(args.vocab, args.seed)
     for read, tokens, shape, last in (
         (short_exercises, args.short, _SHORT, 2e-4),
@@ -232,7 +233,6 @@ def main() -> None:
         return
     policy.save(args.out)
     command = f"    python datasets/make_tiny_base.py --short {args.short} --tokens {args.tokens} --seed {args.seed}"
-    before = _commands(args.base / "CARD.md") if args.base else []
     write_card(policy, args.out, [*before, command + " --base …" * bool(args.base)])
 
 
