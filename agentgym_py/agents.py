@@ -38,8 +38,6 @@ class AgentReply:
 
     text: str
     tokens: Tokens | None = None
-    trained: bool = True
-    """False for a reply that nobody should learn."""
 
 
 class Agent(Protocol):
@@ -55,42 +53,28 @@ class Agent(Protocol):
 
 
 class ExpertAgent:
-    """Does what the world's expert says, asked anew before each step, with the teacher's thought before each action.
+    """Does what the world's expert says, asked anew before each step.
 
-    With `detours` it does, with that probability, something else instead where there is something else: an admissible
-    action, drawn uniformly among those that do not end the episode. Nobody is to learn these (`Step.trained` is false),
-    but how the expert gets back on its way. The idea is DART's (Laskey et al., arXiv:1703.09327), which fits its noise
-    to the learner's errors and labels noisy steps too.
+    The exact expert knows everything; with `fair` it is the one that knows only what the episode has shown
+    (`TextEnv.fair_expert`). An agent that sees no more than that can learn all that the fair one does, but not what the
+    exact one does for reasons that it cannot see (Weihs et al., arXiv:2007.12173, on the imitation gap). With
+    `thoughts` the teacher's thought stands before each action.
     """
 
     name = "expert"
     policy_digest: str | None = None
 
-    def __init__(self, *, thoughts: bool = True, detours: float = 0.0) -> None:
-        if not 0.0 <= detours < 1.0:
-            raise ConfigError(f"detours must be at least 0 and below 1, got {detours}")
-        self.thoughts, self.detours = thoughts, detours
-        self.sampling: dict[str, Any] = {"thoughts": thoughts, "detours": detours}
+    def __init__(self, *, fair: bool = False, thoughts: bool = False) -> None:
+        self.fair, self.thoughts = fair, thoughts
+        self.sampling: dict[str, Any] = {"fair": fair, "thoughts": thoughts}
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
-        """The first action of a plan from where each episode stands."""
-        return [self._reply(episode) for episode in episodes]
+        """The expert's next action from where each episode stands."""
+        return [self._reply(episode.env) for episode in episodes]
 
-    def _reply(self, episode: Episode) -> AgentReply | None:
-        plan = episode.env.expert()
-        if not plan:
-            return None
-        detour = self._detour(episode, plan[0])
-        if detour is not None:
-            return AgentReply(_framed(episode.env, detour), trained=False)
-        return AgentReply(_framed(episode.env, plan[0], episode.env.think(plan[0]) if self.thoughts else ""))
-
-    def _detour(self, episode: Episode, planned: str) -> str | None:
-        rng = Rng(episode.seed, "detour", len(episode.steps))
-        if rng.uniform() >= self.detours:
-            return None
-        others = [action for action in _listed(episode.env) if action != planned]
-        return next((action for action in rng.sample(others, len(others)) if not _ends(episode.env, action)), None)
+    def _reply(self, env: TextEnv) -> AgentReply | None:
+        action = env.fair_expert() if self.fair else next(iter(env.expert()), None)
+        return None if action is None else AgentReply(_framed(env, action, env.think(action) if self.thoughts else ""))
 
 
 def _framed(env: TextEnv, action: str, thought: str = "") -> str:
@@ -99,21 +83,10 @@ def _framed(env: TextEnv, action: str, thought: str = "") -> str:
     return action if env.read(text).action == text else text
 
 
-def _ends(env: TextEnv, action: str) -> bool:
-    """Whether an action would end the episode; it is tried in the world, which is then put back."""
-    before = env.snapshot()
-    try:
-        *_, terminated, truncated, _ = env.step(action)
-    except Exception:  # a stranger's world may fail anyhow; nobody goes there, then
-        terminated = truncated = True
-    env.restore(before)
-    return terminated or truncated
-
-
 def _listed(env: TextEnv) -> list[str]:
     actions = env.actions()
     if actions is None:
-        raise ConfigError(f"{type(env).__name__} does not list its actions: no random agent and no detours there")
+        raise ConfigError(f"{type(env).__name__} does not list its actions: no random agent there")
     return actions
 
 

@@ -181,7 +181,7 @@ class Collector:
         said = episode.env.read(reply.text)
         parts = info.get("reward_parts", {})
         step = Step(episode.observation, reply.text, said.thought, said.action, said.action_input, float(reward),
-                    bool(info["valid_action"]), parts, reply.tokens, reply.trained)  # fmt: skip
+                    bool(info["valid_action"]), parts, reply.tokens)  # fmt: skip
         episode.steps.append(step)
         episode.observation = observation
         return terminated or truncated, None

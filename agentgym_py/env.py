@@ -127,6 +127,14 @@ class TextEnv(gymnasium.Env[str, str]):
         Who does the first action and asks again must get there too.
         """
 
+    def fair_expert(self) -> str | None:
+        """The next action of a teacher who knows only what the episode has shown, or None where nothing is left to do.
+
+        It may fail, but whoever sees the same can learn it. By default the expert's.
+        """
+        plan = self.expert()
+        return plan[0] if plan else None
+
     def draw(self, split: str) -> Task:
         """A random task of a split; a world whose tasks are finite overrides it."""
         return self.task(self.rng.below(1 << 31), split)

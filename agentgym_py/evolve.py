@@ -46,11 +46,11 @@ class EvolveConfig:
     """Which rules text opens an episode."""
     expert_tasks: int = 300
     """Training tasks whose expert trajectories make Agent_v0."""
+    expert: Literal["exact", "fair"] = "fair"
+    """The exact expert knows all, the fair one only what the episode has shown, so that all it does can be learnt."""
     expert_thoughts: bool = False
     """Whether the expert writes a thought before each action; without it replies are half as long, which small models
     learn faster."""
-    expert_detours: float = 0.0
-    """How often the expert does something at random instead, that nobody learns, and then what it does about it."""
     explore_tasks: int = 1000
     """New training tasks a round explores."""
     tries: int = 1
@@ -79,8 +79,6 @@ class EvolveConfig:
         for name in ("expert_tasks", "explore_tasks", "tries", "max_new_tokens", "valid_tasks", "slots"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0.0 <= self.expert_detours < 1.0:
-            raise ConfigError(f"expert_detours must be at least 0 and below 1, got {self.expert_detours}")
         for name in ("rounds", "test_tasks", "patience"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")
@@ -150,7 +148,7 @@ class Evolution:
 
     def _demonstrate(self) -> list[Trajectory]:
         jobs = jobs_for(self.envs, "train", range(self.config.expert_tasks))
-        expert = ExpertAgent(thoughts=self.config.expert_thoughts, detours=self.config.expert_detours)
+        expert = ExpertAgent(fair=self.config.expert == "fair", thoughts=self.config.expert_thoughts)
         return self._collect(0, "expert", expert, jobs)
 
     def _explore(self, number: int) -> list[Trajectory]:

@@ -37,7 +37,7 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 Batches = Generator[Batch, float, None]
 """Batches; it is sent the smoothed loss after each."""
 _RANK, _PROCESSES = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-_SHORT, _LONG = (32, 192), (6, 768)
+_SHORT, _LONG = (20, 320), (6, 768)
 """Rows and tokens of a batch."""
 _DRILLS = 0.1
 """Share of drills among the batches after the first stage."""
@@ -177,7 +177,7 @@ def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
 
 _FORMS = (
     "Which are", "Which is .* price lower than", "Which is", "Which cost less than", "What is B", "What does B.* cost",
-    "Does B.* cost less than", "What is wanted", "Up to what price", "Which[?]",
+    "Does B.* cost less than", "What is wanted", "What is missing", "Up to what price", "Which[?]",
 )  # fmt: skip
 """How questions begin, as patterns; the rest ask for an option."""
 
@@ -209,8 +209,8 @@ def main() -> None:
     """Make the tokenizer, train the model, sit the exam, write all of it and the card."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "agentgym_data" / "tiny")
-    parser.add_argument("--short", type=int, default=12_000_000, help="tokens of short exercises")
-    parser.add_argument("--tokens", type=int, default=9_000_000, help="tokens of documents")
+    parser.add_argument("--short", type=int, default=40_000_000, help="tokens of short exercises")
+    parser.add_argument("--tokens", type=int, default=6_000_000, help="tokens of documents")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--vocab", type=int, default=1024)
     parser.add_argument("--base", type=Path, help="a base to go on from; by default a new one")
@@ -229,9 +229,10 @@ def main() -> None:
             batches = rows_of(read(args.seed), policy, shape, tokens)
             batches = with_drills(batches, shape, len(policy.tokenizer), args.seed + 5)
             train(policy, batches, steps, 2e-3, last)
+            if _RANK == 0:
+                policy.save(args.out)
     if _RANK > 0:
         return
-    policy.save(args.out)
     command = f"    python datasets/make_tiny_base.py --short {args.short} --tokens {args.tokens} --seed {args.seed}"
     write_card(policy, args.out, [*before, command + " --base …" * bool(args.base)])
 

@@ -154,7 +154,7 @@ def _opens_held_out(action: str, env: ShopEnv) -> bool:
 
 def exercise(rng: Rng, books: Library, longest: int = 10) -> Turns:
     """A shelf of up to `longest` made-up products and questions about it, or a made-up request and what it asks for."""
-    if rng.below(3):
+    if rng.below(5):
         return _about_request(rng, books)
     common, kind = _phrases(rng, books, books.attributes, 3), rng.choice(books.kinds)
     kinds = [kind if rng.uniform() < 0.7 else rng.choice(books.kinds) for _ in range(2 + rng.below(longest - 1))]
@@ -229,18 +229,25 @@ def _about_request(rng: Rng, books: Library) -> Turns:
     chosen = list(dict(_group(rng, books) for _ in range(1 + rng.below(3))).items())
     limit = f"{10 * (1 + rng.below(30))}.00"
     options = ", and ".join(f"{name}: {values[0]}" for name, values in chosen)
-    questions = [("What is wanted?", wanted), ("Up to what price?", limit)]
-    pages: list[tuple[str, str]] = []
-    for name, values in chosen:
-        others = values[1:] if rng.below(4) == 0 else values
-        page = f"{name}: {' | '.join(rng.sample(others, len(others)))}"
-        pages.append((page, values[0] if others is values else "none"))
-        questions += [(f"Which {name}?", values[0]), (f"{page}\nWhich?", pages[-1][1])]
-    pages = rng.sample(pages, len(pages))
-    questions.append(("\n".join([*(page for page, _ in pages), "Which?"]), ", ".join(value for _, value in pages)))
-    asked = rng.sample(questions, len(questions))
+    easy = [("What is wanted?", wanted), ("Up to what price?", limit)]
+    easy += [(f"Which {name}?", values[0]) for name, values in chosen]
+    asked = rng.sample([*rng.sample(easy, 2), *(_about_page(rng, chosen) for _ in range(5))], 7)
     text = f"Find me {wanted} with {options}, and price lower than {limit} dollars"
     return [(f"{text}\n{asked[0][0]}", asked[0][1]), *asked[1:]]
+
+
+def _about_page(rng: Rng, groups: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, str]:
+    """A page that offers some of what is asked for, drawn anew each time, so that no earlier answer can be repeated."""
+    shown = rng.sample(groups, len(groups) if rng.below(3) else 1 + rng.below(len(groups)))
+    page, found = "", {}
+    for name, values in shown:
+        offers = values[1:] if rng.below(3) == 0 else values
+        page += f"{name}: {' | '.join(rng.sample(offers, len(offers)))}\n"
+        found[name] = values[0] if offers is values else "none"
+    if rng.below(2):
+        return f"{page}Which?", ", ".join(found.values())
+    missing = [values[0] for name, values in groups if found.get(name, "none") == "none"]
+    return f"{page}What is missing?", ", ".join(missing) or "nothing"
 
 
 def _group(rng: Rng, books: Library) -> tuple[str, list[str]]:

@@ -10,7 +10,7 @@ from agentgym_py.actions import Reply
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
 from agentgym_py.env import Task, TextEnv
-from agentgym_py.errors import ConfigError, UnknownNameError
+from agentgym_py.errors import UnknownNameError
 from agentgym_py.evaluate import summarise
 from agentgym_py.replay import replay_all
 from agentgym_py.stats import wilson
@@ -43,7 +43,7 @@ def test_tries_at_one_task_differ_and_a_seed_repeats_them() -> None:
 
 def test_a_trajectory_says_where_it_came_from() -> None:
     """Provenance names world, version, arguments, task, agent, prompt; steps hold what was seen and said."""
-    trajectory = Collector(ExpertAgent(), prompt="full").collect(
+    trajectory = Collector(ExpertAgent(thoughts=True), prompt="full").collect(
         Job(EnvSpec("shop", {"difficulty": "easy"}), 3, "test")
     )
     origin = trajectory.provenance
@@ -175,20 +175,18 @@ def test_ids_are_unique_in_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({t.id for t in failed}) == 12 and all(t.error for t in failed)
 
 
-def test_an_expert_with_detours_shows_the_way_back() -> None:
-    """Detours are admissible, end nothing, are marked as not to be learnt, and the expert still succeeds."""
-    jobs = jobs_for([SHOP], "train", range(60))
-    played = Collector(ExpertAgent(detours=0.2)).collect_batch(jobs)
-    detours = [step for t in played for step in t.steps if not step.trained]
-    share = len(detours) / sum(len(t.steps) for t in played)
-    assert 0.1 < share < 0.3 and all(step.valid and not step.thought for step in detours)
-    assert all(t.steps[-1].trained for t in played if t.terminated)
-    assert sum(t.success for t in played) > 50
-    assert any(step.action == "click[< prev]" for t in played for step in t.steps if step.trained)
-    assert same(played, Collector(ExpertAgent(detours=0.2), slots=7).collect_batch(jobs))
+def test_the_fair_expert_looks_before_it_buys() -> None:
+    """It opens what turns out wrong, goes back because of an option that is not on the page, and mostly succeeds."""
+    agent = ExpertAgent(fair=True, thoughts=True)
+    played = Collector(agent).collect_batch(jobs_for([SHOP], "train", range(100)))
+    assert 90 <= sum(t.success for t in played) <= 100
+    left = [(t, i) for t in played for i, step in enumerate(t.steps) if step.action == "click[< prev]"]
+    assert len({t.id for t, _ in left}) > 20
+    for trajectory, i in left:
+        step = trajectory.steps[i]
+        missing = step.thought.removeprefix("No ").removesuffix(" here.")
+        assert f": {missing}," in trajectory.instruction and missing not in step.observation.split("\n", 1)[1]
     assert all(each.holds for each in replay_all(played))
-    with pytest.raises(ConfigError):
-        ExpertAgent(detours=1.0)
 
 
 def test_the_expert_speaks_as_its_world_reads() -> None:

@@ -90,14 +90,14 @@ def test_a_run_leaves_everything_in_plain_files(tiny_policy: Any, tmp_path: Path
 
 
 def test_the_expert_teaches_as_it_is_told(tiny_policy: Any, tmp_path: Path) -> None:
-    """Thoughts and detours of Agent_v0's expert are settings, and stand in the trajectories."""
-    config = replace(SMALL, rounds=0, expert_tasks=12, expert_thoughts=True, expert_detours=0.3)
-    told = evolution(tmp_path / "told", tiny_policy, config)
-    plain = evolution(tmp_path / "plain", tiny_policy, replace(SMALL, rounds=0))
-    for run, thoughts, detours in ((told, True, True), (plain, False, False)):
+    """Which expert makes Agent_v0, and whether it thinks aloud, are settings, and stand in the trajectories."""
+    config = replace(SMALL, rounds=0, expert_tasks=12)
+    told = evolution(tmp_path / "told", tiny_policy, replace(config, expert_thoughts=True))
+    exact = evolution(tmp_path / "exact", tiny_policy, replace(config, expert="exact"))
+    for run, thoughts, back in ((told, True, True), (exact, False, False)):
         run.run()
         steps = [s for t in store.read(run.folder.round(0) / "trajectories.jsonl") for s in t.steps]
-        assert any(s.thought for s in steps) == thoughts and any(not s.trained for s in steps) == detours
+        assert any(s.thought for s in steps) == thoughts and any("< prev" in s.action for s in steps) == back
 
 
 @pytest.mark.parametrize("stop", [(0, "valid"), (1, "explore"), (1, "valid"), (2, "test")])
@@ -156,7 +156,7 @@ def test_patience_stops_early(tiny_policy: Any, tmp_path: Path) -> None:
 
 def test_wrong_settings_are_refused() -> None:
     """Counts that cannot be meant raise at once and name the setting."""
-    wrong: dict[str, Any] = {"expert_tasks": 0, "expert_detours": 1.0, "tries": 0, "slots": 0, "rounds": -1}
+    wrong: dict[str, Any] = {"expert_tasks": 0, "tries": 0, "slots": 0, "rounds": -1}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             EvolveConfig(**{name: value})

@@ -29,7 +29,7 @@ def test_the_base_learns_to_shop_from_two_hundred_experts(tmp_path: Path) -> Non
     """After one training on expert episodes the tiny base succeeds and earns where it did neither: intervals apart."""
     policy = Policy.load("tiny")
     before = played(policy)
-    demos = Collector(ExpertAgent(thoughts=False)).collect_batch(jobs_for([SHOP], "train", range(200)))
+    demos = Collector(ExpertAgent()).collect_batch(jobs_for([SHOP], "train", range(200)))
     FilteredBC(epochs=2).train(policy, demos, seed=0, output_dir=tmp_path)
     after = played(policy)
     assert before.success.high is not None and after.success.low is not None

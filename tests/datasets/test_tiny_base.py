@@ -93,6 +93,12 @@ def test_the_answers_of_exercises_are_right() -> None:
                     assert named is not None
                     assert given == (named[1] if named[1] in values.split(" | ") else "none")
                 asked += 1
+            elif question == "What is missing?":
+                wanted = [part.rpartition(" with ")[2].split(": ") for part in request.split(", and ")[:-1]]
+                offered = {line.partition(": ")[0]: line.partition(": ")[2].split(" | ") for line in page}
+                absent = [value for name, value in wanted if value not in offered.get(name, ())]
+                assert wanted and answer == (", ".join(absent) or "nothing")
+                asked += 1
             elif found := re.match(r"What does (B\d{4}) cost", question):
                 assert lines[found[1]].endswith(f" {answer}")
                 asked += 1

@@ -21,7 +21,7 @@ from agentgym_trainers.filtered_bc import FilteredBC
 @pytest.fixture(scope="module")
 def demos() -> list[Trajectory]:
     """Six expert trajectories of the shop, of different lengths."""
-    return Collector(ExpertAgent(thoughts=False)).collect_batch(jobs_for([EnvSpec("shop")], "train", range(6)))
+    return Collector(ExpertAgent()).collect_batch(jobs_for([EnvSpec("shop")], "train", range(6)))
 
 
 def fresh(policy: Any) -> Policy:

@@ -210,6 +210,10 @@ class ShopEnv(TextEnv):
         """A shortest plan from here, see `Expert` for what that claims; empty after the end."""
         return [] if self.ended == "terminated" else self._guide().plan(self.visit)
 
+    def fair_expert(self) -> str | None:
+        """What a customer does who goes through the results in order, see `Expert.fair`."""
+        return None if self.ended == "terminated" else self._guide().fair(self.visit)
+
     def think(self, action: str) -> str:
         """What a teacher would say before an action here."""
         return self._guide().think(self.visit, action)

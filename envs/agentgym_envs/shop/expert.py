@@ -124,8 +124,37 @@ class Expert:
         return best
 
     def _at_product(self, product: Product, chosen: Mapping[str, str]) -> list[str]:
-        missing = [each for each in self.fits[product].items() if chosen.get(each[0]) != each[1]]
+        return self._choose(product, self.fits[product], chosen)
+
+    def _choose(self, product: Product, options: Mapping[str, str], chosen: Mapping[str, str]) -> list[str]:
+        missing = [each for each in options.items() if chosen.get(each[0]) != each[1]]
         return [*(f"click[{self.moves.option_click(product, *each)}]" for each in missing), f"click[{BUY}]"]
+
+    def fair(self, visit: Visit) -> str:
+        """The next action of a customer who knows only what the pages show, and tries the results in their order.
+
+        They open a result whose price fits and leave it when its page lacks an option that is asked for. Where nothing
+        is left to try, the plan of who knows all goes on.
+        """
+        goal = self.errand.goal
+        words = searchable(self.errand.words)
+        if visit.place == "search" and words:
+            return f"search[{words}]"
+        if visit.place == "results":
+            for product in self.moves.shown(visit):
+                if product.asin not in visit.seen and max(product.prices) <= goal.price_upper:
+                    return f"click[{product.asin}]"
+            if visit.number < self.moves.pages(visit):
+                return f"click[{NEXT}]"
+        if visit.place in SUB_PAGES and self.moves.can_go_back(visit):
+            return f"click[{PREV}]"
+        if visit.place == "item":
+            product = self.moves.product(visit)
+            options = self._choosable(product, wanted_options(product, goal))
+            if len(options) == len(goal.options):
+                return self._choose(product, options, visit.chosen)[0]
+            return f"click[{PREV}]"
+        return self.plan(visit)[0]
 
     def think(self, visit: Visit, action: str) -> str:
         """One sentence before an action: what decided it."""
@@ -133,6 +162,8 @@ class Expert:
         argument = plain(rest.removesuffix("]"))
         if name == "search":
             return f"I look for {' '.join(argument.split()[:_LONGEST_QUERY])}."
+        if argument == PREV and visit.place == "item":
+            return self._missing(self.moves.product(visit)) or _SAYINGS[PREV]
         if argument in _SAYINGS:
             return _SAYINGS[argument]
         if visit.place == "results":
@@ -141,6 +172,12 @@ class Expert:
             right = visit.place == "item" and self._right(visit)
             return "Everything fits." if right else "I buy it."
         return f"It should be {argument}."
+
+    def _missing(self, product: Product) -> str:
+        goal = self.errand.goal
+        found = wanted_options(product, goal)
+        values = (each if isinstance(each, str) else each[1] for each in goal.options)
+        return next((f"No {value} here." for value in values if value not in found.values()), "")
 
     def _right(self, visit: Visit) -> bool:
         needed = self.fits.get(self.moves.product(visit))
