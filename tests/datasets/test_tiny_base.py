@@ -94,7 +94,8 @@ def test_the_answers_of_exercises_are_right() -> None:
                     assert given == (named[1] if named[1] in values.split(" | ") else "none")
                 asked += 1
             elif question == "What is missing?":
-                wanted = [part.rpartition(" with ")[2].split(": ") for part in request.split(", and ")[:-1]]
+                parts = [re.match("(?:.* with )?([^:]+): (.*)", part) for part in request.split(", and ")[:-1]]
+                wanted = [(part[1], part[2]) for part in parts if part]
                 offered = {line.partition(": ")[0]: line.partition(": ")[2].split(" | ") for line in page}
                 absent = [value for name, value in wanted if value not in offered.get(name, ())]
                 assert wanted and answer == (", ".join(absent) or "nothing")
