@@ -37,10 +37,13 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 Batches = Generator[Batch, float, None]
 """Batches; it is sent the smoothed loss after each."""
 _RANK, _PROCESSES = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+_VOCAB = 1024
 _SHORT, _LONG = (20, 320), (6, 768)
 """Rows and tokens of a batch."""
 _DRILLS = 0.1
 """Share of drills among the batches after the first stage."""
+_COPIES, _MOST_DRILLS = 0.4, 3000
+"""The loss of drills at which a model copies, and the batches that it may need."""
 
 
 def encode_turns(turns: Turns, policy: Policy) -> tuple[list[int], list[int]]:
@@ -73,7 +76,7 @@ def drills(seed: int, vocab: int, most: int) -> Batches:
     """
     generator = torch.Generator().manual_seed(seed)
     for _ in range(most):
-        if (yield repeats(generator, vocab, 32, 64, 8, 32)) < 0.4:
+        if (yield repeats(generator, vocab, 32, 64, 8, 32)) < _COPIES:
             return
 
 
@@ -115,8 +118,8 @@ def _cosine(done: float) -> float:
     return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 
 
-def train(policy: Policy, batches: Batches, steps: int, peak: float, last: float) -> None:
-    """Next-token training with AdamW, the rate falling from `peak` to `last` as a cosine."""
+def train(policy: Policy, batches: Batches, steps: int, peak: float, last: float) -> float:
+    """Next-token training with AdamW, the rate falling from `peak` to `last` as a cosine; returns the smoothed loss."""
     model = policy.model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=peak, betas=(0.9, 0.95), weight_decay=0.01, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -128,11 +131,12 @@ def train(policy: Policy, batches: Batches, steps: int, peak: float, last: float
         if batch is None:
             break
         ids, labels = (part[_RANK::_PROCESSES] for part in batch)
+        learnt = (batch[1][:, 1:] != IGNORED).sum()
         with torch.autocast("cpu", torch.bfloat16):
-            loss = model(input_ids=ids, labels=labels).loss
+            loss = model(input_ids=ids, labels=labels, num_items_in_batch=learnt).loss
         loss.backward()
         shared = loss.detach()
-        _average([shared, *(p.grad for p in model.parameters())])
+        _add_up([shared, *(p.grad for p in model.parameters())])
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
@@ -145,13 +149,13 @@ def train(policy: Policy, batches: Batches, steps: int, peak: float, last: float
         except StopIteration:
             batch = None
     model.eval()
+    return recent
 
 
-def _average(tensors: Sequence[torch.Tensor]) -> None:
-    """Make each tensor the mean over the processes."""
+def _add_up(tensors: Sequence[torch.Tensor]) -> None:
+    """Make each tensor the sum over the processes."""
     for tensor in tensors if _PROCESSES > 1 else ():
         dist.all_reduce(tensor)
-        tensor /= _PROCESSES
 
 
 def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
@@ -212,14 +216,13 @@ def main() -> None:
     parser.add_argument("--short", type=int, default=40_000_000, help="tokens of short exercises")
     parser.add_argument("--tokens", type=int, default=6_000_000, help="tokens of documents")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--vocab", type=int, default=1024)
     parser.add_argument("--base", type=Path, help="a base to go on from; by default a new one")
     args = parser.parse_args()
     torch.set_num_threads(1)  # as fast as two, and the same on every machine
     if _PROCESSES > 1:
         dist.init_process_group("gloo")
     before = _commands(args.base / "CARD.md") if args.base else []
-    policy = Policy.load(args.base) if args.base else new_policy(args.vocab, args.seed)
+    policy = Policy.load(args.base) if args.base else new_policy(args.seed)
     for read, tokens, shape, last in (
         (short_exercises, args.short, _SHORT, 2e-4),
         (documents, args.tokens, _LONG, 1e-4),
@@ -233,22 +236,27 @@ def main() -> None:
                 policy.save(args.out)
     if _RANK > 0:
         return
-    command = f"    python datasets/make_tiny_base.py --short {args.short} --tokens {args.tokens} --seed {args.seed}"
-    write_card(policy, args.out, [*before, command + " --base …" * bool(args.base)])
+    command = (
+        f"    {'python' if _PROCESSES == 1 else f'torchrun --nproc_per_node {_PROCESSES}'} datasets/make_tiny_base.py"
+    )
+    command += f" --short {args.short} --tokens {args.tokens} --seed {args.seed}" + " --base …" * bool(args.base)
+    write_card(policy, args.out, [*before, command])
 
 
-def new_policy(vocab: int, seed: int) -> Policy:
+def new_policy(seed: int) -> Policy:
     """A model that copies from its context, and its tokenizer."""
     torch.manual_seed(seed)
     sample = documents(seed + 1)
-    tokenizer = build_tokenizer((text for _ in range(3000) for turn in next(sample) for text in turn), vocab)
+    tokenizer = build_tokenizer((text for _ in range(3000) for turn in next(sample) for text in turn), _VOCAB)
     policy = Policy(build_model(tiny_config(len(tokenizer), kv_heads=2), seed), tokenizer, "tiny")
-    train(policy, drills(seed, len(tokenizer), 3000), 3000, 3e-3, 3e-3)
+    loss = train(policy, drills(seed, len(tokenizer), _MOST_DRILLS), _MOST_DRILLS, 3e-3, 3e-3)
+    if loss > _COPIES:
+        raise SystemExit(f"It does not copy after {_MOST_DRILLS} batches of drills (loss {loss:.2f}): try another seed")
     return policy
 
 
 def _commands(card: Path) -> list[str]:
-    return [line for line in card.read_text(encoding="utf-8").split("\n") if line.startswith("    python ")]
+    return [line for line in card.read_text(encoding="utf-8").split("\n") if "make_tiny_base.py" in line]
 
 
 def write_card(policy: Policy, folder: Path, commands: list[str]) -> None:

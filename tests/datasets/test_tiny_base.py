@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
@@ -139,3 +141,40 @@ def test_drills_repeat() -> None:
         period = start - 1
         assert 8 <= period <= 32 and label[start:] == row[start:]
         assert all(row[i] == row[i - period] for i in range(period, 64))
+
+
+_STEPS = """
+import os, sys
+import torch, torch.distributed as dist
+import make_tiny_base as base
+from agentgym_py.policy import Policy
+
+dist.init_process_group("gloo")
+policy = Policy.load("tiny")
+generator = torch.Generator().manual_seed(0)
+batches = [base.repeats(generator, len(policy.tokenizer), 4, 48, 8, 32) for _ in range(3)]
+base.train(policy, (each for each in batches), 3, 1e-3, 1e-4)
+if os.environ["RANK"] == "0":
+    torch.save(policy.model.state_dict(), sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_take_the_steps_of_one(tmp_path: Path) -> None:
+    """A batch shared by two processes changes the weights as it does in one."""
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import load_file
+
+    (tmp_path / "steps.py").write_text(_STEPS, encoding="utf-8")
+    weights = []
+    for processes in (1, 2):
+        out = tmp_path / f"{processes}.pt"
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
+        path = os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")])
+        subprocess.run(
+            [*command, "steps.py", str(out)], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": path}
+        )
+        weights.append(torch.load(out, weights_only=True))
+    start = load_file(FOLDER / "agentgym_data" / "tiny" / "model.safetensors")
+    one, two = (torch.cat([(after[name] - start[name]).flatten() for name in start]) for after in weights)
+    assert one.norm() > 0.01 and torch.nn.functional.cosine_similarity(one, two, dim=0) > 0.99
