@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import gymnasium
 
 from agentgym_py.actions import Reply, parse_reply
-from agentgym_py.errors import ConfigError, ResetNeededError, SnapshotError, UnknownNameError, did_you_mean
+from agentgym_py.errors import (
+    ActionError,
+    ConfigError,
+    ResetNeededError,
+    SnapshotError,
+    UnknownNameError,
+    did_you_mean,
+)
 from agentgym_py.rng import Rng
 from agentgym_py.spaces import UnicodeText
 
@@ -77,6 +85,16 @@ class TextEnv(gymnasium.Env[str, str]):
     """The text that opens an episode for a language model, by `Prompt`."""
     stops_at_end: bool = True
     """False only where a world reproduces an original that goes on after the end."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse, in words, an argument that this world does not take: `gymnasium.make` has only a TypeError for it."""
+        del args
+        taken = inspect.signature(cls.__init__).parameters
+        wrong = [name for name in kwargs if name not in taken]
+        if wrong and not any(each.kind is each.VAR_KEYWORD for each in taken.values()):
+            known = did_you_mean(wrong[0], list(taken)[1:], "It takes")
+            raise ConfigError(f"{cls.__name__} takes no argument {wrong[0]!r}.{known}")
+        return super().__new__(cls)
 
     def __init__(self, *, max_steps: int, split: str = "train", render_mode: str | None = None) -> None:
         if max_steps < 1:
@@ -197,8 +215,13 @@ class TextEnv(gymnasium.Env[str, str]):
         """Do one action; see the class for what may stand in it.
 
         After the end of an episode nothing changes any more: reward 0, the end is repeated, the action is not valid.
+
+        Raises:
+            ActionError: `action` is no string.
         """
         task = self._need_reset()
+        if not isinstance(action, str):
+            raise ActionError(f"step takes a string, the agent's whole reply; got a {type(action).__name__}")
         if self.ended and self.stops_at_end:
             outcome = Outcome("The episode has ended.", terminated=self.ended == "terminated", valid=False)
         else:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from agentgym_py import registry
-from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, listed, meant, read_options
+from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, listed, read_options
 from agentgym_py.collect import EnvSpec
 from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean
@@ -110,13 +110,6 @@ def _scalar(value: Any) -> Any:
 
 
 def _checked(spec: EnvSpec) -> EnvSpec:
-    env_class = _class_of(spec.name)
-    if env_class:
-        taken = inspect.signature(env_class).parameters
-        if not any(each.kind is each.VAR_KEYWORD for each in taken.values()):
-            for key in spec.kwargs:
-                if key not in taken:
-                    raise UsageError(f"{spec.name} takes no {key!r}{meant(key, taken)}; it takes {', '.join(taken)}")
     try:
         spec.make().close()
     except (TypeError, ValueError) as error:
