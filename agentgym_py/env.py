@@ -138,6 +138,14 @@ class TextEnv(gymnasium.Env[str, str]):
         LookupError, raised before anything is changed.
         """
 
+    def over(self, state: Mapping[str, Any]) -> bool | None:
+        """Whether an episode in this state has terminated, or None where the state alone does not show it.
+
+        `restore` refuses a snapshot that says otherwise.
+        """
+        del state
+        return None
+
     @abstractmethod
     def expert(self) -> list[str]:
         """Actions that solve the task from the current state: a shortest plan where the class says so, else a plan.
@@ -284,6 +292,9 @@ class TextEnv(gymnasium.Env[str, str]):
                     )
             if whole["steps"] < 0 or whole["ended"] not in get_args(End) or whole["rng"] not in _RNG_STATES:
                 raise SnapshotError("A snapshot whose 'steps', 'ended' or 'rng' cannot be")
+            over = self.over(whole["state"]) if self.stops_at_end else None
+            if over is not None and over != (whole["ended"] == "terminated"):
+                raise SnapshotError("A snapshot whose 'ended' does not fit its 'state'")
             task = self.task(whole["task"])
             self.load_state(task, whole["state"])
         except (TypeError, ValueError, LookupError, AttributeError) as error:

@@ -206,6 +206,10 @@ class ShopEnv(TextEnv):
             raise SnapshotError(f"A snapshot of catalogue {state['catalogue']}, wanted {self.catalogue.version}")
         self.visit = self.moves.checked(state)
 
+    def over(self, state: Mapping[str, Any]) -> bool:
+        """Whether something was bought."""
+        return bool(state["place"] == "done")
+
     def expert(self) -> list[str]:
         """A shortest plan from here, see `Expert` for what that claims; empty after the end."""
         return [] if self.ended == "terminated" else self._guide().plan(self.visit)
