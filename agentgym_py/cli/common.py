@@ -314,8 +314,8 @@ def print_json(value: Any) -> None:
 
 
 def new_file(path: str, what: str) -> Path:
-    """`path`, if nothing is there yet."""
+    """`path`, if nothing is there yet but an empty file, such as a killed process leaves."""
     target = Path(path)
-    if target.exists():
+    if target.exists() and not (target.is_file() and target.stat().st_size == 0):
         raise UsageError(f"{what} {path} exists already; nothing is ever overwritten")
     return target

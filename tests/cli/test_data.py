@@ -65,22 +65,38 @@ def test_a_file_is_never_overwritten(agentgym: Run) -> None:
     assert status == 2 and "exists already" in err and Path("a.jsonl").read_bytes() == before
 
 
-def test_ctrl_c_leaves_what_was_played(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file holds whole trajectories, in the order of the tasks."""
+def interrupt_after(episodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C comes when so many episodes are written."""
     from agentgym_py.collect import Collector
 
     whole = Collector.in_order
 
     def interrupted(self: Collector, jobs: object) -> object:
         for number, each in enumerate(whole(self, jobs)):  # type: ignore[arg-type]  # passed on as it came
-            if number == 2:
+            if number == episodes:
                 raise KeyboardInterrupt
             yield each
 
     monkeypatch.setattr(Collector, "in_order", interrupted)
+
+
+def test_ctrl_c_leaves_what_was_played(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file holds whole trajectories, in the order of the tasks."""
+    interrupt_after(2, monkeypatch)
     status, _, err = agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl")
     assert status == 130 and "2 of 4 trajectories were written" in err
     assert [each.task_id for each in store.read("a.jsonl")] == ["guess/train/0", "guess/train/1"]
+
+
+def test_ctrl_c_before_the_first_end_leaves_no_file(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the same command can be tried again; as it can where a killed process left an empty file."""
+    with monkeypatch.context() as meanwhile:
+        interrupt_after(0, meanwhile)
+        status, _, err = agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl")
+    assert status == 130 and "a.jsonl: no episode was over, no file is left" in err
+    assert not list(Path().iterdir())
+    Path("a.jsonl").touch()
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl")[0] == 0
 
 
 def test_a_tampered_file_does_not_replay(agentgym: Run) -> None:
