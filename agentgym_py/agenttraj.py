@@ -11,6 +11,8 @@ leaves open is read so:
 - `conversations` null or empty, as in AgentEval, is a task without steps or success.
 - `provenance.env_id` is `AgentGym/<env>`: a world of the original, which is not installed here, so that nothing
   claims to be replayable that is not. `kind` is the env's name, for ALFWorld the type of its task.
+- What this project writes is read in the same way. A row has no place for a world, its arguments, seeds or the rewards
+  of steps: what was converted cannot be replayed, the store that it was made from can.
 """
 
 from __future__ import annotations
@@ -27,11 +29,14 @@ from typing import Any, TextIO
 
 from agentgym_py.actions import parse_reply
 from agentgym_py.errors import DataError
+from agentgym_py.export import write_rows
 from agentgym_py.trajectory import Preference, Provenance, Step, Trajectory
 
 _ALFWORLD = re.compile(r"(?P<kind>(?:look_at_obj|pick_)[^-]*)(?:-.*)?_trial_T[0-9_]+\Z")
 _INDEXED = re.compile(r"(?P<env>.+)_(?P<index>[0-9]+)\Z")
 _PROMPT_TURNS = 3
+AGENT = "agenttraj"
+"""`provenance.agent` of what was read here; the format does not say who played."""
 Row = Mapping[str, Any]
 
 
@@ -52,7 +57,7 @@ def read(path: str | Path, *, warn: bool = True) -> Iterator[Trajectory]:
 
 def write(path: str | Path, trajectories: Iterable[Trajectory], *, rollout: bool = False) -> int:
     """Write episodes, as JSON lines to a `.jsonl` file, else as an array; returns how many."""
-    return _write_rows(Path(path), (to_row(each, rollout=rollout) for each in trajectories))
+    return write_rows(Path(path), (to_row(each, rollout=rollout) for each in trajectories))
 
 
 def to_row(trajectory: Trajectory, *, rollout: bool = False) -> dict[str, Any]:
@@ -82,7 +87,7 @@ def from_row(row: Row, *, id: str | None = None) -> Trajectory:
     env, kind = _world(item)
     return Trajectory(
         id=item if id is None else id,
-        provenance=Provenance(f"AgentGym/{env}" if env else "", 0, {}, item, 0, "agenttraj"),
+        provenance=Provenance(f"AgentGym/{env}" if env else "", 0, {}, item, 0, AGENT),
         split="",
         kind=kind,
         difficulty="",
@@ -211,7 +216,7 @@ def read_pairs(path: str | Path) -> Iterator[Preference]:
 
 def write_pairs(path: str | Path, pairs: Iterable[Preference]) -> int:
     """Write pairs, as JSON lines to a `.jsonl` file, else as an array; returns how many."""
-    return _write_rows(Path(path), map(pair_to_row, pairs))
+    return write_rows(Path(path), map(pair_to_row, pairs))
 
 
 def pair_to_row(pair: Preference) -> dict[str, Any]:
@@ -332,22 +337,3 @@ def _existing(path: str | Path) -> Path:
     if not target.is_file():
         raise DataError(f"{target}: no such file")
     return target
-
-
-def _write_rows(path: Path, rows: Iterable[Row]) -> int:
-    """Write rows to a file that appears when it is whole."""
-    lines = path.suffix == ".jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial, written = path.with_name(f"{path.name}.partial"), 0
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.write("" if lines else "[")
-            for row in rows:
-                file.write("" if lines else ",\n" if written else "\n")
-                file.write(json.dumps(row, ensure_ascii=True) + ("\n" if lines else ""))
-                written += 1
-            file.write("" if lines else "\n]\n")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return written

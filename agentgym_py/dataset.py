@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -236,6 +237,29 @@ def read_any(path: str | Path) -> Iterator[Trajectory]:
     return agenttraj.read(path) if form == "agenttraj" else store.read(path)
 
 
+def verify_any(path: str | Path) -> store.VerifyReport:
+    """Check a file in any form that `AgentTrajDataset.load` knows: of a store, every line and its digest.
+
+    The other forms have no digests: checked is that they can be read, up to the first row that cannot.
+
+    Raises:
+        DataError: no such file, or in none of these forms.
+    """
+    if detect(path) == "store":
+        return store.verify(path)
+    episodes, bad, torn = 0, dict[int, str](), None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        try:
+            for _ in read_any(path):
+                episodes += 1
+        except DataError as error:
+            bad[episodes + 1] = str(error.__cause__ or error)
+        except UserWarning:  # of a torn last line
+            torn = episodes + 1
+    return store.VerifyReport(Path(path), episodes, episodes, bad, torn)
+
+
 def detect(path: str | Path) -> Literal["store", "agenttraj", "parquet"]:
     """What a file holds, by its first bytes; an empty file is an empty store.
 
@@ -279,7 +303,7 @@ def _detect_line(path: Path, line: bytes) -> Literal["store", "agenttraj"]:
     except (ValueError, RecursionError):  # torn or broken: the reader says what and where
         keys = {key for key in ("item_id", "provenance") if f'"{key}"'.encode() in line} or {"provenance"}
     if isinstance(keys, dict | set):
-        if "provenance" in keys:
+        if "provenance" in keys or "digest" in keys:
             return "store"
         if "item_id" in keys:
             return "agenttraj"

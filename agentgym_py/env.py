@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import gymnasium
 
 from agentgym_py.actions import Reply, parse_reply
-from agentgym_py.errors import ConfigError, ResetNeededError, SnapshotError, UnknownNameError, did_you_mean
+from agentgym_py.errors import (
+    ActionError,
+    ConfigError,
+    ResetNeededError,
+    SnapshotError,
+    UnknownNameError,
+    did_you_mean,
+)
 from agentgym_py.rng import Rng
 from agentgym_py.spaces import UnicodeText
 
@@ -78,6 +86,16 @@ class TextEnv(gymnasium.Env[str, str]):
     stops_at_end: bool = True
     """False only where a world reproduces an original that goes on after the end."""
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse, in words, an argument that this world does not take: `gymnasium.make` has only a TypeError for it."""
+        del args
+        taken = inspect.signature(cls.__init__).parameters
+        wrong = [name for name in kwargs if name not in taken]
+        if wrong and not any(each.kind is each.VAR_KEYWORD for each in taken.values()):
+            known = did_you_mean(wrong[0], list(taken)[1:], "It takes")
+            raise ConfigError(f"{cls.__name__} takes no argument {wrong[0]!r}.{known}")
+        return super().__new__(cls)
+
     def __init__(self, *, max_steps: int, split: str = "train", render_mode: str | None = None) -> None:
         if max_steps < 1:
             raise ConfigError(f"max_steps must be at least 1, got {max_steps}")
@@ -119,6 +137,14 @@ class TextEnv(gymnasium.Env[str, str]):
         The values may be anything that JSON holds: what cannot be is a SnapshotError, TypeError, ValueError or
         LookupError, raised before anything is changed.
         """
+
+    def over(self, state: Mapping[str, Any]) -> bool | None:
+        """Whether an episode in this state has terminated, or None where the state alone does not show it.
+
+        `restore` refuses a snapshot that says otherwise.
+        """
+        del state
+        return None
 
     @abstractmethod
     def expert(self) -> list[str]:
@@ -197,8 +223,13 @@ class TextEnv(gymnasium.Env[str, str]):
         """Do one action; see the class for what may stand in it.
 
         After the end of an episode nothing changes any more: reward 0, the end is repeated, the action is not valid.
+
+        Raises:
+            ActionError: `action` is no string.
         """
         task = self._need_reset()
+        if not isinstance(action, str):
+            raise ActionError(f"step takes a string, the agent's whole reply; got a {type(action).__name__}")
         if self.ended and self.stops_at_end:
             outcome = Outcome("The episode has ended.", terminated=self.ended == "terminated", valid=False)
         else:
@@ -261,6 +292,9 @@ class TextEnv(gymnasium.Env[str, str]):
                     )
             if whole["steps"] < 0 or whole["ended"] not in get_args(End) or whole["rng"] not in _RNG_STATES:
                 raise SnapshotError("A snapshot whose 'steps', 'ended' or 'rng' cannot be")
+            over = self.over(whole["state"]) if self.stops_at_end else None
+            if over is not None and over != (whole["ended"] == "terminated"):
+                raise SnapshotError("A snapshot whose 'ended' does not fit its 'state'")
             task = self.task(whole["task"])
             self.load_state(task, whole["state"])
         except (TypeError, ValueError, LookupError, AttributeError) as error:

@@ -15,6 +15,7 @@ class AgentGymError(Exception):
         ├── ConfigError (ValueError)        a setting has a wrong value
         ├── UnknownNameError (LookupError)  no environment, trainer, agent, model or task of that name
         ├── ResetNeededError (RuntimeError)      step, snapshot or expert before the first reset
+        ├── ActionError (TypeError)         step was given something that is no string
         ├── SnapshotError (ValueError)      bytes that are no snapshot of this environment
         ├── CatalogueError (ValueError)     a world's data files are missing or broken
         ├── DataError (ValueError)          a trajectory file cannot be read as what it claims to be
@@ -37,6 +38,10 @@ class UnknownNameError(AgentGymError, LookupError):
 
 class ResetNeededError(AgentGymError, RuntimeError):
     """An environment was used before its first reset."""
+
+
+class ActionError(AgentGymError, TypeError):
+    """`step` was given something that is no string."""
 
 
 class SnapshotError(AgentGymError, ValueError):
@@ -74,9 +79,9 @@ def nearest(name: str, choices: Iterable[str], cutoff: float = 0.5) -> str | Non
     return known[near[0]] if near else None
 
 
-def did_you_mean(name: str, choices: Iterable[str]) -> str:
+def did_you_mean(name: str, choices: Iterable[str], there_is: str = "Installed") -> str:
     """A clause for an error message: the nearest of `choices` to `name`, and what there is."""
     known = sorted(choices)
     meant = nearest(name, known)
     hint = f" Did you mean {meant!r}?" if meant else ""
-    return f"{hint} Installed: {', '.join(known) or 'none'}."
+    return f"{hint} {there_is}: {', '.join(known) or 'none'}."

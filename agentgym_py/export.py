@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,10 +24,30 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 Row = dict[str, Any]
+Rows = Iterable[Mapping[str, Any]]
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ROWS_AT_ONCE = 256
 _AS_TEXT = ("env_kwargs", "sampling")
 """Keys of the provenance whose values have no fixed type; a parquet file holds them as JSON text."""
+
+
+def write_rows(path: str | Path, rows: Rows) -> int:
+    """Write rows, as JSON lines to a `.jsonl` file, else as an array; returns how many. The file appears when whole."""
+    target, written = Path(path), 0
+    lines, partial = target.suffix == ".jsonl", target.with_name(f"{target.name}.partial")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.write("" if lines else "[")
+            for row in rows:
+                file.write("" if lines else ",\n" if written else "\n")
+                file.write(json.dumps(row, ensure_ascii=True) + ("\n" if lines else ""))
+                written += 1
+            file.write("" if lines else "\n]\n")
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+    return written
 
 
 # ----------------------------------------------------------------------------------------------------------------- TRL

@@ -8,10 +8,16 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from agentgym_py.agenttraj import AGENT
 from agentgym_py.collect import EnvPool, EnvSpec
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import AgentGymError
 from agentgym_py.trajectory import Trajectory
+
+_FROM_AGENTTRAJ = (
+    "AgentTraj does not hold what a replay needs (the world, its arguments and seed); "
+    "replay the store that it was made from"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,8 @@ def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
             try:
                 env = pool.take(spec)
             except AgentGymError as error:
-                yield _result(trajectory, 0, skipped=str(error))
+                unsaid = trajectory.provenance.agent == AGENT
+                yield _result(trajectory, 0, skipped=_FROM_AGENTTRAJ if unsaid else str(error))
                 continue
             yield replay(trajectory, env)
             pool.give(spec, env)

@@ -316,15 +316,15 @@ def read(path: str | Path, *, warn: bool = True) -> Iterator[Trajectory]:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What `verify` found in a store."""
+    """What `verify` found in a file."""
 
     path: Path
     episodes: int
     """Lines that can be read."""
     unsigned: int
-    """Of these, lines without a digest, which were written by another program."""
+    """Of these, lines without a digest, which were written by another program, or in a form that has none."""
     bad: Mapping[int, str]
-    """Line number (from 1) of each broken line, and what is wrong with it."""
+    """Number (from 1) of each broken line, in parquet or a JSON array of each row, and what is wrong with it."""
     torn: int | None
     """Number of the torn last line."""
 

@@ -53,7 +53,10 @@ class Trainer(Protocol):
         output_dir: Path,
         progress: Progress | None = None,
     ) -> TrainReport:
-        """Change `policy` in place by `trajectories`; `output_dir` is for whatever the trainer writes.
+        """Change `policy` in place by `trajectories`.
+
+        The trainer does not save the policy: the caller does, by `policy.save`. `output_dir` is for whatever else the
+        trainer writes, and one that writes nothing does not make it.
 
         Raises:
             NothingToTrainOnError: no trajectory carries a token to learn from.

@@ -20,7 +20,7 @@ from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.env import SPLITS, TextEnv
-from agentgym_py.errors import ResetNeededError, SnapshotError, UnknownNameError
+from agentgym_py.errors import ActionError, ResetNeededError, SnapshotError, UnknownNameError
 from agentgym_py.rng import Rng
 
 ENVS = registry.names("agentgym.envs")
@@ -126,6 +126,16 @@ def test_any_string_is_a_step(env_id: str, data: st.DataObject) -> None:
     text = data.draw(st.text() | st.sampled_from(["search[", "]", "click[]", "Action:", '{"name": 1}', "<tool_call>{"]))
     observation, reward, *_ = env.step(text)
     assert isinstance(observation, str) and reward == reward
+
+
+@pytest.mark.parametrize("wrong", [None, 3, b"search[cup]", {"name": "search"}])
+def test_what_is_no_string_is_no_step(env: TextEnv, wrong: Any) -> None:
+    """It is a programmer's mistake: an error that says what `step` takes, and nothing has happened."""
+    env.reset(seed=1)
+    before = env.snapshot()
+    with pytest.raises(ActionError, match=f"step takes a string, .* got a {type(wrong).__name__}$"):
+        env.step(wrong)
+    assert env.snapshot() == before
 
 
 @pytest.mark.parametrize("env_id", ENVS)

@@ -9,6 +9,9 @@ torch = pytest.importorskip("torch")
 from agentgym_py.logprobs import agent_logits, agent_logprobs
 from agentgym_py.samples import IGNORED
 
+ROWS = ((0, 12), (1, 7))
+"""Number and length of the rows of `ragged`."""
+
 
 def ragged(vocab: int) -> tuple[Any, Any]:
     """Two rows, the second padded at its end; agent tokens in the middle and at the end."""
@@ -25,10 +28,20 @@ def test_they_are_the_models_own(tiny_policy: Any) -> None:
     ids, labels = ragged(model.config.vocab_size)
     found = agent_logprobs(agent_logits(model, ids, labels))
     expected = []
-    for row, length in ((0, 12), (1, 7)):
+    for row, length in ROWS:
         logprobs = torch.log_softmax(model(input_ids=ids[row : row + 1, :length]).logits[0], -1)
         expected += [logprobs[t - 1, ids[row, t]] for t in range(1, length) if labels[row, t] != IGNORED]
     torch.testing.assert_close(found, torch.stack(expected), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("padding", [0, 5])
+def test_padding_at_the_right_changes_nothing(tiny_policy: Any, padding: int) -> None:
+    """A padded row has the numbers of the row alone, whatever stands in the padding."""
+    ids, labels = ragged(tiny_policy.model.config.vocab_size)
+    ids[1, 7:] = padding
+    padded = agent_logprobs(agent_logits(tiny_policy.model, ids, labels))
+    alone = [agent_logprobs(agent_logits(tiny_policy.model, ids[r, None, :n], labels[r, None, :n])) for r, n in ROWS]
+    torch.testing.assert_close(padded, torch.cat(alone), rtol=1e-4, atol=1e-5)
 
 
 def test_the_head_computes_nothing_else(tiny_policy: Any) -> None:

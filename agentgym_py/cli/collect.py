@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_py import store
@@ -79,7 +80,7 @@ def run(given: Namespace) -> int:
         (Collector(agent, who.slots, who.prompt, who.seed), _numbered(jobs, number, len(agents)))
         for number, agent in enumerate(agents)
     ]
-    _stream(plans, str(target), episodes.json)
+    _stream(plans, target, episodes.json)
     _summary(str(target), episodes.json)
     return 0
 
@@ -89,21 +90,25 @@ def _numbered(jobs: Sequence[Job], number: int, agents: int) -> list[Job]:
     return [replace(job, attempt=job.attempt * agents + number) for job in jobs]
 
 
-def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: str, as_json: bool) -> None:
-    """Write each trajectory as soon as all before it are there: Ctrl-C leaves what was played."""
+def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, as_json: bool) -> None:
+    """Write each trajectory as soon as all before it are there: Ctrl-C leaves what was played, or no file."""
     from agentgym_py.ui import Phases
 
-    total = sum(len(jobs) for _, jobs in plans)
-    with store.TrajectoryWriter(target) as writer, Phases(console(as_json)) as phases:
-        progress = phases.begin("collect", total)
-        try:
+    total, writer = sum(len(jobs) for _, jobs in plans), store.TrajectoryWriter(target)
+    try:
+        with writer, Phases(console(as_json)) as phases:
+            progress = phases.begin("collect", total)
             for collector, jobs in plans:
                 for trajectory in collector.in_order(jobs):
                     writer.append(trajectory)
                     progress(trajectory)
-        except KeyboardInterrupt:
-            print(f"\n{target}: {writer.written} of {total} trajectories were written", file=sys.stderr)
-            raise
+    except KeyboardInterrupt:
+        some = f"{writer.written} of {total} trajectories were written"
+        print(f"\n{target}: {some if writer.written else 'no episode was over, no file is left'}", file=sys.stderr)
+        raise
+    finally:
+        if not writer.written:
+            target.unlink(missing_ok=True)
 
 
 def _summary(path: str, as_json: bool) -> None:

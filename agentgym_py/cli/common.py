@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from agentgym_py import registry
-from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, listed, meant, read_options
+from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, listed, read_options
 from agentgym_py.collect import EnvSpec
 from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean
@@ -110,13 +110,6 @@ def _scalar(value: Any) -> Any:
 
 
 def _checked(spec: EnvSpec) -> EnvSpec:
-    env_class = _class_of(spec.name)
-    if env_class:
-        taken = inspect.signature(env_class).parameters
-        if not any(each.kind is each.VAR_KEYWORD for each in taken.values()):
-            for key in spec.kwargs:
-                if key not in taken:
-                    raise UsageError(f"{spec.name} takes no {key!r}{meant(key, taken)}; it takes {', '.join(taken)}")
     try:
         spec.make().close()
     except (TypeError, ValueError) as error:
@@ -321,8 +314,8 @@ def print_json(value: Any) -> None:
 
 
 def new_file(path: str, what: str) -> Path:
-    """`path`, if nothing is there yet."""
+    """`path`, if nothing is there yet but an empty file, such as a killed process leaves."""
     target = Path(path)
-    if target.exists():
+    if target.exists() and not (target.is_file() and target.stat().st_size == 0):
         raise UsageError(f"{what} {path} exists already; nothing is ever overwritten")
     return target

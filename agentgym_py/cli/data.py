@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentgym_py import agenttraj, export, store
 from agentgym_py.cli.common import new_file, print_json
 from agentgym_py.cli.parser import UsageError, add_command, meant
+from agentgym_py.dataset import AgentTrajDataset, read_any, verify_any
+from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
-KINDS = {"verify": "Check every line of a store and its digest.", "convert": "Copy trajectories into another format."}
-FORMATS = {".jsonl": "store", ".parquet": "parquet", ".json": "agenttraj"}
+KINDS = {
+    "verify": "Check that a trajectory file is whole; of a store every line and its digest.",
+    "convert": "Copy trajectories into another format.",
+}
+FILES: dict[str, Callable[[Path, Iterable[Trajectory]], int]] = {
+    "store": store.write, "agenttraj": agenttraj.write, "parquet": export.write_parquet,
+}  # fmt: skip
+ROWS: dict[str, Callable[[Iterator[Trajectory]], export.Rows]] = {
+    "trl": lambda played: (export.messages(each) for each in played if each.steps),
+    "trl_prompt_completion": lambda played: (row for each in played for row in export.prompt_completion(each)),
+    "trl_preferences": lambda played: AgentTrajDataset(played).to_preferences(),
+    "trl_stepwise": lambda played: (export.stepwise(each) for each in played if each.steps),
+    "openai": lambda played: (export.openai_chat(each) for each in played if each.steps),
+}
+"""Formats for other programs, which are written as rows of JSON and not read again."""
+FORMATS = (*FILES, *ROWS)
+ENDINGS = {".jsonl": "store", ".json": "agenttraj", ".parquet": "parquet"}
 _DAMAGED = 1
+_SHOWN = 10
 
 
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
@@ -24,7 +43,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     commands = parser.add_subcommands(dest="what", title="commands", metavar="verify|convert")
     verify = add_command(commands, "agentgym data", "verify", KINDS["verify"])
     verify.usage = "agentgym data verify FILE [options]"
-    verify.add_argument("file", metavar="FILE", help="A store: JSON lines.")
+    verify.add_argument("file", metavar="FILE", help="Our store, AgentTraj or parquet, told apart by content.")
     verify.add_argument("--json", action="store_true", help="Print JSON, for a program.")
     convert = add_command(commands, "agentgym data", "convert", KINDS["convert"])
     convert.usage = "agentgym data convert SOURCE TARGET [options]"
@@ -32,7 +51,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     convert.add_argument(
         "target", metavar="TARGET", help="New file; .jsonl is our store, .json AgentTraj, .parquet parquet."
     )
-    convert.add_argument("--to", metavar="FORMAT", help="store, agenttraj or parquet, whatever the target's ending.")
+    convert.add_argument("--to", metavar="FORMAT", help=f"By default as the target ends; one of {', '.join(FORMATS)}.")
 
 
 def run(given: Namespace) -> int:
@@ -44,29 +63,35 @@ def run(given: Namespace) -> int:
 
 
 def _verify(path: str, as_json: bool) -> int:
-    from agentgym_py import store
-
-    report = store.verify(path)
+    report = verify_any(path)
     if as_json:
         print_json(asdict(report) | {"path": path, "ok": report.ok})
     else:
         unsigned = f" ({report.unsigned} without a digest)" if report.unsigned else ""
         print(f"{path}: {report.episodes} whole episodes{unsigned}, {len(report.bad)} damaged")
-        for number, problem in report.bad.items():
-            print(f"  line {number}: {problem}")
+        for number in list(report.bad)[:_SHOWN]:
+            print(f"  line {number}: {report.bad[number]}")
+        if len(report.bad) > _SHOWN:
+            print(f"  and {len(report.bad) - _SHOWN} more")
         if report.torn is not None:
             print(f"  line {report.torn}: torn, the writing was interrupted; readers drop it")
     return 0 if report.ok else _DAMAGED
 
 
 def _convert(source: str, target: str, to: str | None) -> None:
-    from agentgym_py import agenttraj, export, store
-    from agentgym_py.dataset import read_any
+    form = to or ENDINGS.get(Path(target).suffix, "")
+    if form not in FORMATS:
+        raise UsageError(_which_format(target, to))
+    file, played = new_file(target, "the target"), read_any(source)
+    if form in ROWS:
+        print(f"{target}: {export.write_rows(file, ROWS[form](played))} rows, {form}")
+        return
+    note = "; it does not hold what a replay needs, keep the source for that" if form == "agenttraj" else ""
+    print(f"{target}: {FILES[form](file, played)} trajectories, {form}{note}")
 
-    form = to or FORMATS.get(Path(target).suffix)
-    writers = {"store": store.write, "agenttraj": agenttraj.write, "parquet": export.write_parquet}
-    if form not in writers:
-        known = f"--to store, agenttraj or parquet, or an ending of {', '.join(FORMATS)}"
-        raise UsageError(f"{to or target}: which format? Use {known}{meant(to, writers) if to else ''}")
-    written = writers[form](new_file(target, "the target"), read_any(source))
-    print(f"{target}: {written} trajectories, {form}")
+
+def _which_format(target: str, to: str | None) -> str:
+    known = ", ".join(FORMATS)
+    if to:
+        return f"--to: no format {to!r}{meant(ENDINGS.get(f'.{to}', to), FORMATS)}; there are {known}"
+    return f"{target}: which format? End its name in {', '.join(ENDINGS)}, or say --to one of {known}"

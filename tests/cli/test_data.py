@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from agentgym_py import store
+from agentgym_py.cli.data import FORMATS
+from agentgym_py.dataset import AgentTrajDataset
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -65,22 +68,38 @@ def test_a_file_is_never_overwritten(agentgym: Run) -> None:
     assert status == 2 and "exists already" in err and Path("a.jsonl").read_bytes() == before
 
 
-def test_ctrl_c_leaves_what_was_played(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file holds whole trajectories, in the order of the tasks."""
+def interrupt_after(episodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C comes when so many episodes are written."""
     from agentgym_py.collect import Collector
 
     whole = Collector.in_order
 
     def interrupted(self: Collector, jobs: object) -> object:
         for number, each in enumerate(whole(self, jobs)):  # type: ignore[arg-type]  # passed on as it came
-            if number == 2:
+            if number == episodes:
                 raise KeyboardInterrupt
             yield each
 
     monkeypatch.setattr(Collector, "in_order", interrupted)
+
+
+def test_ctrl_c_leaves_what_was_played(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file holds whole trajectories, in the order of the tasks."""
+    interrupt_after(2, monkeypatch)
     status, _, err = agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl")
     assert status == 130 and "2 of 4 trajectories were written" in err
     assert [each.task_id for each in store.read("a.jsonl")] == ["guess/train/0", "guess/train/1"]
+
+
+def test_ctrl_c_before_the_first_end_leaves_no_file(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the same command can be tried again; as it can where a killed process left an empty file."""
+    with monkeypatch.context() as meanwhile:
+        interrupt_after(0, meanwhile)
+        status, _, err = agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl")
+    assert status == 130 and "a.jsonl: no episode was over, no file is left" in err
+    assert not list(Path().iterdir())
+    Path("a.jsonl").touch()
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl")[0] == 0
 
 
 def test_a_tampered_file_does_not_replay(agentgym: Run) -> None:
@@ -126,13 +145,77 @@ def test_convert_goes_there_and_back(agentgym: Run, target: str) -> None:
         pytest.importorskip("pyarrow")
     source = collect(agentgym)
     assert agentgym("data", "convert", source, target)[0] == 0
+    assert agentgym("data", "verify", target)[0] == 0
     assert agentgym("data", "convert", target, "c.out", "--to", "store")[0] == 0
     first, again = list(store.read(source)), list(store.read("c.out"))
     assert [[step.reply for step in each.steps] for each in first] == [[s.reply for s in each.steps] for each in again]
 
 
+def test_every_format_stands_in_the_help(agentgym: Run) -> None:
+    """By its name, as `--to` takes it."""
+    said = re.findall(r"\w+", agentgym("data", "convert", "--help")[1])
+    assert set(FORMATS) <= set(said)
+
+
 def test_what_cannot_be_replayed_is_said(agentgym: Run) -> None:
-    """AgentTraj names worlds that are not installed: nothing can be claimed of them."""
-    assert agentgym("data", "convert", collect(agentgym), "b.json")[0] == 0
-    status, out, err = agentgym("replay", "b.json")
-    assert status == 1 and "0 hold" in out and "4 not replayed" in out and "not replayed: No environment" in err
+    """AgentTraj holds neither world nor seed: one line says so, where it is written and where it is replayed."""
+    status, out, _ = agentgym("data", "convert", collect(agentgym), "b.json")
+    assert status == 0 and "4 trajectories, agenttraj; it does not hold what a replay needs" in out
+    for again in ((), ("data", "convert", "b.json", "c.jsonl")):
+        assert not again or agentgym(*again)[0] == 0
+        status, out, err = agentgym("replay", "c.jsonl" if again else "b.json")
+        assert status == 1 and "0 hold" in out and "4 not replayed" in out
+        assert err.startswith("not replayed: AgentTraj does not hold what a replay needs") and err.count("\n") == 1
+
+
+def test_verify_takes_every_form(agentgym: Run) -> None:
+    """A whole file of another form is not called damaged; one that is cut off or broken is."""
+    source = collect(agentgym)
+    assert agentgym("data", "convert", source, "b.json")[0] == 0
+    assert agentgym("data", "convert", source, "b.jsonl", "--to", "agenttraj")[0] == 0
+    for whole in ("b.json", "b.jsonl"):
+        assert agentgym("data", "verify", whole)[:2] == (
+            0, f"{whole}: 4 whole episodes (4 without a digest), 0 damaged\n"
+        )  # fmt: skip
+    lines = Path("b.jsonl").read_text().splitlines(keepends=True)
+    Path("b.jsonl").write_text("".join(lines)[:-20])
+    status, out, _ = agentgym("data", "verify", "b.jsonl")
+    assert status == 1 and "b.jsonl: 3 whole episodes" in out and "line 4: torn" in out
+    Path("b.json").write_text(Path("b.json").read_text().replace('"human"', '"person"', 1))
+    status, out, _ = agentgym("data", "verify", "b.json", "--json")
+    assert status == 1 and "'person'" in json.loads(out)["bad"]["1"]
+
+
+def test_verify_lists_ten_lines(agentgym: Run) -> None:
+    """Of a file that is damaged all over the first ten lines are shown, and how many more there are."""
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "13", "--out", "a.jsonl")[0] == 0
+    Path("a.jsonl").write_text(Path("a.jsonl").read_text().replace('"provenance"', '"provenanze"'))
+    status, out, _ = agentgym("data", "verify", "a.jsonl")
+    assert status == 1 and "0 whole episodes, 13 damaged" in out and out.endswith("  and 3 more\n")
+    assert out.count("\n  line ") == 10
+
+
+@pytest.mark.parametrize(
+    ("form", "keys"),
+    [
+        ("trl", {"messages"}),
+        ("trl_prompt_completion", {"prompt", "completion"}),
+        ("trl_preferences", {"prompt", "chosen", "rejected"}),
+        ("trl_stepwise", {"prompt", "completions", "labels"}),
+        ("openai", {"messages", "tools", "parallel_tool_calls"}),
+    ],
+)
+def test_convert_writes_rows_for_other_programs(agentgym: Run, form: str, keys: set[str]) -> None:
+    """One row an episode, a reply or a pair; lines in a `.jsonl` file, else an array."""
+    played = ("--env", "GUESS", "--agent", "random", "--tasks", "3", "--attempts", "2", "--env_kwargs.max_steps", "5")
+    assert agentgym("collect", *played, "--out", "a.jsonl")[0] == 0
+    data = AgentTrajDataset.load("a.jsonl")
+    replies, pairs = sum(len(each.steps) for each in data), len(data.preferences())
+    assert replies > len(data) > pairs > 0
+    rows = {"trl_prompt_completion": replies, "trl_preferences": pairs}.get(form, len(data))
+    status, out, _ = agentgym("data", "convert", "a.jsonl", "b.jsonl", "--to", form)
+    found = [json.loads(line) for line in Path("b.jsonl").read_text().splitlines()]
+    assert status == 0 and out == f"b.jsonl: {rows} rows, {form}\n"
+    assert len(found) == rows and all(row.keys() == keys for row in found)
+    assert agentgym("data", "convert", "a.jsonl", "b.json", "--to", form)[0] == 0
+    assert json.loads(Path("b.json").read_text()) == found

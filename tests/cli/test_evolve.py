@@ -263,6 +263,7 @@ def test_train_and_eval_on_stored_trajectories(agentgym: Run, small_model: str) 
     )
     assert status == 0 and "bc/checkpoint: 8 trajectories" in out, err
     told = json.loads(Path("bc/train.json").read_text())
+    assert {each.name for each in Path("bc").iterdir()} == {"checkpoint", "train.json"}
     assert told["settings"]["trainer"]["epochs"] == 2 and told["training"]["trajectories"] == 8
     small = (
         "--env",

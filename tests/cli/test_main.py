@@ -99,7 +99,16 @@ def test_help_and_lists_load_no_torch_and_are_quick() -> None:
         (["play", "GUESS", "--task", "²"], "No task '²'"),
         (["replay", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
         (["data", "verify", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
-        (["data", "convert", "a.jsonl", "b.xml"], "b.xml: which format?"),
+        (["data", "convert", "a.jsonl", "b.xml"], "b.xml: which format? End its name in .jsonl, .json, .parquet, or"),
+        (
+            ["data", "convert", "a.jsonl", "b.jsonl", "--to", "tlr"],
+            "--to: no format 'tlr' (did you mean trl?); there are",
+        ),
+        (
+            ["data", "convert", "a.jsonl", "b.jsonl", "--to", "json"],
+            "'json' (did you mean agenttraj?); there are store,",
+        ),
+        (["data", "convert", "a.jsonl", "b.jsonl", "--to", "csv"], "--to: no format 'csv'; there are store, agenttraj"),
         (["data", "convert", "a.jsonl", "b.jsonl"], "a.jsonl: no such file"),
         (["report", "."], "holds no run"),
     ],

@@ -66,6 +66,18 @@ def test_the_loss_and_its_gradient_are_the_formula(tiny_policy: Any, demos: list
         torch.testing.assert_close(grads[name], parameter.grad, rtol=1e-3, atol=1e-6)
 
 
+def test_batches_are_padded_at_the_right(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `agent_logits` needs them, even where the tokenizer pads at the left."""
+    monkeypatch.setattr(tiny_policy.tokenizer, "padding_side", "left")
+    policy = fresh(tiny_policy)
+    seen = batch_of(FilteredBC(batch_size=6)._sft(policy, encode_all(demos, policy.chat), 0, tmp_path))[
+        "attention_mask"
+    ]
+    assert seen.min() == 0 and bool((seen[:, 1:] <= seen[:, :-1]).all())
+
+
 def test_the_loss_is_trls(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
     """Taken at the agent's tokens only, the loss is that of trl's SFTTrainer over whole rows."""
     from trl import SFTTrainer

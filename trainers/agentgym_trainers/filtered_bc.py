@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
@@ -78,6 +79,8 @@ class FilteredBC:
     ) -> TrainReport:
         """Train `policy` in place on the trajectories with return >= threshold.
 
+        Nothing is written to `output_dir`; who wants to keep the policy calls its `save`.
+
         Raises:
             NothingToTrainOnError: there is none.
         """
@@ -87,11 +90,13 @@ class FilteredBC:
             raise NothingToTrainOnError(
                 f"filtered_bc: nothing left of {len(trajectories)} trajectories{': ' * bool(reasons)}{reasons}"
             )
+        del output_dir
         began = time.monotonic()
-        trainer = self._sft(policy, samples, seed, output_dir)
-        if progress:
-            trainer.add_callback(_progress_callback(progress))
-        trainer.train()
+        with TemporaryDirectory(prefix="agentgym") as scratch:  # trl makes a folder at once, and saves nothing there
+            trainer = self._sft(policy, samples, seed, Path(scratch))
+            if progress:
+                trainer.add_callback(_progress_callback(progress))
+            trainer.train()
         if self.lora_rank:
             policy.model = trainer.model.merge_and_unload()
         return _report(trainer.state.log_history, samples, dropped, self.epochs, time.monotonic() - began)

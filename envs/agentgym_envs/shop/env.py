@@ -37,7 +37,8 @@ class ShopEnv(TextEnv):
     `click(target)`.
 
     Observation: the page, in one of the modes `react` (short, for language models), `text`, `text_rich`, `html`, `url`
-    (WebShop's own). In every mode `info` holds `clickables` and `has_search_bar`.
+    (WebShop's own). In every mode `info` holds `clickables` and `has_search_bar`. Prices look as WebShop writes them,
+    as Python prints a float: what costs 100 dollars shows `$100.0`.
 
     Reward: WebShop's, at the purchase: type x (attributes + options + price that match) / (their number), from 0 to 1,
     with its parts in `info["reward_parts"]`. `info["success"]` is stricter: everything asked for, to the letter (see
@@ -205,6 +206,10 @@ class ShopEnv(TextEnv):
         if state["catalogue"] != self.catalogue.version:
             raise SnapshotError(f"A snapshot of catalogue {state['catalogue']}, wanted {self.catalogue.version}")
         self.visit = self.moves.checked(state)
+
+    def over(self, state: Mapping[str, Any]) -> bool:
+        """Whether something was bought."""
+        return bool(state["place"] == "done")
 
     def expert(self) -> list[str]:
         """A shortest plan from here, see `Expert` for what that claims; empty after the end."""

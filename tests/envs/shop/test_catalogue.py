@@ -78,6 +78,13 @@ def test_a_product_is_cleaned_as_webshop_does(write: Callable[..., Path]) -> Non
     assert product.nouns == ("acme", "soft", "shirt")
 
 
+@pytest.mark.parametrize(("pricing", "shown"), [("$100.00", "$100.0"), ("$10.00$25.50", "$10.0 to $25.5")])
+def test_a_price_is_shown_as_webshop_prints_it(write: Callable[..., Path], pricing: str, shown: str) -> None:
+    """As a float of Python, however many digits the file gives."""
+    (product,) = load_catalogue(write(items=[{**ITEM, "pricing": pricing}])).products
+    assert product.price_text == shown
+
+
 def test_every_product_of_the_recordings_is_read(folders: dict[str, Path], golden: dict[str, Any]) -> None:
     """The duplicate is dropped, the first of two counts; prices and nouns are those of the folder."""
     catalogue = load_catalogue(folders["synthetic"])

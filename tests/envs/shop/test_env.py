@@ -54,6 +54,13 @@ def test_a_wrong_setting_says_what_is_possible(setting: dict[str, Any], said: st
     assert said in str(raised.value)
 
 
+def test_an_argument_that_it_does_not_take_is_named() -> None:
+    """Through Gymnasium too, which would only have a TypeError: the nearest argument, and all of them."""
+    said = r"takes no argument 'dificulty'\. Did you mean 'difficulty'\? It takes: catalogue, .*, strict_compat\."
+    with pytest.raises(ConfigError, match=said):
+        gymnasium.make("AgentShop-v0", dificulty="hard")
+
+
 def bought(env: ShopEnv) -> list[tuple[str, str]]:
     """The actions of the expert and the observations that follow."""
     return [(action, env.step(action)[0]) for action in env.expert()]
@@ -289,3 +296,30 @@ def test_a_corrupt_visit_is_refused_and_nothing_changes(at_item: ShopEnv, change
     with pytest.raises(SnapshotError):
         at_item.restore(json.dumps(whole).encode())
     assert at_item.snapshot() == before
+
+
+def ended_otherwise(env: ShopEnv) -> bytes:
+    """The snapshot of a visit after its purchase, of which it is said that it goes on."""
+    env.reset(seed=0)
+    for action in env.expert():
+        env.step(action)
+    whole = json.loads(env.snapshot())
+    assert (whole["state"]["place"], whole["ended"]) == ("done", "terminated")
+    return json.dumps(whole | {"ended": ""}).encode()
+
+
+def test_after_the_purchase_an_episode_is_over(at_item: ShopEnv) -> None:
+    """A snapshot after the purchase that has not ended is refused, as is one before it that has."""
+    going_on = json.loads(at_item.snapshot())
+    for wrong in (ended_otherwise(ShopEnv()), json.dumps(going_on | {"ended": "terminated"}).encode()):
+        with pytest.raises(SnapshotError, match="'ended'"):
+            at_item.restore(wrong)
+        assert json.loads(at_item.snapshot()) == going_on
+    at_item.restore(json.dumps(going_on | {"ended": "truncated"}).encode())
+
+
+def test_webshop_goes_on_after_the_purchase() -> None:
+    """In strict mode an action that is refused there takes the end away: such a snapshot is a true one."""
+    env = ShopEnv(strict_compat=True)
+    env.restore(ended_otherwise(ShopEnv(strict_compat=True)))
+    assert env.visit.place == "done" and not env.ended
