@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,19 @@ def test_the_loss_and_its_gradient_are_the_formula(tiny_policy: Any, demos: list
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
     for name, parameter in reference.named_parameters():
         torch.testing.assert_close(grads[name], parameter.grad, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_no_library_warns_of_our_settings(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int
+) -> None:
+    """Whoever trains from Python reads of no deprecated argument, with LoRA or without; other warnings stay."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        FilteredBC(epochs=1, lora_rank=rank).train(fresh(tiny_policy), demos, seed=0, output_dir=tmp_path)
+        warnings.warn("`something` is deprecated", FutureWarning, stacklevel=1)
+    said = [str(each.message) for each in heard]
+    assert "`something` is deprecated" in said and not [each for each in said if "checkpointing" in each]
 
 
 def test_the_loss_is_trls(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -88,7 +89,9 @@ class FilteredBC:
                 f"filtered_bc: nothing left of {len(trajectories)} trajectories{': ' * bool(reasons)}{reasons}"
             )
         began = time.monotonic()
-        trainer = self._sft(policy, samples, seed, output_dir)
+        with warnings.catch_warnings():  # trl and peft still use a name that transformers gave up
+            warnings.filterwarnings("ignore", "`(is_)?gradient_checkpointing` is deprecated", FutureWarning)
+            trainer = self._sft(policy, samples, seed, output_dir)
         if progress:
             trainer.add_callback(_progress_callback(progress))
         trainer.train()
