@@ -13,7 +13,7 @@ import yaml
 
 from agentgym_py import store
 from agentgym_py.errors import DataError
-from agentgym_py.evaluate import percent
+from agentgym_py.evaluate import decimal, interval, percent
 from agentgym_py.runs import RunFolder, read_estimate, write_atomic
 from agentgym_py.stats import Paired, compare
 from agentgym_py.trajectory import Trajectory
@@ -99,7 +99,7 @@ def _height(share: float, top: float, bottom: float) -> float:
 
 def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
     """Agent_v0, the best and the last round on the test split: rows of a table, and a sentence on the difference."""
-    from agentgym_py.ui import number_text, reward_text, success_text
+    from agentgym_py.ui import number_text
 
     if not (folder.path / "test.json").is_file():
         return [], ""
@@ -108,8 +108,8 @@ def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
     for number, each in sorted((int(number), each) for number, each in result["rounds"].items()):
         rows.append([
             role(number, result["last"], result["best"]),
-            success_text(each["success"]),
-            reward_text(each["reward"]),
+            percent(read_estimate(each["success"])),
+            decimal(read_estimate(each["reward"])),
             number_text(each["steps"], 1),
             number_text(each["invalid"], 1, 100) + " %",
         ])  # fmt: skip
@@ -184,14 +184,14 @@ def render(page: Mapping[str, Any]) -> str:
     """The page's HTML; everything that stands in `page` is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from agentgym_py.ui import duration, number_text, selection_line, success_text
+    from agentgym_py.ui import duration, number_text, selection_line
 
     env = Environment(
         loader=PackageLoader("agentgym_py"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    env.filters |= {"number": number_text, "duration": duration, "success": success_text}
-    env.filters["selection_line"] = selection_line
+    env.filters |= {"number": number_text, "duration": duration, "selection_line": selection_line}
+    env.filters["interval"] = lambda estimate: interval(read_estimate(estimate))
     return env.get_template("report.html").render(page)
 
 
