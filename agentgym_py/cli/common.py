@@ -312,7 +312,11 @@ def console(json_output: bool = False) -> Console:
     """Where a command shows what it does: stdout, or stderr where stdout is for a program."""
     from rich.console import Console
 
-    return Console(stderr=json_output, highlight=False, markup=False)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:  # rich's own ends the program with status 1; `main` knows better
+            raise BrokenPipeError
+
+    return Plain(stderr=json_output, highlight=False, markup=False)
 
 
 def print_json(value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -157,6 +158,25 @@ OPTIONS, NAMES = ["--rounds", "--trainer.learning_rate"], ["list", "show"]
 def test_each_message_of_jsonargparse_is_said_in_our_words(message: str, said: str) -> None:
     """Pattern by pattern; what none of them knows stays as it is."""
     assert explain(message, OPTIONS, NAMES) == said
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["data", "verify", "a.jsonl"],
+        ["envs", "show", "shop", "--json"],
+        ["eval", "--env", "shop", "--agent", "expert", "--tasks", "1"],
+    ],
+)
+def test_a_reader_that_went_away_is_no_mistake(tmp_path: Path, argv: list[str]) -> None:
+    """`agentgym … | head`: nothing on stderr, and the status of a program that SIGPIPE ended."""
+    (tmp_path / "a.jsonl").touch()
+    code = f"import sys; from agentgym_py.cli import main; sys.exit(main({argv}))"
+    pipe, buffered = subprocess.PIPE, os.environ | {"PYTHONUNBUFFERED": ""}
+    running = subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, cwd=tmp_path, env=buffered)
+    assert running.stdout and running.stderr
+    running.stdout.close()
+    assert running.stderr.read() == b"" and running.wait() == 141
 
 
 def test_a_defect_keeps_its_traceback(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:

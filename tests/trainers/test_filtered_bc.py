@@ -68,9 +68,7 @@ def test_the_loss_and_its_gradient_are_the_formula(tiny_policy: Any, demos: list
 
 
 @pytest.mark.parametrize("rank", [0, 4])
-def test_no_library_warns_of_our_settings(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int
-) -> None:
+def test_no_library_warns_of_our_settings(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int) -> None:
     """Whoever trains from Python reads of no deprecated argument, with LoRA or without; other warnings stay."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
