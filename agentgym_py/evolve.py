@@ -221,14 +221,16 @@ class Evolution:
         return known.index(max(known))
 
     def _test(self) -> dict[str, Any]:
-        last = max(r for r in range(self.config.rounds + 1) if self.folder.done(r))
-        if (self.folder.path / "test.json").is_file():
+        if self.folder.finished:
             return self.folder.read_json("test.json")
+        began = time.monotonic()
+        last = max(r for r in range(self.config.rounds + 1) if self.folder.done(r))
         result: dict[str, Any] = {"last": last, "best": self._best(last), "tasks": self.config.test_tasks, "rounds": {}}
         if self.config.test_tasks:
             for number in sorted({0, self._best(last), last}):
                 policy = self.load_policy(str(self.folder.round(number) / "checkpoint"))
                 evaluation = self._evaluate(number, policy, "test", self.config.test_tasks)
                 result["rounds"][str(number)] = evaluation.as_dict()
+        result["seconds"] = time.monotonic() - began
         self.folder.write_json("test.json", result)
         return result

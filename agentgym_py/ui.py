@@ -152,8 +152,7 @@ class TerminalReporter:
 
     def header(self, *lines: str) -> None:
         """What is about to run."""
-        self.console.print(Text(lines[0], style="bold"), soft_wrap=True)
-        for line in lines[1:]:
+        for line in lines:
             self.console.print(line, soft_wrap=True)
         self.console.print()
 

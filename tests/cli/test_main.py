@@ -211,9 +211,13 @@ def test_warnings_are_lines_without_source(agentgym: Run) -> None:
 
 
 def test_the_train_extra_is_named_where_it_is_missing(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without torch a command that needs a model says how to get it, before it makes a folder."""
+    """Without torch a command that needs a model says how to get it, before it makes a folder.
+
+    What is about to run was said before: loading torch takes seconds.
+    """
     from agentgym_py.cli import common
 
     monkeypatch.setattr(common, "find_spec", lambda name: None)
-    status, _, err = agentgym("evolve", "--env", "GUESS")
+    status, out, err = agentgym("evolve", "--env", "GUESS")
+    assert out == "AgentEvol on GuessForTests-v0: trainer filtered_bc, model tiny, seed 0\n"
     assert status == 2 and "pip install 'agentgym-py[train]'" in err and not Path("runs").exists()

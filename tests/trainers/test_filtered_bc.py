@@ -67,6 +67,15 @@ def test_the_loss_and_its_gradient_are_the_formula(tiny_policy: Any, demos: list
         torch.testing.assert_close(grads[name], parameter.grad, rtol=1e-3, atol=1e-6)
 
 
+def test_every_step_is_told(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """So that a bar moves with each step of the optimizer."""
+    told: list[tuple[int, int]] = []
+    FilteredBC(epochs=1, batch_size=4, gradient_accumulation=1).train(
+        fresh(tiny_policy), demos, seed=0, output_dir=tmp_path, progress=lambda *step: told.append(step)
+    )
+    assert told == [(1, 2), (2, 2)]
+
+
 @pytest.mark.parametrize("rank", [0, 4])
 def test_no_library_warns_of_our_settings(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int) -> None:
     """Whoever trains from Python reads of no deprecated argument, with LoRA or without; other warnings stay."""
