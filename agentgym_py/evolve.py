@@ -76,12 +76,13 @@ class EvolveConfig:
     """Go on when a round selected nothing (its agent is then the last round's)."""
 
     def __post_init__(self) -> None:
-        for name in ("expert_tasks", "explore_tasks", "tries", "max_new_tokens", "valid_tasks", "slots"):
+        for name in ("expert_tasks", "explore_tasks", "tries", "valid_tasks", "slots"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in ("rounds", "test_tasks", "patience"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")
+        SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
 
 
 class Reporter(Protocol):

@@ -19,6 +19,7 @@ from agentgym_py.cli.common import (
 )
 from agentgym_py.cli.parser import add_options, read_options
 from agentgym_py.collect import Collector, jobs_for
+from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError
 from agentgym_py.registry import short_name
@@ -53,6 +54,7 @@ class EvalOptions:
         checked_split(self.split)
         if self.tasks < 1 or self.attempts < 1:
             raise ConfigError("tasks and attempts must be at least 1")
+        SamplingParams(temperature=self.temperature)  # complains of a wrong one
 
 
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -31,7 +31,6 @@ from agentgym_py.cli.common import (
 from agentgym_py.cli.parser import (
     UsageError,
     add_options,
-    as_plain,
     explain,
     first_look,
     listed,
@@ -132,8 +131,7 @@ def run(given: Namespace) -> int:
         settings = _settings_of(folder)
     else:
         folder, settings = None, given
-    model = read_options(ModelOptions, settings)
-    model = replace(model, threads=given["threads"])
+    model = read_options(ModelOptions, settings, threads=given["threads"])
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
     out = console(given["json"])
     out.print(_headline(settings, config), style="bold", soft_wrap=True)  # what follows takes seconds to load
@@ -164,10 +162,9 @@ def run(given: Namespace) -> int:
     return 0
 
 
-def evolve_config(given: Namespace | Mapping[str, Any]) -> EvolveConfig:
+def evolve_config(given: Namespace) -> EvolveConfig:
     """The settings of the rounds."""
-    own = {each.name: given[each.name] for each in fields(EvolveConfig) if each.name != "select"}
-    return EvolveConfig(**own, select=SelectConfig(**as_plain(given["select"])))
+    return read_options(EvolveConfig, given, select=read_options(SelectConfig, given["select"], "select."))
 
 
 # ---------------------------------------------------------------------------------------------------------- the folder

@@ -66,7 +66,7 @@ class FilteredBC:
             if not (math.isfinite(value) and value >= bound):
                 raise ConfigError(f"{name} must be a number of at least {bound:g}, got {value}")
         if not self.epochs or not self.learning_rate or self.warmup_ratio > 1 or math.isnan(self.threshold):
-            raise ConfigError(f"epochs and learning_rate must not be 0, nor warmup_ratio above 1: {self}")
+            raise ConfigError("epochs and learning_rate must not be 0, nor warmup_ratio above 1, nor threshold nan")
 
     def train(
         self,
