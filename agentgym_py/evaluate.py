@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from agentgym_py.stats import Estimate, bootstrap_mean, success_rate
+from agentgym_py.stats import LEAST_SAMPLE, Estimate, bootstrap_mean, success_rate
 from agentgym_py.trajectory import Trajectory
 
 
@@ -19,7 +20,7 @@ class Evaluation:
     success: Estimate
     """Success rate: Wilson's interval, or clustered by task where a task was played more than once."""
     reward: Estimate
-    """Mean return with its bootstrap interval."""
+    """Mean return with its bootstrap interval, which is nan where there are too few tasks for one."""
     steps: float
     """Mean length of an episode in steps."""
     invalid: float
@@ -62,7 +63,27 @@ def _grouped(trajectories: Sequence[Trajectory], key: Callable[[Trajectory], str
     return {name: _success(group) for name, group in sorted(groups.items())}
 
 
+def interval(estimate: Estimate) -> str:
+    """`41.3 % [36, 47]`, or a dash where no episode counted."""
+    if not estimate.n:
+        return "–"
+    return f"{100 * estimate.value:.1f} % [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]"
+
+
+def few(estimate: Estimate) -> str:
+    """`only 4 tasks`, or nothing where there are enough."""
+    return f"only {estimate.n} task{'' if estimate.n == 1 else 's'}" if estimate.small else ""
+
+
 def percent(estimate: Estimate) -> str:
-    """`41.3 % [36, 47]`, with a mark where the sample is small."""
-    few = " (few)" if estimate.small else ""
-    return f"{100 * estimate.value:.1f} % [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]{few}"
+    """`41.3 % [36, 47]`, and `(only 4 tasks)` behind it where there are few."""
+    return interval(estimate) + (f" ({few(estimate)})" if estimate.small else "")
+
+
+def decimal(estimate: Estimate) -> str:
+    """`0.612 [0.54, 0.67]`, or why there is no interval."""
+    if not estimate.n:
+        return "–"
+    if math.isnan(estimate.low):
+        return f"{estimate.value:.3f} ({'n too small' if estimate.n < LEAST_SAMPLE else 'all equal'})"
+    return f"{estimate.value:.3f} [{estimate.low:.2f}, {estimate.high:.2f}]"

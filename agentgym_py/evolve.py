@@ -76,12 +76,13 @@ class EvolveConfig:
     """Go on when a round selected nothing (its agent is then the last round's)."""
 
     def __post_init__(self) -> None:
-        for name in ("expert_tasks", "explore_tasks", "tries", "max_new_tokens", "valid_tasks", "slots"):
+        for name in ("expert_tasks", "explore_tasks", "tries", "valid_tasks", "slots"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in ("rounds", "test_tasks", "patience"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")
+        SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
 
 
 class Reporter(Protocol):
@@ -221,14 +222,16 @@ class Evolution:
         return known.index(max(known))
 
     def _test(self) -> dict[str, Any]:
-        last = max(r for r in range(self.config.rounds + 1) if self.folder.done(r))
-        if (self.folder.path / "test.json").is_file():
+        if self.folder.finished:
             return self.folder.read_json("test.json")
+        began = time.monotonic()
+        last = max(r for r in range(self.config.rounds + 1) if self.folder.done(r))
         result: dict[str, Any] = {"last": last, "best": self._best(last), "tasks": self.config.test_tasks, "rounds": {}}
         if self.config.test_tasks:
             for number in sorted({0, self._best(last), last}):
                 policy = self.load_policy(str(self.folder.round(number) / "checkpoint"))
                 evaluation = self._evaluate(number, policy, "test", self.config.test_tasks)
                 result["rounds"][str(number)] = evaluation.as_dict()
+        result["seconds"] = time.monotonic() - began
         self.folder.write_json("test.json", result)
         return result

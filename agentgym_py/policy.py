@@ -118,11 +118,27 @@ def _known(name: str) -> str:
     within = Path(name) / "checkpoint"
     if within.is_dir() and not (Path(name) / "config.json").is_file():
         raise PolicyError(f"the folder {name!r} is no model; did you mean {str(within)!r}?")
-    if Path(name).is_dir() or _HUB_ID.fullmatch(name):
+    if Path(name).is_dir():
         return name
-    raise UnknownNameError(
-        f"no model {name!r}: neither a folder nor a hub id (owner/name).{did_you_mean(name, BUILT_IN)}"
-    )
+    if not _HUB_ID.fullmatch(name):
+        raise UnknownNameError(
+            f"no model {name!r}: neither a folder nor a hub id (owner/name).{did_you_mean(name, BUILT_IN)}"
+        )
+    if why := _not_on_the_hub(name):
+        raise UnknownNameError(f"no model {name!r}: there is no such folder, and {why}")
+    return name
+
+
+def _not_on_the_hub(name: str) -> str:
+    """Why the hub need not be asked, which without a network takes a minute to fail; empty where it may have it."""
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    if isinstance(try_to_load_from_cache(name, "config.json"), str):
+        return ""
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE keeps the hub from being asked, whose cache has none"
+    owner = name.partition("/")[0]
+    return f"beside a folder {owner!r} it is not looked for on the hub" if Path(owner).is_dir() else ""
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import yaml
 
 from agentgym_py import store
 from agentgym_py.errors import DataError
-from agentgym_py.evaluate import percent
+from agentgym_py.evaluate import decimal, few, interval, percent
 from agentgym_py.runs import RunFolder, read_estimate, write_atomic
 from agentgym_py.stats import Paired, compare
 from agentgym_py.trajectory import Trajectory
@@ -98,22 +98,26 @@ def _height(share: float, top: float, bottom: float) -> float:
 
 
 def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
-    """Agent_v0, the best and the last round on the test split: rows of a table, and a sentence on the difference."""
-    from agentgym_py.ui import number_text, reward_text, success_text
+    """Agent_v0, the best and the last round on the test split: rows of a table, and a line on their difference.
 
-    if not (folder.path / "test.json").is_file():
+    The line also says where the tasks are few.
+    """
+    from agentgym_py.ui import number_text
+
+    if not folder.finished:
         return [], ""
     result = folder.read_json("test.json")
     rows = []
     for number, each in sorted((int(number), each) for number, each in result["rounds"].items()):
         rows.append([
             role(number, result["last"], result["best"]),
-            success_text(each["success"]),
-            reward_text(each["reward"]),
+            interval(read_estimate(each["success"])),
+            decimal(read_estimate(each["reward"])),
             number_text(each["steps"], 1),
             number_text(each["invalid"], 1, 100) + " %",
         ])  # fmt: skip
-    return rows, _verdict(folder, result["last"]) if rows else ""
+    marks = {few(read_estimate(each["success"])): None for each in result["rounds"].values()}
+    return rows, "; ".join(filter(None, [*marks, _verdict(folder, result["last"]) if rows else ""]))
 
 
 def role(number: int, last: int, best: int) -> str:
@@ -184,14 +188,14 @@ def render(page: Mapping[str, Any]) -> str:
     """The page's HTML; everything that stands in `page` is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from agentgym_py.ui import duration, number_text, selection_line, success_text
+    from agentgym_py.ui import duration, number_text, selection_line
 
     env = Environment(
         loader=PackageLoader("agentgym_py"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    env.filters |= {"number": number_text, "duration": duration, "success": success_text}
-    env.filters["selection_line"] = selection_line
+    env.filters |= {"number": number_text, "duration": duration, "selection_line": selection_line}
+    env.filters["interval"] = lambda estimate: interval(read_estimate(estimate))
     return env.get_template("report.html").render(page)
 
 
@@ -199,7 +203,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
     """What the template shows."""
     config = folder.config()
     rounds = [folder.metrics(number) for number in _done(folder)]
-    test = folder.read_json("test.json") if (folder.path / "test.json").is_file() else None
+    test = folder.read_json("test.json") if folder.finished else None
     rows, sentence = comparison(folder)
     valid = {each["round"]: each["valid"]["success"] for each in rounds}
     tested = {int(number): each["success"] for number, each in test["rounds"].items()} if test else {}
@@ -251,15 +255,17 @@ def _summary(
         ("world", ", ".join(map(str, worlds)) if isinstance(worlds, list) else str(worlds)),
         ("trainer", str(name)), ("model", str(config.get("model"))), ("seed", str(config.get("seed"))),
         ("prompt", str(config.get("prompt"))), ("state", state),
-        ("time", _total_time(rounds)),
+        ("time", _total_time(rounds, test)),
     ]  # fmt: skip
     return [(key, value) for key, value in rows if value not in ("None", "")]
 
 
-def _total_time(rounds: Sequence[Mapping[str, Any]]) -> str:
+def _total_time(rounds: Sequence[Mapping[str, Any]], test: Mapping[str, Any] | None) -> str:
+    """All rounds' time and the test's, which runs of older versions did not note."""
     from agentgym_py.ui import duration
 
-    return duration(sum(each["seconds"] for each in rounds)) if rounds else ""
+    tested = test.get("seconds", 0) if test else 0
+    return duration(sum(each["seconds"] for each in rounds) + tested) if rounds else ""
 
 
 # ------------------------------------------------------------------------------------------------------------ examples

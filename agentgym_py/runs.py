@@ -130,6 +130,11 @@ class RunFolder:
         """Whether a round is over."""
         return (self.round(number) / "metrics.json").is_file()
 
+    @property
+    def finished(self) -> bool:
+        """Whether the test is over too, so that nothing is left to run."""
+        return (self.path / "test.json").is_file()
+
     def fresh(self, number: int) -> Path:
         """An empty folder for a round that is about to run; what an interrupted one left is deleted."""
         folder = self.round(number)

@@ -13,12 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 
 _DRAWS_AT_ONCE = 1 << 20
 SMALL_SAMPLE = 30
-"""Under so many episodes a table says that they are few."""
+"""Under so many observations a table says how few they are."""
+LEAST_SAMPLE = 10
+"""Under so many the bootstrap has no interval: its percentiles are too narrow in small samples (Hesterberg 2015, The
+American Statistician 69:371). Of normal values they would hold the mean P(|t| < 1.96 sqrt((n - 1) / n)) of the time,
+t with n - 1 degrees of freedom: 81 % with n = 4, 90 % with n = 10, instead of 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value and its interval; all three are nan where there is no data, both ends where one datum gives no spread."""
+    """A value and its interval; all three are nan where there is no data, both ends where it is too little for one."""
 
     value: float
     low: float
@@ -72,6 +76,8 @@ def bootstrap_mean(
     """Mean of `values` (N,) with the percentile bootstrap interval (Efron 1979).
 
     With `clusters` (N labels, such as task ids) whole clusters are drawn: rollouts of one task are not independent.
+    The ends are nan where the interval would claim what the data cannot say: fewer observations than `LEAST_SAMPLE`, or
+    all of them equal, which gives every draw the same mean.
     """
     values_N = np.asarray(values, dtype=np.float64)
     if values_N.ndim != 1 or (clusters is not None and len(clusters) != len(values_N)):
@@ -80,8 +86,8 @@ def bootstrap_mean(
     if len(sums_C) == 0:
         return Estimate(math.nan, math.nan, math.nan, 0, level)
     mean = float(sums_C.sum() / counts_C.sum())
-    if len(sums_C) == 1:
-        return Estimate(mean, math.nan, math.nan, 1, level)
+    if len(sums_C) < LEAST_SAMPLE or np.allclose(sums_C / counts_C, mean, rtol=1e-12, atol=0):
+        return Estimate(mean, math.nan, math.nan, len(sums_C), level)
     means_R = _resampled_means(sums_C, counts_C, resamples, seed)
     low, high = np.quantile(means_R, [(1 - level) / 2, (1 + level) / 2])
     return Estimate(mean, float(low), float(high), len(sums_C), level)
@@ -90,14 +96,14 @@ def bootstrap_mean(
 def success_rate(outcomes: Sequence[bool], clusters: Sequence[Hashable], *, level: float = 0.95) -> Estimate:
     """Rate of `outcomes` (N,), of which those with the same label in `clusters` (N) are not independent.
 
-    Wilson's interval where each label stands once, else the clustered bootstrap. Where that one has no width (all
-    succeeded or failed, a single cluster) it says nothing: then Wilson's, each cluster counted as one observation.
+    Wilson's interval where each label stands once, else the clustered bootstrap. Where that one has no interval (few
+    clusters, or all alike) Wilson's, each cluster counted as one observation.
     """
     number = len(set(clusters))
     if number == len(outcomes):
         return wilson(sum(outcomes), number, level)
     found = bootstrap_mean(outcomes, clusters=clusters, level=level)
-    return found if found.low < found.high else wilson(found.value * number, number, level)
+    return wilson(found.value * number, number, level) if math.isnan(found.low) else found
 
 
 def paired_bootstrap(
@@ -126,7 +132,21 @@ def mcnemar(only_first: int, only_second: int) -> float:
     return min(1.0, 2 * tail / (1 << discordant))
 
 
-def compare(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, seed: int = 0) -> Paired:
+def paired_difference(only_first: int, only_second: int, n: int, level: float = 0.95) -> Estimate:
+    """Difference of two success rates on the same `n` tasks, from the two discordant counts.
+
+    The interval is Wald's after 1/2 is added to each of the four counts, cut at -1 and 1 (Agresti and Min 2005,
+    Statistics in Medicine 24:729): unlike a bootstrap's it keeps a width where the agents never differ.
+    """
+    if n == 0:
+        return Estimate(math.nan, -1.0, 1.0, 0, level)
+    centre = (only_first - only_second) / (n + 2)
+    spread = math.sqrt(only_first + only_second + 1 - (only_first - only_second) ** 2 / (n + 2)) / (n + 2)
+    half = NormalDist().inv_cdf((1 + level) / 2) * spread
+    return Estimate((only_first - only_second) / n, max(-1.0, centre - half), min(1.0, centre + half), n, level)
+
+
+def compare(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Paired:
     """Two agents' outcomes (N,), 0 or 1, on the same tasks in the same order.
 
     Raises:
@@ -137,7 +157,7 @@ def compare(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, seed: i
         raise ValueError("outcomes must be 0 or 1")
     only_first = int(((first_N == 1) & (second_N == 0)).sum())
     only_second = int(((first_N == 0) & (second_N == 1)).sum())
-    difference = paired_bootstrap(first_N, second_N, level=level, seed=seed)
+    difference = paired_difference(only_first, only_second, len(first_N), level)
     return Paired(difference, only_first, only_second, mcnemar(only_first, only_second))
 
 

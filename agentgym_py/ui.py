@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from agentgym_py.evaluate import percent
+from agentgym_py.evaluate import few, interval
 from agentgym_py.runs import read_estimate
 from agentgym_py.trajectory import Trajectory
 
@@ -141,7 +141,7 @@ class TerminalReporter:
         self.console = console
         self.phases = Phases(console)
         self._after_round = after_round
-        self._rows = 0
+        self._headed = False
 
     def __enter__(self) -> TerminalReporter:
         self.phases.__enter__()
@@ -152,8 +152,7 @@ class TerminalReporter:
 
     def header(self, *lines: str) -> None:
         """What is about to run."""
-        self.console.print(Text(lines[0], style="bold"), soft_wrap=True)
-        for line in lines[1:]:
+        for line in lines:
             self.console.print(line, soft_wrap=True)
         self.console.print()
 
@@ -168,9 +167,9 @@ class TerminalReporter:
     def round(self, number: int, metrics: dict[str, Any]) -> None:
         """A round is over: its row, and what was dropped and why."""
         self.phases.clear()
-        if self._rows == 0 or not self.console.is_terminal:
+        if not self._headed:
             self.console.print(Text(_cells([name for name, _ in _COLUMNS]), style="bold"), soft_wrap=True)
-        self._rows += 1
+        self._headed = True
         self.console.print(_cells(round_cells(number, metrics)), soft_wrap=True)
         self.console.print(Text("       " + selection_line(metrics), style="dim"), soft_wrap=True)
         if self._after_round:
@@ -201,7 +200,7 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
         f"{episodes} at {number_text(explored['success']['value'], 1, 100)} %",
         str(metrics["selection"]["kept"]),
         f"{loss[0]:.2f} → {loss[-1]:.2f}" if loss else "not trained" if training is None else "–",
-        success_text(valid["success"]),
+        interval(read_estimate(valid["success"])),
         number_text(valid["reward"]["value"], 2),
         number_text(valid["steps"], 1),
         duration(metrics["seconds"]),
@@ -209,21 +208,11 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
 
 
 def selection_line(metrics: Mapping[str, Any]) -> str:
-    """How many were kept, why the others were not, and how many in all were trained on, those of earlier rounds too."""
+    """How many were kept, why the others not, on how many in all was trained, and whether the valid tasks are few."""
     training = metrics["training"]
     trained = f"; trained on {training['trajectories']} in all" if training else "; not trained"
-    return str(metrics["selection"]["line"]) + trained
-
-
-def success_text(estimate: Mapping[str, Any]) -> str:
-    """A success rate as `percent` writes it, or a dash where no episode counted."""
-    return "–" if estimate["value"] is None else percent(read_estimate(estimate))
-
-
-def reward_text(estimate: Mapping[str, Any]) -> str:
-    """`0.612 [0.54, 0.67]`."""
-    low, high = (number_text(estimate[end], 2) for end in ("low", "high"))
-    return f"{number_text(estimate['value'], 3)} [{low}, {high}]"
+    mark = few(read_estimate(metrics["valid"]["success"]))
+    return str(metrics["selection"]["line"]) + trained + (f"; valid: {mark}" if mark else "")
 
 
 def number_text(value: float | None, digits: int, scale: float = 1) -> str:

@@ -108,7 +108,7 @@ def test_an_interrupted_run_ends_as_if_nothing_had_happened(tiny_policy: Any, tm
     with pytest.raises(KeyboardInterrupt):
         evolution(tmp_path / "cut", tiny_policy, SMALL, reporter=Listener(stop_at=stop)).run()
     resumed = evolution(tmp_path / "cut", tiny_policy, SMALL)
-    assert resumed.run() == expected
+    assert resumed.run() | {"seconds": 0} == expected | {"seconds": 0} != expected
     for number in range(3):
         names = [r.folder.round(number) / "trajectories.jsonl" for r in (whole, resumed)]
         assert names[0].read_bytes() == names[1].read_bytes()

@@ -188,6 +188,32 @@ def test_smollm2_without_its_package_names_the_extra() -> None:
         Policy.load("smollm2")
 
 
+@pytest.mark.parametrize("offline", [False, True])
+@pytest.mark.parametrize("owner", ["runs", "somebody"])
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_missing_folder_is_said_without_asking_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: bool, owner: str, cached: bool
+) -> None:
+    """`runs/none` looks like owner/name: where `runs` is a folder, or the hub is off, only its cache is looked into."""
+    import huggingface_hub
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", offline)
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: "a path" if cached else None)
+    asked: list[str] = []
+
+    def opened(source: str, dtype: str, **_: object) -> None:
+        asked.append(source)
+        raise PolicyError("asked")
+
+    monkeypatch.setattr("agentgym_py.policy._open", opened)
+    refused = not cached and (offline or owner == "runs")
+    with pytest.raises(UnknownNameError if refused else PolicyError, match="no such folder" if refused else "asked"):
+        Policy.load(f"{owner}/none")
+    assert asked == ([] if refused else [f"{owner}/none"])
+
+
 def test_a_folder_around_a_checkpoint_points_at_it(tmp_path: Path) -> None:
     """What `agentgym train --out` leaves is not a model, but says where its model is."""
     (tmp_path / "bc" / "checkpoint").mkdir(parents=True)

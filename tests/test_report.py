@@ -100,6 +100,14 @@ def test_everything_stands_in_it(tmp_path: Path) -> None:
         assert wanted in html, wanted
 
 
+def test_the_time_is_the_rounds_and_the_tests(tmp_path: Path) -> None:
+    """What the run took in all; a run of an older version has no time of its test."""
+    folder = make_run(tmp_path / "run")
+    assert "<dd>36 s</dd>" in page(tmp_path / "run")
+    folder.write_json("test.json", folder.read_json("test.json") | {"seconds": 30.5})
+    assert "<dd>66 s</dd>" in page(tmp_path / "run")
+
+
 def test_it_is_whole_html_without_network(tmp_path: Path) -> None:
     """Tags are closed in order; no script, link, image or address."""
     make_run(tmp_path / "run")
@@ -153,6 +161,19 @@ def test_the_comparison_is_paired_by_task(tmp_path: Path) -> None:
     rows, sentence = comparison(make_run(tmp_path / "run"))
     assert [row[0] for row in rows] == ["Agent_v0 (round 0)", "last and best (round 2)"]
     assert "on the same 60 tasks: +40.0 points" in sentence and "only 24, by Agent_v0 only 0" in sentence
+
+
+def test_few_test_tasks_are_said(tmp_path: Path) -> None:
+    """Beside the table, whose cells stay short; agents that never differ may differ all the same."""
+    folder = make_run(tmp_path / "run")
+    played = [episode(i, False) for i in range(4)]
+    for number in (0, 2):
+        store.write(folder.round(number) / "test.jsonl", played)
+    same = dict.fromkeys(("0", "2"), summarise(played).as_dict())
+    folder.write_json("test.json", {"last": 2, "best": 0, "tasks": 4, "rounds": same})
+    rows, line = comparison(folder)
+    assert [row[1:3] for row in rows] == [["0.0 % [0, 49]", "0.000 (n too small)"]] * 2
+    assert line.startswith("only 4 tasks; last − Agent_v0 on the same 4 tasks: +0.0 points [-33, +33], McNemar p = 1.0")
 
 
 def test_tasks_that_do_not_match_are_not_compared(tmp_path: Path) -> None:

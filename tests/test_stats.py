@@ -71,10 +71,17 @@ def test_bootstrap_in_blocks_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_too_little_data_says_so() -> None:
-    """No data has no mean, one datum no interval; under 30 an estimate calls itself small."""
-    none, one = stats.bootstrap_mean([]), stats.bootstrap_mean([0.5])
+    """No data has no mean, few data or equal ones no interval; under 30 an estimate calls itself small."""
+    none, one, few = (stats.bootstrap_mean(values) for values in ([], [0.5], range(9)))
     assert math.isnan(none.value) and none.n == 0
     assert one.value == 0.5 and math.isnan(one.low) and one.small
+    assert (few.value, few.n) == (4, 9) and math.isnan(few.low) and math.isnan(few.high)
+    tasks = [f"task {i // 3}" for i in range(100)]
+    equal, alike = stats.bootstrap_mean([0.1] * 40), stats.bootstrap_mean([0.1] * 100, clusters=tasks)
+    for each in (equal, alike):
+        assert each.value == pytest.approx(0.1) and math.isnan(each.low) and math.isnan(each.high)
+    other = stats.bootstrap_mean([0.1] * 9 + [0.2])
+    assert other.low < other.value < other.high
     empty = stats.wilson(0, 0)
     assert math.isnan(empty.value) and (empty.low, empty.high) == (0.0, 1.0)
 
@@ -112,6 +119,30 @@ def test_compare_reports_the_discordant_pairs() -> None:
     assert (found.only_first, found.only_second) == (8, 2)
     assert found.p == stats.mcnemar(8, 2)
     assert found.difference.value == pytest.approx(0.1) and found.difference.low < 0.1 < found.difference.high
+
+
+@pytest.mark.parametrize(
+    ("counts", "low", "high"),
+    [
+        ((0, 0, 4), -0.3267, 0.3267),
+        ((0, 0, 300), -0.0065, 0.0065),
+        ((8, 2, 60), -0.0053, 0.1988),
+        ((4, 0, 4), 0.1677, 1.0),
+    ],  # by the formula of Agresti and Min, with 1.959964 for z
+)
+def test_the_paired_interval_keeps_its_width(counts: tuple[int, int, int], low: float, high: float) -> None:
+    """Agents that never differ on four tasks may differ all the same; the order of the agents turns the sign."""
+    found, turned = stats.paired_difference(*counts), stats.paired_difference(counts[1], counts[0], counts[2])
+    assert (round(found.low, 4), round(found.high, 4)) == (low, high) and found.low <= found.value <= found.high
+    assert (turned.value, turned.low, turned.high) == (-found.value, -found.high, -found.low)
+
+
+@pytest.mark.parametrize(("n", "both"), [(10, (0.1, 0.1)), (60, (0.3, 0.1)), (300, (0.02, 0.0))])
+def test_paired_intervals_cover_the_truth(n: int, both: tuple[float, float]) -> None:
+    """In 2000 simulated comparisons of `n` tasks the intervals hold the true difference at least 93 times of 100."""
+    drawn = np.random.default_rng(2).multinomial(n, [*both, 1 - sum(both)], 2000)
+    found = [stats.paired_difference(int(b), int(c), n) for b, c, _ in drawn]
+    assert np.mean([each.low <= both[0] - both[1] <= each.high for each in found]) >= 0.93
 
 
 def test_intervals_cover_the_truth() -> None:

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from agentgym_py.trajectory import Provenance, Trajectory
-from agentgym_py.ui import Phases, TerminalReporter, duration, number_text, reward_text, round_cells
+from agentgym_py.ui import Phases, TerminalReporter, duration, number_text, round_cells, selection_line
 
 LINE = "kept 432 of 1000; dropped: 568 below reward 1"
 ESTIMATE = {"value": 0.5612, "low": 0.462, "high": 0.653, "n": 100}
@@ -65,6 +65,17 @@ def test_in_a_file_there_are_plain_lines() -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_header_of_the_rounds_stands_once(terminal: bool) -> None:
+    """Rows follow it, also in a file, where each phase is a line between them."""
+    out = io.StringIO()
+    with TerminalReporter(Console(file=out, force_terminal=terminal, width=100, color_system=None)) as reporter:
+        for number in range(3):
+            reporter.phase(number, "explore", 1)(trajectory(True))
+            reporter.round(number, metrics())
+    assert out.getvalue().count("valid success") == 1 and out.getvalue().count("1000 at 43.2 %") == 3
+
+
 def test_in_a_terminal_there_are_bars_that_go_away() -> None:
     """Bars while it runs; the cursor comes back."""
     text, _ = shown(terminal=True)
@@ -102,10 +113,12 @@ def test_a_round_in_cells() -> None:
 
 
 def test_few_tasks_and_no_training_are_said() -> None:
-    """An interval on few tasks is marked, and a round without training does not look like one."""
+    """An interval on few tasks is explained in the line below, and a round without training does not look like one."""
     few = metrics(training=None, valid={"success": ESTIMATE | {"n": 8}, "reward": {"value": None}, "steps": 1.0})
     cells = round_cells(1, few)
-    assert cells[3] == "not trained" and cells[4].endswith("(few)") and cells[5] == "–"
+    assert cells[3] == "not trained" and cells[4] == "56.1 % [46, 65]" and cells[5] == "–"
+    assert selection_line(few) == f"{LINE}; not trained; valid: only 8 tasks"
+    assert selection_line(metrics()) == f"{LINE}; trained on 632 in all"
 
 
 def test_where_no_episode_counted_there_is_a_dash() -> None:
@@ -115,11 +128,9 @@ def test_where_no_episode_counted_there_is_a_dash() -> None:
         1, metrics(explored={"success": nothing}, valid={"success": nothing, "reward": nothing, "steps": 0.0})
     )
     assert cells[1] == "1000 at – %" and cells[4:6] == ["–", "–"]
-    assert reward_text(nothing | {"low": None, "high": None}) == "– [–, –]"
 
 
 def test_numbers() -> None:
     """Numbers, intervals and times as people write them."""
     assert [duration(each) for each in (7, 99, 100, 3599.6, 3723)] == ["7 s", "99 s", "1:40", "1:00:00", "1:02:03"]
     assert number_text(None, 1) == "–" and number_text(0.5, 1, 100) == "50.0"
-    assert reward_text(ESTIMATE) == "0.561 [0.46, 0.65]"

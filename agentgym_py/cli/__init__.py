@@ -27,19 +27,20 @@ COMMANDS = {
 }
 """Every command and its line of help."""
 
-BAD_USAGE, INTERRUPTED = 2, 130
+BAD_USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
-    2 for whatever the user can mend (one line on stderr says what), 130 after Ctrl-C; a defect keeps its traceback.
+    2 for whatever the user can mend (one line on stderr says what), 130 after Ctrl-C, 141 where nobody reads any more;
+    a defect keeps its traceback.
     """
     with _warnings_in_a_line():
         try:
-            return _main(sys.argv[1:] if argv is None else argv)
-        except SystemExit as stop:  # --help and --version
-            return stop.code if isinstance(stop.code, int) else 0
+            status = _main(sys.argv[1:] if argv is None else argv)
+            print(end="", flush=True)  # a pipe that nobody reads any more is noticed here, not after the end
+            return status
         except AgentGymError as error:
             return complain(error)
         except KeyboardInterrupt:
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return INTERRUPTED
         except BrokenPipeError:  # `agentgym … | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 141
+            return BROKEN_PIPE
         except OSError as error:  # a disk, a folder or a file that is not as the user thinks
             return complain(error)
 
@@ -88,6 +89,8 @@ def _main(argv: Sequence[str]) -> int:
     parser, chosen = build(name, words[1:])
     try:
         given = parser.parse_args(words)
+    except SystemExit as stop:  # --help and --version
+        return stop.code if isinstance(stop.code, int) else 0
     except argparse.ArgumentError as error:
         inner = _inner(chosen, words[1:])
         known = [option for option in inner._option_string_actions if option.startswith("--")]

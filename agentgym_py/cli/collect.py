@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentgym_py import store
 from agentgym_py.cli.common import (
@@ -20,6 +20,7 @@ from agentgym_py.cli.common import (
 )
 from agentgym_py.cli.parser import Several, UsageError, add_options, listed, read_options
 from agentgym_py.collect import Collector, Job, jobs_for
+from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError
 
@@ -57,7 +58,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     add_env_options(parser)
     add_options(parser, CollectOptions)
     parser.add_argument(
-        "--temperatures", action=Several, item=float, default=[], metavar="T",
+        "--temperatures", action=Several, item=_temperature, default=[], metavar="T",
         help="Sampling temperatures of a model, as 0.7,1.0: every task is played at each; 1.0 where none is given.",
     )  # fmt: skip
     add_agent_options(parser)
@@ -69,7 +70,7 @@ def run(given: Namespace) -> int:
     if episodes.out is None:
         raise UsageError("--out FILE.jsonl wanted: where the trajectories go")
     target = new_file(episodes.out, "--out")
-    (who, model), temperatures = read_agent(given, "expert"), listed(given["temperatures"], float)
+    (who, model), temperatures = read_agent(given, "expert"), listed(given["temperatures"], _temperature)
     if temperatures and who.agent != "model":
         raise UsageError(f"--temperatures are for a --model: the agent {who.agent} samples nothing")
     envs = env_specs(given)
@@ -83,6 +84,10 @@ def run(given: Namespace) -> int:
     _stream(plans, target, episodes.json)
     _summary(str(target), episodes.json)
     return 0
+
+
+def _temperature(value: Any) -> float:
+    return SamplingParams(temperature=float(value)).temperature  # complains of a wrong one
 
 
 def _numbered(jobs: Sequence[Job], number: int, agents: int) -> list[Job]:

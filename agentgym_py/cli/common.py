@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from agentgym_py import registry
-from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, listed, read_options
+from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, in_options, listed, read_options
 from agentgym_py.collect import EnvSpec
+from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean
 from agentgym_py.runs import finite
@@ -114,7 +115,7 @@ def _checked(spec: EnvSpec) -> EnvSpec:
         spec.make().close()
     except (TypeError, ValueError) as error:
         if isinstance(error, ConfigError):
-            raise
+            raise in_options(error, spec.kwargs, "env_kwargs.") from error
         raise UsageError(f"{spec.name} cannot be made with {dict(spec.kwargs)}: {error}") from error
     return spec
 
@@ -188,6 +189,9 @@ class AgentOptions:
     """Seed of everything that the agent draws, and of the weights of `tiny-random`."""
 
     def __post_init__(self) -> None:
+        SamplingParams(max_new_tokens=self.max_new_tokens)  # complains of a wrong one before a model is loaded
+        if self.slots < 1:
+            raise ConfigError(f"slots must be at least 1, got {self.slots}")
         names = ["model", *registry.names("agentgym.agents")]
         if self.agent is not None and self.agent not in names:
             raise UnknownNameError(f"No agent {self.agent!r} is installed." + did_you_mean(self.agent, names))
@@ -204,8 +208,6 @@ class AgentOptions:
         return [agent]
 
     def _models(self, model: ModelOptions, temperatures: Sequence[float]) -> list[Agent]:
-        from agentgym_py.engine import SamplingParams
-
         params = [SamplingParams(temperature=each, max_new_tokens=self.max_new_tokens) for each in temperatures]
         need_train_extra(model.threads)
         from agentgym_py.agents import ModelAgent
@@ -253,7 +255,7 @@ def add_trainer_options(parser: ArgumentParser, name: str) -> None:
 
 def read_trainer(given: Namespace) -> Any:
     """The trainer that `add_trainer_options` described, with its settings."""
-    return read_options(trainer_class(given["trainer.name"]), given["trainer"])
+    return read_options(trainer_class(given["trainer.name"]), given["trainer"], "trainer.")
 
 
 # ------------------------------------------------------------------------------------------------- torch and its noise
@@ -305,7 +307,11 @@ def console(json_output: bool = False) -> Console:
     """Where a command shows what it does: stdout, or stderr where stdout is for a program."""
     from rich.console import Console
 
-    return Console(stderr=json_output, highlight=False, markup=False)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:  # rich's own ends the program with status 1; `main` knows better
+            raise BrokenPipeError
+
+    return Plain(stderr=json_output, highlight=False, markup=False)
 
 
 def print_json(value: Any) -> None:

@@ -19,6 +19,7 @@ from agentgym_py.cli.common import (
 )
 from agentgym_py.cli.parser import add_options, read_options
 from agentgym_py.collect import Collector, jobs_for
+from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError
 from agentgym_py.registry import short_name
@@ -53,6 +54,7 @@ class EvalOptions:
         checked_split(self.split)
         if self.tasks < 1 or self.attempts < 1:
             raise ConfigError("tasks and attempts must be at least 1")
+        SamplingParams(temperature=self.temperature)  # complains of a wrong one
 
 
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
@@ -110,7 +112,7 @@ def _result(played: Sequence[Trajectory], agent: Agent) -> dict[str, Any]:
 def _show(played: Sequence[Trajectory], name: str, chosen: EvalOptions) -> None:
     from rich.table import Table
 
-    from agentgym_py.evaluate import percent, summarise
+    from agentgym_py.evaluate import decimal, percent, summarise
 
     summary, worlds = summarise(played), by_world(played)
     table = Table(
@@ -124,7 +126,7 @@ def _show(played: Sequence[Trajectory], name: str, chosen: EvalOptions) -> None:
             table.add_row(f"{what} {key}", str(estimate.n), percent(estimate))
     out = console()
     out.print(table)
-    reward = f"reward {summary.reward.value:.3f} [{summary.reward.low:.3f}, {summary.reward.high:.3f}]"
-    out.print(f"\n{reward}, {summary.steps:.1f} steps an episode, {100 * summary.invalid:.1f} % invalid actions")
+    means = f"{summary.steps:.1f} steps an episode, {100 * summary.invalid:.1f} % invalid actions"
+    out.print(f"\nreward {decimal(summary.reward)}, {means}")
     if summary.errors:
         out.print(f"{summary.errors} episodes ended by an infrastructure failure and are left out")

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -31,7 +31,6 @@ from agentgym_py.cli.common import (
 from agentgym_py.cli.parser import (
     UsageError,
     add_options,
-    as_plain,
     explain,
     first_look,
     listed,
@@ -73,7 +72,8 @@ class RunOptions:
     resume: str | None = None
     """Go on with the run in this folder, with the settings that it was started with."""
     preset: str = "default"
-    """`default`, or `smoke`: everything small, every step real, done in under a minute."""
+    """`default`, or `smoke`: everything small, every step real, done in under a minute; it trains on failed episodes
+    too, for so short a run may have no others."""
     json: bool = False
     """Print the test result as JSON at the end; what happens meanwhile goes to stderr."""
 
@@ -131,10 +131,12 @@ def run(given: Namespace) -> int:
         settings = _settings_of(folder)
     else:
         folder, settings = None, given
-    model = read_options(ModelOptions, settings)
-    model = replace(model, threads=given["threads"])
+    model = read_options(ModelOptions, settings, threads=given["threads"])
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
-    need_train_extra(model.threads)
+    out = console(given["json"])
+    out.print(_headline(settings, config), style="bold", soft_wrap=True)  # what follows takes seconds to load
+    if not (folder and folder.finished):
+        need_train_extra(model.threads)
     ready: list[Policy] = []
     if folder is None:
         if given["out"]:
@@ -151,7 +153,7 @@ def run(given: Namespace) -> int:
         with folder.locked(), _kill_is_a_way_out():
             if going_on:
                 _check_basis(folder, envs, model, config.seed)
-            result = _show(evolution, folder, _header(folder, settings, config), console(given["json"]))
+            result = _show(evolution, folder, _header(folder, config), out)
     except KeyboardInterrupt as stop:
         print(f"\ninterrupted; to go on: agentgym evolve --resume {folder.path}", file=sys.stderr)
         return KILLED if isinstance(stop, _Killed) else INTERRUPTED
@@ -160,10 +162,9 @@ def run(given: Namespace) -> int:
     return 0
 
 
-def evolve_config(given: Namespace | Mapping[str, Any]) -> EvolveConfig:
+def evolve_config(given: Namespace) -> EvolveConfig:
     """The settings of the rounds."""
-    own = {each.name: given[each.name] for each in fields(EvolveConfig) if each.name != "select"}
-    return EvolveConfig(**own, select=SelectConfig(**as_plain(given["select"])))
+    return read_options(EvolveConfig, given, select=read_options(SelectConfig, given["select"], "select."))
 
 
 # ---------------------------------------------------------------------------------------------------------- the folder
@@ -183,7 +184,7 @@ def _basis(envs: Sequence[EnvSpec], base: Policy) -> dict[str, Any]:
 
 def _check_basis(folder: RunFolder, envs: Sequence[EnvSpec], model: ModelOptions, seed: int) -> None:
     """Refuse to go on with other weights or worlds than the run began with; note who goes on and when."""
-    if (folder.path / "test.json").is_file():
+    if folder.finished:
         return  # nothing will be computed
     held, now = folder.read_json("provenance.json"), _basis(envs, model.load(seed))
     for name, value in now.items():
@@ -261,14 +262,27 @@ def _show(
     return result
 
 
-def _header(folder: RunFolder, settings: Namespace, config: EvolveConfig) -> tuple[str, str]:
+def _headline(settings: Namespace, config: EvolveConfig) -> str:
     worlds = ", ".join(listed(settings["env"]))
+    return f"AgentEvol on {worlds}: trainer {settings['trainer.name']}, model {settings['model']}, seed {config.seed}"
+
+
+def _header(folder: RunFolder, config: EvolveConfig) -> list[str]:
+    """The run's plan, what may surprise in it, and how far it is."""
+    rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
+    lines = [f"Agent_v0 from {config.expert_tasks} expert episodes, {rounds}; {folder.path}"]
+    if not config.select.success_only:
+        how = f"--select.success_only false, --select.threshold {config.select.threshold:g}"
+        lines.append(f"Failed episodes are selected too: {how}.")
+    return lines + _so_far(folder, config)
+
+
+def _so_far(folder: RunFolder, config: EvolveConfig) -> list[str]:
+    if folder.finished:
+        return ["This run was finished already, nothing is run again; it came to this:"]
     done = sum(folder.done(number) for number in range(config.rounds + 1))
-    state = f", going on after {done} of them" if done else ""
-    return (
-        f"AgentEvol on {worlds}: trainer {settings['trainer.name']}, model {settings['model']}, seed {config.seed}",
-        f"Agent_v0 from {config.expert_tasks} expert episodes, then rounds 1 to {config.rounds}{state}; {folder.path}",
-    )
+    last = f"round {done - 1}" if done > 1 else "Agent_v0"
+    return [f"Going on after {last}{', with the test' * (done > config.rounds)}."] if done else []
 
 
 class _Killed(KeyboardInterrupt):

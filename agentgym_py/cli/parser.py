@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar, cast
 
 import yaml
 from jsonargparse import ArgumentParser, Namespace, get_loader, set_loader, set_parsing_settings
 
-from agentgym_py.errors import AgentGymError, nearest
+from agentgym_py.errors import AgentGymError, ConfigError, nearest
 
 C = TypeVar("C")
 _MODE = "agentgym"
@@ -50,10 +50,19 @@ def add_options(container: Any, config: type, prefix: str | None = None, skip: s
             action.nargs, action.const, action.metavar = "?", True, "true|false"
 
 
-def read_options(config: type[C], given: Namespace, **more: Any) -> C:
+def read_options(config: type[C], given: Namespace, prefix: str = "", **more: Any) -> C:
     """The dataclass of what `add_options` added; `more` are fields that came otherwise."""
     names = [each.name for each in fields(cast(Any, config)) if each.name not in more]
-    return config(**{name: given[name] for name in names}, **more)
+    try:
+        return config(**{name: given[name] for name in names}, **more)
+    except ConfigError as error:
+        raise in_options(error, [*names, *more], prefix) from error
+
+
+def in_options(error: ConfigError, names: Collection[str], prefix: str) -> UsageError:
+    """What is wrong with the settings of these names, each written as its option: `--trainer.epochs must …`."""
+    said = re.sub(r"(?<![\w./'-])\w+(?![\w/'])", lambda word: f"--{prefix}" * (word[0] in names) + word[0], str(error))
+    return UsageError(said)
 
 
 class Several(argparse.Action):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,11 +22,11 @@ class PlayOptions:
     """The episode."""
 
     task: str | None = None
-    """A task's id, or its number within the split; by default one drawn by the seed."""
+    """A task's id (the first line shows it), or its number within the split; by default one is drawn."""
     split: str = "train"
     """`train`, `valid` or `test`."""
-    seed: int = 0
-    """Seed of the task that is drawn."""
+    seed: int | None = None
+    """Seed of the task that is drawn; by default another task each time."""
 
 
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
@@ -61,6 +62,8 @@ def _play(env: TextEnv) -> None:
             said = input("> ").strip()
         except EOFError:
             said = "quit"
+        if not sys.stdin.isatty():  # a terminal shows what was typed, a pipe does not
+            print(said)
         if said.lower() in ("quit", "exit"):
             print(f"You left after {_steps(env.steps)}.")
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 
@@ -86,6 +87,22 @@ def test_play_lists_actions_and_takes_any_text(agentgym: Run, monkeypatch: pytes
     assert (
         "guess/valid/3" in out and "guess[12]" in out and "Write guess[n]." in out and "You left after 1 step." in out
     )
+
+
+def test_play_writes_what_a_pipe_says(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal echoes what is typed; where there is none, the transcript shows it all the same, and the end."""
+    out = play(agentgym, monkeypatch, ["so what"], "--task", "3")
+    assert "\nso what\nWrite guess[n]." in out and out.endswith("quit\nYou left after 1 step.\n")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert "so what" not in play(agentgym, monkeypatch, ["so what"], "--task", "3")
+
+
+def test_play_draws_a_task(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one each time, of the split that is asked for; a seed draws the same again."""
+    anew = {play(agentgym, monkeypatch, [], "--split", "test").split(".")[0] for _ in range(4)}
+    seeded = {play(agentgym, monkeypatch, [], "--seed", "3").split(".")[0] for _ in range(2)}
+    assert len(anew) > 1 and all(each.startswith("guess/test/") for each in anew)
+    assert len(seeded) == 1 and seeded.pop().startswith("guess/train/")
 
 
 def test_play_says_when_it_was_not_solved(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,8 @@ from agentgym_py.cli.common import settings_of
 from agentgym_py.cli.parser import spelled
 from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import PolicyError
+from agentgym_py.evolve import EvolveConfig
+from agentgym_py.runs import RunFolder
 
 pytest.importorskip("trl")
 Run = Callable[..., tuple[int, str, str]]
@@ -83,6 +85,7 @@ def finished(agentgym: Run, small_model: str) -> Path:
     status, out, err = agentgym("evolve", *SMALL, "--model", small_model, "--out", "run")
     assert status == 0, err
     assert "test split" in out and "report: run/report.html" in out and "{'loss'" not in out
+    assert "Failed episodes are selected too: --select.success_only false, --select.threshold 0.\n" in out
     return Path("run")
 
 
@@ -102,9 +105,34 @@ def test_a_used_folder_is_refused_but_resumed(agentgym: Run, finished: Path) -> 
     status, _, err = agentgym("evolve", "--env", "GUESS", "--model", "nothing", "--out", "run")
     assert status == 2 and "--resume run" in err
     before = (finished / "rounds/01/metrics.json").read_bytes()
-    status, out, _ = agentgym("evolve", "--resume", "run", "--json")
-    assert status == 0 and json.loads(out)["last"] == 1
+    status, out, err = agentgym("evolve", "--resume", "run", "--json")
+    assert status == 0 and json.loads(out)["last"] == 1 and "finished already" in err
+    assert "valid success" in err and "last (round 1)" in " ".join(err.split())
     assert (finished / "rounds/01/metrics.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("rounds", "done", "said"),
+    [
+        (0, 0, ["no rounds after it"]),
+        (1, 0, ["then 1 round"]),
+        (3, 1, ["then 3 rounds", "Going on after Agent_v0."]),
+        (3, 3, ["then 3 rounds", "Going on after round 2."]),
+        (3, 4, ["then 3 rounds", "Going on after round 3, with the test."]),
+        (0, 1, ["no rounds after it", "Going on after Agent_v0, with the test."]),
+        (3, 5, ["then 3 rounds", "This run was finished already, nothing is run again; it came to this:"]),
+    ],
+)
+def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int, said: list[str]) -> None:
+    """In whole sentences, for one round as for many; a round more than there are stands for the test."""
+    folder = RunFolder.create(tmp_path / "run", {})
+    for number in range(min(done, rounds + 1)):
+        folder.fresh(number)
+        folder.finish(number, {})
+    if done > rounds + 1:
+        folder.write_json("test.json", {})
+    plan = f"Agent_v0 from 300 expert episodes, {said[0]}; {folder.path}"
+    assert module("evolve")._header(folder, EvolveConfig(rounds=rounds)) == [plan, *said[1:]]
 
 
 def test_resume_takes_no_other_settings(agentgym: Run, finished: Path) -> None:
@@ -147,7 +175,12 @@ def test_ctrl_c_says_how_to_go_on_and_it_goes_on(
     assert status == 130 and f"agentgym evolve --resume {folder}" in err and (folder / "report.html").is_file()
     monkeypatch.setattr(Evolution, "_explore", explore)
     status, out, _ = agentgym("evolve", "--resume", str(folder))
-    assert status == 0 and "going on after 1 of them" in out and (folder / "test.json").is_file()
+    assert (
+        status == 0
+        and "then 1 round; runs" in out
+        and "Going on after Agent_v0.\n" in out
+        and (folder / "test.json").is_file()
+    )
 
 
 def test_kill_is_said_like_ctrl_c(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -62,27 +63,37 @@ def test_help_and_lists_load_no_torch_and_are_quick() -> None:
         (["evolve", "--round", "3"], "no option --round (did you mean --rounds?)"),
         (["evolve", "--rounds"], "--rounds needs a value"),
         (["evolve", "--rounds", "many"], "--rounds: expected int, got 'many'"),
-        (["evolve", "--rounds", "-1"], "rounds must not be negative, got -1"),
+        (["evolve", "--rounds", "-1"], ": --rounds must not be negative, got -1"),
         (["evolve", "--merge", "lst"], "--merge: expected all or last or initial+last, got 'lst' (did you mean last?)"),
         (["evolve", "--select.per_task", "x"], "--select.per_task: expected int or null, got 'x'"),
-        (["evolve", "--select.top_ratio", "7"], "top_ratio must be in (0, 1], got 7.0"),
+        (["evolve", "--select.top_ratio", "7"], ": --select.top_ratio must be in (0, 1], got 7.0"),
         (["evolve", "--learning_rate", "1"], "(did you mean --trainer.learning_rate?)"),
         (["evolve", "--trainer.learning_rat", "1"], "(did you mean --trainer.learning_rate?)"),
-        (["evolve", "--trainer.learning-rate", "-1"], "learning_rate"),
+        (["evolve", "--trainer.learning-rate", "-1"], ": --trainer.learning_rate must be a number of at least 0, "),
+        (["train", "--data", "x", "--out", "x", "--trainer.epochs", "0"], ": --trainer.epochs and --trainer.learning_"),
+        (["evolve", "--temperature", "-1"], ": --temperature must be 0 (greedy) or more, got -1.0"),
+        (["evolve", "--max_new_tokens", "0"], ": --max_new_tokens must be at least 1, got 0"),
         (["evolve", "--trainer", "filterd_bc"], "Did you mean 'filtered_bc'?"),
         (["evolve", "--env", "GUES"], "No environment 'GUES' is installed."),
         (["evolve", "--env", "GUESS", "--env_kwargs.max_step", "3"], "'max_step'"),
-        (["evolve", "--env", "GUESS", "--env_kwargs.max_steps", "0"], "max_steps must be at least 1, got 0"),
+        (
+            ["evolve", "--env", "GUESS", "--env_kwargs.max_steps", "0"],
+            ": --env_kwargs.max_steps must be at least 1, got 0",
+        ),
         (["evolve", "--preset", "smok"], "no preset 'smok' (did you mean smoke?)"),
         (["evolve", "--config", "nowhere.yaml"], "--config: File does not exist"),
         (["evolve", "--resume", "nowhere"], "nowhere holds no run"),
         (["evolve", "--allow_empty=perhaps"], "--allow_empty: expected true or false, got 'perhaps'"),
-        (["evolve", "--threads", "0", "--env", "GUESS"], "threads must be at least 1, got 0"),
+        (["evolve", "--threads", "0", "--env", "GUESS"], ": --threads must be at least 1, got 0"),
         (["evolve", "extra"], "unexpected argument 'extra'"),
         (["collect"], "--out FILE.jsonl wanted"),
         (["collect", "--out", "x.jsonl", "--agent", "exprt"], "No agent 'exprt' is installed. Did you mean 'expert'?"),
         (["collect", "--out", "x.jsonl", "--split", "tset"], "Did you mean 'test'?"),
         (["collect", "--out", "x.jsonl", "--temperatures", "hot"], "--temperatures: 'hot' is not what it takes"),
+        (
+            ["collect", "--out", "x.jsonl", "--model", "tiny", "--temperatures", "1,-1"],
+            ": --temperatures: '1,-1' is not",
+        ),
         (["collect", "--out", "x.jsonl", "--agent", "expert", "--model", "tiny"], "say who plays"),
         (["collect", "--out", "x.jsonl", "--agent", "model"], "say who plays"),
         (["collect", "--out", "x.jsonl", "--temperatures", "0.7,1"], "the agent expert samples nothing"),
@@ -92,7 +103,12 @@ def test_help_and_lists_load_no_torch_and_are_quick() -> None:
         (["eval"], "say who plays"),
         (["eval", "--agent", "random", "--model", "tiny"], "say who plays"),
         (["eval", "--agent", "random", "--agent_kwargs.x", "1", "--env", "GUESS"], "the agent random cannot be made"),
-        (["eval", "--agent", "random", "--env", "GUESS", "--tasks", "0"], "tasks and attempts must be at least 1"),
+        (
+            ["eval", "--agent", "random", "--env", "GUESS", "--tasks", "0"],
+            ": --tasks and --attempts must be at least 1",
+        ),
+        (["eval", "--model", "tiny", "--temperature", "-1"], ": --temperature must be 0 (greedy) or more, got -1.0"),
+        (["eval", "--model", "tiny", "--slots", "0"], ": --slots must be at least 1, got 0"),
         (["play"], "wanted: NAME"),
         (["play", "nowhere"], "No environment 'nowhere' is installed."),
         (["play", "GUESS", "--task", "nothing"], "No task 'nothing'"),
@@ -168,6 +184,25 @@ def test_each_message_of_jsonargparse_is_said_in_our_words(message: str, said: s
     assert explain(message, OPTIONS, NAMES) == said
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["data", "verify", "a.jsonl"],
+        ["envs", "show", "shop", "--json"],
+        ["eval", "--env", "shop", "--agent", "expert", "--tasks", "1"],
+    ],
+)
+def test_a_reader_that_went_away_is_no_mistake(tmp_path: Path, argv: list[str]) -> None:
+    """`agentgym … | head`: nothing on stderr, and the status of a program that SIGPIPE ended."""
+    (tmp_path / "a.jsonl").touch()
+    code = f"import sys; from agentgym_py.cli import main; sys.exit(main({argv}))"
+    pipe, buffered = subprocess.PIPE, os.environ | {"PYTHONUNBUFFERED": ""}
+    running = subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, cwd=tmp_path, env=buffered)
+    assert running.stdout and running.stderr
+    running.stdout.close()
+    assert running.stderr.read() == b"" and running.wait() == 141
+
+
 def test_a_defect_keeps_its_traceback(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is nobody's mistake but ours is not hidden behind a polite line."""
 
@@ -200,9 +235,13 @@ def test_warnings_are_lines_without_source(agentgym: Run) -> None:
 
 
 def test_the_train_extra_is_named_where_it_is_missing(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without torch a command that needs a model says how to get it, before it makes a folder."""
+    """Without torch a command that needs a model says how to get it, before it makes a folder.
+
+    What is about to run was said before: loading torch takes seconds.
+    """
     from agentgym_py.cli import common
 
     monkeypatch.setattr(common, "find_spec", lambda name: None)
-    status, _, err = agentgym("evolve", "--env", "GUESS")
+    status, out, err = agentgym("evolve", "--env", "GUESS")
+    assert out == "AgentEvol on GuessForTests-v0: trainer filtered_bc, model tiny, seed 0\n"
     assert status == 2 and "pip install 'agentgym-py[train]'" in err and not Path("runs").exists()

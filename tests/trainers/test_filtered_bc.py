@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,26 @@ def test_batches_are_padded_at_the_right(
         "attention_mask"
     ]
     assert seen.min() == 0 and bool((seen[:, 1:] <= seen[:, :-1]).all())
+
+
+def test_every_step_is_told(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """So that a bar moves with each step of the optimizer."""
+    told: list[tuple[int, int]] = []
+    FilteredBC(epochs=1, batch_size=4, gradient_accumulation=1).train(
+        fresh(tiny_policy), demos, seed=0, output_dir=tmp_path, progress=lambda *step: told.append(step)
+    )
+    assert told == [(1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_no_library_warns_of_our_settings(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int) -> None:
+    """Whoever trains from Python reads of no deprecated argument, with LoRA or without; other warnings stay."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        FilteredBC(epochs=1, lora_rank=rank).train(fresh(tiny_policy), demos, seed=0, output_dir=tmp_path)
+        warnings.warn("`something` is deprecated", FutureWarning, stacklevel=1)
+    said = [str(each.message) for each in heard]
+    assert "`something` is deprecated" in said and not [each for each in said if "checkpointing" in each]
 
 
 def test_the_loss_is_trls(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ class FilteredBC:
             if not (math.isfinite(value) and value >= bound):
                 raise ConfigError(f"{name} must be a number of at least {bound:g}, got {value}")
         if not self.epochs or not self.learning_rate or self.warmup_ratio > 1 or math.isnan(self.threshold):
-            raise ConfigError(f"epochs and learning_rate must not be 0, nor warmup_ratio above 1: {self}")
+            raise ConfigError("epochs and learning_rate must not be 0, nor warmup_ratio above 1, nor threshold nan")
 
     def train(
         self,
@@ -93,7 +94,9 @@ class FilteredBC:
         del output_dir
         began = time.monotonic()
         with TemporaryDirectory(prefix="agentgym") as scratch:  # trl makes a folder at once, and saves nothing there
-            trainer = self._sft(policy, samples, seed, Path(scratch))
+            with warnings.catch_warnings():  # trl and peft still use a name that transformers gave up
+                warnings.filterwarnings("ignore", "`(is_)?gradient_checkpointing` is deprecated", FutureWarning)
+                trainer = self._sft(policy, samples, seed, Path(scratch))
             if progress:
                 trainer.add_callback(_progress_callback(progress))
             trainer.train()

@@ -1,0 +1,50 @@
+"""Evaluations and how their figures are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from agentgym_py.evaluate import decimal, percent, summarise
+from agentgym_py.stats import Estimate
+from agentgym_py.trajectory import Trajectory
+
+RATE = Estimate(0.5612, 0.462, 0.653, 100)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "said"),
+    [
+        (RATE, "56.1 % [46, 65]"),
+        (replace(RATE, n=4), "56.1 % [46, 65] (only 4 tasks)"),
+        (replace(RATE, n=1), "56.1 % [46, 65] (only 1 task)"),
+        (Estimate(math.nan, 0.0, 1.0, 0), "– (only 0 tasks)"),
+    ],
+)
+def test_a_rate_says_how_few_its_tasks_are(estimate: Estimate, said: str) -> None:
+    """The mark explains itself."""
+    assert percent(estimate) == said
+
+
+@pytest.mark.parametrize(
+    ("estimate", "said"),
+    [
+        (RATE, "0.561 [0.46, 0.65]"),
+        (Estimate(0.5, math.nan, math.nan, 9), "0.500 (n too small)"),
+        (Estimate(1.0, math.nan, math.nan, 300), "1.000 (all equal)"),
+        (Estimate(math.nan, math.nan, math.nan, 0), "–"),
+    ],
+)
+def test_a_mean_without_an_interval_says_why(estimate: Estimate, said: str) -> None:
+    """Never an interval of no width."""
+    assert decimal(estimate) == said
+
+
+def test_equal_rewards_of_a_few_tasks_claim_nothing(episode: Callable[..., Trajectory]) -> None:
+    """Four failures: success keeps Wilson's width, the mean reward has no interval."""
+    played = [episode("look", task=f"shop/test/easy/{i}", reward=0.0, success=False) for i in range(4)]
+    found = summarise(played)
+    assert percent(found.success) == "0.0 % [0, 49] (only 4 tasks)" and decimal(found.reward) == "0.000 (n too small)"
