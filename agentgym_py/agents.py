@@ -58,13 +58,13 @@ class ExpertAgent:
     The exact expert knows everything; with `fair` it is the one that knows only what the episode has shown
     (`TextEnv.fair_expert`). An agent that sees no more than that can learn all that the fair one does, but not what the
     exact one does for reasons that it cannot see (Weihs et al., arXiv:2007.12173, on the imitation gap). With
-    `thoughts` the teacher's thought stands before each action.
+    `thoughts` the teacher's thought (`TextEnv.think`) stands before an action, where there is one.
     """
 
     name = "expert"
     policy_digest: str | None = None
 
-    def __init__(self, *, fair: bool = False, thoughts: bool = False) -> None:
+    def __init__(self, *, fair: bool = False, thoughts: bool = True) -> None:
         self.fair, self.thoughts = fair, thoughts
         self.sampling: dict[str, Any] = {"fair": fair, "thoughts": thoughts}
 

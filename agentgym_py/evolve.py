@@ -48,9 +48,8 @@ class EvolveConfig:
     """Training tasks whose expert trajectories make Agent_v0."""
     expert: Literal["exact", "fair"] = "fair"
     """The exact expert knows all, the fair one only what the episode has shown, so that all it does can be learnt."""
-    expert_thoughts: bool = False
-    """Whether the expert writes a thought before each action; without it replies are half as long, which small models
-    learn faster."""
+    expert_thoughts: bool = True
+    """Whether the expert says its thought, where it has one, before an action."""
     explore_tasks: int = 1000
     """New training tasks a round explores."""
     tries: int = 1

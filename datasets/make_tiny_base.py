@@ -24,7 +24,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from tiny_documents import Turns, documents, exercise, library
+from tiny_documents import Turns, about_request, documents, exercise, library
 
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.policy import Policy
@@ -38,7 +38,7 @@ Batches = Generator[Batch, float, None]
 """Batches; it is sent the smoothed loss after each."""
 _RANK, _PROCESSES = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 _VOCAB = 1024
-_SHORT, _LONG = (20, 320), (6, 768)
+_SHORT, _LONG = (20, 320), (6, 896)
 """Rows and tokens of a batch."""
 _DRILLS = 0.1
 """Share of drills among the batches after the first stage."""
@@ -162,14 +162,18 @@ def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
     """Greedy answers to exercises that were not in the reading: right ones and questions, by kind of question."""
     books, rng = library(), Rng("exam", 1)
     prompts, answers, kinds = [], [], []
-    for _ in range(exercises):
+    for each in range(exercises):
         ids: list[int] = []
-        for number, (said, answer) in enumerate(exercise(rng, books)):
+        far = each % 2 == 1
+        for number, (said, answer) in enumerate(about_request(rng, books, 8) if far else exercise(rng, books)):
             question = said.split("\n")[-1]
             ids = ids + policy.chat.turn(said) if number else policy.chat.opening(said)
-            prompts.append(ids)
-            answers.append(answer)
-            kinds.append(next((form for form in _FORMS if re.match(form, question)), "Which (option)"))
+            if question.endswith("?") or "Missing" in answer:
+                form = next((form for form in _FORMS if re.match(form, question)), "Which (option)")
+                form = "(What is missing)" if "Missing" in answer else form
+                kinds.append(form + ", after results" * far)
+                prompts.append(ids)
+                answers.append(answer)
             ids = ids + policy.chat.reply(answer)
     replies = HFEngine(policy, slots=128).generate(prompts, SamplingParams(temperature=0.0, max_new_tokens=40))
     score: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
@@ -181,7 +185,7 @@ def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
 
 _FORMS = (
     "Which are", "Which is .* price lower than", "Which is", "Which cost less than", "What is B", "What does B.* cost",
-    "Does B.* cost less than", "What is wanted", "What is missing", "Up to what price", "Which[?]",
+    "Does B.* cost less than", "What is wanted", "What is there", "Up to what price",
 )  # fmt: skip
 """How questions begin, as patterns; the rest ask for an option."""
 
@@ -263,7 +267,7 @@ def write_card(policy: Policy, folder: Path, commands: list[str]) -> None:
     """Sit the exam and write it down."""
     score, config = exam(policy), policy.model.config
     rows = [
-        f"| {form.replace('.*', ' …').replace('[?]', '')} …? | {100 * right / asked:.0f} % of {asked} |"
+        f"| {form.replace('.*', ' …')} …? | {100 * right / asked:.0f} % of {asked} |"
         for form, (right, asked) in score.items()
     ]
     print("\n".join(rows))

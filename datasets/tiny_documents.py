@@ -105,7 +105,8 @@ def walk(rng: Rng, books: Library, envs: Mapping[Difficulty, ShopEnv]) -> Turns:
     observation, _ = env.reset(options={"task": rng.below(1 << 31), "split": "train"})
     for _ in range(3 + rng.below(8)):
         action = _wander(rng, books, env)
-        turns.append((observation, _said(rng, action)))
+        thought = env.think(action)
+        turns.append((observation, format_reply(action, thought) if thought else _said(rng, action)))
         observation = env.step(action)[0]
         if env.ended:
             break
@@ -134,7 +135,7 @@ def _wander(rng: Rng, books: Library, env: ShopEnv) -> str:
     actions = env.actions()
     if any(action.startswith("search[") for action in actions):
         product = rng.choice(books.products)
-        source = rng.choice([product.title, product.query, " ".join(product.attributes)])
+        source = rng.choice([product.title, product.query, " ".join(product.attributes), *[env.errand.words] * 3])
         words = source.lower().replace(",", "").split()
         start = rng.below(len(words))
         return f"search[{' '.join(words[start : start + 1 + rng.below(6)])}]"
@@ -155,7 +156,7 @@ def _opens_held_out(action: str, env: ShopEnv) -> bool:
 def exercise(rng: Rng, books: Library, longest: int = 10) -> Turns:
     """A shelf of up to `longest` made-up products and questions about it, or a made-up request and what it asks for."""
     if rng.below(5):
-        return _about_request(rng, books)
+        return about_request(rng, books)
     common, kind = _phrases(rng, books, books.attributes, 3), rng.choice(books.kinds)
     kinds = [kind if rng.uniform() < 0.7 else rng.choice(books.kinds) for _ in range(2 + rng.below(longest - 1))]
     numbers = rng.sample(range(10_000), len(kinds))
@@ -222,8 +223,8 @@ _QUESTIONS: list[Callable[[Rng, Sequence[Item]], tuple[str, str]]] = [
 ]  # fmt: skip
 
 
-def _about_request(rng: Rng, books: Library) -> Turns:
-    """A request in the shop's words, and what it asks for."""
+def about_request(rng: Rng, books: Library, between: int = 0) -> Turns:
+    """A request in the shop's words, what it asks for, and what of it is on pages; result lines may stand between."""
     wanted = ", ".join(_phrases(rng, books, books.attributes, 1 + rng.below(3)))
     wanted += " " + _phrases(rng, books, books.kinds, 1)[0]
     chosen = list(dict(_group(rng, books) for _ in range(1 + rng.below(3))).items())
@@ -231,23 +232,44 @@ def _about_request(rng: Rng, books: Library) -> Turns:
     options = ", and ".join(f"{name}: {values[0]}" for name, values in chosen)
     easy = [("What is wanted?", wanted), ("Up to what price?", limit)]
     easy += [(f"Which {name}?", values[0]) for name, values in chosen]
-    asked = rng.sample([*rng.sample(easy, 2), *(_about_page(rng, chosen) for _ in range(5))], 7)
     text = f"Find me {wanted} with {options}, and price lower than {limit} dollars"
+    pages = [_about_page(rng, books, chosen) for _ in range(8 if between else 5)]
+    if between:
+        searched = (f"{text}\n[search]", _said(rng, f"search[{rng.choice(books.kinds)}]"))
+        return [searched, _results(rng, books, between), *pages]
+    asked = rng.sample([*rng.sample(easy, 2), *pages], 7)
     return [(f"{text}\n{asked[0][0]}", asked[0][1]), *asked[1:]]
 
 
-def _about_page(rng: Rng, groups: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, str]:
+def _results(rng: Rng, books: Library, number: int) -> tuple[str, str]:
+    """A page of results, and a click on one of them."""
+    kind, common = rng.choice(books.kinds), _phrases(rng, books, books.attributes, 3)
+    items = [_item(rng, books, kind, common, asin) for asin in rng.sample(range(10_000), number)]
+    page = "\n".join(["Page 1 of 5", *(item.line for item in items), "[next >] [back to search]"])
+    return page, _said(rng, f"click[{rng.choice(items).asin}]")
+
+
+def _about_page(rng: Rng, books: Library, groups: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, str]:
     """A page that offers some of what is asked for, drawn anew each time, so that no earlier answer can be repeated."""
-    shown = rng.sample(groups, len(groups) if rng.below(3) else 1 + rng.below(len(groups)))
-    page, found = "", {}
-    for name, values in shown:
-        offers = values[1:] if rng.below(3) == 0 else values
-        page += f"{name}: {' | '.join(rng.sample(offers, len(offers)))}\n"
-        found[name] = values[0] if offers is values else "none"
+    shown = [group for group in groups if rng.below(4)]
+    if rng.below(3) == 0:
+        name, values = _group(rng, books)
+        shown += [(name, ["", *values])] * (name not in dict(groups))
+    lines, there = [], []
+    for name, values in rng.sample(shown, len(shown)):
+        offers = values[1:] if rng.below(3) == 0 or not values[0] else values
+        lines.append(f"{name}: {' | '.join(rng.sample(offers, len(offers)))}")
+        there += [name] * (offers is values)
     if rng.below(2):
-        return f"{page}Which?", ", ".join(found.values())
-    missing = [values[0] for name, values in groups if found.get(name, "none") == "none"]
-    return f"{page}What is missing?", ", ".join(missing) or "nothing"
+        about = _phrases(rng, books, books.attributes, 2)
+        item = _item(rng, books, rng.choice(books.kinds), about, rng.below(10_000))
+        lines = [item.line, *lines, "[description] [features] [< prev] [back to search] [buy now]"]
+    there_is = {name: name in there for name, _ in groups}
+    if rng.below(4):
+        missing = ", ".join(values[0] for name, values in groups if not there_is[name]) or "nothing"
+        return "\n".join(lines) or "nothing", f"Thought: Missing: {missing}."
+    found = ", ".join(values[0] for name, values in groups if there_is[name]) or "nothing"
+    return "\n".join([*lines, "What is there?"]), found
 
 
 def _group(rng: Rng, books: Library) -> tuple[str, list[str]]:
@@ -262,10 +284,11 @@ def _group(rng: Rng, books: Library) -> tuple[str, list[str]]:
 
 
 def documents(seed: int) -> Iterator[Turns]:
-    """Documents without end: a walk, then six exercises."""
+    """Documents without end: a walk, then three long exercises, and one about a shelf or a request alone."""
     books, rng = library(), Rng("tiny base", seed)
     envs = {d: ShopEnv(difficulty=d, max_steps=50) for d in DIFFICULTIES}
     while True:
         yield walk(rng, books, envs)
-        for _ in range(6):
-            yield exercise(rng, books)
+        for _ in range(3):
+            yield about_request(rng, books, 2 + rng.below(7))
+        yield exercise(rng, books)

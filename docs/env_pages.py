@@ -21,7 +21,7 @@ def page(env_id: str) -> str:
     """The page of one world."""
     spec = EnvSpec(env_id)
     env = spec.make()
-    played = Collector(ExpertAgent(thoughts=True), prompt="none").collect(Job(spec, 0, "test"))
+    played = Collector(ExpertAgent(), prompt="none").collect(Job(spec, 0, "test"))
     lines = [f"# {env_id}", "", inspect.cleandoc(type(env).__doc__ or ""), "", "## Rules that open an episode", ""]
     for style in ("full", "brief"):
         lines += [f"`--prompt {style}`:", "", "```", env.rules[style], "```", ""]

@@ -92,8 +92,8 @@ def test_a_run_leaves_everything_in_plain_files(tiny_policy: Any, tmp_path: Path
 def test_the_expert_teaches_as_it_is_told(tiny_policy: Any, tmp_path: Path) -> None:
     """Which expert makes Agent_v0, and whether it thinks aloud, are settings, and stand in the trajectories."""
     config = replace(SMALL, rounds=0, expert_tasks=12)
-    told = evolution(tmp_path / "told", tiny_policy, replace(config, expert_thoughts=True))
-    exact = evolution(tmp_path / "exact", tiny_policy, replace(config, expert="exact"))
+    told = evolution(tmp_path / "told", tiny_policy, config)
+    exact = evolution(tmp_path / "exact", tiny_policy, replace(config, expert="exact", expert_thoughts=False))
     for run, thoughts, back in ((told, True, True), (exact, False, False)):
         run.run()
         steps = [s for t in store.read(run.folder.round(0) / "trajectories.jsonl") for s in t.steps]

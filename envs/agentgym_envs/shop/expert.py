@@ -9,10 +9,7 @@ from functools import cached_property, lru_cache
 from agentgym_envs.shop.catalogue import PAGE_SIZE, Catalogue, Product
 from agentgym_envs.shop.reward import Goal, exact_match, reward_parts
 from agentgym_envs.shop.tasks import Errand
-from agentgym_envs.shop.visit import BACK, BUY, NEXT, PREV, SUB_PAGES, Moves, Visit, plain, searchable
-
-_LONGEST_THOUGHT = 20
-_LONGEST_QUERY = 16
+from agentgym_envs.shop.visit import BACK, BUY, NEXT, PREV, SUB_PAGES, Moves, Visit, searchable
 
 
 class Expert:
@@ -156,51 +153,13 @@ class Expert:
             return f"click[{PREV}]"
         return self.plan(visit)[0]
 
-    def think(self, visit: Visit, action: str) -> str:
-        """One sentence before an action: what decided it."""
-        name, _, rest = action.partition("[")
-        argument = plain(rest.removesuffix("]"))
-        if name == "search":
-            return f"I look for {' '.join(argument.split()[:_LONGEST_QUERY])}."
-        if argument == PREV and visit.place == "item":
-            return self._missing(self.moves.product(visit)) or _SAYINGS[PREV]
-        if argument in _SAYINGS:
-            return _SAYINGS[argument]
-        if visit.place == "results":
-            return self._about(argument)
-        if argument == BUY:
-            right = visit.place == "item" and self._right(visit)
-            return "Everything fits." if right else "I buy it."
-        return f"It should be {argument}."
-
-    def _missing(self, product: Product) -> str:
-        goal = self.errand.goal
-        found = wanted_options(product, goal)
+    def think(self, visit: Visit) -> str:
+        """What a teacher would say where a product's page is to be judged, from what it shows; elsewhere nothing."""
+        if visit.place != "item" or visit.chosen:
+            return ""
+        goal, found = self.errand.goal, list(wanted_options(self.moves.product(visit), self.errand.goal).values())
         values = (each if isinstance(each, str) else each[1] for each in goal.options)
-        return next((f"No {value} here." for value in values if value not in found.values()), "")
-
-    def _right(self, visit: Visit) -> bool:
-        needed = self.fits.get(self.moves.product(visit))
-        return needed is not None and all(visit.chosen.get(name) == value for name, value in needed.items())
-
-    def _about(self, asin: str) -> str:
-        product = self.moves.catalogue.by_asin.get(asin.upper())
-        if product is None or product not in self.fits:
-            return f"I have a look at {asin.upper()}."
-        kept = list(self.errand.goal.attributes)
-        while True:
-            saying = f"{product.asin} is {', '.join(kept)}, costs {product.price_text}."
-            if len(saying.split()) <= _LONGEST_THOUGHT or not kept:
-                return saying
-            kept.pop()
-
-
-_SAYINGS: Mapping[str, str] = {
-    NEXT: "None of these fits.",
-    PREV: "I go back.",
-    BACK: "I start again.",
-    **dict.fromkeys(SUB_PAGES, "I read more about it."),
-}
+        return f"Missing: {', '.join(value for value in values if value not in found) or 'nothing'}."
 
 
 def _agreeing(ways: Sequence[Sequence[tuple[str, str]]], chosen: dict[str, str]) -> Iterator[dict[str, str]]:

@@ -126,27 +126,42 @@ def test_the_expert_searches_for_the_requests_words_where_that_is_short() -> Non
     assert own >= 90
 
 
-def test_the_teacher_says_what_decided() -> None:
-    """A short sentence before every step, from the request and the page."""
-    env = ShopEnv()
-    env.reset(options={"task": "shop/train/medium/0"})
-    goal, said = env.errand.goal, []
-    for action in env.expert():
-        said.append(env.think(action))
-        env.step(action)
-    assert said[0] == f"I look for {env.errand.words}."
-    assert all(name in said[1] for name in goal.attributes) and "costs $" in said[1]
-    assert said[2:-1] == [f"It should be {option[1]}." for option in goal.options]
-    assert said[-1] == "Everything fits."
-    assert all(len(sentence.split()) <= 20 for sentence in said)
-
-
-def test_the_teacher_has_a_word_for_every_action() -> None:
-    """Any action of any page gets a sentence of at most 20 words."""
+def test_the_teacher_says_what_a_page_lacks() -> None:
+    """Where a product is to be judged the thought names what it does not offer; elsewhere there is none."""
     env = ShopEnv(max_steps=10_000)
-    for seed in range(5):
+    said = set()
+    for seed in range(20):
         env.reset(seed=seed)
         while not env.ended and env.steps < 60:
-            for action in env.actions():
-                assert 1 < len(env.think(action).split()) <= 20
+            thought, offers = env.think(""), env.details()["clickables"]
+            if env.visit.place == "item" and not env.visit.chosen:
+                lacking = [value for _, value in env.errand.goal.options if value not in offers]
+                assert thought == f"Missing: {', '.join(lacking) or 'nothing'}."
+                said.add(len(lacking))
+            else:
+                assert thought == ""
             env.step(Rng("words", seed, env.steps).choice(env.actions()))
+    assert said == {0, 1, 2}
+
+
+def test_the_fair_expert_knows_only_what_the_pages_show() -> None:
+    """What it does is a function of what was seen: other attributes, texts and far products change nothing."""
+    env = ShopEnv()
+    opened = 0
+    for number in range(60):
+        env.reset(options={"task": number, "split": "train"})
+        while not env.ended:
+            action = env.fair_expert()
+            assert action is not None
+            wanted = [value for _, value in env.errand.goal.options]
+            if env.visit.place == "results":
+                tried = env.visit.seen
+                shown = [p for p in env.moves.shown(env.visit) if p.asin not in tried]
+                fitting = [p.asin for p in shown if max(p.prices) <= env.errand.goal.price_upper]
+                assert action == (f"click[{fitting[0]}]" if fitting else "click[next >]")
+                opened += 1
+            elif env.visit.place == "item":
+                lacking = set(wanted) - set(env.details()["clickables"])
+                assert (action == "click[< prev]") == bool(lacking)
+            env.step(action)
+    assert opened > 70
