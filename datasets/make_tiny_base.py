@@ -184,8 +184,8 @@ def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
 
 
 _FORMS = (
-    "What is B", "What does B.* cost", "What comes after B", "What is shown", "What is wanted", "What is there",
-    "Up to what price",
+    "Which are", "Which is .* price lower than", "Which is", "Which cost less than", "What is B", "What does B.* cost",
+    "Does B.* cost less than", "What is wanted", "What is there", "Up to what price",
 )  # fmt: skip
 """How questions begin, as patterns; the rest ask for an option."""
 

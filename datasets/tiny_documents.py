@@ -11,6 +11,7 @@ walk; no action in it is an expert's choice.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -165,6 +166,42 @@ def exercise(rng: Rng, books: Library, longest: int = 10) -> Turns:
     return [(f"{page}\n{asked[0][0]}", asked[0][1]), *asked[1:]]
 
 
+def _names(items: Sequence[Item]) -> str:
+    return " ".join(item.asin for item in items) or "none"
+
+
+def _limit(rng: Rng, price: float) -> float:
+    return 10.0 * max(1, math.floor(price / 10) + 1 + rng.below(4) - rng.below(3))
+
+
+def _with(shelf: Sequence[Item], attributes: Sequence[str]) -> list[Item]:
+    return [item for item in shelf if all(a in item.attributes for a in attributes)]
+
+
+def _ask_attribute(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    wanted = rng.choice(rng.choice(shelf).attributes)
+    return f"Which are {wanted}?", _names(_with(shelf, [wanted]))
+
+
+def _ask_first(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    known = rng.choice(shelf).attributes
+    wanted = rng.sample(known, min(2, len(known)))
+    return f"Which is {', '.join(wanted)}?", _with(shelf, wanted)[0].asin
+
+
+def _ask_price(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    limit = _limit(rng, rng.choice(shelf).price)
+    return f"Which cost less than {limit:.2f} dollars?", _names([item for item in shelf if item.price < limit])
+
+
+def _ask_all(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    target = rng.choice(shelf)
+    wanted, limit = rng.sample(target.attributes, 1), _limit(rng, target.price)
+    found = [item for item in _with(shelf, wanted) if item.price < limit and item.kind == target.kind]
+    asked = f"Which is {', '.join(wanted)} {target.kind}, price lower than {limit:.2f} dollars?"
+    return asked, found[0].asin if found else "none"
+
+
 def _ask_line(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
     item = rng.choice(shelf)
     return f"What is {item.asin}?", item.line
@@ -175,17 +212,15 @@ def _ask_cost(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
     return f"What does {item.asin} cost?", f"${item.price}"
 
 
-def _ask_shown(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
-    del rng
-    return "What is shown?", ", ".join(item.asin for item in shelf)
+def _ask_fits(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
+    item = rng.choice(shelf)
+    limit = _limit(rng, item.price)
+    return f"Does {item.asin} cost less than {limit:.2f} dollars?", "yes" if item.price < limit else "no"
 
 
-def _ask_after(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
-    place = rng.below(len(shelf) - 1)
-    return f"What comes after {shelf[place].asin}?", shelf[place + 1].asin
-
-
-_QUESTIONS: list[Callable[[Rng, Sequence[Item]], tuple[str, str]]] = [_ask_line, _ask_cost, _ask_shown, _ask_after]
+_QUESTIONS: list[Callable[[Rng, Sequence[Item]], tuple[str, str]]] = [
+    _ask_attribute, _ask_first, _ask_first, _ask_price, _ask_all, _ask_all, _ask_line, _ask_cost, _ask_fits,
+]  # fmt: skip
 
 
 def about_request(rng: Rng, books: Library, between: int = 0) -> Turns:
@@ -211,9 +246,7 @@ def _results(rng: Rng, books: Library, number: int) -> tuple[str, str]:
     kind, common = rng.choice(books.kinds), _phrases(rng, books, books.attributes, 3)
     items = [_item(rng, books, kind, common, asin) for asin in rng.sample(range(10_000), number)]
     page = "\n".join(["Page 1 of 5", *(item.line for item in items), "[next >] [back to search]"])
-    first = rng.below(number)
-    thought = f"I try {', '.join(item.asin for item in items[first:][:3])}."
-    return page, format_reply(f"click[{items[first].asin}]", thought)
+    return page, _said(rng, f"click[{rng.choice(items).asin}]")
 
 
 def _about_page(rng: Rng, books: Library, groups: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, str]:

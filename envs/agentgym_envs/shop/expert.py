@@ -11,8 +11,6 @@ from agentgym_envs.shop.reward import Goal, exact_match, reward_parts
 from agentgym_envs.shop.tasks import Errand
 from agentgym_envs.shop.visit import BACK, BUY, NEXT, PREV, SUB_PAGES, Moves, Visit, searchable
 
-_SHORTLIST = 3
-
 
 class Expert:
     """Plans for one errand.
@@ -140,8 +138,9 @@ class Expert:
         if visit.place == "search" and words:
             return f"search[{words}]"
         if visit.place == "results":
-            for product in self._to_try(visit):
-                return f"click[{product.asin}]"
+            for product in self.moves.shown(visit):
+                if product.asin not in visit.seen and max(product.prices) <= goal.price_upper:
+                    return f"click[{product.asin}]"
             if visit.number < self.moves.pages(visit):
                 return f"click[{NEXT}]"
         if visit.place in SUB_PAGES and self.moves.can_go_back(visit):
@@ -154,26 +153,13 @@ class Expert:
             return f"click[{PREV}]"
         return self.plan(visit)[0]
 
-    def think(self, visit: Visit, action: str) -> str:
-        """What a teacher would say before an action where something is to be decided, from what the page shows.
-
-        On a product's page what of the request it does not offer; among results what will be tried, in which order.
-        """
-        if visit.place == "item" and not visit.chosen:
-            goal, found = self.errand.goal, list(wanted_options(self.moves.product(visit), self.errand.goal).values())
-            values = (each if isinstance(each, str) else each[1] for each in goal.options)
-            return f"Missing: {', '.join(value for value in values if value not in found) or 'nothing'}."
-        if visit.place == "results":
-            shown = [product.asin for product in self._to_try(visit)]
-            opened = action[6:-1].upper()
-            if opened in shown:
-                return f"I try {', '.join(shown[shown.index(opened) :][:_SHORTLIST])}."
-        return ""
-
-    def _to_try(self, visit: Visit) -> list[Product]:
-        """The results on this page that were not opened yet and whose price fits."""
-        shown = (product for product in self.moves.shown(visit) if product.asin not in visit.seen)
-        return [product for product in shown if max(product.prices) <= self.errand.goal.price_upper]
+    def think(self, visit: Visit) -> str:
+        """What a teacher would say where a product's page is to be judged, from what it shows; elsewhere nothing."""
+        if visit.place != "item" or visit.chosen:
+            return ""
+        goal, found = self.errand.goal, list(wanted_options(self.moves.product(visit), self.errand.goal).values())
+        values = (each if isinstance(each, str) else each[1] for each in goal.options)
+        return f"Missing: {', '.join(value for value in values if value not in found) or 'nothing'}."
 
 
 def _agreeing(ways: Sequence[Sequence[tuple[str, str]]], chosen: dict[str, str]) -> Iterator[dict[str, str]]:
