@@ -5,7 +5,7 @@
 First drills (random tokens, repeated), until it copies from its context, which everything else builds on; then short
 exercises of `tiny_documents.py`, of which only the answers are learnt: many questions in few tokens, which is what
 makes it read at all; then documents of all kinds, about as long as episodes. Longer drills stand in between. It takes
-three quarters of an hour on one core. At the end it sits an exam on exercises that it has not seen; the card beside the
+an hour and a quarter on two cores. At the end it sits an exam on exercises that it has not seen; the card beside the
 weights says how it did. With `--base` another base reads on (take another seed: the documents depend on it). Under
 `torchrun --nproc_per_node 2` two processes share each batch.
 """
@@ -199,10 +199,11 @@ A stand-in for the base LLM of the papers: `agentgym evolve` begins with it, and
 {commands}
 
 - **Read** only text that this project makes up (`datasets/tiny_documents.py`): random tokens repeated, random walks
-  through training tasks, questions about made-up shelves and requests with their answers. Only what stands in an
-  assistant's turn was learnt.
-- **Never read**: a task of the valid or test split, an expert's action, or, but for lines of result pages, a product
-  that a held-out task asks for.
+  through training tasks, in which the customer says of each product's page what of the request it lacks (as the
+  teacher of Agent_v0 does, `ShopEnv.think`) and then does anything at all, and questions about made-up shelves, pages
+  and requests with their answers. Only what stands in an assistant's turn was learnt.
+- **Never read**: a task of the valid or test split, an action that an expert chose, or, but for lines of result pages,
+  a product that a held-out task asks for.
 - **Licence**: the project's own, MIT. **Digest** of the weights: `{digest}`.
 
 Exam: greedy answers to {asked} questions of exercises that it has not read, right only when equal to the letter.

@@ -1,9 +1,10 @@
 """What the base of the model `tiny` reads: documents in the worlds' language, made up from a seed.
 
 - walks: a customer who clicks and searches at random in tasks of the training split, with numbers of the products
-  drawn anew for each walk (what can be done on which page, and how it is said);
-- exercises: questions about shelves of made-up products and about made-up requests (which of these are waterproof and
-  cost less than 40.00 dollars?), with their answers: reading, as a base LLM has learnt it elsewhere.
+  drawn anew for each walk (what can be done on which page, and how it is said), who says of a product's page what of
+  the request it lacks, as the teacher does, before doing anything at all;
+- exercises: questions about shelves of made-up products, about made-up requests, and what of them a page lacks, with
+  their answers: reading, as a base LLM has learnt it elsewhere.
 
 No task of the valid or test split, and no product that such a task asks for, stands in an exercise or as a task of a
 walk; no action in it is an expert's choice.
