@@ -32,7 +32,5 @@ def test_the_base_learns_to_shop_from_two_hundred_experts(tmp_path: Path) -> Non
     demos = Collector(ExpertAgent()).collect_batch(jobs_for([SHOP], "train", range(200)))
     FilteredBC(epochs=2).train(policy, demos, seed=0, output_dir=tmp_path)
     after = played(policy)
-    assert before.success.high is not None and after.success.low is not None
     assert after.success.low > before.success.high
-    assert before.reward.high is not None and after.reward.low is not None
-    assert after.reward.low > before.reward.high + 0.2
+    assert after.reward.low > before.reward.value + 0.3
