@@ -254,8 +254,8 @@ def _about_page(rng: Rng, books: Library, groups: Sequence[tuple[str, Sequence[s
     """A page that offers some of what is asked for, drawn anew each time, so that no earlier answer can be repeated."""
     shown = [group for group in groups if rng.below(4)]
     if rng.below(3) == 0:
-        name, values = _group(rng, books)
-        shown += [(name, ["", *values])] * (name not in dict(groups))
+        other, unasked = _group(rng, books)
+        shown += [(other, ["", *unasked])] * (other not in dict(groups))
     lines, there = [], []
     for name, values in rng.sample(shown, len(shown)):
         offers = values[1:] if rng.below(3) == 0 or not values[0] else values

@@ -126,6 +126,10 @@ def test_the_expert_searches_for_the_requests_words_where_that_is_short() -> Non
     assert own >= 90
 
 
+def values_of(env: ShopEnv) -> list[str]:
+    return [each if isinstance(each, str) else each[1] for each in env.errand.goal.options]
+
+
 def test_the_teacher_says_what_a_page_lacks() -> None:
     """Where a product is to be judged the thought names what it does not offer; elsewhere there is none."""
     env = ShopEnv(max_steps=10_000)
@@ -135,7 +139,7 @@ def test_the_teacher_says_what_a_page_lacks() -> None:
         while not env.ended and env.steps < 60:
             thought, offers = env.think(""), env.details()["clickables"]
             if env.visit.place == "item" and not env.visit.chosen:
-                lacking = [value for _, value in env.errand.goal.options if value not in offers]
+                lacking = [value for value in values_of(env) if value not in offers]
                 assert thought == f"Missing: {', '.join(lacking) or 'nothing'}."
                 said.add(len(lacking))
             else:
@@ -153,7 +157,7 @@ def test_the_fair_expert_knows_only_what_the_pages_show() -> None:
         while not env.ended:
             action = env.fair_expert()
             assert action is not None
-            wanted = [value for _, value in env.errand.goal.options]
+            wanted = values_of(env)
             if env.visit.place == "results":
                 tried = env.visit.seen
                 shown = [p for p in env.moves.shown(env.visit) if p.asin not in tried]
