@@ -168,9 +168,9 @@ def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
         for number, (said, answer) in enumerate(about_request(rng, books, 8) if far else exercise(rng, books)):
             question = said.split("\n")[-1]
             ids = ids + policy.chat.turn(said) if number else policy.chat.opening(said)
-            if question.endswith("?") or "Missing" in answer:
+            if question.endswith("?") or answer.startswith("Thought: ")  and "? " in answer:
                 form = next((form for form in _FORMS if re.match(form, question)), "Which (option)")
-                form = "(What is missing)" if "Missing" in answer else form
+                form = "(a page judged)" if answer.startswith("Thought: ")  and "? " in answer else form
                 kinds.append(form + ", after results" * far)
                 prompts.append(ids)
                 answers.append(answer)

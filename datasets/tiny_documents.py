@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from agentgym_envs.shop.catalogue import Product, load_catalogue
 from agentgym_envs.shop.env import ShopEnv
+from agentgym_envs.shop.expert import judgement
 from agentgym_envs.shop.tasks import DIFFICULTIES, Difficulty, split_of
 from agentgym_py.actions import format_reply
 from agentgym_py.rng import Rng
@@ -267,8 +268,8 @@ def _about_page(rng: Rng, books: Library, groups: Sequence[tuple[str, Sequence[s
         lines = [item.line, *lines, "[description] [features] [< prev] [back to search] [buy now]"]
     there_is = {name: name in there for name, _ in groups}
     if rng.below(4):
-        missing = ", ".join(values[0] for name, values in groups if not there_is[name]) or "nothing"
-        return "\n".join(lines) or "nothing", f"Thought: Missing: {missing}."
+        judged = judgement([(values[0], there_is[name]) for name, values in groups])
+        return "\n".join(lines) or "nothing", f"Thought: {judged}"
     found = ", ".join(values[0] for name, values in groups if there_is[name]) or "nothing"
     return "\n".join([*lines, "What is there?"]), found
 

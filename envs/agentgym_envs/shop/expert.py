@@ -159,7 +159,17 @@ class Expert:
             return ""
         goal, found = self.errand.goal, list(wanted_options(self.moves.product(visit), self.errand.goal).values())
         values = (each if isinstance(each, str) else each[1] for each in goal.options)
-        return f"Missing: {', '.join(value for value in values if value not in found) or 'nothing'}."
+        return judgement([(value, value in found) for value in values])
+
+
+def judgement(wanted: Sequence[tuple[str, bool]]) -> str:
+    """Whether each of the wanted values is offered, up to the first that is not, and what follows from it."""
+    said = []
+    for value, offered in wanted:
+        said.append(f"{value}? {'Yes' if offered else 'No'}.")
+        if not offered:
+            return " ".join([*said, "Not this one."])
+    return " ".join([*said, "This one."])
 
 
 def _agreeing(ways: Sequence[Sequence[tuple[str, str]]], chosen: dict[str, str]) -> Iterator[dict[str, str]]:
