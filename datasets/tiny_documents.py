@@ -12,9 +12,8 @@ walk; no action in it is an expert's choice.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentgym_envs.shop.catalogue import Product, load_catalogue
@@ -76,24 +75,12 @@ def _made_up(rng: Rng, books: Library, number: int) -> list[str]:
     return [f"{word} {rng.choice(books.words)}" if rng.below(2) else word for word in rng.sample(books.words, number)]
 
 
-@dataclass(frozen=True)
-class Item:
-    """A made-up product."""
-
-    asin: str
-    attributes: tuple[str, ...]
-    kind: str
-    price: float
-    line: str
-
-
-def _item(rng: Rng, books: Library, kind: str, common: Sequence[str], number: int) -> Item:
+def _line(rng: Rng, books: Library, kind: str, common: Sequence[str], number: int) -> str:
+    """A made-up product as a page of results lists it."""
     pool = [*rng.sample(common, min(len(common), 2)), *_phrases(rng, books, books.attributes, 2)]
-    attributes = tuple(dict.fromkeys(rng.sample(pool, 1 + rng.below(3))))
-    price = round(4 + 10 ** (0.7 + 1.6 * rng.uniform()), 2)
+    attributes = dict.fromkeys(rng.sample(pool, 1 + rng.below(3)))
     shown = " ".join([rng.choice(books.brands), *(a.title() for a in attributes), kind.title()])
-    asin = f"B{number:04d}"
-    return Item(asin, attributes, kind, price, f"{asin} {shown} ${price}")
+    return f"B{number:04d} {shown} ${round(4 + 10 ** (0.7 + 1.6 * rng.uniform()), 2)}"
 
 
 # ---- walks ----------------------------------------------------------------------------------------------------------
@@ -155,77 +142,7 @@ def _opens_held_out(action: str, env: ShopEnv) -> bool:
 # ---- exercises ------------------------------------------------------------------------------------------------------
 
 
-def exercise(rng: Rng, books: Library, longest: int = 10) -> Turns:
-    """A shelf of up to `longest` made-up products and questions about it, or a made-up request and what it asks for."""
-    if rng.below(5):
-        return about_request(rng, books)
-    common, kind = _phrases(rng, books, books.attributes, 3), rng.choice(books.kinds)
-    kinds = [kind if rng.uniform() < 0.7 else rng.choice(books.kinds) for _ in range(2 + rng.below(longest - 1))]
-    numbers = rng.sample(range(10_000), len(kinds))
-    shelf = [_item(rng, books, each, common, number) for each, number in zip(kinds, numbers, strict=True)]
-    page = "\n".join(item.line for item in shelf)
-    asked = [rng.choice(_QUESTIONS)(rng, shelf) for _ in range(8)]
-    return [(f"{page}\n{asked[0][0]}", asked[0][1]), *asked[1:]]
-
-
-def _names(items: Sequence[Item]) -> str:
-    return " ".join(item.asin for item in items) or "none"
-
-
-def _limit(rng: Rng, price: float) -> float:
-    return 10.0 * max(1, math.floor(price / 10) + 1 + rng.below(4) - rng.below(3))
-
-
-def _with(shelf: Sequence[Item], attributes: Sequence[str]) -> list[Item]:
-    return [item for item in shelf if all(a in item.attributes for a in attributes)]
-
-
-def _ask_attribute(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
-    wanted = rng.choice(rng.choice(shelf).attributes)
-    return f"Which are {wanted}?", _names(_with(shelf, [wanted]))
-
-
-def _ask_first(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
-    known = rng.choice(shelf).attributes
-    wanted = rng.sample(known, min(2, len(known)))
-    return f"Which is {', '.join(wanted)}?", _with(shelf, wanted)[0].asin
-
-
-def _ask_price(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
-    limit = _limit(rng, rng.choice(shelf).price)
-    return f"Which cost less than {limit:.2f} dollars?", _names([item for item in shelf if item.price < limit])
-
-
-def _ask_all(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
-    target = rng.choice(shelf)
-    wanted, limit = rng.sample(target.attributes, 1), _limit(rng, target.price)
-    found = [item for item in _with(shelf, wanted) if item.price < limit and item.kind == target.kind]
-    asked = f"Which is {', '.join(wanted)} {target.kind}, price lower than {limit:.2f} dollars?"
-    return asked, found[0].asin if found else "none"
-
-
-def _ask_line(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
-    item = rng.choice(shelf)
-    return f"What is {item.asin}?", item.line
-
-
-def _ask_cost(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
-    item = rng.choice(shelf)
-    return f"What does {item.asin} cost?", f"${item.price}"
-
-
-def _ask_fits(rng: Rng, shelf: Sequence[Item]) -> tuple[str, str]:
-    item = rng.choice(shelf)
-    limit = _limit(rng, item.price)
-    return f"Does {item.asin} cost less than {limit:.2f} dollars?", "yes" if item.price < limit else "no"
-
-
-_QUESTIONS: list[Callable[[Rng, Sequence[Item]], tuple[str, str]]] = [
-    _ask_attribute, _ask_first, _ask_first, _ask_price, _ask_all, _ask_all, _ask_line, _ask_cost, _ask_fits,
-]  # fmt: skip
-
-
-def about_request(rng: Rng, books: Library, between: int = 0) -> Turns:
+def exercise(rng: Rng, books: Library, between: int = 0) -> Turns:
     """A request in the shop's words, what it asks for, and what of it is on pages; result lines may stand between."""
     wanted = ", ".join(_phrases(rng, books, books.attributes, 1 + rng.below(3)))
     wanted += " " + _phrases(rng, books, books.kinds, 1)[0]
@@ -246,9 +163,9 @@ def about_request(rng: Rng, books: Library, between: int = 0) -> Turns:
 def _results(rng: Rng, books: Library, number: int) -> tuple[str, str]:
     """A page of results, and a click on one of them."""
     kind, common = rng.choice(books.kinds), _phrases(rng, books, books.attributes, 3)
-    items = [_item(rng, books, kind, common, asin) for asin in rng.sample(range(10_000), number)]
-    page = "\n".join(["Page 1 of 5", *(item.line for item in items), "[next >] [back to search]"])
-    return page, _said(rng, f"click[{rng.choice(items).asin}]")
+    lines = [_line(rng, books, kind, common, each) for each in rng.sample(range(10_000), number)]
+    page = "\n".join(["Page 1 of 5", *lines, "[next >] [back to search]"])
+    return page, _said(rng, f"click[{rng.choice(lines).split()[0]}]")
 
 
 def _about_page(rng: Rng, books: Library, groups: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, str]:
@@ -264,8 +181,8 @@ def _about_page(rng: Rng, books: Library, groups: Sequence[tuple[str, Sequence[s
         there += [name] * (offers is values)
     if rng.below(2):
         about = _phrases(rng, books, books.attributes, 2)
-        item = _item(rng, books, rng.choice(books.kinds), about, rng.below(10_000))
-        lines = [item.line, *lines, "[description] [features] [< prev] [back to search] [buy now]"]
+        first = _line(rng, books, rng.choice(books.kinds), about, rng.below(10_000))
+        lines = [first, *lines, "[description] [features] [< prev] [back to search] [buy now]"]
     there_is = {name: name in there for name, _ in groups}
     if rng.below(4):
         judged = judgement([(values[0], there_is[name]) for name, values in groups])
@@ -286,11 +203,11 @@ def _group(rng: Rng, books: Library) -> tuple[str, list[str]]:
 
 
 def documents(seed: int) -> Iterator[Turns]:
-    """Documents without end: a walk, then three long exercises, and one about a shelf or a request alone."""
+    """Documents without end: a walk, then three long exercises, and a short one."""
     books, rng = library(), Rng("tiny base", seed)
     envs = {d: ShopEnv(difficulty=d, max_steps=50) for d in DIFFICULTIES}
     while True:
         yield walk(rng, books, envs)
         for _ in range(3):
-            yield about_request(rng, books, 2 + rng.below(7))
+            yield exercise(rng, books, 2 + rng.below(7))
         yield exercise(rng, books)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 
 from agentgym_envs.shop.catalogue import PAGE_SIZE, Catalogue, Product
+from agentgym_envs.shop.goals import option_words
 from agentgym_envs.shop.reward import Goal, exact_match, reward_parts
 from agentgym_envs.shop.tasks import Errand
 from agentgym_envs.shop.visit import BACK, BUY, NEXT, PREV, SUB_PAGES, Moves, Visit, searchable
@@ -79,9 +80,21 @@ class Expert:
         return best
 
     def _queries(self) -> Sequence[str]:
-        values = [option if isinstance(option, str) else option[1] for option in self.errand.goal.options]
         words = self.errand.words
-        return [searchable(text) for text in (words, f"{words} {' '.join(values)}", *(p.title for p in self.fits))]
+        texts = (words, f"{words} {' '.join(self._values)}", *(product.title for product in self.fits))
+        return [searchable(text) for text in texts]
+
+    @property
+    def _values(self) -> list[str]:
+        """The option values that are asked for."""
+        return [option if isinstance(option, str) else option[1] for option in self.errand.goal.options]
+
+    @property
+    def _request(self) -> str:
+        """The request without its price, as a query; the index knows the options too."""
+        options = self.errand.goal.options
+        named = option_words(dict(option for option in options if not isinstance(option, str)))
+        return searchable(" ".join([self.errand.words + named, *(each for each in options if isinstance(each, str))]))
 
     def _by_query(self, query: str) -> list[str]:
         visit = Visit()
@@ -134,9 +147,8 @@ class Expert:
         is left to try, the plan of who knows all goes on.
         """
         goal = self.errand.goal
-        words = searchable(self.errand.words)
-        if visit.place == "search" and words:
-            return f"search[{words}]"
+        if visit.place == "search" and self._request:
+            return f"search[{self._request}]"
         if visit.place == "results":
             for product in self.moves.shown(visit):
                 if product.asin not in visit.seen and max(product.prices) <= goal.price_upper:
@@ -157,9 +169,8 @@ class Expert:
         """What a teacher would say where a product's page is to be judged, from what it shows; elsewhere nothing."""
         if visit.place != "item" or visit.chosen:
             return ""
-        goal, found = self.errand.goal, list(wanted_options(self.moves.product(visit), self.errand.goal).values())
-        values = (each if isinstance(each, str) else each[1] for each in goal.options)
-        return judgement([(value, value in found) for value in values])
+        found = wanted_options(self.moves.product(visit), self.errand.goal).values()
+        return judgement([(value, value in found) for value in self._values])
 
 
 def judgement(wanted: Sequence[tuple[str, bool]]) -> str:
