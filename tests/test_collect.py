@@ -179,14 +179,16 @@ def test_ids_are_unique_in_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_fair_expert_looks_before_it_buys() -> None:
     """It opens what turns out wrong, goes back because of an option that is not on the page, and mostly succeeds."""
-    played = Collector(ExpertAgent(fair=True)).collect_batch(jobs_for([SHOP], "train", range(100)))
-    assert 90 <= sum(t.success for t in played) <= 100
+    easy = EnvSpec("shop", {"difficulty": "easy"})
+    played = Collector(ExpertAgent(fair=True)).collect_batch(jobs_for([easy], "test", range(200)))
+    assert 190 <= sum(t.success for t in played) <= 200
     left = [(t, i) for t in played for i, step in enumerate(t.steps) if step.action == "click[< prev]"]
-    assert len({t.id for t, _ in left}) > 20
+    assert len({t.id for t, _ in left}) > 15
     for trajectory, i in left:
         step = trajectory.steps[i]
-        missing = step.thought.removeprefix("Missing: ").removesuffix(".").split(", ")[0]
-        assert f": {missing}," in trajectory.instruction and missing not in step.observation.split("\n", 1)[1]
+        missing = step.thought.removesuffix("? No. Not this one.")
+        assert f": {missing}, and price" in trajectory.instruction
+        assert missing not in step.observation.split("\n", 1)[1]
     assert all(each.holds for each in replay_all(played))
 
 

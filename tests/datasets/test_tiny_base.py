@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from itertools import islice
@@ -71,36 +72,35 @@ def test_walks_are_nobodys_example() -> None:
 
 
 def test_the_answers_of_exercises_are_right() -> None:
-    """Questions for options, prices, lines and the request are answered from the text."""
+    """Questions for options and the request are answered from the text, and pages judged by what they offer."""
     module = script("tiny_documents")
     books, rng = module.library(), Rng("test", 1)
-    asked = 0
+    asked: Counter[str] = Counter()
     for each in range(300):
-        turns = module.exercise(rng, books) if each % 2 else module.about_request(rng, books, 5)
+        turns = module.exercise(rng, books, 5 * (each % 2))
         request = turns[0][0].split("\n")[0]
-        lines = dict(line.split(" ", 1) for line in turns[0][0].split("\n") if re.match(r"B\d{4} ", line))
+        parts = [re.match("(?:.* with )?([^:]+): (.*)", part) for part in request.split(", and ")[:-1]]
+        wanted = {part[1]: part[2] for part in parts if part}
+        assert wanted
         for said, answer in turns:
             *page, question = said.split("\n")
-            if question in ("What is there?", "What is missing?"):
-                parts = [re.match("(?:.* with )?([^:]+): (.*)", part) for part in request.split(", and ")[:-1]]
-                wanted = [(part[1], part[2]) for part in parts if part]
-                offered = {line.partition(": ")[0]: line.partition(": ")[2].split(" | ") for line in page}
-                right = [v for name, v in wanted if (v in offered.get(name, ())) == (question == "What is there?")]
-                assert wanted and answer == (", ".join(right) or "nothing")
-                asked += 1
-            elif found := re.match(r"What does (B\d{4}) cost", question):
-                assert lines[found[1]].endswith(f" {answer}")
-                asked += 1
-            elif found := re.match(r"What is (B\d{4})", question):
-                assert answer == f"{found[1]} {lines[found[1]]}"
-            elif found := re.match(r"Which cost less than (.+) dollars", question):
-                cheap = [asin for asin, line in lines.items() if float(line.rpartition("$")[2]) < float(found[1])]
-                assert answer == (" ".join(cheap) or "none")
+            offered = {line.partition(": ")[0]: line.partition(": ")[2].split(" | ") for line in [*page, question]}
+            there = {value: value in offered.get(name, ()) for name, value in wanted.items()}
+            if question == "What is there?":
+                assert answer == (", ".join(value for value in there if there[value]) or "nothing")
             elif question == "What is wanted?":
                 assert request.startswith(f"Find me {answer} with ")
             elif question == "Up to what price?":
                 assert f"lower than {answer} dollars" in request
-    assert asked > 300
+            elif found := re.match(r"Which (.+)\?", question):
+                question = "Which?"
+                assert answer == wanted[found[1]]
+            elif "Action: " not in answer and "[" not in answer:
+                question = "judged"
+                assert answer == f"Thought: {module.judgement(list(there.items()))}"
+            asked[question] += 1
+    assert all(asked[kind] > 50 for kind in ("What is there?", "What is wanted?", "Up to what price?", "Which?"))
+    assert asked["judged"] > 500
 
 
 def test_the_card_speaks_of_the_base_that_ships() -> None:

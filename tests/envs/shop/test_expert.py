@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agentgym_envs.shop.env import ShopEnv
 from agentgym_envs.shop.tasks import ListedTasks
+from agentgym_envs.shop.visit import searchable
 from agentgym_py.env import SPLITS
 from agentgym_py.rng import Rng
 
@@ -130,8 +131,8 @@ def values_of(env: ShopEnv) -> list[str]:
     return [each if isinstance(each, str) else each[1] for each in env.errand.goal.options]
 
 
-def test_the_teacher_says_what_a_page_lacks() -> None:
-    """Where a product is to be judged the thought names what it does not offer; elsewhere there is none."""
+def test_the_teacher_judges_a_page_option_by_option() -> None:
+    """Where a product is to be judged the thought asks for each option up to the first No; elsewhere there is none."""
     env = ShopEnv(max_steps=10_000)
     said = set()
     for seed in range(20):
@@ -139,21 +140,48 @@ def test_the_teacher_says_what_a_page_lacks() -> None:
         while not env.ended and env.steps < 60:
             thought, offers = env.think(""), env.details()["clickables"]
             if env.visit.place == "item" and not env.visit.chosen:
-                lacking = [value for value in values_of(env) if value not in offers]
-                assert thought == f"Missing: {', '.join(lacking) or 'nothing'}."
-                said.add(len(lacking))
+                verdicts = [value in offers for value in values_of(env)]
+                looked = values_of(env)[: (*verdicts, False).index(False) + 1]
+                yes = " ".join(f"{value}? Yes." for value in looked)
+                assert thought == (
+                    f"{yes} This one." if all(verdicts) else f"{yes.removesuffix('Yes.')}No. Not this one."
+                )
+                said.add(tuple(verdicts))
             else:
                 assert thought == ""
             env.step(Rng("words", seed, env.steps).choice(env.actions()))
-    assert said == {0, 1, 2}
+    assert {(True,), (False,), (True, False), (False, True), (True, True), (False, False)} <= said
+
+
+@pytest.mark.parametrize("goals", ["synthetic", "human"])
+def test_the_fair_expert_searches_for_what_is_asked(goals: Any, folders: dict[str, Path]) -> None:
+    """Its query has the request's attributes, its kind and its options, but not its price."""
+    env = ShopEnv(catalogue=folders[goals], goals=goals)
+    for number in range(20):
+        env.reset(options={"task": number})
+        query = (env.fair_expert() or "").removeprefix("search[").removesuffix("]")
+        goal = env.errand.goal
+        names = [text for each in goal.options for text in ([each] if isinstance(each, str) else each)]
+        for text in [*goal.attributes, goal.query, *names]:
+            assert searchable(text) in query
+        assert "price" not in query and "dollars" not in query
+
+
+def test_the_fair_expert_asks_in_the_requests_own_words() -> None:
+    """For a generated request the query is a piece of it."""
+    env = ShopEnv(difficulty="hard")
+    for number in range(50):
+        env.reset(options={"task": number, "split": "train"})
+        query = (env.fair_expert() or "").removeprefix("search[").removesuffix("]")
+        assert env.errand.goal.instruction.startswith(f"Find me {query}, and price")
 
 
 def test_the_fair_expert_knows_only_what_the_pages_show() -> None:
     """What it does is a function of what was seen: other attributes, texts and far products change nothing."""
-    env = ShopEnv()
+    env = ShopEnv(difficulty="easy")
     opened = 0
     for number in range(60):
-        env.reset(options={"task": number, "split": "train"})
+        env.reset(options={"task": number, "split": "test"})
         while not env.ended:
             action = env.fair_expert()
             assert action is not None
