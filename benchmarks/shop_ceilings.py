@@ -1,7 +1,8 @@
 """What agents without learning reach on the shop's test tasks: `python benchmarks/shop_ceilings.py [--tasks 500]`.
 
-Random and expert are floor and ceiling. The other two see only what an agent sees: `first` opens the first result and
-never goes back, `fair expert` leaves a product whose page lacks an option that is asked for.
+Random and expert are floor and ceiling. The others see only what an agent sees. `first` opens the first result and
+never goes back; it searches for attributes and kind, or for the whole request with its options. `fair expert` searches
+for the whole request, and leaves a product whose page lacks an option that is asked for.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ class First:
     name = "first"
     policy_digest: str | None = None
 
-    def __init__(self) -> None:
-        self.sampling: dict[str, Any] = {}
+    def __init__(self, *, whole: bool) -> None:
+        self.whole = whole
+        self.sampling: dict[str, Any] = {"whole": whole}
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """The rule's next action of each episode."""
-        return [AgentReply(_first(episode)) for episode in episodes]
+        return [AgentReply(_first(episode, whole=self.whole)) for episode in episodes]
 
 
-def _first(episode: Episode) -> str:
+def _first(episode: Episode, *, whole: bool) -> str:
     assert isinstance(episode.env, ShopEnv)
     errand, done = episode.env.errand, [step.action for step in episode.steps]
     if not done:
-        return f"search[{errand.words}]"
+        return (whole and episode.env.fair_expert()) or f"search[{errand.words}]"
     if episode.observation.startswith("Page"):
         return f"click[{re.findall(r'^B[0-9]{4}', episode.observation, re.MULTILINE)[0]}]"
     wanted = [each[1] if isinstance(each, tuple) else each for each in errand.goal.options]
@@ -49,8 +51,12 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=500)
     tasks = range(parser.parse_args().tasks)
     agents: dict[str, Agent] = {
-        "random": RandomAgent(), "first": First(), "fair expert": ExpertAgent(fair=True), "expert": ExpertAgent(),
-    }  # fmt: skip
+        "random": RandomAgent(),
+        "first, searching for attributes and kind": First(whole=False),
+        "first, searching for the whole request": First(whole=True),
+        "fair expert": ExpertAgent(fair=True),
+        "expert": ExpertAgent(),
+    }
     print("| agent | easy | medium | hard |\n|---|---|---|---|")
     for name, agent in agents.items():
         row = []
