@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
@@ -167,10 +168,9 @@ def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
         for number, (said, answer) in enumerate(exercise(rng, books, 8 if far else 0)):
             question = said.split("\n")[-1]
             ids = ids + policy.chat.turn(said) if number else policy.chat.opening(said)
-            judged = answer.startswith("Thought: ") and "Action: " not in answer
+            judged = re.match(r"Thought: .+\? (Yes|No|Chosen|Not yet)\. Now ", answer)
             if judged or question.endswith("?"):
-                kind = "a page judged" if judged else question if question in _QUESTIONS else "Which (option)?"
-                kinds.append(kind + ", after results" * far)
+                kinds.append(("a page judged" if judged else question.split()[0] + " …?") + ", after results" * far)
                 prompts.append(ids)
                 answers.append(answer)
             ids = ids + policy.chat.reply(answer)
@@ -178,11 +178,10 @@ def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
     score: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for kind, answer, reply in zip(kinds, answers, replies, strict=True):
         right, asked = score[kind]
-        score[kind] = right + (policy.decode(reply.ids) == answer), asked + 1
+        texts = (text.partition(" Now ")[0] for text in (policy.decode(reply.ids), answer))  # what is clicked is chance
+        score[kind] = right + (len(set(texts)) == 1), asked + 1
     return dict(sorted(score.items()))
 
-
-_QUESTIONS = ("What is wanted?", "What is there?", "Up to what price?")
 
 CARD = """# The base of `tiny`
 

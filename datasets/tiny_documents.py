@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from agentgym_envs.shop.catalogue import Product, load_catalogue
 from agentgym_envs.shop.env import ShopEnv
-from agentgym_envs.shop.expert import judgement
+from agentgym_envs.shop.expert import judged
 from agentgym_envs.shop.tasks import DIFFICULTIES, Difficulty, split_of
 from agentgym_py.actions import format_reply
 from agentgym_py.rng import Rng
@@ -146,18 +146,19 @@ def exercise(rng: Rng, books: Library, between: int = 0) -> Turns:
     """A request in the shop's words, what it asks for, and what of it is on pages; result lines may stand between."""
     wanted = ", ".join(_phrases(rng, books, books.attributes, 1 + rng.below(3)))
     wanted += " " + _phrases(rng, books, books.kinds, 1)[0]
-    chosen = list(dict(_group(rng, books) for _ in range(1 + rng.below(3))).items())
+    groups = dict(_group(rng, books) for _ in range(1 + rng.below(3)))
     limit = f"{10 * (1 + rng.below(30))}.00"
-    options = ", and ".join(f"{name}: {values[0]}" for name, values in chosen)
-    easy = [("What is wanted?", wanted), ("Up to what price?", limit)]
-    easy += [(f"Which {name}?", values[0]) for name, values in chosen]
+    options = ", and ".join(f"{name}: {values[0]}" for name, values in groups.items())
     text = f"Find me {wanted} with {options}, and price lower than {limit} dollars"
-    pages = [_about_page(rng, books, chosen) for _ in range(8 if between else 5)]
     if between:
         searched = (f"{text}\n[search]", _said(rng, f"search[{rng.choice(books.kinds)}]"))
-        return [searched, _results(rng, books, between), *pages]
-    asked = rng.sample([*rng.sample(easy, 2), *pages], 7)
-    return [(f"{text}\n{asked[0][0]}", asked[0][1]), *asked[1:]]
+        pages = [_page(rng, books, groups) for _ in range(5)]
+        return [searched, _results(rng, books, between), *(turn for page in pages for turn in page)]
+    questions = [("What is wanted?", wanted), ("Up to what price?", limit)]
+    questions += [(f"Which {name}?", values[0]) for name, values in groups.items()]
+    parts = [*([each] for each in rng.sample(questions, 2)), *(_page(rng, books, groups) for _ in range(3))]
+    first, *rest = [turn for part in rng.sample(parts, len(parts)) for turn in part]
+    return [(f"{text}\n{first[0]}", first[1]), *rest]
 
 
 def _results(rng: Rng, books: Library, number: int) -> tuple[str, str]:
@@ -168,27 +169,29 @@ def _results(rng: Rng, books: Library, number: int) -> tuple[str, str]:
     return page, _said(rng, f"click[{rng.choice(lines).split()[0]}]")
 
 
-def _about_page(rng: Rng, books: Library, groups: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, str]:
-    """A page that offers some of what is asked for, drawn anew each time, so that no earlier answer can be repeated."""
-    shown = [group for group in groups if rng.below(4)]
+def _page(rng: Rng, books: Library, groups: Mapping[str, Sequence[str]]) -> Turns:
+    """A page that offers some of what is asked for, drawn anew each time, and a customer who clicks at random there."""
+    asked = {name: values[0] for name, values in groups.items()}
+    offers = {name: values[1:] if rng.below(3) == 0 else values for name, values in groups.items() if rng.below(4)}
     if rng.below(3) == 0:
-        other, unasked = _group(rng, books)
-        shown += [(other, ["", *unasked])] * (other not in dict(groups))
-    lines, there = [], []
-    for name, values in rng.sample(shown, len(shown)):
-        offers = values[1:] if rng.below(3) == 0 or not values[0] else values
-        lines.append(f"{name}: {' | '.join(rng.sample(offers, len(offers)))}")
-        there += [name] * (offers is values)
-    if rng.below(2):
+        offers = dict([_group(rng, books)]) | offers
+    offers = {name: rng.sample(offers[name], len(offers[name])) for name in rng.sample(list(offers), len(offers))}
+    lines = [f"{name}: {' | '.join(values)}" for name, values in offers.items()]
+    if rng.below(2) or not lines:
         about = _phrases(rng, books, books.attributes, 2)
         first = _line(rng, books, rng.choice(books.kinds), about, rng.below(10_000))
-        lines = [first, *lines, "[description] [features] [< prev] [back to search] [buy now]"]
-    there_is = {name: name in there for name, _ in groups}
-    if rng.below(4):
-        judged = judgement([(values[0], there_is[name]) for name, values in groups])
-        return "\n".join(lines) or "nothing", f"Thought: {judged}"
-    found = ", ".join(values[0] for name, values in groups if there_is[name]) or "nothing"
-    return "\n".join([*lines, "What is there?"]), found
+        lines = [first, *lines, f"[{'] ['.join(_BUTTONS)}]"]
+    turns, said, chosen = [], "\n".join(lines), dict[str, str]()
+    for name in [*list(offers)[: rng.below(3)], ""]:
+        there = [(value, value in (chosen.values() if chosen else offers.get(key, ()))) for key, value in asked.items()]
+        known = [value for key, value in asked.items() if key == name and value in offers[name]]
+        button = rng.choice(known if known and rng.below(2) else offers.get(name, _BUTTONS))
+        turns.append((said, format_reply(f"click[{button}]", judged(there, button, choosing=bool(chosen)))))
+        said, chosen[name] = f"{name}: {button} is selected.", button
+    return turns
+
+
+_BUTTONS = ("description", "features", "< prev", "back to search", "buy now")
 
 
 def _group(rng: Rng, books: Library) -> tuple[str, list[str]]:
@@ -203,11 +206,12 @@ def _group(rng: Rng, books: Library) -> tuple[str, list[str]]:
 
 
 def documents(seed: int) -> Iterator[Turns]:
-    """Documents without end: a walk, then three long exercises, and a short one."""
+    """Documents without end: two walks, then two long exercises, and a short one."""
     books, rng = library(), Rng("tiny base", seed)
     envs = {d: ShopEnv(difficulty=d, max_steps=50) for d in DIFFICULTIES}
     while True:
-        yield walk(rng, books, envs)
-        for _ in range(3):
+        for _ in range(2):
+            yield walk(rng, books, envs)
+        for _ in range(2):
             yield exercise(rng, books, 2 + rng.below(7))
         yield exercise(rng, books)

@@ -186,7 +186,7 @@ def test_the_fair_expert_looks_before_it_buys() -> None:
     assert len({t.id for t, _ in left}) > 15
     for trajectory, i in left:
         step = trajectory.steps[i]
-        missing = step.thought.removesuffix("? No. Not this one.")
+        missing = step.thought.removesuffix("? No. Now < prev.")
         assert f": {missing}, and price" in trajectory.instruction
         assert missing not in step.observation.split("\n", 1)[1]
     assert all(each.holds for each in replay_all(played))

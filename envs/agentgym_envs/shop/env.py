@@ -220,9 +220,8 @@ class ShopEnv(TextEnv):
         return None if self.ended == "terminated" else self._guide().fair(self.visit)
 
     def think(self, action: str) -> str:
-        """What a teacher would say before an action here: what of the request a product's page does not offer."""
-        del action
-        return self._guide().think(self.visit)
+        """What a teacher would say before an action here, see `Expert.think`."""
+        return self._guide().think(self.visit, action)
 
     def _guide(self) -> Expert:
         errand = self.errand

@@ -165,22 +165,27 @@ class Expert:
             return f"click[{PREV}]"
         return self.plan(visit)[0]
 
-    def think(self, visit: Visit) -> str:
-        """What a teacher would say where a product's page is to be judged, from what it shows; elsewhere nothing."""
-        if visit.place != "item" or visit.chosen:
+    def think(self, visit: Visit, action: str) -> str:
+        """What a teacher would say on a product's page: what of the request is there or chosen, and what to do."""
+        if visit.place != "item":
             return ""
-        found = wanted_options(self.moves.product(visit), self.errand.goal).values()
-        return judgement([(value, value in found) for value in self._values])
+        there = (visit.chosen or wanted_options(self.moves.product(visit), self.errand.goal)).values()
+        name = action.partition("[")[2][:-1]
+        return judged([(value, value in there) for value in self._values], name, choosing=bool(visit.chosen))
 
 
-def judgement(wanted: Sequence[tuple[str, bool]]) -> str:
-    """Whether each of the wanted values is offered, up to the first that is not, and what follows from it."""
+def judged(wanted: Sequence[tuple[str, bool]], button: str, *, choosing: bool) -> str:
+    """Of each wanted value whether it is there, up to the first that is not, and what is clicked then.
+
+    There is what the page offers or, once one is `choosing`, what is chosen.
+    """
+    yes, no = ("Chosen", "Not yet") if choosing else ("Yes", "No")
     said = []
-    for value, offered in wanted:
-        said.append(f"{value}? {'Yes' if offered else 'No'}.")
-        if not offered:
-            return " ".join([*said, "Not this one."])
-    return " ".join([*said, "This one."])
+    for value, there in wanted:
+        said.append(f"{value}? {yes if there else no}.")
+        if not there:
+            break
+    return " ".join([*said, f"Now {button}."])
 
 
 def _agreeing(ways: Sequence[Sequence[tuple[str, str]]], chosen: dict[str, str]) -> Iterator[dict[str, str]]:

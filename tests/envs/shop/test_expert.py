@@ -132,25 +132,26 @@ def values_of(env: ShopEnv) -> list[str]:
 
 
 def test_the_teacher_judges_a_page_option_by_option() -> None:
-    """Where a product is to be judged the thought asks for each option up to the first No; elsewhere there is none."""
+    """On a product's page the thought asks for each option up to the first that is not there, then names the action."""
     env = ShopEnv(max_steps=10_000)
     said = set()
     for seed in range(20):
         env.reset(seed=seed)
         while not env.ended and env.steps < 60:
-            thought, offers = env.think(""), env.details()["clickables"]
-            if env.visit.place == "item" and not env.visit.chosen:
-                verdicts = [value in offers for value in values_of(env)]
-                looked = values_of(env)[: (*verdicts, False).index(False) + 1]
-                yes = " ".join(f"{value}? Yes." for value in looked)
-                assert thought == (
-                    f"{yes} This one." if all(verdicts) else f"{yes.removesuffix('Yes.')}No. Not this one."
-                )
-                said.add(tuple(verdicts))
+            action = Rng("words", seed, env.steps).choice(env.actions())
+            thought, offers = env.think(action), env.details()["clickables"]
+            if env.visit.place == "item":
+                chosen = set(env.visit.chosen.values())
+                verdicts = [value in (chosen or offers) for value in values_of(env)]
+                yes, no = ("Chosen", "Not yet") if chosen else ("Yes", "No")
+                looked = values_of(env)[: [*verdicts, False].index(False) + 1]
+                words = [f"{value}? {yes if right else no}." for value, right in zip(looked, verdicts, strict=False)]
+                assert thought == " ".join([*words, f"Now {action[6:-1]}."])
+                said.add((bool(chosen), *verdicts))
             else:
                 assert thought == ""
-            env.step(Rng("words", seed, env.steps).choice(env.actions()))
-    assert {(True,), (False,), (True, False), (False, True), (True, True), (False, False)} <= said
+            env.step(action)
+    assert {(False, True), (False, False), (False, True, False), (False, True, True), (True, False, True)} <= said
 
 
 @pytest.mark.parametrize("goals", ["synthetic", "human"])
