@@ -203,8 +203,8 @@ def rich(number: int) -> Trajectory:
                         {"temperature": 0.7}, "brief", "0.1.0", 2**63 + 1)  # fmt: skip
     made = Trajectory(f"t{number}", origin, "test", "buy", "hard", "Buy.", "rules", (step, step), "end", 0.5, True,
                       False, True, 4, "timeout")  # fmt: skip
-    for record in (made, origin, step):
-        at_default = [each.name for each in fields(record) if getattr(record, each.name) in (each.default, None, {})]
+    for part in (made, origin, step):
+        at_default = [each.name for each in fields(part) if getattr(part, each.name) in (each.default, None, {})]
         assert not at_default, at_default
     return made
 
