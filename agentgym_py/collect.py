@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
+from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -13,7 +15,7 @@ import gymnasium
 
 from agentgym_py.agents import Agent, AgentReply, Episode
 from agentgym_py.env import Prompt, TextEnv
-from agentgym_py.errors import AgentGymError, ConfigError
+from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError
 from agentgym_py.registry import env_id
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Provenance, Step, Trajectory, canonical
@@ -35,11 +37,41 @@ class EnvSpec:
         return env_id(self.name) + canonical(self.kwargs)
 
     def make(self) -> TextEnv:
-        """A fresh environment, without Gymnasium's wrappers (they cost more than a step)."""
-        made = gymnasium.make(env_id(self.name), disable_env_checker=True, **self.kwargs).unwrapped
+        """A fresh environment, without Gymnasium's wrappers (they cost more than a step).
+
+        Raises:
+            ConfigError: it cannot be made with these arguments, or is no TextEnv.
+            UnknownNameError: there is no such environment.
+        """
+        own = inspect.signature(gymnasium.make).parameters.values()
+        for each in own:
+            if each.kind is not each.VAR_KEYWORD and each.name in self.kwargs:
+                raise ConfigError(f"{self.name} cannot have it: gymnasium.make takes {each.name!r} for itself")
+        try:
+            made = gymnasium.make(env_id(self.name), disable_env_checker=True, **self.kwargs).unwrapped
+        except AgentGymError:
+            raise
+        except (AttributeError, LookupError, TypeError, ValueError, gymnasium.error.Error) as error:
+            why = error.__cause__ or error  # Gymnasium says a TypeError again, with the arguments
+            raise ConfigError(f"{self.name} cannot be made with {dict(self.kwargs)}: {why}") from error
         if not isinstance(made, TextEnv):
             raise ConfigError(f"{self.name!r} makes a {type(made).__name__}, which is no TextEnv")
         return made
+
+    def count(self, split: str, wanted: int) -> int:
+        """How many of the first `wanted` tasks of a split there are: all of them, but in a world of few."""
+
+        def missing(number: int) -> bool:
+            try:
+                env.task(number, split)
+            except UnknownNameError:
+                return True
+            return False
+
+        with closing(self.make()) as env:
+            if not wanted or not missing(wanted - 1):
+                return wanted
+            return bisect_left(range(wanted), True, key=missing)
 
 
 class EnvPool:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
+from agentgym_py.registry import short_name
 from agentgym_py.stats import LEAST_SAMPLE, Estimate, bootstrap_mean, success_rate
 from agentgym_py.trajectory import Trajectory
 
@@ -87,3 +88,14 @@ def decimal(estimate: Estimate) -> str:
     if math.isnan(estimate.low):
         return f"{estimate.value:.3f} ({'n too small' if estimate.n < LEAST_SAMPLE else 'all equal'})"
     return f"{estimate.value:.3f} [{estimate.low:.2f}, {estimate.high:.2f}]"
+
+
+def by_world(played: Sequence[Trajectory]) -> dict[str, Evaluation]:
+    """A summary of each world's episodes, by its short name."""
+    names = dict.fromkeys(each.provenance.env_id for each in played)
+    return {short_name(name): summarise([each for each in played if each.provenance.env_id == name]) for name in names}
+
+
+def as_json(played: Sequence[Trajectory]) -> dict[str, Any]:
+    """The summary of all as JSON values, and under `worlds` that of each world: where several are mixed, all pools."""
+    return summarise(played).as_dict() | {"worlds": {name: each.as_dict() for name, each in by_world(played).items()}}

@@ -22,7 +22,7 @@ from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.evaluate import Evaluation, summarise
+from agentgym_py.evaluate import as_json
 from agentgym_py.rng import seed_of
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, build
@@ -45,13 +45,13 @@ class EvolveConfig:
     prompt: Prompt = "brief"
     """Which rules text opens an episode."""
     expert_tasks: int = 200
-    """Training tasks whose expert trajectories make Agent_v0."""
+    """Training tasks of each world whose expert trajectories make Agent_v0."""
     expert: Literal["exact", "fair"] = "fair"
     """The exact expert knows all, the fair one only what the episode has shown, so that all it does can be learnt."""
     expert_thoughts: bool = True
     """Whether the expert says its thought, where it has one, before an action."""
     explore_tasks: int = 1000
-    """New training tasks a round explores."""
+    """New training tasks of each world that a round explores."""
     tries: int = 1
     """Episodes a task in exploration."""
     temperature: float = 0.7
@@ -64,9 +64,9 @@ class EvolveConfig:
     restart: Literal["base", "previous"] = "previous"
     """Where a round's training starts: the base model, as in the paper, or the last round's agent."""
     valid_tasks: int = 100
-    """Tasks of the valid split that every round is evaluated on."""
+    """Tasks of each world's valid split that every round is evaluated on."""
     test_tasks: int = 300
-    """Tasks of the test split on which Agent_v0 and the final agent are compared at the end."""
+    """Tasks of each world's test split on which Agent_v0 and the final agent are compared at the end."""
     patience: int = 0
     """Stop after so many rounds without a better valid success rate; 0 never stops early."""
     slots: int = 128
@@ -134,13 +134,13 @@ class Evolution:
         log.info("round %d: %s", number, selection.line)
         policy, trained = self._train(number, selection.kept)
         policy.save(folder / "checkpoint")
-        evaluation = self._evaluate(number, policy, "valid", self.config.valid_tasks)
+        valid = self._evaluate(number, policy, "valid", self.config.valid_tasks)
         metrics = {
             "round": number,
-            "explored": summarise(explored).as_dict(),
+            "explored": as_json(explored),
             "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
             "training": asdict(trained) if trained else None,
-            "valid": evaluation.as_dict(),
+            "valid": valid,
             "policy_digest": policy.digest(),
             "seconds": time.monotonic() - began,
         }
@@ -201,11 +201,11 @@ class Evolution:
         collector = Collector(agent, slots=self.config.slots, prompt=self.config.prompt, seed=seed)
         return collector.collect_batch(jobs, self.reporter.phase(number, what, len(jobs)))
 
-    def _evaluate(self, number: int, policy: Policy, split: str, tasks: int) -> Evaluation:
+    def _evaluate(self, number: int, policy: Policy, split: str, tasks: int) -> dict[str, Any]:
         jobs = jobs_for(self.envs, split, range(tasks))
         played = self._collect(number, split, self._agent(number, policy, 0.0), jobs)
         store.write(self.folder.round(number) / f"{split}.jsonl", played)
-        return summarise(played)
+        return as_json(played)
 
     # ---- the end ------------------------------------------------------------------------------------------------
 
@@ -229,8 +229,7 @@ class Evolution:
         if self.config.test_tasks:
             for number in sorted({0, self._best(last), last}):
                 policy = self.load_policy(str(self.folder.round(number) / "checkpoint"))
-                evaluation = self._evaluate(number, policy, "test", self.config.test_tasks)
-                result["rounds"][str(number)] = evaluation.as_dict()
+                result["rounds"][str(number)] = self._evaluate(number, policy, "test", self.config.test_tasks)
         result["seconds"] = time.monotonic() - began
         self.folder.write_json("test.json", result)
         return result

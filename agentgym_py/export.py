@@ -253,7 +253,7 @@ def _schema() -> pyarrow.Schema:
     strings = ("observation", "reply", "thought", "action", "action_input", "reward_parts")
     step = dict.fromkeys(strings, text) | {"reward": real, "valid": yes, "trained": yes, "tokens": tokens}
     origin = dict.fromkeys(("env_id", "task_id", "agent", "policy_digest", "prompt", *_AS_TEXT), text)
-    origin |= {"package_version": text, "env_version": whole, "seed": pa.uint64()}
+    origin |= {"package_version": text, "env_version": whole, "seed": pa.uint64(), "env_seed": pa.uint64()}
     columns = dict.fromkeys(("id", "split", "kind", "difficulty", "instruction", "rules", "final_observation"), text)
     columns |= {"reward": real, "success": yes, "terminated": yes, "truncated": yes, "optimal_steps": whole}
     columns |= {"error": text, "provenance": pa.struct(origin), "steps": pa.list_(pa.struct(step))}

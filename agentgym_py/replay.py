@@ -8,6 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium
+
 from agentgym_py.agenttraj import AGENT
 from agentgym_py.collect import EnvPool, EnvSpec
 from agentgym_py.env import TextEnv
@@ -64,7 +66,7 @@ def replay(trajectory: Trajectory, env: TextEnv | None = None) -> ReplayResult:
         return _result(trajectory, 0, skipped=f"ended by an infrastructure failure: {trajectory.error}")
     try:
         observation, _ = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
-    except AgentGymError as error:
+    except (AgentGymError, gymnasium.error.Error) as error:  # Gymnasium's: a seed below 0
         return _result(trajectory, 0, Difference(0, "task", trajectory.task_id, str(error)))
     for done, difference in enumerate(_departures(trajectory, env, observation)):
         if difference:
@@ -79,7 +81,7 @@ def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
             spec = EnvSpec(trajectory.provenance.env_id, trajectory.provenance.env_kwargs)
             try:
                 env = pool.take(spec)
-            except AgentGymError as error:
+            except (AgentGymError, OSError) as error:
                 unsaid = trajectory.provenance.agent == AGENT
                 yield _result(trajectory, 0, skipped=_FROM_AGENTTRAJ if unsaid else str(error))
                 continue

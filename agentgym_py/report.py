@@ -100,24 +100,32 @@ def _height(share: float, top: float, bottom: float) -> float:
 def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
     """Agent_v0, the best and the last round on the test split: rows of a table, and a line on their difference.
 
+    Where several worlds are mixed, a row for each follows that of all.
     The line also says where the tasks are few.
     """
-    from agentgym_py.ui import number_text
+    from agentgym_py.ui import several_worlds
 
     if not folder.finished:
         return [], ""
     result = folder.read_json("test.json")
     rows = []
     for number, each in sorted((int(number), each) for number, each in result["rounds"].items()):
-        rows.append([
-            role(number, result["last"], result["best"]),
-            interval(read_estimate(each["success"])),
-            decimal(read_estimate(each["reward"])),
-            number_text(each["steps"], 1),
-            number_text(each["invalid"], 1, 100) + " %",
-        ])  # fmt: skip
+        rows.append(_row(role(number, result["last"], result["best"]), each))
+        rows += [_row(f"… in {world}", part) for world, part in several_worlds(each).items()]
     marks = {few(read_estimate(each["success"])): None for each in result["rounds"].values()}
     return rows, "; ".join(filter(None, [*marks, _verdict(folder, result["last"]) if rows else ""]))
+
+
+def _row(name: str, summary: Mapping[str, Any]) -> list[str]:
+    from agentgym_py.ui import number_text
+
+    return [
+        name,
+        interval(read_estimate(summary["success"])),
+        decimal(read_estimate(summary["reward"])),
+        number_text(summary["steps"], 1),
+        number_text(summary["invalid"], 1, 100) + " %",
+    ]
 
 
 def role(number: int, last: int, best: int) -> str:

@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,9 @@ import yaml
 
 from agentgym_py.errors import RunError
 from agentgym_py.stats import Estimate
+
+_LOCK = ".lock"
+_PROVENANCE = "provenance.json"
 
 
 def write_atomic(path: Path, data: str) -> None:
@@ -61,17 +64,23 @@ def read_estimate(value: Mapping[str, Any]) -> Estimate:
 
 
 def new_folder(path: str | Path) -> Path:
-    """`path` as a folder that is new or empty; RunError where it holds something."""
+    """`path` as a folder that is new, empty, or left by a start of a run that was cut off; RunError where it is not."""
     target = Path(path)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    names = [each.name for each in target.iterdir()] if target.is_dir() else []
+    if target.exists() and (not target.is_dir() or (names and not _only_begun(names))):
         hint = f"a run; go on with it by --resume {path}" if (target / "run.yaml").is_file() else "other files"
         raise RunError(f"{path} already holds {hint}")
     return target
 
 
+def _only_begun(names: Sequence[str]) -> bool:
+    """Whether a folder with these names in it is what `RunFolder.started` leaves when it is killed."""
+    return _LOCK in names and all(name == _PROVENANCE or name.startswith(".") for name in names)
+
+
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """`run.yaml`, `provenance.json`, `rounds/NN/`, `test.json`, `report.html`.
+    """`run.yaml`, `provenance.json`, `rounds/NN/`, `test.json`, `report.html`; and `.lock`, an empty file.
 
     A round's folder holds `trajectories.jsonl`, `checkpoint/`, `valid.jsonl`, `test.jsonl` and `metrics.json`.
 
@@ -81,11 +90,28 @@ class RunFolder:
     path: Path
 
     @classmethod
+    @contextmanager
+    def started(cls, path: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> Iterator[RunFolder]:
+        """Start a run, which is locked from its first moment on.
+
+        `run.yaml` makes it a run and is written last: what a kill before that leaves can be started again.
+
+        Raises:
+            RunError: the folder already holds something, or another process starts a run there.
+        """
+        new_folder(path).mkdir(parents=True, exist_ok=True)
+        folder = cls(path)
+        with folder.locked():
+            new_folder(path)  # again: who had the lock before may have started a run
+            folder.write_json(_PROVENANCE, provenance)
+            write_atomic(path / "run.yaml", yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
+            yield folder
+
+    @classmethod
     def create(cls, path: Path, config: Mapping[str, Any]) -> RunFolder:
-        """Start a run; RunError where the folder already holds something."""
-        new_folder(path)
-        write_atomic(path / "run.yaml", yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
-        return cls(path)
+        """A run that was started, and that nobody works on; see `started`."""
+        with cls.started(path, config, {}) as folder:
+            return folder
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -98,18 +124,17 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Keep other processes out of the run meanwhile; RunError where one is at work (no lock on Windows).
 
-        The system lets go of the lock when the process ends, however it ends.
+        The system lets go of the lock when the process ends, however it ends. The file that is locked is never
+        replaced: two processes would each hold a lock of their own.
         """
-        if sys.platform == "win32":
-            yield
-            return
-        import fcntl
+        with (self.path / _LOCK).open("ab") as file:
+            if sys.platform != "win32":
+                import fcntl
 
-        with (self.path / "run.yaml").open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise RunError(f"{self.path} is in use: another process is at work on this run") from error
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    raise RunError(f"{self.path} is in use: another process is at work on this run") from error
             yield
 
     def config(self) -> dict[str, Any]:

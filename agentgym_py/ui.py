@@ -208,11 +208,23 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
 
 
 def selection_line(metrics: Mapping[str, Any]) -> str:
-    """How many were kept, why the others not, on how many in all was trained, and whether the valid tasks are few."""
-    training = metrics["training"]
+    """How many were kept, why the others not, on how many in all was trained, and what to know of the valid success.
+
+    That is whether the tasks are few, and where several worlds are mixed, the success in each.
+    """
+    training, valid = metrics["training"], metrics["valid"]
     trained = f"; trained on {training['trajectories']} in all" if training else "; not trained"
-    mark = few(read_estimate(metrics["valid"]["success"]))
-    return str(metrics["selection"]["line"]) + trained + (f"; valid: {mark}" if mark else "")
+    said = [few(read_estimate(valid["success"]))]
+    said += [f"{name} {interval(read_estimate(each['success']))}" for name, each in several_worlds(valid).items()]
+    return (
+        str(metrics["selection"]["line"]) + trained + (f"; valid: {', '.join(filter(None, said))}" if any(said) else "")
+    )
+
+
+def several_worlds(summary: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Each world's part of a summary, where there are several; runs of older versions did not note it."""
+    worlds: Mapping[str, Any] = summary.get("worlds", {})
+    return worlds if len(worlds) > 1 else {}
 
 
 def number_text(value: float | None, digits: int, scale: float = 1) -> str:

@@ -1,4 +1,4 @@
-"""Speeds of the built-in worlds: `pytest benchmarks/envs.py`. The limits are those that the README promises."""
+"""Speeds of the built-in worlds: `pytest benchmarks/envs.py`. The limits are those of docs/benchmarks.md."""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import ast
+import re
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -68,3 +71,12 @@ def test_no_relative_imports_leave_a_package(package: str) -> None:
         depth = len(path.relative_to(FOLDERS[package]).parts)
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             assert not (isinstance(node, ast.ImportFrom) and node.level > depth), path
+
+
+def test_what_everybody_installs_is_imported() -> None:
+    """A core dependency that no package imports, but only a test, belongs into the extra `dev`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = {re.split(r"[\[><=]", each)[0].lower() for each in project["dependencies"]}
+    names = {name for package in FOLDERS for path in sources(package) for name in imported(ast.parse(path.read_text()))}
+    come_from = packages_distributions()
+    assert wanted - {dist.lower() for name in names for dist in come_from.get(name, [])} == set()

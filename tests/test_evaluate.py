@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentgym_py.evaluate import decimal, percent, summarise
+from agentgym_py.evaluate import as_json, decimal, percent, summarise
 from agentgym_py.stats import Estimate
 from agentgym_py.trajectory import Trajectory
 
@@ -41,6 +41,16 @@ def test_a_rate_says_how_few_its_tasks_are(estimate: Estimate, said: str) -> Non
 def test_a_mean_without_an_interval_says_why(estimate: Estimate, said: str) -> None:
     """Never an interval of no width."""
     assert decimal(estimate) == said
+
+
+def test_worlds_are_apart(episode: Callable[..., Trajectory]) -> None:
+    """Each by its short name with its own kinds, which may have equal names; beside them all in one."""
+    shop = [episode("look", success=False) for _ in range(3)]
+    origin = replace(shop[0].provenance, env_id="AgentTodo-v0")
+    todo = [replace(episode("look"), provenance=origin)]
+    found = as_json([*shop, *todo])
+    assert {name: each["by_kind"]["buy"]["value"] for name, each in found["worlds"].items()} == {"shop": 0, "todo": 1}
+    assert found["by_kind"]["buy"]["value"] == 0.25 and found["success"]["n"] == 2 and as_json([])["worlds"] == {}
 
 
 def test_equal_rewards_of_a_few_tasks_claim_nothing(episode: Callable[..., Trajectory]) -> None:

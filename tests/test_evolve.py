@@ -87,6 +87,8 @@ def test_a_run_leaves_everything_in_plain_files(tiny_policy: Any, tmp_path: Path
     played = list(store.read(run.folder.round(1) / "trajectories.jsonl"))
     assert all(t.has_tokens and t.provenance.policy_digest == run.folder.metrics(0)["policy_digest"] for t in played)
     assert {t.split for t in store.read(run.folder.round(2) / "valid.jsonl")} == {"valid"}
+    for summary in (run.folder.metrics(1)["explored"], run.folder.metrics(1)["valid"], result["rounds"]["2"]):
+        assert summary["worlds"]["shop"]["success"] == summary["success"]
 
 
 def test_the_expert_teaches_as_it_is_told(tiny_policy: Any, tmp_path: Path) -> None:

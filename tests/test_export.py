@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -200,9 +200,13 @@ def rich(number: int) -> Trajectory:
     record = Tokens((1, 2), (3,), (-0.25,), (1,))
     step = Step("page é", "Action: a", "t", "a", "in", 0.5, False, {"price": 1.0}, record, False)
     origin = Provenance("AgentShop-v0", 1, {"mode": ["text", None]}, "shop/1", 2**64 - 1, "tiny", "abc",
-                        {"temperature": 0.7}, "brief", "0.1.0")  # fmt: skip
-    return Trajectory(f"t{number}", origin, "test", "buy", "hard", "Buy.", "rules", (step, step), "end", 0.5, True,
+                        {"temperature": 0.7}, "brief", "0.1.0", 2**63 + 1)  # fmt: skip
+    made = Trajectory(f"t{number}", origin, "test", "buy", "hard", "Buy.", "rules", (step, step), "end", 0.5, True,
                       False, True, 4, "timeout")  # fmt: skip
+    for part in (made, origin, step):
+        at_default = [each.name for each in fields(part) if getattr(part, each.name) in (each.default, None, {})]
+        assert not at_default, at_default
+    return made
 
 
 def test_parquet_round_trips(tmp_path: Path, episode: Make) -> None:
@@ -215,7 +219,25 @@ def test_parquet_round_trips(tmp_path: Path, episode: Make) -> None:
     data = datasets.Dataset.from_parquet(str(path), cache_dir=str(tmp_path / "cache"))
     assert data.num_rows == 302
     assert data[0]["steps"][0]["tokens"]["ids"] == [3] and data[0]["provenance"]["seed"] == 2**64 - 1
+    assert data[0]["provenance"]["env_seed"] == 2**63 + 1
     assert export.write_parquet(path, []) == 0 and list(export.read_parquet(path)) == []
+
+
+def test_parquet_has_a_column_for_every_field() -> None:
+    """A field that a record gets one day is not silently left out of the file, at any depth."""
+    pa = pytest.importorskip("pyarrow")
+
+    def check(record: Any, column: Any) -> None:
+        assert {each.name for each in column} == {each.name for each in fields(record)}, type(record)
+        for each in column:
+            kind = each.type.value_type if pa.types.is_list(each.type) else each.type
+            value = getattr(record, each.name)
+            held = value[0] if isinstance(value, tuple) else value
+            assert is_dataclass(held) == pa.types.is_struct(kind), each.name
+            if is_dataclass(held):
+                check(held, kind)
+
+    check(rich(0), export._schema())
 
 
 @pytest.mark.parametrize("wrong", [2**64, -1, "\ud800"])

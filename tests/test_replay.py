@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -86,3 +87,29 @@ def test_of_some_nothing_can_be_said(trajectory: Trajectory) -> None:
     assert [each.holds for each in results] == [False, False, True]
     assert all(each.difference is None and each.skipped for each in results[:2])
     assert not replay(elsewhere).holds
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "said"),
+    [
+        ({"max_steps": "x"}, "cannot be made with {'max_steps': 'x'}: '<' not supported"),
+        ({"catalogue": 5}, "cannot be made with {'catalogue': 5}"),
+        ({"catalogue": "x" * 5000}, "File name too long"),
+        ({"render_mode": 5}, "cannot be made with {'render_mode': 5}"),
+        ({"disable_env_checker": True}, "gymnasium.make takes 'disable_env_checker' for itself"),
+        ({"id": "x"}, "gymnasium.make takes 'id' for itself"),
+        ({"max_episode_steps": 1}, "gymnasium.make takes 'max_episode_steps' for itself"),
+    ],
+)
+def test_a_world_that_cannot_be_made_is_skipped(trajectory: Trajectory, kwargs: dict[str, Any], said: str) -> None:
+    """Arguments that somebody edited are a reason, not a traceback, and the episodes after it are replayed."""
+    edited = replace(trajectory, provenance=replace(trajectory.provenance, env_kwargs=kwargs))
+    skipped, held = replay_all([edited, trajectory])
+    assert said in str(skipped.skipped) and held.holds
+
+
+def test_a_seed_that_cannot_be_is_a_difference(trajectory: Trajectory) -> None:
+    """Gymnasium refuses seeds below 0."""
+    edited = replace(trajectory, provenance=replace(trajectory.provenance, env_seed=-1))
+    result = replay(edited)
+    assert result.difference is not None and "-1" in result.difference.replayed

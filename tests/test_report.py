@@ -12,7 +12,7 @@ import pytest
 
 from agentgym_py import store
 from agentgym_py.errors import RunError
-from agentgym_py.evaluate import summarise
+from agentgym_py.evaluate import as_json, summarise
 from agentgym_py.report import chart, comparison, role, write_report
 from agentgym_py.runs import RunFolder
 from agentgym_py.trajectory import Provenance, Step, Trajectory
@@ -161,6 +161,18 @@ def test_the_comparison_is_paired_by_task(tmp_path: Path) -> None:
     rows, sentence = comparison(make_run(tmp_path / "run"))
     assert [row[0] for row in rows] == ["Agent_v0 (round 0)", "last and best (round 2)"]
     assert "on the same 60 tasks: +40.0 points" in sentence and "only 24, by Agent_v0 only 0" in sentence
+
+
+def test_each_of_several_worlds_has_a_row(tmp_path: Path) -> None:
+    """Below the agent's, in the table and on the page."""
+    folder = make_run(tmp_path / "run")
+    played = [episode(i, False) for i in range(4)]
+    played += [replace(each, provenance=replace(each.provenance, env_id="AgentTodo-v0")) for each in played]
+    result = folder.read_json("test.json")
+    folder.write_json("test.json", result | {"rounds": result["rounds"] | {"2": as_json(played)}})
+    names = [row[0] for row in comparison(folder)[0]]
+    assert names == ["Agent_v0 (round 0)", "last and best (round 2)", "… in guess", "… in todo"]
+    assert "<td>… in todo</td>" in page(tmp_path / "run")
 
 
 def test_few_test_tasks_are_said(tmp_path: Path) -> None:

@@ -3,10 +3,13 @@ from __future__ import annotations
 import json
 import math
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
+from agentgym_py import runs
 from agentgym_py.errors import RunError
 from agentgym_py.runs import RunFolder, read_estimate, write_atomic
 
@@ -23,6 +26,58 @@ def test_a_used_folder_is_refused(tmp_path: Path) -> None:
         RunFolder.create(tmp_path / "b", {})
     (tmp_path / "c").mkdir()
     RunFolder.create(tmp_path / "c", {})
+
+
+def start(path: Path, number: int, together: Barrier | None = None) -> bool:
+    """Whether this start has the folder, at the same moment as others."""
+    if together:
+        together.wait()
+    try:
+        with RunFolder.started(path, {"seed": number}, {"from": number}):
+            return True
+    except RunError:
+        return False
+
+
+@pytest.mark.parametrize("stage", ["locked", "provenance.json", "run.yaml"])
+def test_a_start_that_was_killed_can_be_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    """Whatever a kill in `create` leaves is no run, and taken by the next start; what stands there is whole."""
+
+    def killed(path: Path, data: str) -> None:
+        if path.name == stage or stage == "locked":
+            (path.parent / f".{path.name}.99.tmp").write_text(data[:3])
+            raise KeyboardInterrupt
+        write_atomic(path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "write_atomic", killed)
+        with pytest.raises(KeyboardInterrupt):
+            start(tmp_path / "a", 1)
+    with pytest.raises(RunError, match="holds no run"):
+        RunFolder.open(tmp_path / "a")
+    assert start(tmp_path / "a", 2)
+    folder = RunFolder.open(tmp_path / "a")
+    assert folder.config() == {"seed": 2} and folder.read_json("provenance.json") == {"from": 2}
+
+
+def test_a_file_of_that_name_alone_is_not_ours(tmp_path: Path) -> None:
+    """A provenance.json that no start of a run left is somebody's file, and stays."""
+    (tmp_path / "provenance.json").write_text("mine")
+    with pytest.raises(RunError, match="other files"):
+        RunFolder.create(tmp_path, {})
+
+
+def test_of_many_starts_in_one_folder_one_wins(tmp_path: Path) -> None:
+    """Started at the same moment: one has the run, with its settings and provenance; the others are told."""
+    with ThreadPoolExecutor(4) as pool:
+        for attempt in range(50):
+            path, numbers, together = tmp_path / str(attempt), range(4), Barrier(4)
+            started = pool.map(start, [path] * 4, numbers, [together] * 4)
+            won = [number for number, mine in zip(numbers, started, strict=True) if mine]
+            folder = RunFolder.open(path)
+            assert won == [folder.config()["seed"]] == [folder.read_json("provenance.json")["from"]]
 
 
 def test_a_round_is_over_when_its_metrics_stand(tmp_path: Path) -> None:

@@ -118,6 +118,15 @@ def test_few_tasks_and_no_training_are_said() -> None:
     cells = round_cells(1, few)
     assert cells[3] == "not trained" and cells[4] == "56.1 % [46, 65]" and cells[5] == "–"
     assert selection_line(few) == f"{LINE}; not trained; valid: only 8 tasks"
+
+
+def test_each_of_several_worlds_is_said() -> None:
+    """The pooled success alone would hide a world in which nothing was learnt; of one world nothing is said twice."""
+    one = {"shop": {"success": ESTIMATE}}
+    two = one | {"todo": {"success": ESTIMATE | {"value": 0.5}}}
+    said = {n: selection_line(metrics(valid={"success": ESTIMATE, "worlds": w})) for n, w in ((1, one), (2, two))}
+    assert said[2] == f"{LINE}; trained on 632 in all; valid: shop 56.1 % [46, 65], todo 50.0 % [46, 65]"
+    assert said[1] == f"{LINE}; trained on 632 in all"
     assert selection_line(metrics()) == f"{LINE}; trained on 632 in all"
 
 

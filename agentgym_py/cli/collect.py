@@ -14,6 +14,7 @@ from agentgym_py.cli.common import (
     add_env_options,
     console,
     env_specs,
+    need_tasks,
     new_file,
     print_json,
     read_agent,
@@ -75,6 +76,8 @@ def run(given: Namespace) -> int:
         raise UsageError(f"--temperatures are for a --model: the agent {who.agent} samples nothing")
     envs = env_specs(given)
     tasks = range(episodes.first, episodes.first + episodes.tasks)
+    asked = f"--first {episodes.first} with --tasks {episodes.tasks}" if episodes.first else "--tasks"
+    need_tasks(envs, {episodes.split: (asked, tasks.stop)})
     jobs = jobs_for(envs, episodes.split, tasks, episodes.attempts)
     agents = who.make(model, temperatures or [1.0])
     plans = [
@@ -96,7 +99,7 @@ def _numbered(jobs: Sequence[Job], number: int, agents: int) -> list[Job]:
 
 
 def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, as_json: bool) -> None:
-    """Write each trajectory as soon as all before it are there: Ctrl-C leaves what was played, or no file."""
+    """Write each trajectory as soon as all before it are there: Ctrl-C or an error leaves those, or no file."""
     from agentgym_py.ui import Phases
 
     total, writer = sum(len(jobs) for _, jobs in plans), store.TrajectoryWriter(target)
@@ -107,9 +110,11 @@ def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, as_j
                 for trajectory in collector.in_order(jobs):
                     writer.append(trajectory)
                     progress(trajectory)
-    except KeyboardInterrupt:
-        some = f"{writer.written} of {total} trajectories were written"
-        print(f"\n{target}: {some if writer.written else 'no episode was over, no file is left'}", file=sys.stderr)
+    except BaseException as error:
+        if writer.written:
+            print(f"\n{target}: {writer.written} of {total} trajectories were written", file=sys.stderr)
+        elif isinstance(error, KeyboardInterrupt):
+            print(f"\n{target}: no episode was over, no file is left", file=sys.stderr)
         raise
     finally:
         if not writer.written:

@@ -57,7 +57,24 @@ def env_specs(given: Namespace | Mapping[str, Any]) -> list[EnvSpec]:
     if not names:
         raise UsageError("--env needs the name of a world")
     kwargs = _rooted(as_plain(given["env_kwargs"]), {key for name in names for key in _path_arguments(name)})
-    return [_checked(EnvSpec(name, _kwargs_of(name, names, kwargs))) for name in names]
+    specs = [_checked(EnvSpec(name, _kwargs_of(name, names, kwargs))) for name in names]
+    keys = [spec.key for spec in specs]
+    for number, spec in enumerate(specs):
+        if spec.key in keys[:number]:
+            raise UsageError(f"--env has {spec.name} twice, with the same arguments: episodes would be played twice")
+    return specs
+
+
+def need_tasks(envs: Sequence[EnvSpec], wanted: Mapping[str, tuple[str, int]]) -> None:
+    """Refuse more tasks than a world has, before anything is played; by split the option that asks, and how many."""
+    few = []
+    for split, (option, number) in wanted.items():
+        for spec in envs:
+            there = spec.count(split, number)
+            if there < number:
+                few.append(f"{option} asks for {number} {split} tasks, {spec.name} has {there}")
+    if few:
+        raise UsageError("; ".join(few))
 
 
 def env_spec(name: str, kwargs: Any) -> EnvSpec:
@@ -113,10 +130,8 @@ def _scalar(value: Any) -> Any:
 def _checked(spec: EnvSpec) -> EnvSpec:
     try:
         spec.make().close()
-    except (TypeError, ValueError) as error:
-        if isinstance(error, ConfigError):
-            raise in_options(error, spec.kwargs, "env_kwargs.") from error
-        raise UsageError(f"{spec.name} cannot be made with {dict(spec.kwargs)}: {error}") from error
+    except ConfigError as error:
+        raise in_options(error, spec.kwargs, "env_kwargs.") from error
     return spec
 
 

@@ -12,6 +12,7 @@ from agentgym_py.cli.common import (
     add_env_options,
     console,
     env_specs,
+    need_tasks,
     print_json,
     read_agent,
     settings_of,
@@ -22,14 +23,12 @@ from agentgym_py.collect import Collector, jobs_for
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError
-from agentgym_py.registry import short_name
 from agentgym_py.runs import RunFolder, finite, new_folder
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
     from agentgym_py.agents import Agent
-    from agentgym_py.evaluate import Evaluation
     from agentgym_py.trajectory import Trajectory
 
 
@@ -72,6 +71,7 @@ def run(given: Namespace) -> int:
     who, model = read_agent(given, None)
     out = new_folder(chosen.out) if chosen.out else None
     envs = env_specs(given)
+    need_tasks(envs, {chosen.split: ("--tasks", chosen.tasks)})
     world_versions = worlds_of(envs, chosen.split)
     (agent,) = who.make(model, [chosen.temperature])
     jobs = jobs_for(envs, chosen.split, range(chosen.tasks), chosen.attempts)
@@ -91,28 +91,19 @@ def run(given: Namespace) -> int:
     return 0
 
 
-def by_world(played: Sequence[Trajectory]) -> dict[str, Evaluation]:
-    """A summary of each world's episodes."""
-    from agentgym_py.evaluate import summarise
-
-    names = dict.fromkeys(each.provenance.env_id for each in played)
-    return {short_name(name): summarise([each for each in played if each.provenance.env_id == name]) for name in names}
-
-
 def _result(played: Sequence[Trajectory], agent: Agent) -> dict[str, Any]:
-    from agentgym_py.evaluate import summarise
+    from agentgym_py.evaluate import as_json
 
     return {
         "agent": agent.name, "policy_digest": agent.policy_digest, "sampling": agent.sampling,
-        "package_version": __version__, **summarise(played).as_dict(),
-        "worlds": {name: each.as_dict() for name, each in by_world(played).items()},
+        "package_version": __version__, **as_json(played),
     }  # fmt: skip
 
 
 def _show(played: Sequence[Trajectory], name: str, chosen: EvalOptions) -> None:
     from rich.table import Table
 
-    from agentgym_py.evaluate import decimal, percent, summarise
+    from agentgym_py.evaluate import by_world, decimal, percent, summarise
 
     summary, worlds = summarise(played), by_world(played)
     table = Table(
@@ -120,10 +111,13 @@ def _show(played: Sequence[Trajectory], name: str, chosen: EvalOptions) -> None:
         title_justify="left", box=None, header_style="bold", pad_edge=False,
     )  # fmt: skip
     table.add_row("all", str(summary.success.n), percent(summary.success))
-    parts = {"world": {k: each.success for k, each in worlds.items()}} if len(worlds) > 1 else {}
-    for what, groups in (parts | {"kind": summary.by_kind, "difficulty": summary.by_difficulty}).items():
-        for key, estimate in groups.items():
-            table.add_row(f"{what} {key}", str(estimate.n), percent(estimate))
+    for world, each in worlds.items():
+        rows = {f"kind {key}": of_kind for key, of_kind in each.by_kind.items()}
+        rows |= {f"difficulty {key}": of_difficulty for key, of_difficulty in each.by_difficulty.items()}
+        if len(worlds) > 1:  # kinds of two worlds may have one name
+            rows = {f"world {world}": each.success} | {f"{world}, {name}": row for name, row in rows.items()}
+        for name, estimate in rows.items():
+            table.add_row(name, str(estimate.n), percent(estimate))
     out = console()
     out.print(table)
     means = f"{summary.steps:.1f} steps an episode, {100 * summary.invalid:.1f} % invalid actions"

@@ -6,11 +6,14 @@ import platform
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,7 @@ from agentgym_py.cli.common import (
     add_trainer_options,
     console,
     env_specs,
+    need_tasks,
     need_train_extra,
     print_json,
     read_trainer,
@@ -70,7 +74,8 @@ class RunOptions:
     out: str | None = None
     """Run folder; by default runs/ENV-TRAINER-sSEED, with -2, -3, … where that exists."""
     resume: str | None = None
-    """Go on with the run in this folder, with the settings that it was started with."""
+    """Go on with the run in this folder, with the settings that it was started with, and as many threads unless
+    --threads says otherwise."""
     preset: str = "default"
     """`default`, or `smoke`: everything small, every step real, done in under a minute; it trains on failed episodes
     too, for so short a run may have no others."""
@@ -85,7 +90,7 @@ class ResumeOptions:
     resume: str
     """The run's folder."""
     threads: int | None = None
-    """CPU threads of torch."""
+    """CPU threads of torch; by default those that the run began with, so that it ends to the bit as it would have."""
     json: bool = False
     """Print the test result as JSON at the end."""
 
@@ -133,29 +138,29 @@ def run(given: Namespace) -> int:
         folder, settings = None, given
     model = read_options(ModelOptions, settings, threads=given["threads"])
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
+    if folder is None:
+        need_tasks(envs, _tasks_of(config))
     out = console(given["json"])
     out.print(_headline(settings, config), style="bold", soft_wrap=True)  # what follows takes seconds to load
     if not (folder and folder.finished):
-        need_train_extra(model.threads)
+        need_train_extra(_threads(folder, model.threads))
     ready: list[Policy] = []
-    if folder is None:
-        if given["out"]:
-            new_folder(given["out"])
-        ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
-        folder = _create(given, envs, ready[0])
-    going_on = not ready
-    load = _loader(model, config.seed, ready)
-
-    def evolution(reporter: Reporter) -> Evolution:
-        return Evolution(folder, envs, config, trainer, load, reporter)
-
     try:
-        with folder.locked(), _kill_is_a_way_out():
-            if going_on:
+        with _kill_is_a_way_out(), ExitStack() as lock:
+            if folder is None:
+                if given["out"]:
+                    new_folder(given["out"])
+                ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
+                folder = lock.enter_context(_started(given, envs, ready[0]))
+            else:
+                lock.enter_context(folder.locked())
                 _check_basis(folder, envs, model, config.seed)
-            result = _show(evolution, folder, _header(folder, config), out)
+            load = _loader(model, config.seed, ready)
+            evolution = partial(Evolution, folder, envs, config, trainer, load)
+            result = _show(evolution, folder, _header(folder, config, len(envs)), out)
     except KeyboardInterrupt as stop:
-        print(f"\ninterrupted; to go on: agentgym evolve --resume {folder.path}", file=sys.stderr)
+        how = f"to go on: agentgym evolve --resume {folder.path}" if folder else "the run had not begun; start it again"
+        print(f"\ninterrupted; {how}", file=sys.stderr)
         return KILLED if isinstance(stop, _Killed) else INTERRUPTED
     if given["json"]:
         print_json(result | {"folder": str(folder.path)})
@@ -170,11 +175,9 @@ def evolve_config(given: Namespace) -> EvolveConfig:
 # ---------------------------------------------------------------------------------------------------------- the folder
 
 
-def _create(given: Namespace, envs: Sequence[EnvSpec], base: Policy) -> RunFolder:
-    settings = settings_of(given, envs)
-    folder = RunFolder.create(Path(given["out"]) if given["out"] else _free_folder(settings), settings)
-    folder.write_json("provenance.json", provenance() | _basis(envs, base))
-    return folder
+def _started(given: Namespace, envs: Sequence[EnvSpec], base: Policy) -> AbstractContextManager[RunFolder]:
+    settings, made_with = settings_of(given, envs), provenance() | _basis(envs, base)
+    return RunFolder.started(Path(given["out"]) if given["out"] else _own_folder(settings), settings, made_with)
 
 
 def _basis(envs: Sequence[EnvSpec], base: Policy) -> dict[str, Any]:
@@ -194,14 +197,33 @@ def _check_basis(folder: RunFolder, envs: Sequence[EnvSpec], model: ModelOptions
     folder.write_json("provenance.json", held | {"resumed": resumed})
 
 
-def _free_folder(settings: Mapping[str, Any]) -> Path:
-    name = f"{'+'.join(settings['env'])}-{settings['trainer']['name']}-s{settings['seed']}"
-    tries = [Path("runs") / (name if number == 1 else f"{name}-{number}") for number in range(1, 1000)]
-    return next((path for path in tries if not path.exists()), tries[-1])
+def _own_folder(settings: Mapping[str, Any]) -> Path:
+    """The first free folder of this run's name; that it is made here keeps it from everybody who starts meanwhile."""
+    first = Path("runs") / f"{'+'.join(settings['env'])}-{settings['trainer']['name']}-s{settings['seed']}"
+    first.parent.mkdir(parents=True, exist_ok=True)
+    for number in count(1):
+        path = first if number == 1 else first.with_name(f"{first.name}-{number}")
+        with suppress(FileExistsError):
+            path.mkdir()
+            break
+    return path
+
+
+def _threads(folder: RunFolder | None, asked: int | None) -> int | None:
+    """The threads that were asked for, else those that the run began with: sums round otherwise with other threads."""
+    begun = folder.read_json("provenance.json").get("threads") if folder else None
+    if folder and asked and begun and asked != begun:
+        warnings.warn(
+            f"{folder.path} began with {begun} threads and goes on with {asked}: it may not end to the bit as it would",
+            stacklevel=2,
+        )
+    return asked or begun
 
 
 def provenance() -> dict[str, Any]:
     """What a run was made with and where."""
+    import torch
+
     found = {"agentgym-py": __version__}
     for name in _RECORDED:
         try:
@@ -210,7 +232,8 @@ def provenance() -> dict[str, Any]:
             continue
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"), "command": ["agentgym", *sys.argv[1:]],
-        "python": platform.python_version(), "platform": platform.platform(), "packages": found,
+        "python": platform.python_version(), "platform": platform.platform(), "threads": torch.get_num_threads(),
+        "packages": found,
     }  # fmt: skip
 
 
@@ -267,10 +290,19 @@ def _headline(settings: Namespace, config: EvolveConfig) -> str:
     return f"AgentEvol on {worlds}: trainer {settings['trainer.name']}, model {settings['model']}, seed {config.seed}"
 
 
-def _header(folder: RunFolder, config: EvolveConfig) -> list[str]:
+def _tasks_of(config: EvolveConfig) -> dict[str, tuple[str, int]]:
+    """By split: the options that say how many tasks of each world a run takes, and how many that are."""
+    asked, train = "--expert_tasks", config.expert_tasks + config.rounds * config.explore_tasks
+    if config.rounds:
+        asked += f" {config.expert_tasks} + --rounds {config.rounds} * --explore_tasks {config.explore_tasks}"
+    tests = ("--test_tasks", config.test_tasks)
+    return {"train": (asked, train), "valid": ("--valid_tasks", config.valid_tasks), "test": tests}
+
+
+def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
     """The run's plan, what may surprise in it, and how far it is."""
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
-    lines = [f"Agent_v0 from {config.expert_tasks} expert episodes, {rounds}; {folder.path}"]
+    lines = [f"Agent_v0 from {config.expert_tasks * worlds} expert episodes, {rounds}; {folder.path}"]
     if not config.select.success_only:
         how = f"--select.success_only false, --select.threshold {config.select.threshold:g}"
         lines.append(f"Failed episodes are selected too: {how}.")

@@ -13,6 +13,7 @@ import pytest
 from agentgym_py import store
 from agentgym_py.cli.data import FORMATS
 from agentgym_py.dataset import AgentTrajDataset
+from agentgym_py.errors import DataError
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -35,10 +36,11 @@ def test_the_expert_collects_in_the_shop(agentgym: Run) -> None:
 
 def test_several_worlds_and_their_own_arguments(agentgym: Run) -> None:
     """Commas or repeats mix worlds; arguments are for all, or for the one named."""
-    argv = ("--env", "GUESS,GUESS", "--env_kwargs.GUESS.max_steps", "3", "--tasks", "2", "--out", "a.jsonl", "--json")
+    argv = ("--env", "GUESS,shop", "--env_kwargs.GUESS.max_steps", "3", "--tasks", "2", "--out", "a.jsonl", "--json")
     status, out, _ = agentgym("collect", *argv)
     assert status == 0 and json.loads(out)["trajectories"] == 4
-    assert {each.provenance.env_kwargs["max_steps"] for each in store.read("a.jsonl")} == {3}
+    given = [(each.provenance.env_id, each.provenance.env_kwargs) for each in store.read("a.jsonl")]
+    assert given == [("GuessForTests-v0", {"max_steps": 3}), ("AgentShop-v0", {})] * 2
 
 
 def test_json_is_alone_on_stdout(agentgym: Run) -> None:
@@ -68,8 +70,10 @@ def test_a_file_is_never_overwritten(agentgym: Run) -> None:
     assert status == 2 and "exists already" in err and Path("a.jsonl").read_bytes() == before
 
 
-def interrupt_after(episodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C comes when so many episodes are written."""
+def interrupt_after(
+    episodes: int, monkeypatch: pytest.MonkeyPatch, by: BaseException | type[BaseException] = KeyboardInterrupt
+) -> None:
+    """Ctrl-C, or an error, comes when so many episodes are written."""
     from agentgym_py.collect import Collector
 
     whole = Collector.in_order
@@ -77,7 +81,7 @@ def interrupt_after(episodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(self: Collector, jobs: object) -> object:
         for number, each in enumerate(whole(self, jobs)):  # type: ignore[arg-type]  # passed on as it came
             if number == episodes:
-                raise KeyboardInterrupt
+                raise by
             yield each
 
     monkeypatch.setattr(Collector, "in_order", interrupted)
@@ -89,6 +93,14 @@ def test_ctrl_c_leaves_what_was_played(agentgym: Run, monkeypatch: pytest.Monkey
     status, _, err = agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl")
     assert status == 130 and "2 of 4 trajectories were written" in err
     assert [each.task_id for each in store.read("a.jsonl")] == ["guess/train/0", "guess/train/1"]
+
+
+def test_an_error_says_what_was_written(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that stays there, with how much is in it; a retry would stumble over it."""
+    interrupt_after(2, monkeypatch, DataError("the world is broken"))
+    status, _, err = agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl")
+    assert status == 2 and "a.jsonl: 2 of 4 trajectories were written" in err and "the world is broken" in err
+    assert len(list(store.read("a.jsonl"))) == 2
 
 
 def test_ctrl_c_before_the_first_end_leaves_no_file(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:

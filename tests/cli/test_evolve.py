@@ -7,7 +7,9 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -132,7 +134,13 @@ def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int
     if done > rounds + 1:
         folder.write_json("test.json", {})
     plan = f"Agent_v0 from 200 expert episodes, {said[0]}; {folder.path}"
-    assert module("evolve")._header(folder, EvolveConfig(rounds=rounds)) == [plan, *said[1:]]
+    assert module("evolve")._header(folder, EvolveConfig(rounds=rounds), 1) == [plan, *said[1:]]
+
+
+def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:
+    """200 tasks of each of two worlds are 400 episodes."""
+    header = module("evolve")._header(RunFolder.create(tmp_path / "run", {}), EvolveConfig(), 2)
+    assert header[0].startswith("Agent_v0 from 400 expert episodes, then 3 rounds; ")
 
 
 def test_resume_takes_no_other_settings(agentgym: Run, finished: Path) -> None:
@@ -181,6 +189,39 @@ def test_ctrl_c_says_how_to_go_on_and_it_goes_on(
         and "Going on after Agent_v0.\n" in out
         and (folder / "test.json").is_file()
     )
+
+
+@pytest.mark.parametrize("place", ["_basis", "_started"])
+def test_ctrl_c_before_there_is_a_run(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """While the base is read nothing is left; there is nothing to go on with, and the same command starts again."""
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module("evolve"), place, interrupted)
+        status, _, err = agentgym("evolve", *SMALL, "--model", small_model, "--out", "run")
+    assert status == 130 and "the run had not begun; start it again" in err and "--resume" not in err
+    assert not Path("run").exists()
+    begun(agentgym, monkeypatch, "--model", small_model, "--out", "run")
+
+
+def test_a_run_goes_on_with_its_threads(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number that it began with, noted with it, unless --threads says another, which is warned of."""
+    import torch
+
+    before = begun(agentgym, monkeypatch, "--model", small_model, "--out", "run")
+    assert before["threads"] == 1
+    Path("run/provenance.json").write_text(json.dumps(before | {"threads": 2}))
+    used: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", used.append)
+    monkeypatch.setattr(module("evolve"), "_show", lambda *_: {})
+    for argv, warned in (((), False), (("--threads", "2"), False), (("--threads", "3"), True)):
+        status, _, err = agentgym("evolve", "--resume", "run", *argv)
+        assert status == 0 and ("began with 2 threads and goes on with 3" in err) == warned
+    assert used == [2, 2, 3]
 
 
 def test_kill_is_said_like_ctrl_c(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,11 +303,23 @@ def test_the_seed_decides_a_random_model(agentgym: Run, monkeypatch: pytest.Monk
 
 def test_a_new_run_never_takes_an_old_folder(agentgym: Run) -> None:
     """Without --out the name gets -2, -3, …."""
-    free = module("evolve")._free_folder
     settings = {"env": ["shop", "guess"], "trainer": {"name": "dpo"}, "seed": 4}
     for name in ("shop+guess-dpo-s4", "shop+guess-dpo-s4-2"):
-        assert free(settings) == Path("runs") / name
-        (Path("runs") / name).mkdir(parents=True)
+        assert module("evolve")._own_folder(settings) == Path("runs") / name
+
+
+def test_runs_that_start_together_have_a_folder_each(agentgym: Run) -> None:
+    """None is given a folder that another one has taken in the same moment."""
+
+    def start(seed: int) -> Path:
+        together.wait()
+        found: Path = module("evolve")._own_folder({"env": ["shop"], "trainer": {"name": "dpo"}, "seed": seed})
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        for seed in range(50):
+            together = Barrier(4)
+            assert len(set(pool.map(start, [seed] * 4))) == 4
 
 
 def test_a_wrong_model_is_said_before_there_is_a_folder(agentgym: Run) -> None:
@@ -369,6 +422,18 @@ def test_eval_shows_intervals_by_kind_and_difficulty(agentgym: Run) -> None:
     """A table for people."""
     status, out, _ = agentgym("eval", "--env", "GUESS", "--agent", "expert", "--tasks", "40")
     assert status == 0 and "100.0 % [91, 100]" in out and "kind guess" in out and "difficulty easy" in out
+
+
+def test_eval_shows_each_of_several_worlds(agentgym: Run) -> None:
+    """With its own kinds and difficulties, as the JSON has them."""
+    argv = ("eval", "--env", "GUESS,shop", "--agent", "expert", "--tasks", "3")
+    status, out, _ = agentgym(*argv)
+    assert status == 0 and "world shop " in out and "shop, difficulty medium " in out
+    assert "world guessfortests " in out and "guessfortests, kind guess " in out and "\nkind guess" not in out
+    told = json.loads(agentgym(*argv, "--json")[1])
+    assert told["success"]["n"] == 6 and {name: each["success"]["n"] for name, each in told["worlds"].items()} == {
+        "guessfortests": 3, "shop": 3,
+    }  # fmt: skip
 
 
 def test_a_used_folder_is_refused(agentgym: Run) -> None:

@@ -80,6 +80,34 @@ def test_help_and_lists_load_no_torch_and_are_quick() -> None:
             ["evolve", "--env", "GUESS", "--env_kwargs.max_steps", "0"],
             ": --env_kwargs.max_steps must be at least 1, got 0",
         ),
+        (
+            ["evolve", "--env", "GUESS", "--env_kwargs.max_steps", "x"],
+            "GuessForTests-v0 cannot be made with {'max_steps': 'x'}",
+        ),
+        (["evolve", "--env", "GUESS", "--env_kwargs.id", "x"], "gymnasium.make takes 'id' for itself"),
+        (["evolve", "--env", "GUESS,shop,GUESS"], "--env has GuessForTests-v0 twice"),
+        (["eval", "--agent", "expert", "--env", "shop,AgentShop-v0"], "--env has AgentShop-v0 twice"),
+        (
+            ["evolve", "--env_kwargs.goals", "human"],
+            ": --expert_tasks 200 + --rounds 3 * --explore_tasks 1000 asks for 3200 train tasks, shop has 223; "
+            "--valid_tasks asks for 100 valid tasks, shop has 31; --test_tasks asks for 300 test tasks, shop has 46\n",
+        ),
+        (
+            ["evolve", "--env_kwargs.goals", "human", "--rounds", "0", "--test_tasks", "0"],
+            ": --valid_tasks asks for 100 valid tasks, shop has 31\n",
+        ),
+        (
+            ["collect", "--out", "x.jsonl", "--split", "test", "--tasks", "60", "--env_kwargs.goals", "human"],
+            ": --tasks asks for 60 test tasks, shop has 46\n",
+        ),
+        (
+            ["collect", "--out", "x.jsonl", "--first", "200", "--tasks", "24", "--env_kwargs.goals", "human"],
+            ": --first 200 with --tasks 24 asks for 224 train tasks, shop has 223\n",
+        ),
+        (
+            ["eval", "--agent", "expert", "--env_kwargs.goals", "human"],
+            ": --tasks asks for 300 test tasks, shop has 46\n",
+        ),
         (["evolve", "--preset", "smok"], "no preset 'smok' (did you mean smoke?)"),
         (["evolve", "--config", "nowhere.yaml"], "--config: File does not exist"),
         (["evolve", "--resume", "nowhere"], "nowhere holds no run"),

@@ -1,8 +1,8 @@
 """The nouns of product titles: WebShop compares titles by them.
 
 `python -m agentgym_envs.shop.nouns FOLDER` writes `name_nouns.json` for a folder of WebShop's files, with spaCy's
-`en_core_web_sm` where it is installed (the extra `nouns`, WebShop's own tagger), else with `nouns_by_rule`, and says
-which.
+`en_core_web_sm`, WebShop's own tagger, where both are installed (the extra `nouns`, and then
+`python -m spacy download en_core_web_sm`), else with `nouns_by_rule`, and says which.
 """
 
 from __future__ import annotations
