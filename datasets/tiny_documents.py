@@ -124,14 +124,20 @@ def _wander(rng: Rng, books: Library, env: ShopEnv) -> str:
     actions = env.actions()
     if any(action.startswith("search[") for action in actions):
         product = rng.choice(books.products)
-        source = rng.choice([product.title, product.query, " ".join(product.attributes), *[env.errand.words] * 3])
-        words = source.lower().replace(",", "").split()
-        start = rng.below(len(words))
-        return f"search[{' '.join(words[start : start + 1 + rng.below(6)])}]"
+        told = env.errand.goal.instruction
+        source = rng.choice([product.title, product.query, " ".join(product.attributes), *[told] * 3])
+        return f"search[{_piece(rng, source.lower())}]"
     unlikely = ("click[back to search]", "click[buy now]", "click[reviews]")
     allowed = [action for action in actions if not _opens_held_out(action, env)]
     likely = [action for action in allowed if action not in unlikely] or allowed
     return rng.choice(likely if rng.uniform() < 0.9 else allowed)
+
+
+def _piece(rng: Rng, text: str) -> str:
+    """Up to ten words that stand together."""
+    words = text.split()
+    start = rng.below(len(words))
+    return " ".join(words[start : start + 1 + rng.below(10)])
 
 
 def _opens_held_out(action: str, env: ShopEnv) -> bool:
@@ -151,7 +157,7 @@ def exercise(rng: Rng, books: Library, between: int = 0) -> Turns:
     options = ", and ".join(f"{name}: {values[0]}" for name, values in groups.items())
     text = f"Find me {wanted} with {options}, and price lower than {limit} dollars"
     if between:
-        searched = (f"{text}\n[search]", _said(rng, f"search[{rng.choice(books.kinds)}]"))
+        searched = (f"{text}\n[search]", _said(rng, f"search[{_piece(rng, text)}]"))
         pages = [_page(rng, books, groups) for _ in range(5)]
         return [searched, _results(rng, books, between), *(turn for page in pages for turn in page)]
     questions = [("What is wanted?", wanted), ("Up to what price?", limit)]
