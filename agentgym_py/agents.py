@@ -44,8 +44,12 @@ class Agent(Protocol):
     """Replies to a batch of live episodes; None gives an episode up (out of context, nothing left to do)."""
 
     name: str
-    policy_digest: str | None
     sampling: dict[str, Any]
+
+    @property
+    def policy_digest(self) -> str | None:
+        """SHA-256 of the weights that act now, where there are any."""
+        ...
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """One reply an episode, in order."""
@@ -113,10 +117,14 @@ class ModelAgent:
 
     def __init__(self, policy: Policy, engine: Engine, params: SamplingParams, name: str | None = None) -> None:
         self.name = name or policy.name
-        self.policy_digest: str | None = policy.digest()
         self.params = params
         self.sampling: dict[str, Any] = params.as_dict()
         self._policy, self._engine = policy, engine
+
+    @property
+    def policy_digest(self) -> str:
+        """SHA-256 of the weights that the engine was last given."""
+        return self._engine.digest
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """One sampled reply an episode; an episode that would outgrow the context is given up."""

@@ -10,9 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.agents import ExpertAgent
+from agentgym_py.agents import ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
-from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError
 from agentgym_py.policy import Policy
 from agentgym_py.samples import encode_all
 from agentgym_py.trajectory import Trajectory
@@ -175,6 +176,25 @@ def test_only_good_trajectories_count(tiny_policy: Any, demos: list[Trajectory],
         NothingToTrainOnError, match=r"nothing left of 2 .*1 below the trainer's threshold 0\.5, 1 ended by"
     ):
         FilteredBC().train(fresh(tiny_policy), bad, seed=0, output_dir=tmp_path)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_an_engine_notices_that_its_policy_was_trained(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int
+) -> None:
+    """After a training, with LoRA or without, it answers only once it is synced, then as a new one, with new digest."""
+    policy, params = fresh(tiny_policy), SamplingParams(max_new_tokens=6)
+    engine = HFEngine(policy, slots=2)
+    agent = ModelAgent(policy, engine, params)
+    prompt, before = policy.chat.opening(demos[0].steps[0].observation), agent.policy_digest
+    engine.generate([prompt], params, [1])
+    FilteredBC(epochs=1, lora_rank=rank).train(policy, demos, seed=0, output_dir=tmp_path)
+    with pytest.raises(PolicyError, match="changed since the engine's last sync"):
+        engine.generate([prompt], params, [1])
+    assert agent.policy_digest == before, "the weights that acted"
+    engine.sync(policy, 1)
+    assert engine.generate([prompt], params, [1]) == HFEngine(policy).generate([prompt], params, [1])
+    assert agent.policy_digest == policy.digest() != before
 
 
 def test_lora_trains_adapters_and_merges_them(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
