@@ -114,8 +114,8 @@ def test_the_loss_is_trls(tiny_policy: Any, demos: list[Trajectory], tmp_path: P
         torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_no_observation_token_gets_a_gradient(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
-    """The loss does not change when the logits that predict observations do, and labels stand on agent tokens only."""
+def test_labels_stand_on_agent_tokens_only(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """In the batches as in the samples: a row of ids is a sample, and its labels the sample's mask, then padding."""
     policy = fresh(tiny_policy)
     samples = encode_all(demos, policy.chat)
     batch = batch_of(FilteredBC(batch_size=6)._sft(policy, samples, 0, tmp_path))
