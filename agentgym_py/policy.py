@@ -122,7 +122,7 @@ def _known(name: str) -> str:
         return name
     if not _HUB_ID.fullmatch(name):
         raise UnknownNameError(
-            f"no model {name!r}: neither a folder nor a hub id (owner/name).{did_you_mean(name, BUILT_IN)}"
+            f"no model {name!r}: neither a folder nor a hub id (owner/name).{did_you_mean(name, BUILT_IN, 'There are')}"
         )
     if why := _not_on_the_hub(name):
         raise UnknownNameError(f"no model {name!r}: there is no such folder, and {why}")

@@ -125,7 +125,7 @@ def test_num_parameters_counts_tied_weights_once() -> None:
 @pytest.mark.parametrize(("name", "meant"), [("tinny", "tiny"), ("smolm2", "smollm2"), ("tiny_random", "tiny-random")])
 def test_a_misspelt_name_says_what_was_meant(name: str, meant: str) -> None:
     """A name that is neither a folder nor looks like a hub id is answered with the nearest one."""
-    with pytest.raises(UnknownNameError, match=f"Did you mean '{meant}'"):
+    with pytest.raises(UnknownNameError, match=rf"Did you mean '{meant}'\? There are: smollm2"):
         Policy.load(name)
 
 
