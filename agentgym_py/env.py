@@ -316,6 +316,13 @@ def checked_split(split: str) -> str:
     return split
 
 
+def checked_prompt(prompt: Prompt) -> Prompt:
+    """`prompt` if it is one, else ConfigError."""
+    if prompt not in get_args(Prompt):
+        raise ConfigError(f"No prompt {prompt!r}." + did_you_mean(str(prompt), get_args(Prompt), "There are"))
+    return prompt
+
+
 def bare_action(reply: Reply) -> str:
     """A reply as the text `name[argument]`: what a tool call means in a world of bracketed text actions."""
     if reply.arguments is None:

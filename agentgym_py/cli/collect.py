@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from agentgym_py.cli.common import (
     read_agent,
 )
 from agentgym_py.cli.parser import Several, UsageError, add_options, listed, read_options
-from agentgym_py.collect import Collector, Job, jobs_for
+from agentgym_py.collect import Collector, Job, jobs_for, tries_of
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError
@@ -78,7 +78,7 @@ def run(given: Namespace) -> int:
     jobs = jobs_for(envs, episodes.split, tasks, episodes.attempts)
     agents = who.make(model, temperatures or [1.0])
     plans = [
-        (Collector(agent, who.slots, who.prompt, who.seed), _numbered(jobs, number, len(agents)))
+        (Collector(agent, who.slots, who.prompt, who.seed), tries_of(jobs, number, len(agents)))
         for number, agent in enumerate(agents)
     ]
     _stream(plans, target, episodes.json)
@@ -88,11 +88,6 @@ def run(given: Namespace) -> int:
 
 def _temperature(value: Any) -> float:
     return SamplingParams(temperature=float(value)).temperature  # complains of a wrong one
-
-
-def _numbered(jobs: Sequence[Job], number: int, agents: int) -> list[Job]:
-    """The jobs of one of several agents: its tries at a task have numbers, and so seeds, of their own."""
-    return [replace(job, attempt=job.attempt * agents + number) for job in jobs]
 
 
 def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, as_json: bool) -> None:
