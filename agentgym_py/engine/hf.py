@@ -276,7 +276,8 @@ def _words(tensor: Tensor) -> Tensor:
     """A tensor's memory as integers, of 8 bytes where they fit: those are added fastest."""
     flat = tensor.contiguous().view(-1)
     size = flat.element_size()
-    return flat.view(torch.int64 if (flat.nbytes | flat.storage_offset() * size) % 8 == 0 else _INTEGERS[size])
+    even = flat.nbytes % 8 == 0 and int(flat.storage_offset()) * size % 8 == 0
+    return flat.view(torch.int64 if even else _INTEGERS[size])
 
 
 def _packs(jobs: Sequence[_Job], tokens: int) -> Iterator[list[_Job]]:
