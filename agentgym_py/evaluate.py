@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
+from agentgym_py.agents import Agent
+from agentgym_py.collect import Collector, EnvSpec, Progress, jobs_for
+from agentgym_py.env import Prompt
 from agentgym_py.stats import LEAST_SAMPLE, Estimate, bootstrap_mean, success_rate
 from agentgym_py.trajectory import Trajectory
 
@@ -35,6 +38,24 @@ class Evaluation:
     def as_dict(self) -> dict[str, Any]:
         """The same as JSON values."""
         return asdict(self)
+
+
+def evaluate(
+    agent: Agent,
+    envs: Sequence[EnvSpec],
+    split: str,
+    tasks: Iterable[int],
+    *,
+    attempts: int = 1,
+    slots: int = 64,
+    prompt: Prompt = "brief",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Evaluation, list[Trajectory]]:
+    """Let `agent` play these tasks of a split, each `attempts` times; what came of it, and the episodes."""
+    jobs = jobs_for(envs, split, tasks, attempts)
+    played = Collector(agent, slots, prompt, seed).collect_batch(jobs, progress)
+    return summarise(played), played
 
 
 def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from agentgym_py.evaluate import decimal, percent, summarise
+from agentgym_py.agents import RandomAgent
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.evaluate import decimal, evaluate, percent, summarise
 from agentgym_py.stats import Estimate
 from agentgym_py.trajectory import Trajectory
 
@@ -41,6 +43,19 @@ def test_a_rate_says_how_few_its_tasks_are(estimate: Estimate, said: str) -> Non
 def test_a_mean_without_an_interval_says_why(estimate: Estimate, said: str) -> None:
     """Never an interval of no width."""
     assert decimal(estimate) == said
+
+
+def test_an_agent_is_evaluated_on_tasks_of_worlds() -> None:
+    """What comes of an agent's episodes, and the episodes: each task of each world, in order, every try once."""
+    worlds = [EnvSpec("shop", {"max_steps": 4}), EnvSpec("shop", {"difficulty": "easy"})]
+    heard: list[Trajectory] = []
+    found, played = evaluate(
+        RandomAgent(), worlds, "valid", range(2, 5), attempts=2, slots=3, prompt="full", seed=7, progress=heard.append
+    )
+    assert played == Collector(RandomAgent(), prompt="full", seed=7).collect_batch(
+        jobs_for(worlds, "valid", range(2, 5), 2)
+    )
+    assert found == summarise(played) and found.success.n == 6 and len(heard) == len(played) == 12
 
 
 def test_equal_rewards_of_a_few_tasks_claim_nothing(episode: Callable[..., Trajectory]) -> None:

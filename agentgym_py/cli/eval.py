@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from agentgym_py.cli.common import (
     worlds_of,
 )
 from agentgym_py.cli.parser import add_options, read_options
-from agentgym_py.collect import Collector, jobs_for
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError
@@ -74,20 +73,25 @@ def run(given: Namespace) -> int:
     envs = env_specs(given)
     world_versions = worlds_of(envs, chosen.split)
     (agent,) = who.make(model, [chosen.temperature])
-    jobs = jobs_for(envs, chosen.split, range(chosen.tasks), chosen.attempts)
+    from agentgym_py.evaluate import evaluate
     from agentgym_py.ui import Phases
 
     with Phases(console(chosen.json)) as phases:
-        collector = Collector(agent, who.slots, who.prompt, who.seed)
-        played = collector.collect_batch(jobs, phases.begin(f"{chosen.split}, {agent.name}", len(jobs)))
-    result = finite(_result(played, agent) | {"env_versions": world_versions, "options": settings_of(given, envs)})
+        episodes = len(envs) * chosen.tasks * chosen.attempts
+        found, played = evaluate(
+            agent, envs, chosen.split, range(chosen.tasks), attempts=chosen.attempts, slots=who.slots,
+            prompt=who.prompt, seed=who.seed, progress=phases.begin(f"{chosen.split}, {agent.name}", episodes),
+        )  # fmt: skip
+    worlds = by_world(played)
+    made_by = {"env_versions": world_versions, "options": settings_of(given, envs)}
+    result = finite(_result(found, worlds, agent) | made_by)
     if out:
         store.write(out / "trajectories.jsonl", played)
         RunFolder(out).write_json("result.json", result)
     if chosen.json:
         print_json(result)
     else:
-        _show(played, agent.name, chosen)
+        _show(found, worlds, f"{agent.name}, {chosen.split} split, {len(played)} episodes")
     return 0
 
 
@@ -99,25 +103,21 @@ def by_world(played: Sequence[Trajectory]) -> dict[str, Evaluation]:
     return {short_name(name): summarise([each for each in played if each.provenance.env_id == name]) for name in names}
 
 
-def _result(played: Sequence[Trajectory], agent: Agent) -> dict[str, Any]:
-    from agentgym_py.evaluate import summarise
-
+def _result(found: Evaluation, worlds: Mapping[str, Evaluation], agent: Agent) -> dict[str, Any]:
     return {
         "agent": agent.name, "policy_digest": agent.policy_digest, "sampling": agent.sampling,
-        "package_version": __version__, **summarise(played).as_dict(),
-        "worlds": {name: each.as_dict() for name, each in by_world(played).items()},
+        "package_version": __version__, **found.as_dict(),
+        "worlds": {name: each.as_dict() for name, each in worlds.items()},
     }  # fmt: skip
 
 
-def _show(played: Sequence[Trajectory], name: str, chosen: EvalOptions) -> None:
+def _show(summary: Evaluation, worlds: Mapping[str, Evaluation], title: str) -> None:
     from rich.table import Table
 
-    from agentgym_py.evaluate import decimal, percent, summarise
+    from agentgym_py.evaluate import decimal, percent
 
-    summary, worlds = summarise(played), by_world(played)
     table = Table(
-        "", "tasks", "success [95 %]", title=f"{name}, {chosen.split} split, {len(played)} episodes",
-        title_justify="left", box=None, header_style="bold", pad_edge=False,
+        "", "tasks", "success [95 %]", title=title, title_justify="left", box=None, header_style="bold", pad_edge=False,
     )  # fmt: skip
     table.add_row("all", str(summary.success.n), percent(summary.success))
     parts = {"world": {k: each.success for k, each in worlds.items()}} if len(worlds) > 1 else {}
