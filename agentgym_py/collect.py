@@ -250,7 +250,7 @@ def _trajectory(job: Job, collector: Collector, episode: Episode, error: str | N
         rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
         reward=sum(step.reward for step in episode.steps), success=env.succeeded and error is None,
         terminated=env.ended == "terminated", truncated=env.ended != "terminated",
-        optimal_steps=task.optimal_steps, error=error,
+        optimal_steps=task.optimal_steps, given_up=not env.ended and error is None, error=error,
     )  # fmt: skip
 
 

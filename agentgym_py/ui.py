@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from agentgym_py.evaluate import few, interval
+from agentgym_py.evaluate import few, interval, left
 from agentgym_py.runs import read_estimate
 from agentgym_py.trajectory import Trajectory
 
@@ -208,11 +208,13 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
 
 
 def selection_line(metrics: Mapping[str, Any]) -> str:
-    """How many were kept, why the others not, on how many in all was trained, and whether the valid tasks are few."""
+    """How many were kept, why the others not, on how many in all was trained; what was given up; few valid tasks."""
     training = metrics["training"]
     trained = f"; trained on {training['trajectories']} in all" if training else "; not trained"
-    mark = few(read_estimate(metrics["valid"]["success"]))
-    return str(metrics["selection"]["line"]) + trained + (f"; valid: {mark}" if mark else "")
+    line = str(metrics["selection"]["line"]) + trained
+    explored, valid = (left(metrics[phase].get("given_up", 0)) for phase in ("explored", "valid"))
+    marks = ", ".join(filter(None, [few(read_estimate(metrics["valid"]["success"])), valid]))
+    return line + f"; exploration: {explored}" * bool(explored) + f"; valid: {marks}" * bool(marks)
 
 
 def number_text(value: float | None, digits: int, scale: float = 1) -> str:

@@ -12,8 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import ModelAgent, opening_text
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
 from agentgym_py.engine import Generation, HFEngine, SamplingParams
+from agentgym_py.errors import ConfigError
 from agentgym_py.logprobs import agent_logits, agent_logprobs
 from agentgym_py.policy import Policy
 from agentgym_py.samples import encode
@@ -119,3 +120,18 @@ def test_each_prompt_goes_on_where_the_last_turn_ended(played: Played) -> None:
         for record in records(trajectory):
             (prompt,) = {tuple(p) for p in played.prompts if p == [*ids, *record.context]}
             ids = [*prompt, *record.ids]
+
+
+def test_a_model_gives_up_where_its_context_is_full(tiny_policy: Any) -> None:
+    """An episode that leaves no room for a whole reply ends there; where no opening could leave it, nothing begins."""
+    policy = Policy(copy.deepcopy(tiny_policy.model), tiny_policy.tokenizer, "test")
+    limit = policy.max_length - len(policy.chat.opening(""))
+    with pytest.raises(ConfigError, match=f"max_new_tokens {limit + 1} leaves no room for a prompt in 'test''s 4096"):
+        ModelAgent(policy, HFEngine(policy), SamplingParams(max_new_tokens=limit + 1))
+    ModelAgent(policy, HFEngine(policy), SamplingParams(max_new_tokens=limit))
+    policy.model.config.max_position_embeddings = 500
+    params = SamplingParams(max_new_tokens=12)
+    (trajectory,) = Collector(ModelAgent(policy, HFEngine(policy), params)).collect_batch([Job(EnvSpec("shop"), 0)])
+    written = len(encode(trajectory, policy.chat).input_ids)
+    asked = 1 + len(policy.chat.turn(trajectory.final_observation))  # with the forced end of turn
+    assert trajectory.given_up and trajectory.steps and written <= 500 < written + asked + 12

@@ -112,7 +112,7 @@ def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, as_j
 
 
 def _summary(path: str, as_json: bool) -> None:
-    from agentgym_py.evaluate import percent, summarise
+    from agentgym_py.evaluate import left, percent, summarise
 
     played = list(store.read(path))
     summary = summarise(played)
@@ -120,5 +120,7 @@ def _summary(path: str, as_json: bool) -> None:
         print_json({"file": path, "trajectories": len(played), **summary.as_dict()})
         return
     print(f"{path}: {len(played)} trajectories, success {percent(summary.success)}")
+    if summary.given_up:
+        print(f"{left(summary.given_up)} by the agent", file=sys.stderr)
     if summary.errors:
         print(f"{summary.errors} of them ended by an infrastructure failure", file=sys.stderr)

@@ -114,7 +114,7 @@ def _result(found: Evaluation, worlds: Mapping[str, Evaluation], agent: Agent) -
 def _show(summary: Evaluation, worlds: Mapping[str, Evaluation], title: str) -> None:
     from rich.table import Table
 
-    from agentgym_py.evaluate import decimal, percent
+    from agentgym_py.evaluate import decimal, left, percent
 
     table = Table(
         "", "tasks", "success [95 %]", title=title, title_justify="left", box=None, header_style="bold", pad_edge=False,
@@ -128,5 +128,7 @@ def _show(summary: Evaluation, worlds: Mapping[str, Evaluation], title: str) -> 
     out.print(table)
     means = f"{summary.steps:.1f} steps an episode, {100 * summary.invalid:.1f} % invalid actions"
     out.print(f"\nreward {decimal(summary.reward)}, {means}")
+    if summary.given_up:
+        out.print(f"{left(summary.given_up)} by the agent, whose context was full or who had nothing left to do")
     if summary.errors:
         out.print(f"{summary.errors} episodes ended by an infrastructure failure and are left out")

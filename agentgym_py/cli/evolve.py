@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import __version__
+from agentgym_py.agents import require_room
 from agentgym_py.cli import INTERRUPTED
 from agentgym_py.cli.common import (
     ModelOptions,
@@ -142,6 +143,7 @@ def run(given: Namespace) -> int:
         if given["out"]:
             new_folder(given["out"])
         ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
+        require_room(ready[0], config.max_new_tokens)
         folder = _create(given, envs, ready[0])
     going_on = not ready
     load = _loader(model, config.seed, ready)

@@ -371,6 +371,27 @@ def test_eval_shows_intervals_by_kind_and_difficulty(agentgym: Run) -> None:
     assert status == 0 and "100.0 % [91, 100]" in out and "kind guess" in out and "difficulty easy" in out
 
 
+@pytest.mark.parametrize("command", ["eval", "evolve"])
+def test_a_reply_that_never_fits_is_said_before_anything_runs(agentgym: Run, small_model: str, command: str) -> None:
+    """No table of failures: one line that names the setting, and no folder."""
+    status, out, err = agentgym(command, "--env", "GUESS", "--model", small_model, "--max_new_tokens", "600")
+    assert status == 2 and "%" not in out and not list(Path().iterdir())
+    assert err.count("\n") == 1 and "max_new_tokens 600 leaves no room for a prompt in" in err
+
+
+def test_episodes_that_a_model_gave_up_are_said(agentgym: Run, small_model: str) -> None:
+    """Beside the figures: a success rate of a model without room for its episodes says little of the model."""
+    argv = ("--env", "GUESS", "--model", small_model, "--tasks", "3", "--max_new_tokens")
+    status, out, _ = agentgym("eval", *argv, "300", "--temperature", "1")
+    assert status == 0 and "3 episodes given up by the agent" in out
+    status, out, _ = agentgym("eval", *argv, "300", "--env_kwargs.max_steps", "1", "--json")
+    assert status == 0 and json.loads(out)["given_up"] == 0
+    status, _, err = agentgym("eval", *argv, "505")
+    assert status == 2 and "gave up all 3 episodes before its first reply" in err
+    status, _, err = agentgym("collect", *argv, "300", "--out", "a.jsonl")
+    assert status == 0 and "3 episodes given up by the agent" in err
+
+
 def test_a_used_folder_is_refused(agentgym: Run) -> None:
     """Neither command writes into a folder that holds something."""
     Path("there").mkdir()
