@@ -17,7 +17,7 @@ from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError
 from agentgym_py.policy import Policy
 from agentgym_py.samples import encode_all
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.filtered_bc import FilteredBC
+from agentgym_trainers.filtered_bc import FilteredBC, _config_on
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +78,27 @@ def test_batches_are_padded_at_the_right(
         "attention_mask"
     ]
     assert seen.min() == 0 and bool((seen[:, 1:] <= seen[:, :-1]).all())
+
+
+def test_it_trains_on_the_policys_device_alone(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two GPUs the second, where the policy is there; the model is not spread, nor moved to the first."""
+    from trl import SFTConfig
+
+    policy = fresh(tiny_policy)
+    args = FilteredBC()._sft(policy, encode_all(demos, policy.chat), 0, tmp_path).args
+    assert (args.n_gpu, args.device) == (0, policy.model.device)
+    chosen: list[Any] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr("accelerate.state.check_cuda_p2p_ib_support", lambda: True)
+    settings: dict[str, Any] = {"bf16": False, "gradient_checkpointing": False, "output_dir": str(tmp_path)}
+    args = _config_on(torch.device("cuda:1"))(**settings)
+    assert (args.n_gpu, args.device, chosen[-1]) == (1, torch.device("cuda:1"), torch.device("cuda:1"))
+    args = SFTConfig(**settings)
+    assert (args.n_gpu, args.device) == (2, torch.device("cuda:0")), "else there were nothing to mend"
 
 
 def test_every_step_is_told(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
@@ -210,7 +231,7 @@ def test_lora_trains_adapters_and_merges_them(tiny_policy: Any, demos: list[Traj
 def test_wrong_settings_are_refused() -> None:
     """Settings that cannot be meant raise at once and are named."""
     wrong: dict[str, Any] = {"epochs": 0, "learning_rate": -1.0, "batch_size": 0, "gradient_accumulation": 0}
-    wrong |= {"warmup_ratio": 2.0, "max_grad_norm": float("inf"), "threshold": float("nan"), "max_length": 0}
+    wrong |= {"warmup_ratio": 1.0, "max_grad_norm": float("inf"), "threshold": float("nan"), "max_length": 0}
     wrong |= {"lora_rank": -1}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
