@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -212,6 +214,53 @@ def test_a_run_goes_on_with_nothing_but_what_it_began_with(
     assert agentgym("evolve", "--resume", "run")[0] == 0
     (again,) = json.loads(Path("run/provenance.json").read_text())["resumed"]
     assert again["started"] >= before["started"] and again["packages"] == before["packages"]
+
+
+WAITS = """
+import sys, time
+from agentgym_py.cli import main
+from agentgym_trainers import filtered_bc
+
+tell, trainings = filtered_bc._progress_callback, []
+
+def slow(progress):
+    def told(done, total):
+        progress(done, total)
+        if len(trainings) == 2 and done == 1 < total:
+            print("in the middle of a training", flush=True)
+            time.sleep(100)
+
+    trainings.append(progress)
+    return tell(told)
+
+filtered_bc._progress_callback = slow
+sys.exit(main(sys.argv[1:]))
+"""
+"""A program that does what `agentgym` does, and waits after the first step of the second training."""
+
+
+@pytest.mark.slow
+def test_a_run_stopped_in_a_training_ends_as_if_nothing_had_happened(
+    agentgym: Run, tiny_policy: Any, tmp_path: Path
+) -> None:
+    """A real Ctrl-C between two steps of round 1's optimizer: resumed, all files equal an uninterrupted run's."""
+    tiny_policy.save(tmp_path / "base")
+    argv = ["--env", "shop", *SMALL[2:], "--trainer.batch_size", "1", "--model", str(tmp_path / "base"), "--out"]
+    assert agentgym("evolve", *argv, "whole")[0] == 0
+    command = [sys.executable, "-c", WAITS, "evolve", *argv, "cut"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout and running.stderr
+        assert any("in the middle of a training" in line for line in running.stdout), running.stderr.read()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 130 and "agentgym evolve --resume cut" in running.stderr.read()
+    whole, cut = RunFolder.open(Path("whole")), RunFolder.open(Path("cut"))
+    assert cut.done(0) and not cut.done(1)
+    assert agentgym("evolve", "--resume", "cut")[0] == 0
+    for number in (0, 1):
+        for name in ("trajectories.jsonl", "valid.jsonl", "checkpoint/model.safetensors"):
+            assert (whole.round(number) / name).read_bytes() == (cut.round(number) / name).read_bytes(), name
+        assert whole.metrics(number)["policy_digest"] == cut.metrics(number)["policy_digest"]
+    assert (whole.round(1) / "test.jsonl").read_bytes() == (cut.round(1) / "test.jsonl").read_bytes()
 
 
 def begun(agentgym: Run, monkeypatch: pytest.MonkeyPatch, *argv: str) -> dict[str, Any]:
