@@ -101,10 +101,10 @@ class Trajectory:
     terminated: bool
     truncated: bool
     optimal_steps: int | None = None
-    given_up: bool = False
-    """Whether the agent ended it: a model whose context is full, an expert with nothing left to do."""
     error: str | None = None
     """An infrastructure failure that ended the episode; such a trajectory counts as no evidence, not as reward 0."""
+    given_up: bool = False
+    """Whether the agent ended it: a model whose context is full, an expert with nothing left to do."""
 
     @property
     def task_id(self) -> str:

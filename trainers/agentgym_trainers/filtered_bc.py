@@ -163,7 +163,7 @@ def _config_on(device: Any) -> Any:
             found = super()._setup_devices
             if self.distributed_state.num_processes > 1:
                 return found
-            self._n_gpu = min(self._n_gpu, 1)
+            self._n_gpu: int = min(self._n_gpu, 1)
             if device.type == "cuda":
                 torch.cuda.set_device(device)  # accelerate's "cuda" is the current one
             return device
