@@ -44,8 +44,12 @@ class Agent(Protocol):
     """Replies to a batch of live episodes; None gives an episode up (out of context, nothing left to do)."""
 
     name: str
-    policy_digest: str | None
     sampling: dict[str, Any]
+
+    @property
+    def policy_digest(self) -> str | None:
+        """SHA-256 of the weights that act now, where there are any."""
+        ...
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """One reply an episode, in order."""
@@ -112,11 +116,16 @@ class ModelAgent:
     """A policy behind an engine: token ids in, token ids out, nothing sampled is ever encoded again."""
 
     def __init__(self, policy: Policy, engine: Engine, params: SamplingParams, name: str | None = None) -> None:
+        require_room(policy, params.max_new_tokens)
         self.name = name or policy.name
-        self.policy_digest: str | None = policy.digest()
         self.params = params
         self.sampling: dict[str, Any] = params.as_dict()
         self._policy, self._engine = policy, engine
+
+    @property
+    def policy_digest(self) -> str:
+        """SHA-256 of the weights that the engine was last given."""
+        return self._engine.digest
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """One sampled reply an episode; an episode that would outgrow the context is given up."""
@@ -139,6 +148,14 @@ class ModelAgent:
             return chat.opening(opening_text(episode.rules, episode.observation))
         forced = [] if episode.ids[-1] == chat.end_of_turn else [chat.end_of_turn]
         return forced + chat.turn(episode.observation)
+
+
+def require_room(policy: Policy, max_new_tokens: int) -> None:
+    """ConfigError where even an empty opening and a reply of `max_new_tokens` outgrow the policy's context."""
+    if len(policy.chat.opening("")) + max_new_tokens > policy.max_length:
+        raise ConfigError(
+            f"max_new_tokens {max_new_tokens} leaves no room for a prompt in {policy.name!r}'s {policy.max_length}"
+        )
 
 
 def opening_text(rules: str, observation: str) -> str:

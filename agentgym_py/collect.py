@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium
 
 from agentgym_py.agents import Agent, AgentReply, Episode
-from agentgym_py.env import Prompt, TextEnv
+from agentgym_py.env import Prompt, TextEnv, checked_prompt
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError
 from agentgym_py.registry import env_id
 from agentgym_py.rng import seed_of
@@ -123,6 +123,11 @@ def jobs_for(envs: Sequence[EnvSpec], split: str, tasks: Iterable[int], attempts
     return [Job(env, task, split, k) for task in tasks for env in envs for k in range(attempts)]
 
 
+def tries_of(jobs: Iterable[Job], agent: int, agents: int) -> list[Job]:
+    """The jobs of one of several agents: its tries at a task have numbers, and so seeds, of their own."""
+    return [replace(job, attempt=job.attempt * agents + agent) for job in jobs]
+
+
 @dataclass(slots=True)
 class Collector:
     """Plays jobs with an agent.
@@ -135,6 +140,11 @@ class Collector:
     """Episodes that are live at once."""
     prompt: Prompt = "brief"
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        checked_prompt(self.prompt)
+        if self.slots < 1:
+            raise ConfigError(f"slots must be at least 1, got {self.slots}")
 
     def collect(self, job: Job) -> Trajectory:
         """Play one episode."""
@@ -232,10 +242,13 @@ def collect_with_diversity(
 
     All tries at a job stand side by side and are numbered through: the seeds of any two differ.
     """
-    played = []
-    for number, agent in enumerate(agents):
-        mine = [replace(job, attempt=job.attempt * len(agents) + number) for job in jobs]
-        played.append(Collector(agent, slots, prompt, seed).collect_batch(mine, progress))
+    if not agents:
+        raise ConfigError("no agents to collect with")
+    collectors = [Collector(agent, slots, prompt, seed) for agent in agents]
+    played = [
+        collector.collect_batch(tries_of(jobs, number, len(agents)), progress)
+        for number, collector in enumerate(collectors)
+    ]
     return [trajectory for tries in zip(*played, strict=True) for trajectory in tries]
 
 
@@ -269,7 +282,7 @@ def _trajectory(job: Job, collector: Collector, episode: Episode, error: str | N
         rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
         reward=sum(step.reward for step in episode.steps), success=env.succeeded and error is None,
         terminated=env.ended == "terminated", truncated=env.ended != "terminated",
-        optimal_steps=task.optimal_steps, error=error,
+        optimal_steps=task.optimal_steps, given_up=not env.ended and error is None, error=error,
     )  # fmt: skip
 
 

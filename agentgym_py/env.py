@@ -203,7 +203,7 @@ class TextEnv(gymnasium.Env[str, str]):
         options = options or {}
         for key in options:
             if key not in ("task", "split"):
-                raise UnknownNameError(f"No reset option {key!r}." + did_you_mean(key, ["task", "split"]))
+                raise UnknownNameError(f"No reset option {key!r}." + did_you_mean(key, ["task", "split"], "There are"))
         split = checked_split(options["split"]) if "split" in options else None
         name = options.get("task")
         self.current = self.draw(split or self.split) if name is None else self.task(name, split)
@@ -312,8 +312,15 @@ class TextEnv(gymnasium.Env[str, str]):
 def checked_split(split: str) -> str:
     """`split` if there is such a one, else UnknownNameError."""
     if split not in SPLITS:
-        raise UnknownNameError(f"No split {split!r}." + did_you_mean(str(split), SPLITS))
+        raise UnknownNameError(f"No split {split!r}." + did_you_mean(str(split), SPLITS, "There are"))
     return split
+
+
+def checked_prompt(prompt: Prompt) -> Prompt:
+    """`prompt` if it is one, else ConfigError."""
+    if prompt not in get_args(Prompt):
+        raise ConfigError(f"No prompt {prompt!r}." + did_you_mean(str(prompt), get_args(Prompt), "There are"))
+    return prompt
 
 
 def bare_action(reply: Reply) -> str:

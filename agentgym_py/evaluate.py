@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
+from agentgym_py.agents import Agent
+from agentgym_py.collect import Collector, EnvSpec, Progress, jobs_for
+from agentgym_py.env import Prompt
+from agentgym_py.errors import ConfigError
 from agentgym_py.registry import short_name
 from agentgym_py.stats import LEAST_SAMPLE, Estimate, bootstrap_mean, success_rate
 from agentgym_py.trajectory import Trajectory
@@ -32,10 +36,39 @@ class Evaluation:
     """Success rate by difficulty."""
     errors: int
     """Episodes left out."""
+    given_up: int
+    """Episodes that the agent ended, such as a model whose context was full; they count."""
 
     def as_dict(self) -> dict[str, Any]:
         """The same as JSON values."""
         return asdict(self)
+
+
+def evaluate(
+    agent: Agent,
+    envs: Sequence[EnvSpec],
+    split: str,
+    tasks: Iterable[int],
+    *,
+    attempts: int = 1,
+    slots: int = 64,
+    prompt: Prompt = "brief",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Evaluation, list[Trajectory]]:
+    """Let `agent` play these tasks of a split, each `attempts` times; what came of it, and the episodes.
+
+    Raises:
+        ConfigError: the agent gave up every episode before its first reply, so that nothing was measured.
+    """
+    jobs = jobs_for(envs, split, tasks, attempts)
+    played = Collector(agent, slots, prompt, seed).collect_batch(jobs, progress)
+    if played and all(t.given_up and not t.steps for t in played):
+        raise ConfigError(
+            f"{agent.name} gave up all {len(played)} episodes before its first reply (a model does where the opening "
+            "and max_new_tokens do not fit into its context): nothing was measured"
+        )
+    return summarise(played), played
 
 
 def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
@@ -50,6 +83,7 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
         by_kind=_grouped(good, lambda t: t.kind),
         by_difficulty=_grouped(good, lambda t: t.difficulty),
         errors=len(trajectories) - len(good),
+        given_up=sum(t.given_up for t in good),
     )
 
 
@@ -74,6 +108,11 @@ def interval(estimate: Estimate) -> str:
 def few(estimate: Estimate) -> str:
     """`only 4 tasks`, or nothing where there are enough."""
     return f"only {estimate.n} task{'' if estimate.n == 1 else 's'}" if estimate.small else ""
+
+
+def left(given_up: int) -> str:
+    """`3 episodes given up`, or nothing where there is none."""
+    return f"{given_up} episode{'' if given_up == 1 else 's'} given up" if given_up else ""
 
 
 def percent(estimate: Estimate) -> str:

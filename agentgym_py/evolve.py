@@ -22,7 +22,7 @@ from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.evaluate import as_json
+from agentgym_py.evaluate import as_json, evaluate
 from agentgym_py.rng import seed_of
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, build
@@ -202,8 +202,11 @@ class Evolution:
         return collector.collect_batch(jobs, self.reporter.phase(number, what, len(jobs)))
 
     def _evaluate(self, number: int, policy: Policy, split: str, tasks: int) -> dict[str, Any]:
-        jobs = jobs_for(self.envs, split, range(tasks))
-        played = self._collect(number, split, self._agent(number, policy, 0.0), jobs)
+        _, played = evaluate(
+            self._agent(number, policy, 0.0), self.envs, split, range(tasks),
+            slots=self.config.slots, prompt=self.config.prompt, seed=seed_of(self.config.seed, split, number),
+            progress=self.reporter.phase(number, split, len(self.envs) * tasks),
+        )  # fmt: skip
         store.write(self.folder.round(number) / f"{split}.jsonl", played)
         return as_json(played)
 

@@ -50,9 +50,10 @@ class Policy:
         name = os.fspath(name_or_path)
         if dtype not in _DTYPES:
             raise ConfigError(f"dtype must be one of {', '.join(_DTYPES)}, got {dtype!r}")
+        place = _usable(device or _best_device())
         with _without_progress_bars():
             model, tokenizer = _load(name, dtype, seed)
-        return cls(model.to(device or _best_device()).eval(), tokenizer, name, chat_format=chat_format)
+        return cls(model.to(place).eval(), tokenizer, name, chat_format=chat_format)
 
     @property
     def num_parameters(self) -> int:
@@ -118,11 +119,17 @@ def _known(name: str) -> str:
     within = Path(name) / "checkpoint"
     if within.is_dir() and not (Path(name) / "config.json").is_file():
         raise PolicyError(f"the folder {name!r} is no model; did you mean {str(within)!r}?")
+    if (Path(name) / "run.yaml").is_file():
+        found = sorted(Path(name).glob("rounds/*/checkpoint"))
+        hint = (
+            f"name the checkpoint of one of its rounds, such as {str(found[-1])!r}" if found else "without checkpoints"
+        )
+        raise PolicyError(f"the folder {name!r} is a run, no model: {hint}")
     if Path(name).is_dir():
         return name
     if not _HUB_ID.fullmatch(name):
         raise UnknownNameError(
-            f"no model {name!r}: neither a folder nor a hub id (owner/name).{did_you_mean(name, BUILT_IN)}"
+            f"no model {name!r}: neither a folder nor a hub id (owner/name).{did_you_mean(name, BUILT_IN, 'There are')}"
         )
     if why := _not_on_the_hub(name):
         raise UnknownNameError(f"no model {name!r}: there is no such folder, and {why}")
@@ -161,6 +168,21 @@ def _best_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def _usable(device: str) -> Any:
+    """The device, if this machine has it and this torch can use it; said before a model is read."""
+    import torch
+
+    try:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, ImportError) as error:  # each backend has its own
+        raise ConfigError(f"device {device!r} cannot be used: {_first_line(error)}") from error
+    return torch.device(device)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:300]
+
+
 def _open(source: str, dtype: str, *, random_seed: int | None = None) -> tuple[Any, Any]:
     """Model and tokenizer of a folder or a hub id; with `random_seed` only its configuration is used."""
     import torch
@@ -179,9 +201,10 @@ def _open(source: str, dtype: str, *, random_seed: int | None = None) -> tuple[A
             return AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype)), tokenizer
     except AgentGymError:
         raise
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except Exception as error:  # broken files fail anyhow: tokenizers raises a bare Exception
         where = "folder" if local else "hub model"
-        raise PolicyError(f"the {where} {source!r} does not open as a causal language model: {error}") from error
+        said = _first_line(error)
+        raise PolicyError(f"the {where} {source!r} does not open as a causal language model: {said}") from error
 
 
 # ---- SmolLM2, which comes as a package -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import yaml
 
 from agentgym_py import store
 from agentgym_py.errors import DataError
-from agentgym_py.evaluate import decimal, few, interval, percent
+from agentgym_py.evaluate import decimal, few, interval, left, percent
 from agentgym_py.runs import RunFolder, read_estimate, write_atomic
 from agentgym_py.stats import Paired, compare
 from agentgym_py.trajectory import Trajectory
@@ -113,6 +113,7 @@ def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
         rows.append(_row(role(number, result["last"], result["best"]), each))
         rows += [_row(f"… in {world}", part) for world, part in several_worlds(each).items()]
     marks = {few(read_estimate(each["success"])): None for each in result["rounds"].values()}
+    marks[left(sum(each.get("given_up", 0) for each in result["rounds"].values()))] = None
     return rows, "; ".join(filter(None, [*marks, _verdict(folder, result["last"]) if rows else ""]))
 
 

@@ -24,7 +24,10 @@ class Tokens:
     logprobs: tuple[float, ...]
     """Log-probability of each reply id under the sampling distribution; 0.0 where `mask` is 0."""
     mask: tuple[int, ...]
-    """1 for an id that the model sampled, 0 for one that was forced (an end of turn after the length limit)."""
+    """1 for an id that the model sampled, 0 for one put into its reply.
+
+    `ModelAgent` puts in none: the end of turn after a reply that was cut stands first in the next `context`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,8 @@ class Trajectory:
     optimal_steps: int | None = None
     error: str | None = None
     """An infrastructure failure that ended the episode; such a trajectory counts as no evidence, not as reward 0."""
+    given_up: bool = False
+    """Whether the agent ended it: a model whose context is full, an expert with nothing left to do."""
 
     @property
     def task_id(self) -> str:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from agentgym_py.evaluate import few, interval
+from agentgym_py.evaluate import few, interval, left
 from agentgym_py.runs import read_estimate
 from agentgym_py.trajectory import Trajectory
 
@@ -208,17 +208,17 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
 
 
 def selection_line(metrics: Mapping[str, Any]) -> str:
-    """How many were kept, why the others not, on how many in all was trained, and what to know of the valid success.
+    """How many were kept, why the others not, on how many in all was trained, what was given up, and the valid success.
 
-    That is whether the tasks are few, and where several worlds are mixed, the success in each.
+    Of the valid success whether the tasks are few, and where several worlds are mixed, that in each.
     """
     training, valid = metrics["training"], metrics["valid"]
     trained = f"; trained on {training['trajectories']} in all" if training else "; not trained"
-    said = [few(read_estimate(valid["success"]))]
-    said += [f"{name} {interval(read_estimate(each['success']))}" for name, each in several_worlds(valid).items()]
-    return (
-        str(metrics["selection"]["line"]) + trained + (f"; valid: {', '.join(filter(None, said))}" if any(said) else "")
-    )
+    explored, given_up = (left(metrics[phase].get("given_up", 0)) for phase in ("explored", "valid"))
+    marks = [few(read_estimate(valid["success"])), given_up]
+    marks += [f"{name} {interval(read_estimate(each['success']))}" for name, each in several_worlds(valid).items()]
+    said = str(metrics["selection"]["line"]) + trained + f"; exploration: {explored}" * bool(explored)
+    return said + (f"; valid: {', '.join(filter(None, marks))}" if any(marks) else "")
 
 
 def several_worlds(summary: Mapping[str, Any]) -> Mapping[str, Any]:

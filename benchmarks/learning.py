@@ -17,9 +17,9 @@ from typing import Any
 from agentgym_py import store
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent, RandomAgent
 from agentgym_py.cli import main as agentgym
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collect import EnvSpec
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.evaluate import Evaluation, percent, summarise
+from agentgym_py.evaluate import Evaluation, evaluate, percent
 from agentgym_py.policy import Policy
 from agentgym_py.runs import RunFolder, write_atomic
 from agentgym_py.select import SelectConfig, build
@@ -32,7 +32,7 @@ TASKS = range(300)
 def evaluated(agent: Agent, difficulty: str = "medium", prompt: Any = "brief") -> Evaluation:
     """An agent on the 300 test tasks of a difficulty."""
     spec = EnvSpec("shop", {"difficulty": difficulty})
-    return summarise(Collector(agent, slots=128, prompt=prompt).collect_batch(jobs_for([spec], "test", TASKS)))
+    return evaluate(agent, [spec], "test", TASKS, slots=128, prompt=prompt)[0]
 
 
 def model_agent(policy: Policy) -> ModelAgent:

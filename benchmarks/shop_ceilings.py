@@ -14,8 +14,8 @@ from typing import Any
 
 from agentgym_envs.shop.env import ShopEnv
 from agentgym_py.agents import Agent, AgentReply, Episode, ExpertAgent, RandomAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
-from agentgym_py.evaluate import percent, summarise
+from agentgym_py.collect import EnvSpec
+from agentgym_py.evaluate import evaluate, percent
 
 
 class First:
@@ -61,8 +61,8 @@ def main() -> None:
     for name, agent in agents.items():
         row = []
         for difficulty in ("easy", "medium", "hard"):
-            jobs = jobs_for([EnvSpec("shop", {"difficulty": difficulty})], "test", tasks)
-            row.append(percent(summarise(Collector(agent).collect_batch(jobs)).success))
+            shop = EnvSpec("shop", {"difficulty": difficulty})
+            row.append(percent(evaluate(agent, [shop], "test", tasks)[0].success))
         print(f"| {name} | {' | '.join(row)} |")
 
 

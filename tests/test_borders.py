@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
@@ -44,6 +46,21 @@ def strings(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
             yield node.value
+
+
+def test_the_import_is_quick_and_loads_nothing_heavy() -> None:
+    """Less than 0.3 s of CPU, the least of three as others use the machine too, and neither torch nor a world."""
+    code = (
+        "import sys, time; began = time.process_time(); import agentgym_py; print(time.process_time() - began);"
+        "print({'torch', 'transformers', 'agentgym_envs', 'agentgym_trainers'} & set(sys.modules))"
+    )
+    seconds = []
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        spent, heavy = done.stdout.splitlines()
+        assert heavy == "set()"
+        seconds.append(float(spent))
+    assert min(seconds) < 0.3
 
 
 @pytest.mark.parametrize("package", FOLDERS)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,9 +9,9 @@ import pytest
 
 from agentgym_py.actions import Reply
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
-from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
+from agentgym_py.collect import Collector, EnvSpec, Job, collect_with_diversity, jobs_for
 from agentgym_py.env import Task, TextEnv
-from agentgym_py.errors import UnknownNameError
+from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.evaluate import summarise
 from agentgym_py.replay import replay_all
 from agentgym_py.stats import wilson
@@ -98,6 +99,23 @@ def test_unknown_names_raise() -> None:
         Collector(ExpertAgent()).collect(Job(EnvSpec("shp"), 0))
     with pytest.raises(UnknownNameError):
         Collector(ExpertAgent()).collect(Job(SHOP, "shop/train/medium/x"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"slots": 0}, "slots must be at least 1, got 0"),
+        ({"prompt": "breif"}, "No prompt 'breif'. Did you mean 'brief'? There are: brief, full, none."),
+    ],
+)
+def test_wrong_settings_are_refused(wrong: dict[str, Any], said: str) -> None:
+    """Before anything is played: no slots would wait for ever."""
+    with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
+        Collector(ExpertAgent(), **wrong)
+    with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
+        collect_with_diversity([ExpertAgent()], [], **wrong)
+    with pytest.raises(ConfigError, match="no agents"):
+        collect_with_diversity([], [])
 
 
 def test_worlds_registered_by_hand_can_be_collected() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
-from agentgym_py.evaluate import as_json, decimal, percent, summarise
+from agentgym_py.agents import AgentReply, Episode, RandomAgent
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.errors import ConfigError
+from agentgym_py.evaluate import as_json, decimal, evaluate, percent, summarise
 from agentgym_py.stats import Estimate
 from agentgym_py.trajectory import Trajectory
 
@@ -51,6 +54,43 @@ def test_worlds_are_apart(episode: Callable[..., Trajectory]) -> None:
     found = as_json([*shop, *todo])
     assert {name: each["by_kind"]["buy"]["value"] for name, each in found["worlds"].items()} == {"shop": 0, "todo": 1}
     assert found["by_kind"]["buy"]["value"] == 0.25 and found["success"]["n"] == 2 and as_json([])["worlds"] == {}
+
+
+def test_an_agent_is_evaluated_on_tasks_of_worlds() -> None:
+    """What comes of an agent's episodes, and the episodes: each task of each world, in order, every try once."""
+    worlds = [EnvSpec("shop", {"max_steps": 4}), EnvSpec("shop", {"difficulty": "easy"})]
+    heard: list[Trajectory] = []
+    found, played = evaluate(
+        RandomAgent(), worlds, "valid", range(2, 5), attempts=2, slots=3, prompt="full", seed=7, progress=heard.append
+    )
+    assert played == Collector(RandomAgent(), prompt="full", seed=7).collect_batch(
+        jobs_for(worlds, "valid", range(2, 5), 2)
+    )
+    assert found == summarise(played) and found.success.n == 6 and len(heard) == len(played) == 12
+
+
+class Quitter(RandomAgent):
+    """Gives an episode up after some steps."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+        """None where the episode is that old."""
+        said = super().act(episodes)
+        return [reply if len(each.steps) < self.steps else None for each, reply in zip(episodes, said, strict=True)]
+
+
+def test_episodes_that_the_agent_gave_up_are_counted() -> None:
+    """They count as what they are worth; one that ran out of steps was not given up."""
+    shop = EnvSpec("shop", {"max_steps": 2})
+    for steps, given_up in ((1, 4), (2, 0)):
+        found, played = evaluate(Quitter(steps), [shop], "test", range(4))
+        assert (found.given_up, found.success.n, found.steps) == (given_up, 4, float(steps))
+        assert {each.given_up for each in played} == {steps == 1} and all(each.truncated for each in played)
+    with pytest.raises(ConfigError, match="random gave up all 4 episodes before its first reply"):
+        evaluate(Quitter(0), [shop], "test", range(4))
 
 
 def test_equal_rewards_of_a_few_tasks_claim_nothing(episode: Callable[..., Trajectory]) -> None:

@@ -202,7 +202,7 @@ def rich(number: int) -> Trajectory:
     origin = Provenance("AgentShop-v0", 1, {"mode": ["text", None]}, "shop/1", 2**64 - 1, "tiny", "abc",
                         {"temperature": 0.7}, "brief", "0.1.0", 2**63 + 1)  # fmt: skip
     made = Trajectory(f"t{number}", origin, "test", "buy", "hard", "Buy.", "rules", (step, step), "end", 0.5, True,
-                      False, True, 4, "timeout")  # fmt: skip
+                      False, True, 4, "timeout", True)  # fmt: skip
     for part in (made, origin, step):
         at_default = [each.name for each in fields(part) if getattr(part, each.name) in (each.default, None, {})]
         assert not at_default, at_default

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 from agentgym_py.agents import ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.evaluate import Evaluation, summarise
+from agentgym_py.evaluate import Evaluation, evaluate
 from agentgym_py.policy import Policy
 from agentgym_trainers.filtered_bc import FilteredBC
 
@@ -21,7 +21,7 @@ SHOP = EnvSpec("shop")
 def played(policy: Policy) -> Evaluation:
     """The policy, greedy, on test tasks."""
     agent = ModelAgent(policy, HFEngine(policy, slots=64), SamplingParams(temperature=0.0, max_new_tokens=40))
-    return summarise(Collector(agent, slots=64).collect_batch(jobs_for([SHOP], "test", range(80))))
+    return evaluate(agent, [SHOP], "test", range(80))[0]
 
 
 @pytest.mark.slow

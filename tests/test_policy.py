@@ -125,7 +125,7 @@ def test_num_parameters_counts_tied_weights_once() -> None:
 @pytest.mark.parametrize(("name", "meant"), [("tinny", "tiny"), ("smolm2", "smollm2"), ("tiny_random", "tiny-random")])
 def test_a_misspelt_name_says_what_was_meant(name: str, meant: str) -> None:
     """A name that is neither a folder nor looks like a hub id is answered with the nearest one."""
-    with pytest.raises(UnknownNameError, match=f"Did you mean '{meant}'"):
+    with pytest.raises(UnknownNameError, match=rf"Did you mean '{meant}'\? There are: smollm2"):
         Policy.load(name)
 
 
@@ -135,6 +135,41 @@ def test_a_folder_that_is_no_model(tmp_path: Path) -> None:
         Policy.load(tmp_path)
     with pytest.raises(ConfigError, match="float32"):
         Policy.load("tiny", dtype="int8")
+
+
+@pytest.mark.parametrize("device", ["cpuu", "meta", "cuda:99"])
+def test_a_device_that_is_not_there_is_said(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line that names it, before a model is read."""
+    monkeypatch.setattr("agentgym_py.policy._open", lambda *_, **__: pytest.fail("read"))
+    with pytest.raises(ConfigError, match=f"^device '{device}' cannot be used: .+") as said:
+        Policy.load("tiny", device=device)
+    assert "\n" not in str(said.value)
+
+
+@pytest.mark.parametrize("broken", ["model.safetensors", "tokenizer.json", "config.json", "sizes"])
+def test_a_broken_checkpoint_is_said(tmp_path: Path, broken: str) -> None:
+    """A file that was cut, or weights of other sizes than the configuration's: one line that names the folder."""
+    folder = tmp_path / "checkpoint"
+    tiny_policy().save(folder)
+    file = folder / ("config.json" if broken == "sizes" else broken)
+    data = file.read_bytes()
+    file.write_bytes(data.replace(b'"hidden_size": 32', b'"hidden_size": 64') if broken == "sizes" else data[:-100])
+    with pytest.raises(
+        PolicyError, match=f"^the folder '{folder}' does not open as a causal language model: .+"
+    ) as said:
+        Policy.load(folder, device="cpu")
+    assert file.read_bytes() != data and "\n" not in str(said.value)
+
+
+def test_a_run_is_no_model_but_says_where_its_models_are(tmp_path: Path) -> None:
+    """The last round's checkpoint is named; a run that has none yet says so."""
+    (tmp_path / "run.yaml").touch()
+    with pytest.raises(PolicyError, match="is a run, no model: without checkpoints"):
+        Policy.load(tmp_path)
+    for number in ("00", "01"):
+        (tmp_path / "rounds" / number / "checkpoint").mkdir(parents=True)
+    with pytest.raises(PolicyError, match=r"is a run, no model: .* such as '.*rounds.01.checkpoint'$"):
+        Policy.load(tmp_path)
 
 
 def test_tokenizer_is_lossless_and_cuts_numbers_alike() -> None:

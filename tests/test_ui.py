@@ -130,6 +130,15 @@ def test_each_of_several_worlds_is_said() -> None:
     assert selection_line(metrics()) == f"{LINE}; trained on 632 in all"
 
 
+def test_episodes_that_were_given_up_are_said() -> None:
+    """Of the exploration and of the validation, each where there were any."""
+    explored, valid = metrics()["explored"], metrics()["valid"]
+    some = metrics(explored=explored | {"given_up": 3}, valid=valid | {"given_up": 1})
+    start = f"{LINE}; trained on 632 in all"
+    assert selection_line(some) == f"{start}; exploration: 3 episodes given up; valid: 1 episode given up"
+    assert selection_line(metrics(explored=explored | {"given_up": 0})) == start
+
+
 def test_where_no_episode_counted_there_is_a_dash() -> None:
     """Every episode ended by an infrastructure failure: JSON has null for what is not a number."""
     nothing = {"value": None, "low": 0.0, "high": 1.0, "n": 0}

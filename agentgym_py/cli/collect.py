@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from agentgym_py.cli.common import (
     read_agent,
 )
 from agentgym_py.cli.parser import Several, UsageError, add_options, listed, read_options
-from agentgym_py.collect import Collector, Job, jobs_for
+from agentgym_py.collect import Collector, Job, jobs_for, tries_of
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError
@@ -81,7 +81,7 @@ def run(given: Namespace) -> int:
     jobs = jobs_for(envs, episodes.split, tasks, episodes.attempts)
     agents = who.make(model, temperatures or [1.0])
     plans = [
-        (Collector(agent, who.slots, who.prompt, who.seed), _numbered(jobs, number, len(agents)))
+        (Collector(agent, who.slots, who.prompt, who.seed), tries_of(jobs, number, len(agents)))
         for number, agent in enumerate(agents)
     ]
     _stream(plans, target, episodes.json)
@@ -91,11 +91,6 @@ def run(given: Namespace) -> int:
 
 def _temperature(value: Any) -> float:
     return SamplingParams(temperature=float(value)).temperature  # complains of a wrong one
-
-
-def _numbered(jobs: Sequence[Job], number: int, agents: int) -> list[Job]:
-    """The jobs of one of several agents: its tries at a task have numbers, and so seeds, of their own."""
-    return [replace(job, attempt=job.attempt * agents + number) for job in jobs]
 
 
 def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, as_json: bool) -> None:
@@ -122,7 +117,7 @@ def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, as_j
 
 
 def _summary(path: str, as_json: bool) -> None:
-    from agentgym_py.evaluate import percent, summarise
+    from agentgym_py.evaluate import left, percent, summarise
 
     played = list(store.read(path))
     summary = summarise(played)
@@ -130,5 +125,7 @@ def _summary(path: str, as_json: bool) -> None:
         print_json({"file": path, "trajectories": len(played), **summary.as_dict()})
         return
     print(f"{path}: {len(played)} trajectories, success {percent(summary.success)}")
+    if summary.given_up:
+        print(f"{left(summary.given_up)} by the agent", file=sys.stderr)
     if summary.errors:
         print(f"{summary.errors} of them ended by an infrastructure failure", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from agentgym_py.cli.common import (
     worlds_of,
 )
 from agentgym_py.cli.parser import add_options, read_options
-from agentgym_py.collect import Collector, jobs_for
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
     from agentgym_py.agents import Agent
+    from agentgym_py.evaluate import Evaluation
     from agentgym_py.trajectory import Trajectory
 
 
@@ -74,20 +74,24 @@ def run(given: Namespace) -> int:
     need_tasks(envs, {chosen.split: ("--tasks", chosen.tasks)})
     world_versions = worlds_of(envs, chosen.split)
     (agent,) = who.make(model, [chosen.temperature])
-    jobs = jobs_for(envs, chosen.split, range(chosen.tasks), chosen.attempts)
+    from agentgym_py.evaluate import by_world, evaluate
     from agentgym_py.ui import Phases
 
     with Phases(console(chosen.json)) as phases:
-        collector = Collector(agent, who.slots, who.prompt, who.seed)
-        played = collector.collect_batch(jobs, phases.begin(f"{chosen.split}, {agent.name}", len(jobs)))
-    result = finite(_result(played, agent) | {"env_versions": world_versions, "options": settings_of(given, envs)})
+        episodes = len(envs) * chosen.tasks * chosen.attempts
+        found, played = evaluate(
+            agent, envs, chosen.split, range(chosen.tasks), attempts=chosen.attempts, slots=who.slots,
+            prompt=who.prompt, seed=who.seed, progress=phases.begin(f"{chosen.split}, {agent.name}", episodes),
+        )  # fmt: skip
+    made_by = {"env_versions": world_versions, "options": settings_of(given, envs)}
+    result = finite(_result(played, agent) | made_by)
     if out:
         store.write(out / "trajectories.jsonl", played)
         RunFolder(out).write_json("result.json", result)
     if chosen.json:
         print_json(result)
     else:
-        _show(played, agent.name, chosen)
+        _show(found, by_world(played), f"{agent.name}, {chosen.split} split, {len(played)} episodes")
     return 0
 
 
@@ -100,15 +104,13 @@ def _result(played: Sequence[Trajectory], agent: Agent) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _show(played: Sequence[Trajectory], name: str, chosen: EvalOptions) -> None:
+def _show(summary: Evaluation, worlds: Mapping[str, Evaluation], title: str) -> None:
     from rich.table import Table
 
-    from agentgym_py.evaluate import by_world, decimal, percent, summarise
+    from agentgym_py.evaluate import decimal, left, percent
 
-    summary, worlds = summarise(played), by_world(played)
     table = Table(
-        "", "tasks", "success [95 %]", title=f"{name}, {chosen.split} split, {len(played)} episodes",
-        title_justify="left", box=None, header_style="bold", pad_edge=False,
+        "", "tasks", "success [95 %]", title=title, title_justify="left", box=None, header_style="bold", pad_edge=False,
     )  # fmt: skip
     table.add_row("all", str(summary.success.n), percent(summary.success))
     for world, each in worlds.items():
@@ -122,5 +124,7 @@ def _show(played: Sequence[Trajectory], name: str, chosen: EvalOptions) -> None:
     out.print(table)
     means = f"{summary.steps:.1f} steps an episode, {100 * summary.invalid:.1f} % invalid actions"
     out.print(f"\nreward {decimal(summary.reward)}, {means}")
+    if summary.given_up:
+        out.print(f"{left(summary.given_up)} by the agent, whose context was full or who had nothing left to do")
     if summary.errors:
         out.print(f"{summary.errors} episodes ended by an infrastructure failure and are left out")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import __version__
+from agentgym_py.agents import require_room
 from agentgym_py.cli import INTERRUPTED
 from agentgym_py.cli.common import (
     ModelOptions,
@@ -151,6 +152,7 @@ def run(given: Namespace) -> int:
                 if given["out"]:
                     new_folder(given["out"])
                 ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
+                require_room(ready[0], config.max_new_tokens)
                 folder = lock.enter_context(_started(given, envs, ready[0]))
             else:
                 lock.enter_context(folder.locked())

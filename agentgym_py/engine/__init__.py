@@ -30,6 +30,11 @@ class Generation:
 class Engine(Protocol):
     """Turns prompts into replies for one policy at a time."""
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the weights in use, as `Policy.digest`."""
+        ...
+
     def generate(
         self, prompts: Sequence[Sequence[int]], params: SamplingParams, seeds: Sequence[int] | None = None
     ) -> list[Generation]:

@@ -29,6 +29,8 @@ _WORTH_WAITING = 32
 _WORTH_SORTING = 1.15
 """Rows are sorted by length where attention would otherwise read so many times more."""
 
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
 
 @dataclass(frozen=True, slots=True)
 class _Job:
@@ -93,11 +95,20 @@ class HFEngine:
         self.policy, self.version = policy, version
         self._model: Any = policy.model
         self._forward = forward_of(policy.model)
-        self._weights = _changes(policy.model)
+        self._weights = _checksums(policy.model)
+        self._digest: str | None = None
         self._device = next(self._model.parameters()).device
         self._band = CausalBand(self._model.dtype, self._device)
         self._cache = SlotCache(self.slots)
         self._book = SlotBook(self.slots)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the weights in use, as `Policy.digest`."""
+        if self._digest is None:
+            self._require_synced()
+            self._digest = self.policy.digest()
+        return self._digest
 
     def generate(
         self, prompts: Sequence[Sequence[int]], params: SamplingParams, seeds: Sequence[int] | None = None
@@ -107,8 +118,7 @@ class HFEngine:
             seeds = [int(seed) for seed in self._seeds.integers(2**63, size=len(prompts))]
         if len(seeds) != len(prompts):
             raise ConfigError(f"{len(prompts)} prompts need as many seeds, got {len(seeds)}")
-        if _changes(self._model) != self._weights:
-            raise PolicyError("the policy's weights changed since the engine's last sync: call sync(policy, version)")
+        self._require_synced()
         arrays = [self._checked(prompt) for prompt in prompts]
         was_training = self._model.training
         self._model.eval()
@@ -124,6 +134,10 @@ class HFEngine:
             raise
         finally:
             self._model.train(was_training)
+
+    def _require_synced(self) -> None:
+        if self.policy.model is not self._model or _checksums(self._model) != self._weights:
+            raise PolicyError("the policy's weights changed since the engine's last sync: call sync(policy, version)")
 
     def _checked(self, prompt: Sequence[int]) -> Ids:
         if not len(prompt):
@@ -252,9 +266,18 @@ class HFEngine:
         return order
 
 
-def _changes(model: Any) -> int:
-    """How often the weights were changed in place: enough to notice training that no sync followed."""
-    return sum(parameter._version for parameter in model.parameters())
+def _checksums(model: Any) -> list[int]:
+    """Each parameter's bits, added up: what any training changes, however it writes (torch's counter misses some)."""
+    with torch.no_grad():
+        return torch.stack([_words(parameter).sum(dtype=torch.int64) for parameter in model.parameters()]).tolist()
+
+
+def _words(tensor: Tensor) -> Tensor:
+    """A tensor's memory as integers, of 8 bytes where they fit: those are added fastest."""
+    flat = tensor.contiguous().view(-1)
+    size = flat.element_size()
+    even = flat.nbytes % 8 == 0 and int(flat.storage_offset()) * size % 8 == 0
+    return flat.view(torch.int64 if even else _INTEGERS[size])
 
 
 def _packs(jobs: Sequence[_Job], tokens: int) -> Iterator[list[_Job]]:

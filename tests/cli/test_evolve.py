@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -255,6 +257,53 @@ def test_a_run_goes_on_with_nothing_but_what_it_began_with(
     assert again["started"] >= before["started"] and again["packages"] == before["packages"]
 
 
+WAITS = """
+import sys, time
+from agentgym_py.cli import main
+from agentgym_trainers import filtered_bc
+
+tell, trainings = filtered_bc._progress_callback, []
+
+def slow(progress):
+    def told(done, total):
+        progress(done, total)
+        if len(trainings) == 2 and done == 1 < total:
+            print("in the middle of a training", flush=True)
+            time.sleep(100)
+
+    trainings.append(progress)
+    return tell(told)
+
+filtered_bc._progress_callback = slow
+sys.exit(main(sys.argv[1:]))
+"""
+"""A program that does what `agentgym` does, and waits after the first step of the second training."""
+
+
+@pytest.mark.slow
+def test_a_run_stopped_in_a_training_ends_as_if_nothing_had_happened(
+    agentgym: Run, tiny_policy: Any, tmp_path: Path
+) -> None:
+    """A real Ctrl-C between two steps of round 1's optimizer: resumed, all files equal an uninterrupted run's."""
+    tiny_policy.save(tmp_path / "base")
+    argv = ["--env", "shop", *SMALL[2:], "--trainer.batch_size", "1", "--model", str(tmp_path / "base"), "--out"]
+    assert agentgym("evolve", *argv, "whole")[0] == 0
+    command = [sys.executable, "-c", WAITS, "evolve", *argv, "cut"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout and running.stderr
+        assert any("in the middle of a training" in line for line in running.stdout), running.stderr.read()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 130 and "agentgym evolve --resume cut" in running.stderr.read()
+    whole, cut = RunFolder.open(Path("whole")), RunFolder.open(Path("cut"))
+    assert cut.done(0) and not cut.done(1)
+    assert agentgym("evolve", "--resume", "cut")[0] == 0
+    for number in (0, 1):
+        for name in ("trajectories.jsonl", "valid.jsonl", "checkpoint/model.safetensors"):
+            assert (whole.round(number) / name).read_bytes() == (cut.round(number) / name).read_bytes(), name
+        assert whole.metrics(number)["policy_digest"] == cut.metrics(number)["policy_digest"]
+    assert (whole.round(1) / "test.jsonl").read_bytes() == (cut.round(1) / "test.jsonl").read_bytes()
+
+
 def begun(agentgym: Run, monkeypatch: pytest.MonkeyPatch, *argv: str) -> dict[str, Any]:
     """Provenance of a run that was interrupted at its very beginning."""
     from agentgym_py.evolve import Evolution
@@ -434,6 +483,27 @@ def test_eval_shows_each_of_several_worlds(agentgym: Run) -> None:
     assert told["success"]["n"] == 6 and {name: each["success"]["n"] for name, each in told["worlds"].items()} == {
         "guessfortests": 3, "shop": 3,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["eval", "evolve"])
+def test_a_reply_that_never_fits_is_said_before_anything_runs(agentgym: Run, small_model: str, command: str) -> None:
+    """No table of failures: one line that names the setting, and no folder."""
+    status, out, err = agentgym(command, "--env", "GUESS", "--model", small_model, "--max_new_tokens", "600")
+    assert status == 2 and "%" not in out and not list(Path().iterdir())
+    assert err.count("\n") == 1 and "max_new_tokens 600 leaves no room for a prompt in" in err
+
+
+def test_episodes_that_a_model_gave_up_are_said(agentgym: Run, small_model: str) -> None:
+    """Beside the figures: a success rate of a model without room for its episodes says little of the model."""
+    argv = ("--env", "GUESS", "--model", small_model, "--tasks", "3", "--max_new_tokens")
+    status, out, _ = agentgym("eval", *argv, "300", "--temperature", "1")
+    assert status == 0 and "3 episodes given up by the agent" in out
+    status, out, _ = agentgym("eval", *argv, "300", "--env_kwargs.max_steps", "1", "--json")
+    assert status == 0 and json.loads(out)["given_up"] == 0
+    status, _, err = agentgym("eval", *argv, "505")
+    assert status == 2 and "gave up all 3 episodes before its first reply" in err
+    status, _, err = agentgym("collect", *argv, "300", "--out", "a.jsonl")
+    assert status == 0 and "3 episodes given up by the agent" in err
 
 
 def test_a_used_folder_is_refused(agentgym: Run) -> None:

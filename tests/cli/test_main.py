@@ -116,7 +116,7 @@ def test_help_and_lists_load_no_torch_and_are_quick() -> None:
         (["evolve", "extra"], "unexpected argument 'extra'"),
         (["collect"], "--out FILE.jsonl wanted"),
         (["collect", "--out", "x.jsonl", "--agent", "exprt"], "No agent 'exprt' is installed. Did you mean 'expert'?"),
-        (["collect", "--out", "x.jsonl", "--split", "tset"], "Did you mean 'test'?"),
+        (["collect", "--out", "x.jsonl", "--split", "tset"], "Did you mean 'test'? There are: test, train, valid."),
         (["collect", "--out", "x.jsonl", "--temperatures", "hot"], "--temperatures: 'hot' is not what it takes"),
         (
             ["collect", "--out", "x.jsonl", "--model", "tiny", "--temperatures", "1,-1"],

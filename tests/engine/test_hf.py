@@ -210,6 +210,26 @@ def test_sync_forgets_what_old_weights_computed() -> None:
     assert [list(reply.ids) for reply in engine.generate(talk.prompts, params)] == expected
 
 
+def test_any_write_to_a_weight_is_noticed() -> None:
+    """One that torch does not count, in the last of odd numbers of weights, in any number format, or another model."""
+    policy = tiny_policy(4)
+    policy.model.register_parameter("odd", torch.nn.Parameter(torch.zeros(3)))
+    params, prompt = SamplingParams(max_new_tokens=2), policy.chat.opening("a")
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        policy.model.to(dtype)
+        engine = HFEngine(policy)
+        engine.generate([prompt], params)
+        for parameter in policy.model.parameters():
+            parameter.data.view(-1)[-1] += 1.0
+            with pytest.raises(PolicyError, match="last sync"):
+                engine.generate([prompt], params)
+            parameter.data.view(-1)[-1] -= 1.0
+            engine.sync(policy, 1)
+    policy.model = tiny_policy(4).model
+    with pytest.raises(PolicyError, match="last sync"):
+        engine.generate([prompt], params)
+
+
 def test_cache_grows() -> None:
     """An episode that outgrows the slots' capacity goes on as if nothing had happened."""
     policy = tiny_policy(5)

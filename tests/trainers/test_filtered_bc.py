@@ -10,13 +10,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.agents import ExpertAgent
+from agentgym_py.agents import ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
-from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError
 from agentgym_py.policy import Policy
 from agentgym_py.samples import encode_all
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.filtered_bc import FilteredBC
+from agentgym_trainers.filtered_bc import FilteredBC, _config_on
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +80,27 @@ def test_batches_are_padded_at_the_right(
     assert seen.min() == 0 and bool((seen[:, 1:] <= seen[:, :-1]).all())
 
 
+def test_it_trains_on_the_policys_device_alone(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two GPUs the second, where the policy is there; the model is not spread, nor moved to the first."""
+    from trl import SFTConfig
+
+    policy = fresh(tiny_policy)
+    args = FilteredBC()._sft(policy, encode_all(demos, policy.chat), 0, tmp_path).args
+    assert (args.n_gpu, args.device) == (0, policy.model.device)
+    chosen: list[Any] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr("accelerate.state.check_cuda_p2p_ib_support", lambda: True)
+    settings: dict[str, Any] = {"bf16": False, "gradient_checkpointing": False, "output_dir": str(tmp_path)}
+    args = _config_on(torch.device("cuda:1"))(**settings)
+    assert (args.n_gpu, args.device, chosen[-1]) == (1, torch.device("cuda:1"), torch.device("cuda:1"))
+    args = SFTConfig(**settings)
+    assert (args.n_gpu, args.device) == (2, torch.device("cuda:0")), "else there were nothing to mend"
+
+
 def test_every_step_is_told(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
     """So that a bar moves with each step of the optimizer."""
     told: list[tuple[int, int]] = []
@@ -113,8 +135,8 @@ def test_the_loss_is_trls(tiny_policy: Any, demos: list[Trajectory], tmp_path: P
         torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_no_observation_token_gets_a_gradient(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
-    """The loss does not change when the logits that predict observations do, and labels stand on agent tokens only."""
+def test_labels_stand_on_agent_tokens_only(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """In the batches as in the samples: a row of ids is a sample, and its labels the sample's mask, then padding."""
     policy = fresh(tiny_policy)
     samples = encode_all(demos, policy.chat)
     batch = batch_of(FilteredBC(batch_size=6)._sft(policy, samples, 0, tmp_path))
@@ -177,6 +199,25 @@ def test_only_good_trajectories_count(tiny_policy: Any, demos: list[Trajectory],
         FilteredBC().train(fresh(tiny_policy), bad, seed=0, output_dir=tmp_path)
 
 
+@pytest.mark.parametrize("rank", [0, 2])
+def test_an_engine_notices_that_its_policy_was_trained(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int
+) -> None:
+    """After a training, with LoRA or without, it answers only once it is synced, then as a new one, with new digest."""
+    policy, params = fresh(tiny_policy), SamplingParams(max_new_tokens=6)
+    engine = HFEngine(policy, slots=2)
+    agent = ModelAgent(policy, engine, params)
+    prompt, before = policy.chat.opening(demos[0].steps[0].observation), agent.policy_digest
+    engine.generate([prompt], params, [1])
+    FilteredBC(epochs=1, lora_rank=rank).train(policy, demos, seed=0, output_dir=tmp_path)
+    with pytest.raises(PolicyError, match="changed since the engine's last sync"):
+        engine.generate([prompt], params, [1])
+    assert agent.policy_digest == before, "the weights that acted"
+    engine.sync(policy, 1)
+    assert engine.generate([prompt], params, [1]) == HFEngine(policy).generate([prompt], params, [1])
+    assert agent.policy_digest == policy.digest() != before
+
+
 def test_lora_trains_adapters_and_merges_them(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
     """After LoRA the policy is an ordinary model again, changed, and saves and loads."""
     policy = fresh(tiny_policy)
@@ -190,7 +231,7 @@ def test_lora_trains_adapters_and_merges_them(tiny_policy: Any, demos: list[Traj
 def test_wrong_settings_are_refused() -> None:
     """Settings that cannot be meant raise at once and are named."""
     wrong: dict[str, Any] = {"epochs": 0, "learning_rate": -1.0, "batch_size": 0, "gradient_accumulation": 0}
-    wrong |= {"warmup_ratio": 2.0, "max_grad_norm": float("inf"), "threshold": float("nan"), "max_length": 0}
+    wrong |= {"warmup_ratio": 1.0, "max_grad_norm": float("inf"), "threshold": float("nan"), "max_length": 0}
     wrong |= {"lora_rank": -1}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):

@@ -51,7 +51,7 @@ class FilteredBC:
     gradient_accumulation: int = 1
     """Batches a step of the optimizer."""
     warmup_ratio: float = 0.05
-    """Share of the steps in which the learning rate rises."""
+    """Share of the steps in which the learning rate rises; below 1."""
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
     max_length: int = 4096
@@ -66,8 +66,8 @@ class FilteredBC:
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= bound):
                 raise ConfigError(f"{name} must be a number of at least {bound:g}, got {value}")
-        if not self.epochs or not self.learning_rate or self.warmup_ratio > 1 or math.isnan(self.threshold):
-            raise ConfigError("epochs and learning_rate must not be 0, nor warmup_ratio above 1, nor threshold nan")
+        if not self.epochs or not self.learning_rate or self.warmup_ratio >= 1 or math.isnan(self.threshold):
+            raise ConfigError("epochs and learning_rate must not be 0, warmup_ratio must be below 1, threshold not nan")
 
     def train(
         self,
@@ -125,10 +125,9 @@ class FilteredBC:
     def _sft(self, policy: Policy, samples: list[Sample], seed: int, output_dir: Path) -> Any:
         import datasets
         from transformers import PrinterCallback
-        from trl import SFTConfig
 
         data = datasets.Dataset.from_list([{"input_ids": s.input_ids, "labels": s.labels} for s in samples])
-        config = SFTConfig(
+        config = _config_on(policy.model.device)(
             output_dir=str(output_dir), num_train_epochs=self.epochs, learning_rate=self.learning_rate,
             per_device_train_batch_size=self.batch_size, gradient_accumulation_steps=self.gradient_accumulation,
             warmup_steps=self.warmup_ratio, weight_decay=self.weight_decay, max_grad_norm=self.max_grad_norm,
@@ -148,6 +147,28 @@ class FilteredBC:
         from peft import LoraConfig
 
         return LoraConfig(r=self.lora_rank, lora_alpha=2 * self.lora_rank, target_modules="all-linear")
+
+
+def _config_on(device: Any) -> Any:
+    """The SFTConfig of a process that trains on `device` alone: trl's takes all GPUs it sees, the first one first.
+
+    Where several processes train together each keeps the device that it was given.
+    """
+    import torch
+    from trl import SFTConfig
+
+    class OnDevice(SFTConfig):  # type: ignore[misc]  # trl is untyped here
+        @property
+        def _setup_devices(self) -> Any:
+            found = super()._setup_devices
+            if self.distributed_state.num_processes > 1:
+                return found
+            self._n_gpu: int = min(self._n_gpu, 1)
+            if device.type == "cuda":
+                torch.cuda.set_device(device)  # accelerate's "cuda" is the current one
+            return device
+
+    return OnDevice
 
 
 def _agent_token_trainer() -> Any:
