@@ -157,7 +157,9 @@ def exercise(rng: Rng, books: Library, between: int = 0) -> Turns:
     options = ", and ".join(f"{name}: {values[0]}" for name, values in groups.items())
     text = f"Find me {wanted} with {options}, and price lower than {limit} dollars"
     if between:
-        searched = (f"{text}\n[search]", _said(rng, f"search[{wanted}]"))
+        asked = text.removeprefix("Find me ").split(", and price")[0].split(", and ")
+        query = ", and ".join(asked[: 1 + rng.below(len(asked))])  # a customer tries with more or fewer of the options
+        searched = (f"{text}\n[search]", _said(rng, f"search[{query}]"))
         pages = [_page(rng, books, groups) for _ in range(5)]
         return [searched, _results(rng, books, between), *(turn for page in pages for turn in page)]
     questions = [("What is wanted?", wanted), ("Up to what price?", limit)]
