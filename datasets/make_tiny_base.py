@@ -195,7 +195,8 @@ A stand-in for the base LLM of the papers: `agentgym evolve` begins with it, and
 - **Read** only text that this project makes up (`datasets/tiny_documents.py`): random tokens repeated, random walks
   through training tasks, in which the customer says on each product's page what of the request is there (in the form
   of Agent_v0's teacher, `ShopEnv.think`) and then clicks anything at all, and questions about made-up requests and
-  pages with their answers. Only what stands in an assistant's turn was learnt.
+  pages with their answers, on which half of the options clicked are ones that are asked for. Only what stands in an
+  assistant's turn was learnt.
 - **Never read**: a task of the valid or test split, an action that an expert chose, or, but for lines of result pages,
   a product that a held-out task asks for.
 - **Licence**: the project's own, MIT. **Digest** of the weights: `{digest}`.

@@ -7,7 +7,8 @@
   their answers: reading, as a base LLM has learnt it elsewhere.
 
 No task of the valid or test split, and no product that such a task asks for, stands in an exercise or as a task of a
-walk; no action in it is an expert's choice.
+walk; no action in it is an expert's choice. On made-up pages half of the options clicked, where they can be, are ones
+that are asked for; the rest, and everything in walks, is chance.
 """
 
 from __future__ import annotations
@@ -157,9 +158,7 @@ def exercise(rng: Rng, books: Library, between: int = 0) -> Turns:
     options = ", and ".join(f"{name}: {values[0]}" for name, values in groups.items())
     text = f"Find me {wanted} with {options}, and price lower than {limit} dollars"
     if between:
-        asked = text.removeprefix("Find me ").split(", and price")[0].split(", and ")
-        query = ", and ".join(asked[: 1 + rng.below(len(asked))])  # a customer tries with more or fewer of the options
-        searched = (f"{text}\n[search]", _said(rng, f"search[{query}]"))
+        searched = (f"{text}\n[search]", _said(rng, f"search[{_piece(rng, text)}]"))
         pages = [_page(rng, books, groups) for _ in range(5)]
         return [searched, _results(rng, books, between), *(turn for page in pages for turn in page)]
     questions = [("What is wanted?", wanted), ("Up to what price?", limit)]
@@ -193,7 +192,7 @@ def _page(rng: Rng, books: Library, groups: Mapping[str, Sequence[str]]) -> Turn
     for name in [*list(offers)[: rng.below(3)], ""]:
         there = [(value, value in (chosen.values() if chosen else offers.get(key, ()))) for key, value in asked.items()]
         known = [value for key, value in asked.items() if key == name and value in offers[name]]
-        button = rng.choice(known or offers.get(name, _BUTTONS))
+        button = rng.choice(known if known and rng.below(2) else offers.get(name, _BUTTONS))
         turns.append((said, format_reply(f"click[{button}]", judged(there, button, choosing=bool(chosen)))))
         said, chosen[name] = f"{name}: {button} is selected.", button
     return turns
