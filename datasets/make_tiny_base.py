@@ -214,7 +214,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "agentgym_data" / "tiny")
     parser.add_argument("--short", type=int, default=28_000_000, help="tokens of short exercises")
-    parser.add_argument("--tokens", type=int, default=14_000_000, help="tokens of documents")
+    parser.add_argument("--tokens", type=int, default=20_000_000, help="tokens of documents")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--base", type=Path, help="a base to go on from; by default a new one")
     args = parser.parse_args()

@@ -1,14 +1,15 @@
 """What the base of the model `tiny` reads: documents in the worlds' language, made up from a seed.
 
-- walks: a customer who clicks and searches at random in tasks of the training split, with numbers of the products
-  drawn anew for each walk (what can be done on which page, and how it is said), who says of a product's page what of
-  the request it lacks, as the teacher does, before doing anything at all;
+- walks: a customer who clicks at random in tasks of the training split, with numbers of the products drawn anew for
+  each walk (what can be done on which page, and how it is said), who searches for words out of the catalogue or for
+  what is wanted, and says of a product's page what of the request it lacks, as the teacher does, before doing anything
+  at all;
 - exercises: questions about shelves of made-up products, about made-up requests, and what of them a page lacks, with
   their answers: reading, as a base LLM has learnt it elsewhere.
 
 No task of the valid or test split, and no product that such a task asks for, stands in an exercise or as a task of a
-walk; no action in it is an expert's choice. On made-up pages half of the options clicked, where they can be, are ones
-that are asked for; the rest, and everything in walks, is chance.
+walk. What is done in it is chance, but for two hints: half of the searches are for what is wanted, with more or fewer
+of the options, and on made-up pages half of the options clicked, where they can be, are ones that are asked for.
 """
 
 from __future__ import annotations
@@ -124,14 +125,21 @@ _ANNOUNCED = ("I try {}.", "Now {}.", "Perhaps {}.", "What about {}?", "{}, why 
 def _wander(rng: Rng, books: Library, env: ShopEnv) -> str:
     actions = env.actions()
     if any(action.startswith("search[") for action in actions):
+        if rng.below(2):
+            return f"search[{_asked(rng, env.errand.goal.instruction)}]"
         product = rng.choice(books.products)
-        told = env.errand.goal.instruction
-        source = rng.choice([product.title, product.query, " ".join(product.attributes), *[told] * 3])
+        source = rng.choice([product.title, product.query, " ".join(product.attributes)])
         return f"search[{_piece(rng, source.lower())}]"
     unlikely = ("click[back to search]", "click[buy now]", "click[reviews]")
     allowed = [action for action in actions if not _opens_held_out(action, env)]
     likely = [action for action in allowed if action not in unlikely] or allowed
     return rng.choice(likely if rng.uniform() < 0.9 else allowed)
+
+
+def _asked(rng: Rng, request: str) -> str:
+    """What a request asks for, with more or fewer of its options, and without the price."""
+    parts = request.removeprefix("Find me ").split(", and price")[0].split(", and ")
+    return ", and ".join(parts[: 1 + rng.below(len(parts) + 1)])
 
 
 def _piece(rng: Rng, text: str) -> str:
@@ -158,7 +166,7 @@ def exercise(rng: Rng, books: Library, between: int = 0) -> Turns:
     options = ", and ".join(f"{name}: {values[0]}" for name, values in groups.items())
     text = f"Find me {wanted} with {options}, and price lower than {limit} dollars"
     if between:
-        searched = (f"{text}\n[search]", _said(rng, f"search[{_piece(rng, text)}]"))
+        searched = (f"{text}\n[search]", _said(rng, f"search[{_asked(rng, text)}]"))
         pages = [_page(rng, books, groups) for _ in range(5)]
         return [searched, _results(rng, books, between), *(turn for page in pages for turn in page)]
     questions = [("What is wanted?", wanted), ("Up to what price?", limit)]
