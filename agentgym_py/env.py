@@ -83,6 +83,8 @@ class TextEnv(gymnasium.Env[str, str]):
     """Goes up when observations, rewards or tasks change; part of snapshots and of provenance."""
     rules: ClassVar[Mapping[str, str]] = {"full": "", "brief": "", "none": ""}
     """The text that opens an episode for a language model, by `Prompt`."""
+    floor: ClassVar[float] = 0.0
+    """The share of episodes in which an agent that does not think may succeed, at most; the card says why."""
     stops_at_end: bool = True
     """False only where a world reproduces an original that goes on after the end."""
 

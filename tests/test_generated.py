@@ -1,0 +1,100 @@
+"""Worlds whose tasks are made from a seed."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+from agentgym_py.actions import Reply
+from agentgym_py.env import Outcome, Task
+from agentgym_py.errors import ConfigError, UnknownNameError
+from agentgym_py.generated import Draft, GeneratedEnv
+from agentgym_py.rng import Rng
+
+
+class Count(GeneratedEnv[int]):
+    """Say a number."""
+
+    name = "count"
+    limits: ClassVar[dict[str, int]] = {"easy": 2, "medium": 4}
+    drawn: ClassVar[list[str]] = []
+
+    def draft(self, rng: Rng, split: str) -> Draft:
+        """A number."""
+        self.drawn.append(split)
+        number = rng.below(1 << 30)
+        return Draft(f"Say {number}.", number, "count", 1)
+
+    def begin(self, task: Task) -> str:
+        """The instruction."""
+        return task.instruction
+
+    def act(self, reply: Reply) -> Outcome:
+        """Right or wrong."""
+        right = reply.action == str(self.puzzle)
+        return Outcome("", float(right), terminated=right, success=right)
+
+    def state(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def load_state(self, task: Task, state: dict[str, Any]) -> None:
+        """Nothing."""
+
+    def expert(self) -> list[str]:
+        """The number."""
+        return [str(self.puzzle)]
+
+
+def test_an_id_names_one_task_for_ever() -> None:
+    """By number or by id, in this instance or another; split, difficulty and number all count."""
+    env, other = Count(difficulty="easy"), Count(difficulty="easy", split="test")
+    task = env.task(7, "test")
+    assert task.id == "count/test/easy/7" and task == env.task(task.id) == other.task(7)
+    names = {env.task(7, "train").instruction, task.instruction, env.task(8, "test").instruction}
+    assert len(names | {Count().task(7, "test").instruction}) == 4
+    assert task.instruction == "Say 252247053."
+
+
+def test_the_limit_of_steps_is_that_of_the_difficulty() -> None:
+    """Unless another is asked for."""
+    assert (Count(difficulty="easy").max_steps, Count().max_steps, Count(max_steps=9).max_steps) == (2, 4, 9)
+
+
+def test_the_puzzle_is_that_of_the_current_task() -> None:
+    """Also after a restore into another instance, and it is drawn once."""
+    env, other = Count(), Count()
+    env.reset(options={"task": 3})
+    Count.drawn.clear()
+    assert env.step(str(env.puzzle))[4]["success"] and not Count.drawn
+    env.reset(options={"task": 4})
+    other.restore(env.snapshot())
+    assert other.puzzle == env.puzzle == other.puzzle_of(env.task(4))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["count/test/easy/07", "count/test/easy/-1", "count/tst/easy/1", "count/test/hard/1", "count/test/easy/1/2", "x",
+     "count/test/easy/٣", f"count/test/easy/{10**18}", -1, True, 1.5, None, "count/test/easy/" + "9" * 5000],
+)  # fmt: skip
+def test_what_names_no_task_is_refused(name: Any) -> None:
+    """With an example of what does."""
+    with pytest.raises(UnknownNameError, match=r"count/test/easy/17|named by its id"):
+        Count(difficulty="easy").task(name)
+
+
+def test_an_unknown_difficulty_is_refused() -> None:
+    """With what there is."""
+    with pytest.raises(ConfigError, match="easy"):
+        Count(difficulty="esay")
+
+
+def test_many_tasks_are_not_all_kept() -> None:
+    """Memory stays flat, and the current task stays right."""
+    env = Count()
+    env.reset(options={"task": 0})
+    first = env.puzzle
+    for number in range(1000):
+        env.task(number)
+    assert len(env._drafts) <= 256 and env.puzzle == first
