@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
@@ -15,7 +15,7 @@ from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError
 from agentgym_py.registry import short_name
 from agentgym_py.stats import LEAST_SAMPLE, Estimate, bootstrap_mean, success_rate
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Trajectory, canonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +130,15 @@ def decimal(estimate: Estimate) -> str:
 
 
 def by_world(played: Sequence[Trajectory]) -> dict[str, Evaluation]:
-    """A summary of each world's episodes, by its short name."""
-    names = dict.fromkeys(each.provenance.env_id for each in played)
-    return {short_name(name): summarise([each for each in played if each.provenance.env_id == name]) for name in names}
+    """A summary of each world's episodes, by its short name, with its arguments where it was made in several ways."""
+    groups: defaultdict[tuple[str, str], list[Trajectory]] = defaultdict(list)
+    for each in played:
+        groups[each.provenance.env_id, canonical(each.provenance.env_kwargs)].append(each)
+    made = Counter(env_id for env_id, _ in groups)
+    return {
+        short_name(env_id) + (f" {kwargs}" if made[env_id] > 1 else ""): summarise(group)
+        for (env_id, kwargs), group in groups.items()
+    }
 
 
 def as_json(played: Sequence[Trajectory]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from agentgym_py.agents import AgentReply, Episode, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.errors import ConfigError
-from agentgym_py.evaluate import as_json, decimal, evaluate, percent, summarise
+from agentgym_py.evaluate import as_json, by_world, decimal, evaluate, percent, summarise
 from agentgym_py.stats import Estimate
 from agentgym_py.trajectory import Trajectory
 
@@ -54,6 +54,8 @@ def test_worlds_are_apart(episode: Callable[..., Trajectory]) -> None:
     found = as_json([*shop, *todo])
     assert {name: each["by_kind"]["buy"]["value"] for name, each in found["worlds"].items()} == {"shop": 0, "todo": 1}
     assert found["by_kind"]["buy"]["value"] == 0.25 and found["success"]["n"] == 2 and as_json([])["worlds"] == {}
+    hard = [replace(todo[0], provenance=replace(origin, env_kwargs={"difficulty": "hard"}))]
+    assert list(by_world([*shop, *todo, *hard])) == ["shop", 'todo {"max_steps": 15}', 'todo {"difficulty": "hard"}']
 
 
 def test_an_agent_is_evaluated_on_tasks_of_worlds() -> None:
