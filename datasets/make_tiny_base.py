@@ -193,12 +193,13 @@ A stand-in for the base LLM of the papers: `agentgym evolve` begins with it, and
 {commands}
 
 - **Read** only text that this project makes up (`datasets/tiny_documents.py`): random tokens repeated, random walks
-  through training tasks, in which the customer says on each product's page what of the request is there (in the form
-  of Agent_v0's teacher, `ShopEnv.think`) and then clicks anything at all, and questions about made-up requests and
-  pages with their answers, on which half of the options clicked are ones that are asked for. Only what stands in an
-  assistant's turn was learnt.
-- **Never read**: a task of the valid or test split, an action that an expert chose, or, but for lines of result pages,
-  a product that a held-out task asks for.
+  through training tasks, and questions about made-up requests and pages with their answers. In walks and on made-up
+  pages the customer says of each product's page what of the request is there (in the form of Agent_v0's teacher,
+  `ShopEnv.think`) and then clicks anything at all. Two hints: half of the searches in walks, and all in exercises, are
+  for what is wanted, with more or fewer of its options; and half of the options clicked on made-up pages are ones that
+  are asked for. Only what stands in an assistant's turn was learnt.
+- **Never read**: a task of the valid or test split, or, but for lines of result pages, a product that a held-out task
+  asks for.
 - **Licence**: the project's own, MIT. **Digest** of the weights: `{digest}`.
 
 Exam: greedy answers to {asked} questions of exercises that it has not read, right only when equal to the letter.

@@ -4,12 +4,13 @@
   each walk (what can be done on which page, and how it is said), who searches for words out of the catalogue or for
   what is wanted, and says of a product's page what of the request it lacks, as the teacher does, before doing anything
   at all;
-- exercises: questions about shelves of made-up products, about made-up requests, and what of them a page lacks, with
-  their answers: reading, as a base LLM has learnt it elsewhere.
+- exercises: questions about made-up requests, and what of them a page lacks, with their answers: reading, as a base LLM
+  has learnt it elsewhere.
 
 No task of the valid or test split, and no product that such a task asks for, stands in an exercise or as a task of a
-walk. What is done in it is chance, but for two hints: half of the searches are for what is wanted, with more or fewer
-of the options, and on made-up pages half of the options clicked, where they can be, are ones that are asked for.
+walk. What is done in it is chance, but for two hints: half of the searches in walks, and all in exercises, are for what
+is wanted, with more or fewer of the options, and on made-up pages half of the options clicked, where they can be, are
+ones that are asked for.
 """
 
 from __future__ import annotations

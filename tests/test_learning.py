@@ -9,10 +9,12 @@ import pytest
 pytest.importorskip("torch")
 
 from agentgym_py.agents import ExpertAgent, ModelAgent
+from agentgym_py.cli import main
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.evaluate import Evaluation, evaluate
 from agentgym_py.policy import Policy
+from agentgym_py.runs import RunFolder
 from agentgym_trainers.filtered_bc import FilteredBC
 
 SHOP = EnvSpec("shop")
@@ -34,3 +36,14 @@ def test_the_base_learns_to_shop_from_two_hundred_experts(tmp_path: Path) -> Non
     after = played(policy)
     assert after.success.low > before.success.high
     assert after.reward.low > before.reward.value + 0.3
+
+
+@pytest.mark.slow
+def test_a_round_makes_the_agent_better(tmp_path: Path) -> None:
+    """Trained on what it explored itself, no expert any more, it succeeds more often: intervals apart."""
+    run = tmp_path / "run"
+    sizes = ["--rounds", "1", "--explore_tasks", "600", "--valid_tasks", "200", "--test_tasks", "0", "--threads", "1"]
+    assert main(["evolve", "--env", "shop", *sizes, "--out", str(run)]) == 0
+    before, after = (RunFolder.open(run).metrics(number) for number in (0, 1))
+    assert after["valid"]["success"]["low"] > before["valid"]["success"]["high"]
+    assert after["training"]["trajectories"] == after["selection"]["kept"] < 600
