@@ -44,7 +44,7 @@ class EvolveConfig:
     """Rounds after Agent_v0."""
     prompt: Prompt = "brief"
     """Which rules text opens an episode."""
-    expert_tasks: int = 90
+    expert_tasks: int = 12
     """Training tasks of each world whose expert trajectories make Agent_v0."""
     expert: Literal["exact", "fair"] = "fair"
     """The exact expert knows all, the fair one only what the episode has shown, so that all it does can be learnt."""

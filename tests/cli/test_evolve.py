@@ -135,7 +135,7 @@ def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int
         folder.finish(number, {})
     if done > rounds + 1:
         folder.write_json("test.json", {})
-    plan = f"Agent_v0 from 90 expert episodes, {said[0]}; {folder.path}"
+    plan = f"Agent_v0 from 12 expert episodes, {said[0]}; {folder.path}"
     assert module("evolve")._header(folder, EvolveConfig(rounds=rounds), 1) == [plan, *said[1:]]
 
 
