@@ -54,7 +54,7 @@ class EvolveConfig:
     """New training tasks of each world that a round explores."""
     tries: int = 1
     """Episodes a task in exploration."""
-    temperature: float = 0.7
+    temperature: float = 0.5
     """Sampling temperature of exploration; evaluation is greedy."""
     max_new_tokens: int = 64
     """Longest reply."""
