@@ -43,7 +43,9 @@ def reproducible(subject: Subject) -> None:
     subject.counts["episodes"] += 3 * len(seeds)
     subject.counts["processes"] += 2
     subject.counts["steps"] += len(first) + len(second)
-    _compare(first, second, "two fresh processes with the same seed (PYTHONHASHSEED 1 and 2, other time zone and folder)")
+    _compare(
+        first, second, "two fresh processes with the same seed (PYTHONHASHSEED 1 and 2, other time zone and folder)"
+    )
     used = subject.make()
     for line in transcript(used, list(reversed(seeds)), 1):
         del line  # so that it has a past

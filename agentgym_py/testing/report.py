@@ -34,6 +34,8 @@ class Failure:
         env.reset(seed=moves.seed, options=dict(moves.options) if moves.options else None)
         for action in moves.actions:
             env.step(action)
+        if moves.snapshot is not None:
+            env.restore(moves.snapshot.encode("latin-1"))
         return env
 
     def script(self, spec: EnvSpec) -> str:
@@ -48,6 +50,9 @@ class Failure:
         if moves.actions:
             said = "".join(f"\n    {written(action)}," for action in moves.actions)
             lines.append(f"for action in ({said}\n):\n    print(env.step(action))")
+        if moves.snapshot is not None:
+            raw = written(moves.snapshot)
+            lines.append(f"env.restore({raw}.encode('latin-1'))\nprint(env.expert(), env.step('anything'))")
         return "\n".join(lines)
 
 
@@ -124,7 +129,9 @@ class Report:
     def verdict(self) -> str:
         """One line: how many checks failed, what was tried."""
         counts = self.counts
-        tried = ", ".join(f"{counts[key]:,} {key}" for key in ("episodes", "steps", "strings", "snapshots") if counts[key])
+        tried = ", ".join(
+            f"{counts[key]:,} {key}" for key in ("episodes", "steps", "strings", "snapshots") if counts[key]
+        )
         wrong = f"{len(self.failed)} of {len(self.results)} checks failed" if self.failed else "no failure"
         return f"{env_id(self.spec.name)}: {wrong}; {tried}"
 
@@ -146,7 +153,7 @@ def written(text: str) -> str:
         for period in range(1, _PERIOD_AT_MOST + 1):
             times, rest = divmod(len(text), period)
             if not rest and text == text[:period] * times:
-                return f"{ascii(text[:period])} * {times}"
+                return f"({ascii(text[:period])} * {times})"
     return ascii(text)
 
 

@@ -77,8 +77,12 @@ def memory(subject: Subject) -> None:
         kept = grown.traced()
         resident = min(resident, grown.resident())
     remembered = player.first_growth / quarter
-    subject.notes.append(f"{kept:+,} bytes in the last {quarter:,} episodes, {remembered / 1024:.1f} KiB for a new task")
-    subject.need(kept <= _NOISE, f"{kept / quarter:.1f} bytes an episode stay: {kept:,} in the last {quarter:,} episodes")
+    subject.notes.append(
+        f"{kept:+,} bytes in the last {quarter:,} episodes, {remembered / 1024:.1f} KiB for a new task"
+    )
+    subject.need(
+        kept <= _NOISE, f"{kept / quarter:.1f} bytes an episode stay: {kept:,} in the last {quarter:,} episodes"
+    )
     subject.need(resident <= _RESIDENT_NOISE, f"the process grows by {resident:,} bytes in {quarter:,} episodes")
     much = f"{remembered / 1024:.0f} KiB stay for each new task: a cache without bounds?"
     subject.need(player.first_growth <= max(_REMEMBERED * quarter, _RESIDENT_NOISE), much)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from agentgym_py.env import TextEnv
@@ -168,20 +169,25 @@ def _mangled(raw: bytes, rng: Rng) -> Iterator[tuple[bytes, str]]:
 def _tried(play: Play, raw: bytes, what: str, must_refuse: bool = False) -> None:
     play.subject.counts["corrupt snapshots"] += 1
     before = play.snapshot()
+    moves = replace(play.moves, snapshot=raw.decode("latin-1"))
     try:
         play.env.restore(raw)
-    except SnapshotError:
-        play.need(play.snapshot() == before, f"a snapshot with {what} is refused, and the episode has changed")
+    except SnapshotError as error:
+        if play.snapshot() != before:
+            raise BrokenContractError(
+                f"a snapshot with {what} is refused, and the episode has changed", moves
+            ) from error
         return
     except Exception as error:
-        raise BrokenContractError(f"a snapshot with {what} raises {error!r}, no SnapshotError", play.moves) from error
-    play.need(not must_refuse, f"a snapshot with {what} is accepted")
+        raise BrokenContractError(f"a snapshot with {what} raises {error!r}, no SnapshotError", moves) from error
+    if must_refuse:
+        raise BrokenContractError(f"a snapshot with {what} is accepted", moves)
     try:
         _played_on(play.env)
         play.env.restore(before)
     except Exception as error:
         message = f"a snapshot with {what} is accepted, and cannot be played on: {error!r}"
-        raise BrokenContractError(message, play.moves) from error
+        raise BrokenContractError(message, moves) from error
 
 
 def _played_on(env: TextEnv) -> None:

@@ -52,6 +52,8 @@ class Moves:
     seed: int | None = None
     options: Mapping[str, Any] | None = None
     actions: tuple[str, ...] = ()
+    snapshot: str | None = None
+    """What is restored afterwards, its bytes read as latin-1; None where nothing is."""
 
 
 class Turn(NamedTuple):
