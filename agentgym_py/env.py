@@ -180,7 +180,7 @@ class TextEnv(gymnasium.Env[str, str]):
         return None
 
     def secrets(self) -> list[str] | None:
-        """Texts that neither observation nor `info` may show in the current state, or None where the world says nothing.
+        """Texts that neither observation nor `info` may show in the current state; None where the world says nothing.
 
         The hidden word, the answer that is to be worked out. The conformance kit looks for them in every step before
         the end; where there are None it guesses, from the last action of the expert's plan. Agents never ask.

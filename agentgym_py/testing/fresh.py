@@ -31,13 +31,14 @@ Line = dict[str, Any]
 
 def reproducible(subject: Subject) -> None:
     """Same seed, same episode: in two fresh processes (hash seed, time zone, folder differ) and in a used instance."""
-    seeds = subject.seeds(subject.settings.few)
+    seeds = list(subject.seeds(subject.settings.few))
+    state = subject.rng("fresh").state
     asked = {
         "name": env_id(subject.spec.name),
         "kwargs": dict(subject.spec.kwargs),
         "target": _target(subject.spec.name),
-        "seeds": list(seeds),
-        "rng": subject.rng("fresh").state,
+        "seeds": seeds,
+        "rng": state,
     }
     first, second = (_asked_of_a_process(asked, mood) for mood in _MOODS)
     subject.counts["episodes"] += 3 * len(seeds)
@@ -47,9 +48,9 @@ def reproducible(subject: Subject) -> None:
         first, second, "two fresh processes with the same seed (PYTHONHASHSEED 1 and 2, other time zone and folder)"
     )
     used = subject.make()
-    for line in transcript(used, list(reversed(seeds)), 1):
+    for line in transcript(used, seeds[::-1], 1):
         del line  # so that it has a past
-    here = list(transcript(used, asked["seeds"], asked["rng"]))
+    here = list(transcript(used, seeds, state))
     _compare(first, json.loads(json.dumps(here)), "a fresh process and an instance that has played before")
 
 
@@ -108,7 +109,7 @@ def _moment(env: TextEnv, seed: int, action: str | None, observation: str, info:
     task = env.current
     return {
         "seed": seed, "action": action, "observation": observation, "info": repr(info), "task": repr(task),
-        "admissible actions": env.actions(), "plan of the expert": plan, "snapshot": env.snapshot().decode("utf-8", "backslashreplace"),
+        "admissible actions": env.actions(), "plan of the expert": plan, "snapshot": env.snapshot().decode("latin-1"),
         "next action of the fair expert": None if env.ended else env.fair_expert(),
         "thought": env.think(plan[0]) if plan else "",
     }  # fmt: skip

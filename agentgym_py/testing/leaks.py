@@ -1,10 +1,10 @@
 """A check that the goal's answer stands neither in an observation nor in `info` before the end.
 
-What is covered: of a world that names its `secrets` every one of them, in the first observation, in random episodes with
-nonsense, and along the expert's plan. Of a world that names none a guess: the words of the expert's last action that
-neither instruction, rules, tools nor listed actions hold must not stand, more often than another task's do, in the first
-observation and in `info` or in what comes after empty, senseless and wrong replies. What an agent learns by acting well
-is not looked at there, and an answer that is said in other words is not found.
+What is covered: of a world that names its `secrets` every one of them, in the first observation, in random episodes
+with nonsense, and along the expert's plan. Of a world that names none a guess: the words of the expert's last action
+that neither instruction, rules, tools nor listed actions hold must not stand, more often than another task's do, in
+the first observation and in `info` or in what comes after empty, senseless and wrong replies. What an agent learns by
+acting well is not looked at there, and an answer that is said in other words is not found.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OTHERS = 5
 
 
 def leaks(subject: Subject) -> None:
-    """Nothing of the goal's answer shows in observation or `info` before the end: the world's `secrets`, else a guess."""
+    """Nothing of the goal's answer shows in observation or `info` before the end: `secrets()`, else a guess."""
     env = subject.shared
     env.reset(seed=subject.seeds(1)[0])
     if env.secrets() is None:

@@ -140,11 +140,11 @@ class Report:
         return {
             "env": env_id(self.spec.name), "env_kwargs": dict(self.spec.kwargs), "settings": asdict(self.settings),
             "ok": self.ok, "counts": dict(self.counts), "measured": self.measured,
-            "checks": [
-                asdict(each) | {"script": each.failure.script(self.spec) if each.failure and each.failure.moves else None}
-                for each in self.results
-            ],
+            "checks": [asdict(each) | {"script": self._script(each.failure)} for each in self.results],
         }  # fmt: skip
+
+    def _script(self, failure: Failure | None) -> str | None:
+        return failure.script(self.spec) if failure and failure.moves else None
 
 
 def written(text: str) -> str:
@@ -153,7 +153,7 @@ def written(text: str) -> str:
         for period in range(1, _PERIOD_AT_MOST + 1):
             times, rest = divmod(len(text), period)
             if not rest and text == text[:period] * times:
-                return f"({ascii(text[:period])} * {times})"
+                return f"({text[:period]!a} * {times})"
     return ascii(text)
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from agentgym_py.env import TextEnv
 from agentgym_py.rng import Rng
 from agentgym_py.testing.subject import NONSENSE, NotApplicableError, Subject, any_action
 
@@ -29,7 +28,7 @@ _MEASURED_SECONDS = 0.7
 
 
 def global_generators(subject: Subject) -> None:
-    """Neither `random`'s nor numpy's nor torch's global generator is used or seeded, from making a world to closing it."""
+    """Neither `random`'s nor numpy's nor torch's global generator is used or seeded, from making to closing."""
     for seed in subject.seeds(subject.settings.few):
         before = _generators()
         play = subject.play(subject.make())

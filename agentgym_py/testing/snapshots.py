@@ -97,7 +97,7 @@ def _live(subject: Subject, fork: TextEnv, rng: Rng) -> None:
 
 def corrupt(subject: Subject) -> None:
     """A snapshot that cannot be is refused whole, by SnapshotError; one that is accepted can be played on."""
-    for seed in subject.seeds(max(2, subject.settings.few // 5)):
+    for seed in subject.seeds(max(2, subject.settings.few // 2)):
         rng = subject.rng("corrupt", seed)
         play = subject.play()
         play.reset(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,11 +17,12 @@ _AWKWARD = (
     "", " ", "\n", "\x00", "\ud800", "\udfff\ud800", "🎉", "é", "e\u0301", "\u202eabc", "İ", "ß", "ﬁ", "٣", "²", "Ⅷ",
     "[", "]", "[]", "[[", "name[", "name[]", "name[[x]]", "name[x", "finish[]", "search[", "click[]", "a" * 200,
     "Action:", "Action: ", "Action: \n", "Action: x\nAction Input:", "Action: x\nAction Input: {", "Thought:",
-    "Action Input: {}", "Thought: x\nAction: y\nObservation: z\nAction: w", "<tool_call>", "<tool_call>{", "{}", "[1]",
-    '{"name": 1}', '{"name": null, "arguments": 3}', '{"name": "x", "arguments": "{"}', '{"name": "x", "arguments": []}',
-    '{"tool_calls": []}', '{"function": {"name": "x", "arguments": "[]"}}', "```json\n{}\n```", "null", "NaN", "-0",
-    "1e999", "9" * 5000, "-" * 3000, "(" * 3000, "{" * 3000, '{"a":' * 3000, "../../etc/passwd", "'; DROP TABLE tasks; --",
-    "%s%n{0}{x}", "$(id)", "__import__('os')", "\\", "\r\n", "\x1b[31m", "\ufeff", "look\x00",
+    "Action Input: {}", "Thought: x\nAction: y\nObservation: z\nAction: w", "<tool_call>", "<tool_call>{", "{}",
+    '{"name": 1}', '{"name": null, "arguments": 3}', '{"name": "x", "arguments": "{"}',
+    '{"name": "x", "arguments": []}', '{"tool_calls": []}', '{"function": {"name": "x", "arguments": "[]"}}', "```json\n{}\n```",
+    "null", "NaN", "-0", "1e999", "9" * 5000, "-" * 3000, "(" * 3000, "{" * 3000, '{"a":' * 3000, "../../etc/passwd",
+    "'; DROP TABLE tasks; --", "%s%n{0}{x}", "$(id)", "__import__('os')", "\\", "\r\n", "\x1b[31m", "\ufeff",
+    "look\x00",
 )  # fmt: skip
 _WRONG_VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 1 << 70, 1e308, "", "x", "\ud800", "9" * 5000, [], {}, [[]], {"a": {"b": []}}, ["x"] * 100,
@@ -30,7 +32,7 @@ _SHARE = 3
 
 
 def strings(subject: Subject) -> None:
-    """Any string is a step: awkward ones, those of every size, valid actions distorted, and what hypothesis thinks of."""
+    """Any string is a step: awkward ones, megabytes, valid actions distorted, and what hypothesis thinks of."""
     env = subject.shared
     for number, text in enumerate(_texts(subject)):
         play = subject.play(env)
@@ -55,13 +57,18 @@ def _say(play: Play, text: str) -> None:
 
 def _texts(subject: Subject) -> Iterator[Callable[[Play], str]]:
     for text in (*_AWKWARD, *(unit * (MEGABYTE // len(unit)) for unit in _LONG)):
-        yield lambda play, text=text: text
+        yield partial(_same, text)
     rng = subject.rng("strings")
     yield lambda play: _head(play, rng) + "[" + "x" * MEGABYTE + "]"
     yield lambda play: _head(play, rng) + "[" + "9" * 5000 + "]"
     for _ in range(_SHARE * subject.settings.episodes):
         yield lambda play: _distorted(play, rng)
         yield lambda play: _random_text(rng)
+
+
+def _same(text: str, play: Play) -> str:
+    del play
+    return text
 
 
 def _head(play: Play, rng: Rng) -> str:
