@@ -19,8 +19,8 @@ _AWKWARD = (
     "Action:", "Action: ", "Action: \n", "Action: x\nAction Input:", "Action: x\nAction Input: {", "Thought:",
     "Action Input: {}", "Thought: x\nAction: y\nObservation: z\nAction: w", "<tool_call>", "<tool_call>{", "{}",
     '{"name": 1}', '{"name": null, "arguments": 3}', '{"name": "x", "arguments": "{"}',
-    '{"name": "x", "arguments": []}', '{"tool_calls": []}', '{"function": {"name": "x", "arguments": "[]"}}', "```json\n{}\n```",
-    "null", "NaN", "-0", "1e999", "9" * 5000, "-" * 3000, "(" * 3000, "{" * 3000, '{"a":' * 3000, "../../etc/passwd",
+    '{"name": "x", "arguments": []}', '{"tool_calls": []}', '{"function": {"name": "x", "arguments": "[]"}}',
+    "```json\n{}\n```", "null", "NaN", "-0", "1e999", "9" * 5000, "-" * 3000, "(" * 3000, "{" * 3000, '{"a":' * 3000, "../../etc/passwd",
     "'; DROP TABLE tasks; --", "%s%n{0}{x}", "$(id)", "__import__('os')", "\\", "\r\n", "\x1b[31m", "\ufeff",
     "look\x00",
 )  # fmt: skip
