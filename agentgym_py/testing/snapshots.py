@@ -56,8 +56,9 @@ def forks(subject: Subject) -> None:
         play = subject.play()
         play.reset(seed)
         play.wander(rng, rng.below(8))
+        questions = _questions(play)
         before = play.snapshot()
-        for name, ask in _questions(play).items():
+        for name, ask in questions.items():
             same = ask() == ask()
             play.need(same, f"{name}() answers differently the second time, in the same state")
             play.need(play.snapshot() == before, f"{name}() changes the episode")

@@ -20,9 +20,9 @@ _AWKWARD = (
     "Action Input: {}", "Thought: x\nAction: y\nObservation: z\nAction: w", "<tool_call>", "<tool_call>{", "{}",
     '{"name": 1}', '{"name": null, "arguments": 3}', '{"name": "x", "arguments": "{"}',
     '{"name": "x", "arguments": []}', '{"tool_calls": []}', '{"function": {"name": "x", "arguments": "[]"}}',
-    "```json\n{}\n```", "null", "NaN", "-0", "1e999", "9" * 5000, "-" * 3000, "(" * 3000, "{" * 3000, '{"a":' * 3000, "../../etc/passwd",
-    "'; DROP TABLE tasks; --", "%s%n{0}{x}", "$(id)", "__import__('os')", "\\", "\r\n", "\x1b[31m", "\ufeff",
-    "look\x00",
+    "```json\n{}\n```", "null", "NaN", "-0", "1e999", "9" * 5000, "-" * 3000, "(" * 3000, "{" * 3000, '{"a":' * 3000,
+    "../../etc/passwd", "'; DROP TABLE tasks; --", "%s%n{0}{x}", "$(id)", "__import__('os')", "\\", "\r\n",
+    "\x1b[31m", "\ufeff", "look\x00",
 )  # fmt: skip
 _WRONG_VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 1 << 70, 1e308, "", "x", "\ud800", "9" * 5000, [], {}, [[]], {"a": {"b": []}}, ["x"] * 100,

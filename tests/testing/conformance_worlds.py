@@ -215,7 +215,13 @@ class Gullible(Honest):
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
         """Whatever it is."""
-        self.known = [each + 0 for each in state["known"]]
+        self.known = list(state["known"])
+
+    def act(self, reply: Reply) -> Outcome:
+        """Says all digits that are known."""
+        found = super().act(reply)
+        digits = "".join(self.puzzle[place - 1] for place in self.known)
+        return Outcome(f"{digits}. {found.observation}", found.reward, found.terminated, found.success, found.valid)
 
 
 class Halfway(Honest):

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 
@@ -20,19 +21,19 @@ from agentgym_py.testing.report import written
 from agentgym_py.testing.strings import MEGABYTE
 
 FOLDER = Path(__file__).parent
-QUICK = Settings(episodes=15, memory_episodes=80)
+QUICK = Settings(episodes=15, memory_episodes=400)
 BROKEN = [
     ("gymnasium", "BadSpace", "check_env"),
     ("vectors", "OtherProcess", "make_vec, async : copy 0 resets to another episode"),
     ("interface", "AllValid", "counts as a valid action"),
     ("tasks", "Shared", "have the same instruction"),
-    ("card", "NoCard", "does not say: action, observation, reward, end, conformancenocard-v0"),
+    ("card", "NoCard", "does not say: task, action, observation, reward, end, conformancenocard-v0"),
     ("reproducible", "Hashed", "two fresh processes"),
     ("futures", "Forgets", "restored after action 1 in another instance, action 2 gives observation '"),
     ("forks", "Entangled", "what a fork does changes the original's snapshot"),
     ("forks", "Questioned", "expert() changes the episode"),
     ("corrupt", "Gullible", "is accepted, and cannot be played on"),
-    ("corrupt", "Halfway", "is refused, and all has changed"),
+    ("corrupt", "Halfway", "is refused, and the episode has changed"),
     ("expert", "Wrong", "has not terminated"),
     ("expert", "Long", "the plan has 2 actions, optimal_steps is 1"),
     ("wanderer", "Jams", "has not terminated"),
@@ -52,11 +53,10 @@ BROKEN = [
 def worlds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The worlds of `conformance_worlds`, by name; fresh processes find them too."""
     monkeypatch.syspath_prepend(FOLDER)
-    import conformance_worlds
-
+    module = import_module("conformance_worlds")
     before = set(gymnasium.registry)
-    for name, each in vars(conformance_worlds).items():
-        if isinstance(each, type) and issubclass(each, conformance_worlds.Honest):
+    for name, each in vars(module).items():
+        if isinstance(each, type) and issubclass(each, module.Honest):
             gymnasium.register(id=f"Conformance{name}-v0", entry_point=f"conformance_worlds:{name}")
     yield
     for name in set(gymnasium.registry) - before:
@@ -112,10 +112,9 @@ def test_a_bad_snapshot_is_part_of_what_is_shown() -> None:
     spec = EnvSpec("ConformanceGullible-v0")
     failure = run_check("corrupt", spec, QUICK).failure
     assert failure and failure.moves and failure.moves.snapshot and "env.restore(" in failure.script(spec)
-    with pytest.raises(Exception, match=r"."):
-        failure.replay(spec).snapshot()
-        failure.replay(spec).step("anything")
-        raise RuntimeError("the state can be played on; what it lacks is told by the message")
+    env = failure.replay(spec)
+    with pytest.raises((IndexError, TypeError)):
+        env.step("anything")
 
 
 def test_a_report_says_all_of_it() -> None:
