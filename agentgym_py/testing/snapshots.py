@@ -17,6 +17,7 @@ _WRONG: tuple[Any, ...] = (None, True, 5.5, -5, 1 << 70, "x", "", [], {}, [[]], 
 _OUTER_WRONG: tuple[Any, ...] = (None, 5.5, [])
 _PATHS_AT_MOST = 60
 _BYTES_AT_MOST = 100
+_DEEP = 30
 
 
 def futures(subject: Subject) -> None:
@@ -24,11 +25,12 @@ def futures(subject: Subject) -> None:
     other = subject.make()
     for seed in subject.seeds(subject.settings.few):
         play = subject.play()
+        rng = subject.rng("futures", seed)
         play.reset(seed)
-        moments, turns = [play.snapshot()], list[Turn]()
+        way = play.explore(rng, rng.below(_DEEP))
         while not play.ended:
-            turns += play.wander(subject.rng("futures", seed, len(turns)), 1)
-            moments.append(play.snapshot())
+            way.append((play.snapshot(), play.wander(rng, 1)[0]))
+        moments, turns = [each for each, _ in way] + [play.snapshot()], [turn for _, turn in way]
         following = play.env.reset()
         for number, snapshot in enumerate(moments):
             where = f"restored after action {number} in another instance"
@@ -55,7 +57,7 @@ def forks(subject: Subject) -> None:
         rng = subject.rng("forks", seed)
         play = subject.play()
         play.reset(seed)
-        play.wander(rng, rng.below(8))
+        play.explore(rng, rng.below(12))
         questions = _questions(play)
         before = play.snapshot()
         for name, ask in questions.items():
@@ -102,7 +104,7 @@ def corrupt(subject: Subject) -> None:
         rng = subject.rng("corrupt", seed)
         play = subject.play()
         play.reset(seed)
-        play.wander(rng, rng.below(6), nonsense=0.1)
+        play.explore(rng, rng.below(10))
         good = json.loads(play.snapshot())
         for path, wrong in _outer(good):
             _tried(play, _bytes(_with(good, path, wrong)), f"{path[0]} = {wrong!r}", must_refuse=True)

@@ -238,6 +238,30 @@ class Play:
             turns.append(self.step(NONSENSE if rng.uniform() < nonsense else self.any_action(rng)))
         return turns
 
+    def explore(self, rng: Rng, steps: int) -> list[tuple[bytes, Turn]]:
+        """Into the depth of an episode: random, senseless and expert's moves, but none that ends it before its limit.
+
+        Returns a snapshot of each state in which something was done, and the turn that it was.
+        """
+        way: list[tuple[bytes, Turn]] = []
+        for _ in range(steps):
+            if self.ended:
+                break
+            before, observation = self.snapshot(), self.observation
+            turn = self.step(self._some_move(rng))
+            if turn.terminated:
+                self.env.restore(before)
+                self.observation = observation
+                self._actions.pop()
+            else:
+                way.append((before, turn))
+        return way
+
+    def _some_move(self, rng: Rng) -> str:
+        kind = rng.below(8)
+        plan = self.expert() if kind in (1, 2, 3) else []
+        return NONSENSE if kind == 0 else plan[0] if plan else self.any_action(rng)
+
     def _look_at(self, turn: Turn) -> None:
         self.need(isinstance(turn.observation, str), f"step observes {type(turn.observation).__name__}, not text")
         self.need(self.env.observation_space.contains(turn.observation), "the observation is not in its space")
