@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,6 +16,7 @@ from agentgym_py.testing.subject import Moves, Settings
 Status = Literal["passed", "failed", "skipped"]
 _PERIOD_AT_MOST = 16
 _LONG_TEXT = 400
+_RUN = re.compile(r"(.)\1{49,}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,12 @@ def written(text: str) -> str:
             times, rest = divmod(len(text), period)
             if not rest and text == text[:period] * times:
                 return f"({text[:period]!a} * {times})"
+        parts, end = list[str](), 0
+        for run in _RUN.finditer(text):
+            parts += [ascii(text[end : run.start()])] if run.start() > end else []
+            parts.append(f"{ascii(run[1])} * {len(run[0])}")
+            end = run.end()
+        return f"({' + '.join([*parts, ascii(text[end:])])})"
     return ascii(text)
 
 

@@ -168,7 +168,9 @@ def test_the_tail_is_the_binomial_one(n: int, p: float) -> None:
     assert tail(1, n, 0.0) == 0.0 and tail(0, n, 0.0) == 1.0
 
 
-@pytest.mark.parametrize("text", ["", "x'\"\\\n", "\ud800é🎉", "a" * MEGABYTE, "[x" * 5000, "abc" * 200 + "d"])
+@pytest.mark.parametrize(
+    "text", ["", "x'\"\\\n", "\ud800é🎉", "a" * MEGABYTE, "[x" * 5000, "abc" * 200 + "d", "go " + "9" * MEGABYTE + "]"]
+)
 def test_texts_are_written_as_source_that_gives_them(text: str) -> None:
     """Whatever is in them; repetitions as a product, so that a program with a megabyte can be read."""
     space: dict[str, str] = {}
