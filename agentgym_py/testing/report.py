@@ -159,7 +159,7 @@ def written(text: str) -> str:
         parts, end = list[str](), 0
         for run in _RUN.finditer(text):
             parts += [ascii(text[end : run.start()])] if run.start() > end else []
-            parts.append(f"{ascii(run[1])} * {len(run[0])}")
+            parts.append(f"{run[1]!a} * {len(run[0])}")
             end = run.end()
         return f"({' + '.join([*parts, ascii(text[end:])])})"
     return ascii(text)
