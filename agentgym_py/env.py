@@ -83,8 +83,8 @@ class TextEnv(gymnasium.Env[str, str]):
     """Goes up when observations, rewards or tasks change; part of snapshots and of provenance."""
     rules: ClassVar[Mapping[str, str]] = {"full": "", "brief": "", "none": ""}
     """The text that opens an episode for a language model, by `Prompt`."""
-    floor: ClassVar[float] = 0.0
-    """The share of episodes in which an agent that does not think may succeed, at most; the card says why."""
+    floor: ClassVar[float] = 0.05
+    """The share of episodes in which an agent that does not think may succeed, by luck; above 5 % the card says why."""
     stops_at_end: bool = True
     """False only where a world reproduces an original that goes on after the end."""
 
@@ -177,6 +177,14 @@ class TextEnv(gymnasium.Env[str, str]):
 
     def tools(self) -> list[dict[str, Any]] | None:
         """JSON schemas (OpenAI function tools) of the actions, or None where there are none."""
+        return None
+
+    def secrets(self) -> list[str] | None:
+        """Texts that neither observation nor `info` may show in the current state; None where the world says nothing.
+
+        The hidden word, the answer that is to be worked out. The conformance kit looks for them in every step before
+        the end; where there are None it guesses, from the last action of the expert's plan. Agents never ask.
+        """
         return None
 
     def read(self, text: str) -> Reply:

@@ -22,6 +22,7 @@ class AgentGymError(Exception):
         ├── TemplateError (ValueError)      a chat template that rewrites earlier turns
         ├── PolicyError (RuntimeError)      a model that cannot be loaded or run
         ├── RunError (RuntimeError)         a run folder that is in use, incomplete or not a run
+        ├── ConformanceError (AssertionError) a world breaks the contract of `TextEnv`
         └── NothingToTrainOnError (RuntimeError) a round in which every trajectory was selected out
 
     What a language model writes never raises: a bad action is an observation.
@@ -66,6 +67,10 @@ class PolicyError(AgentGymError, RuntimeError):
 
 class RunError(AgentGymError, RuntimeError):
     """A run folder is in use, incomplete or not a run."""
+
+
+class ConformanceError(AgentGymError, AssertionError):
+    """A world breaks the contract of `TextEnv`; the message is the conformance kit's report."""
 
 
 class NothingToTrainOnError(AgentGymError, RuntimeError):

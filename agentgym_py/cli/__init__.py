@@ -20,6 +20,7 @@ COMMANDS = {
     "train": "Train a model on stored trajectories.",
     "eval": "Measure an agent on held-out tasks, with 95 % intervals.",
     "envs": "List the installed worlds, or show one.",
+    "check": "Check that a world keeps the contract; show what breaks it.",
     "play": "Play a world yourself, in the terminal.",
     "replay": "Run stored trajectories again and say whether they still hold.",
     "data": "Verify trajectory files, or convert them to another format.",

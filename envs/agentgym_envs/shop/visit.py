@@ -113,7 +113,7 @@ class Moves:
         known = self.catalogue.by_asin
         if visit.place not in self.places:
             return "place"
-        if not self.strict and visit.number < 1:  # WebShop's Prev can lead below the first page
+        if not self.strict and not 1 <= visit.number <= self.pages(visit):  # WebShop's buttons can lead beyond both
             return "number"
         if visit.asin not in known if visit.place not in ("search", "results") else visit.asin:
             return "asin"

@@ -273,6 +273,7 @@ def test_rules_are_as_long_as_they_say() -> None:
         {"query": None},
         {"number": "x"},
         {"number": 0},
+        {"number": 1 << 70},
         {"number": True},
         {"asin": "B9999"},
         {"asin": ""},

@@ -1,0 +1,22 @@
+"""The conformance kit: does a world keep the contract of `TextEnv`? For any registered world, ours or a stranger's.
+
+In a test:
+
+    import pytest
+    from agentgym_py.testing import CHECKS, check_world
+
+    @pytest.mark.parametrize("check", CHECKS)
+    def test_my_world(check):
+        check_world("MyWorld-v0", check)
+
+In a terminal `agentgym check my-world`. Neither needs torch, and the kit itself no pytest; with hypothesis installed it
+tries hypothesis's strings too. A failure names the seed and the actions that show it, as a program to paste.
+"""
+
+from agentgym_py.testing.report import Failure, Report, Result
+from agentgym_py.testing.runner import CHECKS, check_world, run_check, run_checks
+from agentgym_py.testing.subject import Moves, Settings
+
+__all__ = [
+    "CHECKS", "Failure", "Moves", "Report", "Result", "Settings", "check_world", "run_check", "run_checks",
+]  # fmt: skip

@@ -1,0 +1,131 @@
+"""The same episodes in fresh processes, of other hash seeds, time zones and folders, and in a used instance."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import gymnasium
+
+from agentgym_py.collect import EnvSpec
+from agentgym_py.env import TextEnv
+from agentgym_py.registry import env_id
+from agentgym_py.rng import Rng
+from agentgym_py.testing.subject import NONSENSE, BrokenContractError, Moves, NotApplicableError, Subject, any_action
+
+_STEPS = 20
+_SECONDS = 300
+_MOODS = (
+    {"PYTHONHASHSEED": "1", "TZ": "UTC0"},
+    {"PYTHONHASHSEED": "2", "TZ": "XYZ-11", "LC_ALL": "C", "COLUMNS": "31"},
+)
+Line = dict[str, Any]
+
+
+def reproducible(subject: Subject) -> None:
+    """Same seed, same episode: in two fresh processes (hash seed, time zone, folder differ) and in a used instance."""
+    seeds = list(subject.seeds(subject.settings.few))
+    state = subject.rng("fresh").state
+    asked = {
+        "name": env_id(subject.spec.name),
+        "kwargs": dict(subject.spec.kwargs),
+        "target": _target(subject.spec.name),
+        "seeds": seeds,
+        "rng": state,
+    }
+    first, second = (_asked_of_a_process(asked, mood) for mood in _MOODS)
+    subject.counts["episodes"] += 3 * len(seeds)
+    subject.counts["processes"] += 2
+    subject.counts["steps"] += len(first) + len(second)
+    _compare(
+        first, second, "two fresh processes with the same seed (PYTHONHASHSEED 1 and 2, other time zone and folder)"
+    )
+    used = subject.make()
+    for line in transcript(used, seeds[::-1], 1):
+        del line  # so that it has a past
+    here = list(transcript(used, seeds, state))
+    _compare(first, json.loads(json.dumps(here)), "a fresh process and an instance that has played before")
+
+
+def _target(name: str) -> str:
+    """`module:attribute` of the world, so that a process makes it that knows no such entry point."""
+    point = gymnasium.spec(env_id(name)).entry_point
+    if isinstance(point, str):
+        return point
+    target = f"{getattr(point, '__module__', '__main__')}:{getattr(point, '__qualname__', '')}"
+    if target.startswith("__main__:") or "<" in target:
+        raise NotApplicableError(f"{target} cannot be imported by another process")
+    return target
+
+
+def _asked_of_a_process(asked: Mapping[str, Any], mood: Mapping[str, str]) -> list[Line]:
+    here = [str(Path(each).absolute()) for each in sys.path]  # "" is the folder of this process
+    env = {**os.environ, **mood, "PYTHONPATH": os.pathsep.join(here)}
+    code = "from agentgym_py.testing.fresh import main; main()"
+    with TemporaryDirectory(prefix="agentgym") as folder:
+        done = subprocess.run(  # noqa: S603  # this very Python, and a constant program
+            [sys.executable, "-P", "-c", code], input=json.dumps(asked), env=env, cwd=folder,
+            capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS, check=False,
+        )  # fmt: skip
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise BrokenContractError(f"the episodes cannot be played in a fresh process: {last}")
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def main() -> None:
+    """In the fresh process: play what stdin asks for, one JSON line a moment on stdout."""
+    asked = json.load(sys.stdin)
+    if asked["name"] not in gymnasium.registry:
+        gymnasium.register(id=asked["name"], entry_point=asked["target"])
+    with closing(EnvSpec(asked["name"], asked["kwargs"]).make()) as env:
+        for line in transcript(env, asked["seeds"], asked["rng"]):
+            print(json.dumps(line), flush=True)
+
+
+def transcript(env: TextEnv, seeds: list[int], state: int) -> Iterator[Line]:
+    """Random episodes, all that the world says of each moment: what differs there differs for an agent or a teacher."""
+    for seed in seeds:
+        rng = Rng("fresh", state, seed)
+        observation, info = env.reset(seed=seed)
+        yield _moment(env, seed, None, observation, info)
+        for _ in range(_STEPS):
+            if env.ended:
+                break
+            action = NONSENSE if rng.below(8) == 0 else any_action(env, rng, observation)
+            observation, reward, terminated, truncated, info = env.step(action)
+            yield _moment(env, seed, action, observation, info) | {"end": [reward, terminated, truncated]}
+
+
+def _moment(env: TextEnv, seed: int, action: str | None, observation: str, info: Mapping[str, Any]) -> Line:
+    plan = [] if env.ended else env.expert()
+    task = env.current
+    return {
+        "seed": seed, "action": action, "observation": observation, "info": repr(info), "task": repr(task),
+        "admissible actions": env.actions(), "plan of the expert": plan, "snapshot": env.snapshot().decode("latin-1"),
+        "next action of the fair expert": None if env.ended else env.fair_expert(),
+        "thought": env.think(plan[0]) if plan else "",
+    }  # fmt: skip
+
+
+def _compare(first: list[Line], second: list[Line], who: str) -> None:
+    said: list[str] = []
+    seed: int | None = None
+    for one, other in zip(first, second, strict=False):
+        if one["action"] is None:
+            seed, said = one["seed"], []
+        else:
+            said.append(one["action"])
+        for key in one:
+            if one[key] != other.get(key):
+                what = f"{who} differ in the {key}: {one[key]!r:.300} and {other.get(key)!r:.300}"
+                raise BrokenContractError(what, Moves(seed, None, tuple(said)))
+    if len(first) != len(second):
+        raise BrokenContractError(f"{who} play episodes of different length", Moves(seed, None, tuple(said)))

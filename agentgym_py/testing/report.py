@@ -1,0 +1,169 @@
+"""What came of the checks, for people and for programs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from agentgym_py.collect import EnvSpec
+from agentgym_py.env import TextEnv
+from agentgym_py.registry import env_id
+from agentgym_py.testing.subject import Moves, Settings
+
+Status = Literal["passed", "failed", "skipped"]
+_PERIOD_AT_MOST = 16
+_LONG_TEXT = 400
+_RUN = re.compile(r"(.)\1{49,}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is wrong, and the episode that shows it."""
+
+    message: str
+    moves: Moves | None = None
+    """The reset and the actions that show it; None where no episode is needed."""
+    traceback: str = ""
+    """Where the world raised, if it did."""
+
+    def replay(self, spec: EnvSpec) -> TextEnv:
+        """The world after these moves: the last of them raises what it raised, or shows what is wrong."""
+        moves = self.moves or Moves()
+        env = spec.make()
+        env.reset(seed=moves.seed, options=dict(moves.options) if moves.options else None)
+        for action in moves.actions:
+            env.step(action)
+        if moves.snapshot is not None:
+            env.restore(moves.snapshot.encode("latin-1"))
+        return env
+
+    def script(self, spec: EnvSpec) -> str:
+        """The same as a program to paste."""
+        moves = self.moves or Moves()
+        more = "".join(f", {name}={value!r}" for name, value in spec.kwargs.items())
+        lines = [
+            "import agentgym_py, gymnasium",
+            f"env = gymnasium.make({env_id(spec.name)!r}, disable_env_checker=True{more}).unwrapped",
+            f"print(env.reset(seed={moves.seed!r}, options={dict(moves.options) if moves.options else None!r}))",
+        ]
+        if moves.actions:
+            said = "".join(f"\n    {written(action)}," for action in moves.actions)
+            lines.append(f"for action in ({said}\n):\n    print(env.step(action))")
+        if moves.snapshot is not None:
+            raw = written(moves.snapshot)
+            lines.append(f"env.restore({raw}.encode('latin-1'))\nprint(env.expert(), env.step('anything'))")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One check."""
+
+    check: str
+    about: str
+    """What it looks at, in a sentence."""
+    status: Status
+    seconds: float
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """What was tried: episodes, steps, snapshots, strings, ..."""
+    notes: tuple[str, ...] = ()
+    """What else is to be said: how much a guess covers, how often luck won."""
+    measured: Mapping[str, float] = field(default_factory=dict)
+    """Speeds and sizes."""
+    failure: Failure | None = None
+
+    @property
+    def line(self) -> str:
+        """The check in one line."""
+        tried = [f"{number:,} {what}" for what, number in self.counts.items()]
+        said = "; ".join([*([", ".join(tried)] if tried else []), *self.notes])
+        return f"{self.status:7} {self.check:17} {self.seconds:6.1f} s  {said}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A world, and what came of each check."""
+
+    spec: EnvSpec
+    settings: Settings
+    results: tuple[Result, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no check failed."""
+        return not self.failed
+
+    @property
+    def failed(self) -> list[Result]:
+        """The checks that failed."""
+        return [each for each in self.results if each.failure]
+
+    @property
+    def counts(self) -> Counter[str]:
+        """What was tried in all checks together."""
+        return sum((Counter(each.counts) for each in self.results), Counter())
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """Speeds and sizes."""
+        return {name: value for each in self.results for name, value in each.measured.items()}
+
+    def text(self) -> str:
+        """All of it, a line a check, and each failure with the program that shows it."""
+        lines = [each.line for each in self.results]
+        return "\n".join([*lines, "", *(self.story(each) for each in self.failed), self.verdict()])
+
+    def story(self, result: Result) -> str:
+        """A failure: what should be, what is wrong, the program that shows it."""
+        failure = result.failure
+        if failure is None:
+            return ""
+        parts = [f"FAILED {result.check}: {result.about}", f"  {failure.message}"]
+        if failure.traceback:
+            parts += ["", _indented(failure.traceback)]
+        if failure.moves is not None:
+            parts += ["", _indented(failure.script(self.spec))]
+        return "\n".join([*parts, ""])
+
+    def verdict(self) -> str:
+        """One line: how many checks failed, what was tried."""
+        counts = self.counts
+        tried = ", ".join(
+            f"{counts[key]:,} {key}" for key in ("episodes", "steps", "strings", "snapshots") if counts[key]
+        )
+        wrong = f"{len(self.failed)} of {len(self.results)} checks failed" if self.failed else "no failure"
+        return f"{env_id(self.spec.name)}: {wrong}; {tried}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        return {
+            "env": env_id(self.spec.name), "env_kwargs": dict(self.spec.kwargs), "settings": asdict(self.settings),
+            "ok": self.ok, "counts": dict(self.counts), "measured": self.measured,
+            "checks": [asdict(each) | {"script": self._script(each.failure)} for each in self.results],
+        }  # fmt: skip
+
+    def _script(self, failure: Failure | None) -> str | None:
+        return failure.script(self.spec) if failure and failure.moves else None
+
+
+def written(text: str) -> str:
+    """A string as Python source that gives exactly it; a repeated one as a product, if it is long."""
+    if len(text) > _LONG_TEXT:
+        for period in range(1, _PERIOD_AT_MOST + 1):
+            times, rest = divmod(len(text), period)
+            if not rest and text == text[:period] * times:
+                return f"({text[:period]!a} * {times})"
+        parts, end = list[str](), 0
+        for run in _RUN.finditer(text):
+            parts += [ascii(text[end : run.start()])] if run.start() > end else []
+            parts.append(f"{run[1]!a} * {len(run[0])}")
+            end = run.end()
+        return f"({' + '.join([*parts, ascii(text[end:])])})"
+    return ascii(text)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())

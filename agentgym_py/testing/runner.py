@@ -1,0 +1,119 @@
+"""The list of checks, and how they are run."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from agentgym_py.collect import EnvSpec
+from agentgym_py.errors import ConformanceError, UnknownNameError, did_you_mean
+from agentgym_py.testing import contract, fresh, leaks, players, resources, snapshots, strings
+from agentgym_py.testing.report import Failure, Report, Result
+from agentgym_py.testing.subject import BrokenContractError, NotApplicableError, Settings, Subject
+
+Check = Callable[[Subject], None]
+
+CHECKS: Mapping[str, Check] = {
+    "gymnasium": contract.gymnasium_check,
+    "vectors": contract.vectors,
+    "interface": contract.interface,
+    "tasks": contract.tasks,
+    "card": contract.card,
+    "reproducible": fresh.reproducible,
+    "futures": snapshots.futures,
+    "forks": snapshots.forks,
+    "corrupt": snapshots.corrupt,
+    "expert": players.expert,
+    "wanderer": players.wanderer,
+    "floor": players.floor,
+    "strings": strings.strings,
+    "leaks": leaks.leaks,
+    "globals": resources.global_generators,
+    "memory": resources.memory,
+    "speed": resources.speed,
+}
+"""Every check by name; its docstring says what it looks at."""
+
+
+def run_check(name: str, spec: EnvSpec, settings: Settings) -> Result:
+    """One check of a world.
+
+    Raises:
+        ConfigError: the world cannot be made.
+        UnknownNameError: no such check, or no such world.
+    """
+    if name not in CHECKS:
+        raise UnknownNameError(f"No check {name!r}." + did_you_mean(name, CHECKS, "There are"))
+    check = CHECKS[name]
+    about = (inspect.getdoc(check) or "").partition("\n")[0]
+    subject = Subject(spec, settings)
+    spec.make().close()
+    began = time.perf_counter()
+    failure, skipped = _tried(check, subject)
+    seconds = time.perf_counter() - began
+    notes = (skipped,) if skipped else tuple(subject.notes)
+    status = "failed" if failure else "skipped" if skipped else "passed"
+    result = Result(name, about, status, seconds, dict(subject.counts), notes, dict(subject.measured), failure)  # type: ignore[arg-type]
+    subject.close()
+    return result
+
+
+def _tried(check: Check, subject: Subject) -> tuple[Failure | None, str]:
+    try:
+        check(subject)
+    except NotApplicableError as error:
+        return None, str(error)
+    except BrokenContractError as error:
+        moves = error.moves or (subject.latest.moves if subject.latest else None)
+        return Failure(str(error), moves, _within(error.__cause__)), ""
+    except Exception as error:  # the world raised: what it must never do
+        moves = subject.latest.moves if subject.latest else None
+        return Failure(f"raised {error!r}", moves, _within(error)), ""
+    return None, ""
+
+
+def _within(error: BaseException | None) -> str:
+    """The end of a traceback: where in the world it was raised."""
+    return "".join(traceback.format_tb(error.__traceback__)[-3:]).rstrip() if error else ""
+
+
+def run_checks(
+    world: str | EnvSpec,
+    checks: Iterable[str] = CHECKS,
+    settings: Settings | None = None,
+    told: Callable[[Result], object] = lambda _: None,
+) -> Report:
+    """Checks of a world one after another; `told` hears of each as soon as it is done."""
+    spec = EnvSpec(world) if isinstance(world, str) else world
+    chosen = settings or Settings()
+    results = []
+    for name in checks:
+        results.append(run_check(name, spec, chosen))
+        told(results[-1])
+    return Report(spec, chosen, tuple(results))
+
+
+def check_world(
+    world: str,
+    *checks: str,
+    env_kwargs: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Report:
+    """Check a world: all of `CHECKS`, or those that are named.
+
+    Args:
+        world: short name or Gymnasium id.
+        checks: names of `CHECKS`.
+        env_kwargs: arguments of the world.
+        settings: fields of `Settings`, such as `episodes=20`.
+
+    Raises:
+        ConformanceError: a check failed; the message is the report, with a program that shows each failure.
+    """
+    report = run_checks(EnvSpec(world, env_kwargs or {}), checks or CHECKS, Settings(**settings))
+    if not report.ok:
+        raise ConformanceError("\n" + report.text())
+    return report

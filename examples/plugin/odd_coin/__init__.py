@@ -1,0 +1,1 @@
+"""A world, a trainer and an agent for agentgym-py, found by their entry points."""

@@ -1,0 +1,339 @@
+"""A small world that keeps the contract, and one that breaks it for each check; other processes import this module."""
+
+from __future__ import annotations
+
+import os
+import random  # noqa: TID251  # a world that uses it must be found out
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from agentgym_py.actions import Reply
+from agentgym_py.env import Outcome, Task, bare_action
+from agentgym_py.generated import Draft, GeneratedEnv
+from agentgym_py.rng import Rng
+from agentgym_py.spaces import UnicodeText
+
+DIGITS = 4
+ASKERS = {"train": "Ann", "valid": "Bob", "test": "Cem"}
+
+
+class Honest(GeneratedEnv[str]):
+    """ConformanceHonest-v0. Task: open a safe by its four digits. Actions: `ask[place]` for a digit, `open[digits]`.
+
+    Observation: the digit. Reward: 1 for the right digits. End: the safe is open. Who asked is another in each split.
+    """
+
+    name = "conformance"
+    limits: ClassVar[Mapping[str, int]] = {"medium": 12}
+    rules: ClassVar[Mapping[str, str]] = {
+        "full": "Write ask[1] or open[1234].",
+        "brief": "ask[1], open[1234]",
+        "none": "",
+    }
+
+    def draft(self, rng: Rng, split: str) -> Draft:
+        """Four digits, and a request that does not say them."""
+        code = "".join(str(rng.below(10)) for _ in range(DIGITS))
+        return Draft(f"Open safe {rng.below(1 << 40)} for {ASKERS[split]}.", code, "safe", 1)
+
+    def begin(self, task: Task) -> str:
+        """Nothing is known."""
+        self.known: list[int] = []
+        return task.instruction
+
+    def act(self, reply: Reply) -> Outcome:
+        """Ask or open."""
+        name, _, rest = bare_action(reply).partition("[")
+        argument = rest.removesuffix("]")
+        if name == "open" and len(argument) == DIGITS and argument.isdigit():
+            right = argument == self.puzzle
+            return Outcome("Open." if right else "Closed.", float(right), terminated=right, success=right)
+        if name == "ask" and argument in ("1", "2", "3", "4"):
+            self.known.append(int(argument))
+            return Outcome(f"Digit {argument} is {self.puzzle[int(argument) - 1]}.")
+        return Outcome("Write ask[1] or open[1234].", valid=False)
+
+    def state(self) -> dict[str, Any]:
+        """What was asked."""
+        return {"known": list(self.known)}
+
+    def load_state(self, task: Task, state: dict[str, Any]) -> None:
+        """Take it up."""
+        known = state["known"]
+        if type(known) is not list or not all(type(each) is int and 1 <= each <= DIGITS for each in known):
+            raise ValueError(f"not places that were asked: {known!r}")
+        self.known = list(known)
+
+    def expert(self) -> list[str]:
+        """Knows them."""
+        return [] if self.ended == "terminated" else [f"open[{self.puzzle}]"]
+
+    def actions(self) -> list[str]:
+        """Questions, and an attempt."""
+        return [*(f"ask[{n}]" for n in range(1, DIGITS + 1)), "open[0000]"]
+
+    def secrets(self) -> list[str] | None:
+        """The digits."""
+        return [self.puzzle]
+
+
+class ByTools(Honest):
+    """The same, which lists no actions but has tools."""
+
+    def actions(self) -> None:  # type: ignore[override]  # as TextEnv has it
+        """None are listed."""
+
+    def tools(self) -> list[dict[str, Any]]:
+        """One that asks, one that opens, and one of each kind of parameter."""
+        kinds: dict[str, Any] = {name: {"type": name} for name in ("boolean", "number", "null", "object", "string")}
+        kinds |= {
+            "list": {"type": "array", "items": {"type": "integer"}},
+            "either": {"type": ["integer", "string"]},
+            "any": {},
+        }
+        place = {"place": {"type": "integer", "enum": [1, 2, 3, 4]}}
+        return [
+            {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": properties}}}
+            for name, properties in (("ask", place), ("open", {"digits": {"type": "string"}}), ("kinds", kinds))
+        ]
+
+
+class Few(Honest):
+    """The same, with seven tasks a split."""
+
+    def task(self, name: str | int, split: str | None = None) -> Task:
+        """Only the first ones."""
+        found = super().task(name, split)
+        if int(found.id.rsplit("/", 1)[1]) >= 7:
+            return super().task("none")
+        return found
+
+    def draw(self, split: str) -> Task:
+        """One of them."""
+        return self.task(self.rng.below(7), split)
+
+
+# ------------------------------------------------------------------------------------------------- one fault for each
+
+
+class BadSpace(Honest):
+    """Observes what is not in its space."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.observation_space = UnicodeText(3)
+
+
+class OtherProcess(Honest):
+    """Tells its process."""
+
+    def begin(self, task: Task) -> str:
+        """With a number that is another in each."""
+        return f"{super().begin(task)} {os.getpid()}"
+
+
+class AllValid(Honest):
+    """Calls everything valid."""
+
+    def act(self, reply: Reply) -> Outcome:
+        """Whatever it was."""
+        found = super().act(reply)
+        return Outcome(found.observation, found.reward, found.terminated, found.success, True)
+
+
+class Shared(Honest):
+    """Asks the same in every split."""
+
+    def draft(self, rng: Rng, split: str) -> Draft:
+        """Of one person."""
+        return Draft(f"Open safe {rng.below(20)}.", super().draft(rng, split).puzzle, "safe", 1)
+
+
+class NoCard(Honest):  # that is its fault
+    pass
+
+
+NoCard.__doc__ = "Open a safe."
+
+
+class Hashed(Honest):
+    """Depends on the hash seed."""
+
+    def actions(self) -> list[str]:
+        """In the order of a set."""
+        return list({*super().actions()})
+
+
+class Forgets(Honest):
+    """A count that is in no snapshot."""
+
+    count = 0
+
+    def act(self, reply: Reply) -> Outcome:
+        """With a number."""
+        self.count += 1
+        found = super().act(reply)
+        return Outcome(f"{self.count}: {found.observation}", found.reward, found.terminated, found.success, found.valid)
+
+    def begin(self, task: Task) -> str:
+        """From nought."""
+        self.count = 0
+        return super().begin(task)
+
+
+class Entangled(Honest):
+    """All instances share what is known."""
+
+    asked: ClassVar[list[int]] = []
+
+    def begin(self, task: Task) -> str:
+        """The one list."""
+        super().begin(task)
+        self.known = self.asked
+        self.known.clear()
+        return task.instruction
+
+    def load_state(self, task: Task, state: dict[str, Any]) -> None:
+        """Into the one list."""
+        super().load_state(task, state)
+        self.asked[:] = self.known
+        self.known = self.asked
+
+
+class Questioned(Honest):
+    """Draws from its generator when it is asked for a plan."""
+
+    def expert(self) -> list[str]:
+        """Right, but not for nothing."""
+        self.rng.bits()
+        return super().expert()
+
+
+class Gullible(Honest):
+    """Takes any state."""
+
+    def load_state(self, task: Task, state: dict[str, Any]) -> None:
+        """Whatever it is."""
+        self.known = list(state["known"])
+
+    def act(self, reply: Reply) -> Outcome:
+        """Says all digits that are known."""
+        found = super().act(reply)
+        digits = "".join(self.puzzle[place - 1] for place in self.known)
+        return Outcome(f"{digits}. {found.observation}", found.reward, found.terminated, found.success, found.valid)
+
+
+class Halfway(Honest):
+    """Refuses a bad state after it has taken half of it."""
+
+    def load_state(self, task: Task, state: dict[str, Any]) -> None:
+        """The changes come first."""
+        self.known = []
+        super().load_state(task, state)
+
+
+class Wrong(Honest):
+    """An expert that does not know digits above 8."""
+
+    def expert(self) -> list[str]:
+        """Nearly right."""
+        return [action.replace("9", "8") for action in super().expert()]
+
+
+class Long(Honest):
+    """An expert that is not optimal."""
+
+    def expert(self) -> list[str]:
+        """Asks first."""
+        return ["ask[1]", *super().expert()]
+
+
+class Jams(Honest):
+    """Cannot be solved any more after three questions, and goes on."""
+
+    def act(self, reply: Reply) -> Outcome:
+        """Until it jams."""
+        return Outcome("Jammed.") if len(self.known) >= 3 else super().act(reply)
+
+
+class Lucky(Honest):
+    """Lists the right digits."""
+
+    def actions(self) -> list[str]:
+        """Among the others."""
+        return [*super().actions(), *super().expert()]
+
+
+class Parses(Honest):
+    """Reads numbers without care."""
+
+    def act(self, reply: Reply) -> Outcome:
+        """As if every digit were one of ten."""
+        argument = bare_action(reply).partition("[")[2].removesuffix("]")
+        if argument.isdigit():
+            int(argument)
+        return super().act(reply)
+
+
+class Hangs(Honest):
+    """Takes long for a long text."""
+
+    def act(self, reply: Reply) -> Outcome:
+        """Sleeps over it."""
+        if len(reply.action) > 5000:
+            time.sleep(30)
+        return super().act(reply)
+
+
+class Tells(Honest):
+    """Says the digits in `info`."""
+
+    def details(self) -> Mapping[str, Any]:
+        """A note for the developer, as it may be left over."""
+        return {"debug": {"code": self.puzzle}}
+
+
+class TellsUnnamed(Tells):
+    """The same, and names no secrets."""
+
+    def secrets(self) -> None:
+        """None."""
+
+
+class TellsLater(Honest):
+    """Says the digits after a wrong attempt."""
+
+    def act(self, reply: Reply) -> Outcome:
+        """In the answer."""
+        found = super().act(reply)
+        if found.observation == "Closed.":
+            return Outcome(f"Closed, it is {self.puzzle}.")
+        return found
+
+
+class TellsLaterUnnamed(TellsLater):
+    """The same, and names no secrets."""
+
+    def secrets(self) -> None:
+        """None."""
+
+
+class Global(Honest):
+    """Draws from Python's generator."""
+
+    def begin(self, task: Task) -> str:
+        """Once."""
+        random.random()
+        return super().begin(task)
+
+
+class Hoards(Honest):
+    """Keeps what it has seen."""
+
+    kept: ClassVar[list[str]] = []
+
+    def begin(self, task: Task) -> str:
+        """For ever."""
+        self.kept.append(task.instruction * 10)
+        return super().begin(task)

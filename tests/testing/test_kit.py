@@ -1,0 +1,184 @@
+"""The conformance kit: a world that keeps the contract passes, and each check can fail."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+from agentgym_py.collect import EnvSpec
+from agentgym_py.errors import ConfigError, ConformanceError, UnknownNameError
+from agentgym_py.testing import CHECKS, Failure, Moves, Settings, check_world, run_check, run_checks
+from agentgym_py.testing.players import tail
+from agentgym_py.testing.report import written
+from agentgym_py.testing.strings import MEGABYTE
+
+FOLDER = Path(__file__).parent
+QUICK = Settings(episodes=15, memory_episodes=400)
+BROKEN = [
+    ("gymnasium", "BadSpace", "check_env"),
+    ("vectors", "OtherProcess", "make_vec, async : copy 0 resets to another episode"),
+    ("interface", "AllValid", "counts as a valid action"),
+    ("tasks", "Shared", "have the same instruction"),
+    ("card", "NoCard", "does not say: task, action, observation, reward, end, conformancenocard-v0"),
+    ("reproducible", "Hashed", "two fresh processes"),
+    ("futures", "Forgets", "in another instance, action"),
+    ("forks", "Entangled", "what a fork does changes the original's snapshot"),
+    ("forks", "Questioned", "expert() changes the episode"),
+    ("corrupt", "Gullible", "is accepted, and cannot be played on"),
+    ("corrupt", "Halfway", "is refused, and the episode has changed"),
+    ("expert", "Wrong", "has not terminated"),
+    ("expert", "Long", "the plan has 2 actions, optimal_steps is 1"),
+    ("wanderer", "Jams", "has not terminated"),
+    ("floor", "Lucky", "an agent that acts at random succeeds in"),
+    ("strings", "Parses", "raised ValueError"),
+    ("strings", "Hangs", "step takes longer than 0.5 seconds"),
+    ("leaks", "Tells", "stands in info['debug']"),
+    ("leaks", "TellsUnnamed", "info['debug'] of reset holds the answer in 30 of 30 tasks"),
+    ("leaks", "TellsLater", "stands in observation: 'Closed, it is"),
+    ("leaks", "TellsLaterUnnamed", "what follows a wrong reply holds the answer"),
+    ("globals", "Global", "the global generator of random is used"),
+    ("memory", "Hoards", "bytes an episode stay"),
+]
+
+
+@pytest.fixture(autouse=True)
+def worlds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The worlds of `conformance_worlds`, by name; fresh processes find them too."""
+    monkeypatch.syspath_prepend(FOLDER)
+    module = import_module("conformance_worlds")
+    before = set(gymnasium.registry)
+    for name, each in vars(module).items():
+        if isinstance(each, type) and issubclass(each, module.Honest):
+            gymnasium.register(id=f"Conformance{name}-v0", entry_point=f"conformance_worlds:{name}")
+    yield
+    for name in set(gymnasium.registry) - before:
+        del gymnasium.registry[name]
+
+
+@pytest.mark.parametrize("world", ["Honest", "ByTools"])
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_world_that_keeps_the_contract_passes(world: str, check: str) -> None:
+    """Every check, with actions that are listed and with tools alone."""
+    if world == "ByTools" and check == "card":
+        pytest.skip("its card is short")
+    report = check_world(f"Conformance{world}-v0", check, episodes=15, memory_episodes=80)
+    assert report.ok and "no failure" in report.verdict()
+
+
+@pytest.mark.parametrize("check", ["tasks", "expert", "floor", "leaks"])
+def test_a_world_of_few_tasks_passes(check: str) -> None:
+    """What counts tasks takes those that there are."""
+    assert check_world("ConformanceFew-v0", check, episodes=15).ok
+
+
+@pytest.mark.parametrize(("check", "world", "message"), BROKEN, ids=lambda each: each)
+def test_each_check_can_fail(check: str, world: str, message: str) -> None:
+    """A world with one fault is found out, in words that say the fault."""
+    settings = Settings(QUICK.episodes, QUICK.memory_episodes, longest_step=0.5 if world == "Hangs" else 20.0)
+    result = run_check(check, EnvSpec(f"Conformance{world}-v0"), settings)
+    assert result.status == "failed" and result.failure
+    assert message in result.failure.message
+
+
+def test_every_check_was_seen_to_fail() -> None:
+    """All but the measurement."""
+    assert {check for check, *_ in BROKEN} == set(CHECKS) - {"speed"}
+
+
+def test_a_failure_can_be_shown_again() -> None:
+    """Its moves do it here, its program in a fresh process."""
+    spec = EnvSpec("ConformanceParses-v0")
+    failure = run_check("strings", spec, QUICK).failure
+    assert failure and failure.moves and failure.moves.actions and "conformance_worlds.py" in failure.traceback
+    with pytest.raises(ValueError, match=r"invalid literal|integer string conversion"):
+        failure.replay(spec)
+    code = "import gymnasium; gymnasium.register(id='ConformanceParses-v0', entry_point='conformance_worlds:Parses')\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code + failure.script(spec)], cwd=FOLDER, capture_output=True, text=True
+    )
+    assert done.returncode and "ValueError" in done.stderr.splitlines()[-1]
+
+
+def test_a_bad_snapshot_is_part_of_what_is_shown() -> None:
+    """The program restores it after the actions."""
+    spec = EnvSpec("ConformanceGullible-v0")
+    failure = run_check("corrupt", spec, QUICK).failure
+    assert failure and failure.moves and failure.moves.snapshot and "env.restore(" in failure.script(spec)
+    env = failure.replay(spec)
+    with pytest.raises((IndexError, TypeError)):
+        env.step("anything")
+
+
+def test_a_report_says_all_of_it() -> None:
+    """As text with verdict and program, and as JSON; `check_world` raises it."""
+    report = run_checks("ConformanceLong-v0", ("expert", "card"), QUICK)
+    assert not report.ok and [each.check for each in report.failed] == ["expert", "card"]
+    told = report.text()
+    assert "FAILED expert: From the start" in told and "import agentgym_py, gymnasium\n" in told
+    assert "2 of 2 checks failed" in told
+    found = json.loads(json.dumps(report.as_json()))
+    assert found["ok"] is False and found["checks"][0]["failure"]["moves"]["options"] == {"task": 0, "split": "train"}
+    assert "gymnasium.make" in found["checks"][0]["script"] and found["counts"]["episodes"] == 1
+    with pytest.raises(ConformanceError, match="optimal_steps is 1"):
+        check_world("ConformanceLong-v0", "expert")
+
+
+def test_another_seed_tries_something_else() -> None:
+    """Same seed, same episodes; another one, others."""
+    seen = []
+    for seed in (0, 0, 1):
+        failure = run_check("floor", EnvSpec("ConformanceLucky-v0"), Settings(QUICK.episodes, seed=seed)).failure
+        assert failure
+        seen.append(failure.moves)
+    assert seen[0] == seen[1] != seen[2]
+
+
+def test_wrong_use_is_said() -> None:
+    """Unknown checks and worlds, settings that cannot be."""
+    with pytest.raises(UnknownNameError, match="Did you mean 'floor'"):
+        check_world("ConformanceHonest-v0", "flor")
+    with pytest.raises(UnknownNameError, match="No environment"):
+        check_world("NoSuchWorld-v0", "card")
+    with pytest.raises(ConfigError, match="at least 1"):
+        Settings(episodes=0)
+
+
+def test_the_kit_needs_neither_torch_nor_pytest() -> None:
+    """Nor hypothesis, to be imported."""
+    code = "import sys, agentgym_py.testing; print({'torch', 'pytest', 'hypothesis'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
+
+
+@pytest.mark.parametrize(("n", "p"), [(1, 0.5), (6, 0.05), (9, 0.3)])
+def test_the_tail_is_the_binomial_one(n: int, p: float) -> None:
+    """Against the sum over every outcome of n tries."""
+    for hits in range(n + 2):
+        slow = sum(
+            p ** sum(tries) * (1 - p) ** (n - sum(tries)) for tries in product((0, 1), repeat=n) if sum(tries) >= hits
+        )
+        assert tail(hits, n, p) == pytest.approx(slow, abs=1e-12)
+    assert tail(1, n, 0.0) == 0.0 and tail(0, n, 0.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x'\"\\\n", "\ud800é🎉", "a" * MEGABYTE, "[x" * 5000, "abc" * 200 + "d", "go " + "9" * MEGABYTE + "]"]
+)
+def test_texts_are_written_as_source_that_gives_them(text: str) -> None:
+    """Whatever is in them; repetitions as a product, so that a program with a megabyte can be read."""
+    space: dict[str, str] = {}
+    exec(f"text = {written(text)}", space)  # noqa: S102  # the test's own
+    assert space["text"] == text and len(written(text)) < 5000
+
+
+def test_a_failure_without_moves_has_a_program_all_the_same() -> None:
+    """It makes and resets the world."""
+    assert "env.reset(seed=None, options=None)" in Failure("x").script(EnvSpec("ConformanceHonest-v0"))
+    assert Moves() == Moves(None, None, ())
