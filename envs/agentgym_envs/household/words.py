@@ -27,7 +27,8 @@ _HELP = """Available commands:
   heat (object) with (receptacle):  heat an object using a receptacle
   clean (object) with (receptacle): clean an object using a receptacle
   cool (object) with (receptacle):  cool an object using a receptacle
-  slice (object) with (object):     slice an object using a sharp object"""
+  slice (object) with (object):     slice an object using a sharp object
+"""
 _FORMS = (
     "go to R, open R, close R, take O from R, move O to R, clean O with R, heat O with R, cool O with R, use O, "
     "slice O with O, examine O or R, look, inventory"
