@@ -28,13 +28,7 @@ def plan(house: House, known: Collection[int] | None = None, old: bool = False) 
     """
     if house.won():
         return ["look"]
-    best: list[str] | None = None
-    least = 1 << 30
-    for deeds in candidates(house, known):
-        length = _length(house, deeds)
-        if length < least:
-            best, least = list(_commands(house, deeds, old)), length
-    return best
+    return _shortest(house, candidates(house, known), old)
 
 
 def candidates(house: House, known: Collection[int] | None = None) -> Iterator[Deeds]:
@@ -46,9 +40,18 @@ def candidates(house: House, known: Collection[int] | None = None) -> Iterator[D
 
 def delivery(house: House, known: Collection[int], old: bool = False) -> list[str] | None:
     """The shortest way to bring one known thing to where two are wanted; None where none is known."""
-    ways = (get + _brought(r, o) for o, at, get in _gets(house, known) for r in _choices(house, {house.at, at}))
+    gets = _gets(house, known)
+    return _shortest(house, (get + _brought(r, o) for o, at, get in gets for r in _choices(house, {house.at, at})), old)
+
+
+def fetch(house: House, known: Collection[int], old: bool = False) -> list[str] | None:
+    """The shortest way to have a known wanted thing in the hand; None where none is known."""
+    return _shortest(house, (get for _, _, get in _gets(house, known)), old)
+
+
+def _shortest(house: House, ways: Iterable[Deeds], old: bool) -> list[str] | None:
     best = min(ways, key=lambda deeds: _length(house, deeds), default=None)
-    return list(_commands(house, best, old)) if best else None
+    return None if best is None else list(_commands(house, best, old))
 
 
 def _walk(house: House, deeds: Deeds) -> Iterator[tuple[bool, bool, Deed]]:

@@ -186,10 +186,11 @@ class Room:
         opening = tuple(replace(each, openable=each.openable or each.kind in OPENABLE) for each in self.receptacles)
         return replace(self, receptacles=opening)
 
-    def ascending(self) -> Room:
-        """The same room with its lists in the order of types and numbers, which ALFWorld's numbers run against."""
-        places = sorted(range(len(self.receptacles)), key=lambda i: _key(self.receptacles[i].name))
-        order = sorted(range(len(self.things)), key=lambda i: _key(self.things[i].name))
+    def ordered(self, *, ascending: bool) -> Room:
+        """The same room with its lists in the order of types, and within a type of numbers, up or (ALFWorld's) down."""
+        sign = 1 if ascending else -1
+        places = sorted(range(len(self.receptacles)), key=lambda i: _key(self.receptacles[i].name, sign))
+        order = sorted(range(len(self.things)), key=lambda i: _key(self.things[i].name, sign))
         now = {old: new for new, old in enumerate(order)}
         place_now = {old: new for new, old in enumerate(places)}
         start = self.start
@@ -208,6 +209,6 @@ class Room:
         )
 
 
-def _key(name: str) -> tuple[str, int]:
+def _key(name: str, sign: int) -> tuple[str, int]:
     kind, _, number = name.rpartition(" ")
-    return kind, int(number)
+    return kind, sign * int(number)
