@@ -196,10 +196,9 @@ def _by_lamp(house: House, known: Collection[int] | None) -> Iterator[Deeds]:
     """Get a thing, then stand by a lamp that is on."""
     room = house.room
     lamps = room.lamps if known is None else room.lamps & set(known)
-    for o, _, get in _gets(house, known):
+    for _, _, get in _gets(house, known):
         for lamp in sorted(lamps):
             dropped = [r for verb, moved, r in get if verb == "move" and moved == lamp]
             for r in dropped or house.places(lamp):
                 if room.receptacles[r].point != NOWHERE:
                     yield (*get, ("be" if lamp in house.lit else "use", lamp, r))
-

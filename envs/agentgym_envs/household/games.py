@@ -82,7 +82,9 @@ class Games:
         """A game by its name, or number `name` of a split."""
         if isinstance(name, str):
             if name not in self.games:
-                raise UnknownNameError(f"No game {name!r} in {self.folder}." + did_you_mean(name, list(self.games)[:50]))
+                raise UnknownNameError(
+                    f"No game {name!r} in {self.folder}." + did_you_mean(name, list(self.games)[:50])
+                )
             return self.games[name]
         listed = self.of(split)
         if not 0 <= name < len(listed):
@@ -271,9 +273,7 @@ def _by_lamp(by_name: Mapping[str, list[tuple[str, ...]]], kinds: Mapping[str, s
     return Goal("look_at_obj_in_light", kinds[held], lamp=kinds[lamp]) if fits else None
 
 
-def _by_place(
-    by_name: Mapping[str, list[tuple[str, ...]]], kinds: Mapping[str, str], places: set[str]
-) -> Goal | None:
+def _by_place(by_name: Mapping[str, list[tuple[str, ...]]], kinds: Mapping[str, str], places: set[str]) -> Goal | None:
     rest = tuple(sorted(set(by_name) - {"inreceptacle", "not ="}))
     lying = by_name.get("inreceptacle", [])
     same = len(set(kinds.values())) == 1 == len(places) == len({place for _, place in lying})

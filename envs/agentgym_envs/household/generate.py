@@ -13,7 +13,18 @@ from itertools import accumulate
 from typing import Any
 
 from agentgym_envs.household.likely import LAMP, LAMP_STANDS, likely, stands
-from agentgym_envs.household.room import NOWHERE, OPENABLE, STATIONS, TREATMENT, Goal, Receptacle, Room, Start, State, Thing
+from agentgym_envs.household.room import (
+    NOWHERE,
+    OPENABLE,
+    STATIONS,
+    TREATMENT,
+    Goal,
+    Receptacle,
+    Room,
+    Start,
+    State,
+    Thing,
+)
 from agentgym_py.rng import Rng
 
 _STATES: Mapping[str, State] = {
@@ -40,6 +51,8 @@ class Level:
     """How many more wanted things than needed at most."""
     hidden: bool
     """Whether what is wanted may lie behind a door."""
+    anywhere: bool
+    """Whether what is wanted lies in every receptacle alike, not more often where such things lie."""
 
 
 _ALL = (
@@ -47,9 +60,9 @@ _ALL = (
     "pick_heat_then_place_in_recep", "pick_cool_then_place_in_recep", "pick_two_obj_and_place",
 )  # fmt: skip
 LEVELS = {
-    "easy": Level(_ALL[:2], 6, 8, 1, 0, False),
-    "medium": Level(_ALL, 12, 12, 2, 1, True),
-    "hard": Level(_ALL[1:], 60, 60, 3, 0, True),
+    "easy": Level(_ALL[:2], 6, 8, 1, 0, False, False),
+    "medium": Level(_ALL, 12, 12, 2, 1, True, False),
+    "hard": Level(_ALL[1:], 60, 60, 3, 0, True, True),
 }
 
 
@@ -205,7 +218,8 @@ def _things(
         spots = {kind: likely(thing, kind) * n for kind, n in counts.items() if stands(thing, kind, tables().fitting)}
         if spots:
             lying[thing] = [_spot(rng, spots, counts) for _ in range(1 + rng.below(level.copies))]
-    sources = {kind: likely(goal.thing, kind) * counts[kind] for kind in _sources(set(counts), goal, level.hidden)}
+    fit = _sources(set(counts), goal, level.hidden)
+    sources = {kind: counts[kind] * (1 if level.anywhere else likely(goal.thing, kind)) for kind in fit}
     wanted = goal.count + rng.below(level.spare + 1)
     lying[goal.thing] = [_spot(rng, sources, counts) for _ in range(wanted)]
     if goal.count == 2 and level.spare and rng.below(4) == 0:  # one lies there already

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from agentgym_envs.household.expert import delivery, fetch, plan
-from agentgym_envs.household.likely import likely, stands
 from agentgym_envs.household.house import House
+from agentgym_envs.household.likely import likely, stands
 from agentgym_envs.household.room import NOWHERE
 
 

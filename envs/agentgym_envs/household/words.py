@@ -51,6 +51,8 @@ RULES = {
     "brief": f"Do the task. Actions: {_FORMS}.",
     "none": "",
 }
+
+
 def listing(names: Sequence[str]) -> str:
     """`nothing`, `a x 1`, `a x 1, and a y 1`, and so on."""
     if len(names) < 2:
