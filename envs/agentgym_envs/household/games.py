@@ -16,7 +16,7 @@ from agentgym_envs.household.room import NOWHERE, Goal, Receptacle, Room, Start,
 from agentgym_envs.household.sexpr import Node, read_sexpr
 from agentgym_envs.household.words import Dialect
 from agentgym_py.env import SPLITS
-from agentgym_py.errors import CatalogueError, UnknownNameError, did_you_mean
+from agentgym_py.errors import CatalogueError, UnknownNameError, nearest
 from agentgym_py.rng import Rng
 
 SUFFIX = ".tw-pddl"
@@ -82,14 +82,16 @@ class Games:
         """A game by its name, or number `name` of a split."""
         if isinstance(name, str):
             if name not in self.games:
-                raise UnknownNameError(
-                    f"No game {name!r} in {self.folder}." + did_you_mean(name, list(self.games)[:50])
-                )
+                raise UnknownNameError(f"No game {name!r} in {self.folder}." + self._hint(name))
             return self.games[name]
         listed = self.of(split)
         if not 0 <= name < len(listed):
             raise UnknownNameError(f"No game {name} in split {split!r} of {self.folder}: it has {len(listed)}.")
         return listed[name]
+
+    def _hint(self, name: str) -> str:
+        near = nearest(name, self.games)
+        return f" Did you mean {near!r}?" if near else f" It has {len(self.games)}."
 
     def draw(self, rng: Rng, split: str) -> Game:
         """A random game of a split."""

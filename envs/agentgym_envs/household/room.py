@@ -1,4 +1,4 @@
-"""What stands fixed in a household: receptacles, things, what fits where, how it all lies at the start, and the goal."""
+"""What stands fixed in a household: receptacles, things, what fits where, how it lies at the start, and the goal."""
 
 from __future__ import annotations
 
@@ -194,17 +194,24 @@ class Room:
         now = {old: new for new, old in enumerate(order)}
         place_now = {old: new for new, old in enumerate(places)}
         start = self.start
+
+        def renamed(marked: frozenset[int]) -> frozenset[int]:
+            return frozenset(now[o] for o in marked)
+
         return replace(
             self,
             receptacles=tuple(self.receptacles[i] for i in places),
             things=tuple(self.things[i] for i in order),
             start=Start(
-                start.at,
-                tuple(tuple(sorted(now[o] for o in start.contents[i])) for i in places),
-                frozenset(place_now[r] for r in start.opened),
-                *(frozenset(now[o] for o in marks) for marks in (start.clean, start.hot, start.cool, start.lit)),
-                frozenset(now[o] for o in start.sliced),
-                frozenset((now[o], p) for o, p in start.laid),
+                at=start.at,
+                contents=tuple(tuple(sorted(now[o] for o in start.contents[i])) for i in places),
+                opened=frozenset(place_now[r] for r in start.opened),
+                clean=renamed(start.clean),
+                hot=renamed(start.hot),
+                cool=renamed(start.cool),
+                lit=renamed(start.lit),
+                sliced=renamed(start.sliced),
+                laid=frozenset((now[o], p) for o, p in start.laid),
             ),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 Node = str | list["Node"]
-_TOKEN = re.compile(r";[^\n]*|\(|\)|[^\s();]+")
+_WORD = re.compile(r";[^\n]*|\(|\)|[^\s();]+")
 
 
 def read_sexpr(text: str) -> list[Node]:
@@ -15,24 +15,24 @@ def read_sexpr(text: str) -> list[Node]:
     """
     stack: list[list[Node]] = []
     whole: list[Node] | None = None
-    for found in _TOKEN.finditer(text):
-        token = found.group()
-        if token.startswith(";"):
+    for found in _WORD.finditer(text):
+        word = found.group()
+        if word.startswith(";"):
             continue
-        if whole is not None and token != ")":
-            raise ValueError(f"line {_line(text, found)}: {token!r} after the end")
-        if token == "(":
+        if whole is not None and word != ")":
+            raise ValueError(f"line {_line(text, found)}: {word!r} after the end")
+        if word == "(":
             stack.append([])
-        elif token == ")" and stack:
+        elif word == ")" and stack:
             done = stack.pop()
             if stack:
                 stack[-1].append(done)
             else:
                 whole = done
-        elif token != ")" and stack:
-            stack[-1].append(token.lower())
+        elif word != ")" and stack:
+            stack[-1].append(word.lower())
         elif whole is None:
-            raise ValueError(f"line {_line(text, found)}: {token!r} outside of brackets")
+            raise ValueError(f"line {_line(text, found)}: {word!r} outside of brackets")
     if whole is None:
         raise ValueError("a bracket is never closed" if stack else "nothing in it")
     return whole
