@@ -181,12 +181,11 @@ class HouseholdEnv(GeneratedEnv[Room]):
 
     def begin(self, task: Task) -> str:
         """The room and the task."""
-        self._enter(task, House(self.puzzle_of(task), self.quirks))
-        return self._voice.first(self.house)
+        self._house, self._voice = House(self.puzzle_of(task), self.quirks), self._voice_of(task)
+        return self._voice.first(self._house)
 
-    def _enter(self, task: Task, house: House) -> None:
-        self._voice = self._speaking("new") if self.games is None else self._room(task.id)[1]
-        self._house = house
+    def _voice_of(self, task: Task) -> Alfworld:
+        return self._speaking("new") if self.games is None else self._room(task.id)[1]
 
     def act(self, reply: Reply) -> Outcome:
         """Do a command."""
@@ -218,21 +217,18 @@ class HouseholdEnv(GeneratedEnv[Room]):
 
     def state(self) -> dict[str, Any]:
         """The house, and under which rules it was lived in."""
-        return {"rules": self._signature(), "room": self.house.room.digest, **self.house.to_json()}
+        return {"rules": self._rules(self._voice), "room": self.house.room.digest, **self.house.to_json()}
 
-    def _signature(self) -> str:
-        return " ".join([self.observation_mode, self._voice.dialect, *sorted(self.quirks)])
+    def _rules(self, voice: Alfworld) -> str:
+        return " ".join([self.observation_mode, voice.dialect, *sorted(self.quirks)])
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
         """Go on with a house; SnapshotError if it was lived in under other rules or in another version of the game."""
-        room = self.puzzle_of(task)
-        before = self._voice
-        house = House.from_json(room, self.quirks, state)
-        self._voice = self._speaking("new") if self.games is None else self._room(task.id)[1]
-        if (state["rules"], state["room"]) != (self._signature(), room.digest):
-            self._voice = before
-            raise SnapshotError(f"A snapshot of {state['rules']!r} in room {state['room']!r}, not of this environment")
-        self._enter(task, house)
+        room, voice = self.puzzle_of(task), self._voice_of(task)
+        made, wanted = (state["rules"], state["room"]), (self._rules(voice), room.digest)
+        if made != wanted:
+            raise SnapshotError(f"A snapshot of rules and room {made}, wanted {wanted}")
+        self._house, self._voice = House.from_json(room, self.quirks, state), voice
 
     def expert(self) -> list[str]:
         """A shortest plan from here; empty after the end, and where nothing leads there any more."""

@@ -1,14 +1,51 @@
-"""Small rooms drawn at random, and the length of a shortest way by trying everything; for the expert's tests."""
+"""ALFWorld's recordings, and small rooms in which everything can be tried."""
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from agentgym_envs.household.commands import admissible
 from agentgym_envs.household.house import House
 from agentgym_envs.household.room import OPENABLE, Goal, Receptacle, Room, Start, Thing
 from agentgym_envs.household.words import Alfworld
 from agentgym_py.rng import Rng
+
+_RECORDED = Path(__file__).parent / "recorded"
+
+
+def _read(name: str) -> dict[str, Any]:
+    with gzip.open(_RECORDED / f"{name}.json.gz", "rt", encoding="utf-8") as file:
+        found: dict[str, Any] = json.load(file)
+    return found
+
+
+@pytest.fixture(scope="session")
+def recorded() -> dict[str, Any]:
+    """What ALFWorld's engine said: `transcripts`; and `react`, published episodes of its older dialect."""
+    return _read("transcripts")
+
+
+@pytest.fixture(scope="session")
+def games(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with twelve games as ALFWorld writes them."""
+    folder = tmp_path_factory.mktemp("games")
+    for name, text in _read("games").items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def small() -> SimpleNamespace:
+    """Small rooms: `draw` one, `wander` in it, find the `shortest` way by trying everything."""
+    return SimpleNamespace(draw=small_room, wander=wander, shortest=shortest, goals=GOALS)
+
 
 PLACES = ("sinkbasin", "microwave", "fridge", "cabinet", "shelf", "drawer")
 ALL = frozenset({"pickupable", "cleanable", "heatable", "coolable"})
@@ -59,32 +96,38 @@ def wander(house: House, rng: Rng, steps: int) -> Iterator[House]:
             return
 
 
+def clone(house: House) -> House:
+    """A copy that can be lived in."""
+    copy = House(house.room, house.quirks)
+    copy.at, copy.held, copy.contents = house.at, house.held, [list(found) for found in house.contents]
+    copy.opened, copy.lit, copy.laid = set(house.opened), set(house.lit), set(house.laid)
+    copy.clean, copy.hot, copy.cool = set(house.clean), set(house.hot), set(house.cool)
+    return copy
+
+
 def shortest(house: House, limit: int = 14) -> int | None:
-    """The fewest commands that win, found breadth first; None beyond `limit`."""
-    voice, room, quirks = Alfworld(), house.room, house.quirks
-    useless = ("examine", "look", "inventory", "help", "close", "slice")
-    first = house.to_json()
-    layer, seen = [first], {_key(first)}
+    """The fewest commands that win, found breadth first; None beyond `limit` or where nothing leads there."""
+    voice, useless = Alfworld(), ("examine", "look", "inventory", "help", "close", "slice")
+    layer, seen = [house], {_key(house)}
     for depth in range(1, limit + 1):
         following = []
-        for state in layer:
-            here = House.from_json(room, quirks, state)
+        for here in layer:
             for text in admissible(here):
-                if text.startswith(useless):
-                    continue
-                after = House.from_json(room, quirks, state)
                 command = voice.read(text)
-                assert command
+                if text.startswith(useless) or command is None:
+                    continue
+                after = clone(here)
                 after.do(command)
                 if after.won():
                     return depth
-                json = after.to_json()
-                if _key(json) not in seen:
-                    seen.add(_key(json))
-                    following.append(json)
+                key = _key(after)
+                if key not in seen:
+                    seen.add(key)
+                    following.append(after)
         layer = following
     return None
 
 
-def _key(state: dict[str, object]) -> str:
-    return repr([state[name] for name in ("at", "held", "contents", "opened", "clean", "hot", "cool", "lit")])
+def _key(house: House) -> tuple[object, ...]:
+    marks = (house.opened, house.clean, house.hot, house.cool, house.lit)
+    return house.at, house.held, tuple(map(tuple, house.contents)), *map(frozenset, marks)
