@@ -113,7 +113,7 @@ class HouseholdEnv(GeneratedEnv[Room]):
         self.games = None if games is None else Games(Path(games).expanduser())
         self._read: dict[str, tuple[Room, Alfworld]] = {}
         self._house: House | None = None
-        self._voice = Alfworld() if observation_mode == "alfworld" else React()
+        self._voice = self._speaking("new")
 
     # ---- tasks ----------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,9 @@ LEVELS = ("easy", "medium", "hard")
 def test_no_way_is_shorter_than_the_experts(small: SimpleNamespace, quirks: frozenset[str], kind: int) -> None:
     """From random states of small rooms, hands full or empty, its plan is as short as what trying everything finds."""
     tried = 0
-    for seed in range(16):
+    for seed in range(60):
+        if tried == 12:
+            break
         rng = Rng("shortest", seed)
         room = small.draw(rng, small.goals[kind])
         house = House(room, quirks)
@@ -33,7 +35,7 @@ def test_no_way_is_shorter_than_the_experts(small: SimpleNamespace, quirks: froz
             found = plan(house)
             assert (len(found) if found else None) == small.shortest(house), (seed, found)
             tried += 1
-    assert tried >= 8
+    assert tried == 12
 
 
 @pytest.mark.parametrize("difficulty", LEVELS)

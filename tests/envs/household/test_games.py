@@ -21,7 +21,8 @@ MUG = "pick_and_place_simple-Mug-None-CoffeeMachine-10"
 INIT = """(define (problem p) (:domain alfred) (:objects a)
 (:init (receptacleType Shelf_bar_1 ShelfType) (receptacleType Shelf_bar_2 ShelfType)
 (receptacleAtLocation Shelf_bar_1 loc_bar_1) (receptacleAtLocation Shelf_bar_2 loc_bar_2)
-(objectType Mug_bar_1 MugType) (pickupable Mug_bar_1) (canContain ShelfType MugType) (inReceptacle Mug_bar_1 Shelf_bar_2) (atLocation agent1 loc_bar_9) (= (total-cost) 0) {more}) {goal})"""
+(objectType Mug_bar_1 MugType) (pickupable Mug_bar_1) (canContain ShelfType MugType)
+(inReceptacle Mug_bar_1 Shelf_bar_2) (atLocation agent1 loc_bar_9) (= (total-cost) 0) {more}) {goal})"""
 GOAL = """(:goal (and (exists (?r - receptacle) (exists (?o - object)
 (and (inReceptacle ?o ?r) (objectType ?o MugType) (receptacleType ?r {kind}))))))"""
 
@@ -76,7 +77,8 @@ def test_a_goal_that_lacks_a_part_is_refused(left_out: int) -> None:
     atoms: list[Any] = [fact.lower().split() for i, fact in enumerate(GOOD) if i != left_out]
     with pytest.raises(ValueError, match="none of ALFWorld's six tasks"):
         read_goal([["and", *atoms]])
-    assert read_goal([["and", *(fact.lower().split() for fact in GOOD)]]).state == "clean"
+    whole: list[Any] = [fact.lower().split() for fact in GOOD]
+    assert read_goal([["and", *whole]]).state == "clean"
 
 
 @given(st.text(st.sampled_from("()abc ;\n?-_1"), max_size=60))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -51,9 +52,8 @@ def test_difficulties_differ() -> None:
         rooms = [env.puzzle_of(task) for task in tasks]
         steps = sum(task.optimal_steps or 0 for task in tasks)
         means.append((steps, sum(len(r.receptacles) for r in rooms), sum(len(r.things) for r in rooms)))
-    assert all(
-        a < b for easier, harder in zip(means, means[1:], strict=False) for a, b in zip(easier, harder, strict=True)
-    )
+    for easier, harder in pairwise(means):
+        assert all(a < b for a, b in zip(easier, harder, strict=True))
 
 
 def test_every_kind_of_task_comes_up() -> None:

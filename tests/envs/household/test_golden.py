@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from agentgym_envs.household.env import HouseholdEnv
+from agentgym_envs.household.env import HouseholdEnv, Mode
 from agentgym_envs.household.words import Alfworld
 
 
@@ -74,8 +74,8 @@ def test_the_expert_needs_no_more_than_any_recorded_winner(recorded: dict[str, A
 
 def test_both_experts_solve_every_recorded_game(games: Path) -> None:
     """In either mode; the one who must search gets there within ALFWorld's fifty steps."""
-    for mode in ("alfworld", "react"):
-        env = HouseholdEnv(games=games, observation_mode=mode)  # type: ignore[arg-type]  # both are modes
+    for mode in get_args(Mode):
+        env = HouseholdEnv(games=games, observation_mode=mode)
         for number in range(12):
             env.reset(options={"task": number})
             plan = env.expert()
