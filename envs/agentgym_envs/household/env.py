@@ -66,7 +66,8 @@ class HouseholdEnv(GeneratedEnv[Room]):
     Args:
         games: a folder with ALFWorld's games (`*.tw-pddl`); tasks are then those, by name (`reset(options={"task":
             NAME})`, for files called `game.tw-pddl` their folder's path) or number. Folders called `train`,
-            `valid_seen`, `valid_unseen` are the splits; games outside of such belong to any.
+            `valid_seen`, `valid_unseen` are the splits; games outside of such belong to any. Beside the file nothing
+            is needed. As in ALFWorld, folders with `movable` or `Sliced` in their name are passed over.
         observation_mode: see above.
         dialect: `new`, ALFWorld's since 0.4; or `old`, until 0.3.5 (`put O in/on R`, `You arrive at loc 12.`); None is
             the one that a game's grammar speaks, and new for generated tasks. Mode `react` speaks the new one.
@@ -111,7 +112,7 @@ class HouseholdEnv(GeneratedEnv[Room]):
         self.observation_mode, self.dialect = observation_mode, dialect
         self.quirks = _quirks(observation_mode, quirks)
         self.games = None if games is None else Games(Path(games).expanduser())
-        self._read: dict[str, tuple[Room, Alfworld]] = {}
+        self._read: dict[str, tuple[Room, Alfworld, int | None]] = {}
         self._house: House | None = None
         self._voice = self._speaking("new")
 
@@ -122,8 +123,11 @@ class HouseholdEnv(GeneratedEnv[Room]):
         room = generate(rng, split, self.difficulty, shared="shared_points" in self.quirks)
         if self.observation_mode == "alfworld":
             room = room.ordered(ascending=False)
+        return Draft(room.instruction, room, room.goal.kind, self._length(room))
+
+    def _length(self, room: Room) -> int | None:
         way = plan(House(room, self.quirks))
-        return Draft(room.instruction, room, room.goal.kind, None if way is None else len(way))
+        return None if way is None else len(way)
 
     def draw(self, split: str) -> Task:
         """A random task of a split."""
@@ -141,23 +145,22 @@ class HouseholdEnv(GeneratedEnv[Room]):
         return self._task(self.games.get(name, wanted), wanted)
 
     def _task(self, game: Game, split: str) -> Task:
-        room = self._room(game.name)[0]
-        way = plan(House(room, self.quirks))
-        length = None if way is None else len(way)
+        room, _, length = self._room(game.name)
         return Task(game.name, game.split or split, room.goal.kind, "game", room.instruction, length)
 
     def puzzle_of(self, task: Task) -> Room:
         """The room of a task."""
         return super().puzzle_of(task) if self.games is None else self._room(task.id)[0]
 
-    def _room(self, name: str) -> tuple[Room, Alfworld]:
-        """A game as it is played here, and who tells of it; the last ones are kept."""
+    def _room(self, name: str) -> tuple[Room, Alfworld, int | None]:
+        """A game as it is played here, who tells of it, and its shortest plan's length; the last ones are kept."""
         assert self.games is not None
         if name not in self._read:
             room, dialect = read_game(self.games.games[name].path)
             if len(self._read) >= _KEPT_GAMES:
                 del self._read[next(iter(self._read))]
-            self._read[name] = self._adapted(room), self._speaking(dialect)
+            room = self._adapted(room)
+            self._read[name] = room, self._speaking(dialect), self._length(room)
         return self._read[name]
 
     def _adapted(self, room: Room) -> Room:

@@ -64,7 +64,8 @@ class Games:
     def __post_init__(self) -> None:
         if not self.folder.is_dir():
             raise CatalogueError(f"{self.folder}: no such folder")
-        found = [_game(self.folder, path) for path in sorted(self.folder.rglob(f"*{SUFFIX}"))]
+        paths = sorted(self.folder.rglob(f"*{SUFFIX}"))
+        found = [_game(self.folder, path) for path in paths if not _passed_over(path.relative_to(self.folder))]
         if not found:
             raise CatalogueError(f"{self.folder}: no *{SUFFIX} in it")
         object.__setattr__(self, "games", {game.name: game for game in found})
@@ -98,6 +99,11 @@ class Games:
         if not self.of(split):
             raise UnknownNameError(f"No game in split {split!r} of {self.folder}.")
         return rng.choice(self.of(split))
+
+
+def _passed_over(inner: Path) -> bool:
+    """Whether ALFWorld leaves a game out too: tasks with sliced things or vessels, by the names of their folders."""
+    return any("movable" in part or "Sliced" in part for part in inner.parts)
 
 
 def _game(folder: Path, path: Path) -> Game:

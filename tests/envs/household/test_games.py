@@ -130,8 +130,9 @@ def test_a_folder_without_games_is_refused(tmp_path: Path) -> None:
 
 def test_folders_are_splits_and_names(tmp_path: Path, games: Path) -> None:
     """ALFWorld's folders are the splits, and a `game.tw-pddl` is called by its folder."""
-    for name in ("train/mug-10/trial_1/game", "train/mug-10/trial_2/game", "valid_unseen/mug-10/trial_3/game"):
-        written(tmp_path, f"{name}.tw-pddl", games)
+    trials = ("train/mug-10/trial_1", "train/mug-10/trial_2", "valid_unseen/mug-10/trial_3")
+    for name in (*trials, "train/appleSliced-1/trial_4", "train/pick_and_place_with_movable_recep-2/trial_5"):
+        written(tmp_path, f"{name}/game.tw-pddl", games)
     env = HouseholdEnv(games=tmp_path)
     assert env.task(1).id == "train/mug-10/trial_2" and env.task(0, "test").id == "valid_unseen/mug-10/trial_3"
     assert env.task("valid_unseen/mug-10/trial_3", "train").split == "test"
