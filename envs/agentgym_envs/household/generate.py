@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -185,8 +186,7 @@ def generate(rng: Rng, split: str, difficulty: str, *, shared: bool) -> Room:
 
 
 def _weighted(rng: Rng, sums: Sequence[int]) -> int:
-    drawn = rng.below(sums[-1])
-    return next(i for i, upto in enumerate(sums) if drawn < upto)
+    return bisect(sums, rng.below(sums[-1]))
 
 
 def _furnished(rng: Rng, scene: Scene, goal: Goal, level: Level) -> dict[str, int]:
@@ -215,24 +215,45 @@ def _things(
         others = rng.sample(others, level.classes)
     lying = {}
     for thing in sorted(others):
-        spots = {kind: likely(thing, kind) * n for kind, n in counts.items() if stands(thing, kind, tables().fitting)}
+        often = _often(thing)
+        spots = {kind: often[kind] * n for kind, n in counts.items() if kind in often}
         if spots:
-            lying[thing] = [_spot(rng, spots, counts) for _ in range(1 + rng.below(level.copies))]
+            lying[thing] = _spots(rng, spots, counts, 1 + rng.below(level.copies))
     fit = _sources(set(counts), goal, level.hidden)
     sources = {kind: counts[kind] * (1 if level.anywhere else likely(goal.thing, kind)) for kind in fit}
     wanted = goal.count + rng.below(level.spare + 1)
-    lying[goal.thing] = [_spot(rng, sources, counts) for _ in range(wanted)]
+    lying[goal.thing] = _spots(rng, sources, counts, wanted)
     if goal.count == 2 and level.spare and rng.below(4) == 0:  # one lies there already
         lying[goal.thing][0] = (goal.place, rng.below(counts[goal.place]))
     if goal.lamp:
-        lamp = {kind: likely(LAMP, kind) * n for kind, n in counts.items() if kind in LAMP_STANDS}
-        lying[LAMP] = [_spot(rng, lamp, counts)]
+        lamp = {kind: _often(LAMP)[kind] * n for kind, n in counts.items() if kind in LAMP_STANDS}
+        lying[LAMP] = _spots(rng, lamp, counts, 1)
     return lying
 
 
-def _spot(rng: Rng, weights: Mapping[str, int], counts: Mapping[str, int]) -> tuple[str, int]:
-    kind = list(weights)[_weighted(rng, list(accumulate(weights.values())))]
-    return kind, rng.below(counts[kind])
+@cache
+def _often(thing: str) -> Mapping[str, int]:
+    """The types of receptacles that a thing can lie on, and how often it does."""
+    fitting = tables().fitting
+    kinds = LAMP_STANDS if thing == LAMP else fitting
+    return {kind: likely(thing, kind) for kind in kinds if stands(thing, kind, fitting)}
+
+
+def _spots(rng: Rng, weights: Mapping[str, int], counts: Mapping[str, int], times: int) -> list[tuple[str, int]]:
+    """Receptacles drawn by weight: the type of each, and which of its type."""
+    kinds, sums = list(weights), list(accumulate(weights.values()))
+    drawn = (kinds[_weighted(rng, sums)] for _ in range(times))
+    return [(kind, rng.below(counts[kind])) for kind in drawn]
+
+
+@cache
+def _thing(kind: str, number: int) -> Thing:
+    return Thing(f"{kind} {number}", kind, tables().abilities[kind], kind in tables().vessels)
+
+
+@cache
+def _receptacle(kind: str, number: int, point: int) -> Receptacle:
+    return Receptacle(f"{kind} {number}", kind, point, kind in OPENABLE)
 
 
 def _built(
@@ -247,11 +268,8 @@ def _built(
     for kind in sorted(lying):
         for n, spot in enumerate(lying[kind]):
             contents[place_at[spot]].append(len(things))
-            things.append(Thing(f"{kind} {n + 1}", kind, tables().abilities[kind], kind in tables().vessels))
-    receptacles = (
-        Receptacle(f"{kind} {n + 1}", kind, point, kind in OPENABLE)
-        for (kind, n), point in zip(spots, points, strict=True)
-    )
+            things.append(_thing(kind, n + 1))
+    receptacles = (_receptacle(kind, n + 1, point) for (kind, n), point in zip(spots, points, strict=True))
     middle = max(points) + 1
     return Room(
         receptacles=tuple(receptacles),
