@@ -13,7 +13,7 @@ from agentgym_envs.household.games import Game, Games, read_game
 from agentgym_envs.household.generate import generate
 from agentgym_envs.household.house import QUIRKS, House
 from agentgym_envs.household.room import Room
-from agentgym_envs.household.search import next_command
+from agentgym_envs.household.search import next_command, reason
 from agentgym_envs.household.words import RULES, Alfworld, Dialect, React
 from agentgym_py.actions import Reply
 from agentgym_py.env import Outcome, Task, checked_split
@@ -33,7 +33,8 @@ class HouseholdEnv(GeneratedEnv[Room]):
     Task: of six kinds, for example "put a clean mug in coffeemachine.", "find two book and put them in bed.", "look at
     cd under the desklamp." Any thing of the type counts, in any receptacle of the type; of two, both must lie in one.
     easy: placing and looking, six receptacles, nothing wanted behind a door. medium: all six kinds, up to twelve
-    receptacles. hard: the five longer kinds in whole scenes of up to 47 receptacles, with no wanted thing to spare.
+    receptacles. hard: the five longer kinds in whole scenes of up to 47 receptacles; no wanted thing to spare, and it
+    may lie anywhere.
     Rooms follow ALFRED's scenes; of these 84 are for train, 12 for valid, 24 for test, and each split has its own
     pairs of thing and receptacle, so that no instruction stands in two.
 
@@ -57,7 +58,7 @@ class HouseholdEnv(GeneratedEnv[Room]):
     `blind_look`: `look` names a thing only if it was put down here after it was taken from another receptacle here.
     `one_temperature`: heating takes the cold away and cooling the heat.
     `lamps_stay_on`: `use` switches a lamp on and never off; switched on first, it counts when the thing arrives.
-    `marked_openings`: only receptacles that a game marks can be opened; its others of those types have no door.
+    `marked_openings`: only receptacles that a game marks can be opened; others of those types have no door.
 
     Experts: `expert` knows where everything is and gives a shortest plan from any state. `fair_expert` knows what was
     told and searches where things are likely; it is what an agent can be compared with. A game whose thing can be put
@@ -240,6 +241,10 @@ class HouseholdEnv(GeneratedEnv[Room]):
     def fair_expert(self) -> str | None:
         """What somebody does who knows only what was told."""
         return None if self.ended == "terminated" else next_command(self.house, self._old)
+
+    def think(self, action: str) -> str:
+        """What somebody who knows only what was told is after with an action."""
+        return reason(self.house, action, self._old)
 
 
 def _quirks(mode: Mode, quirks: Collection[str] | None) -> frozenset[str]:

@@ -22,8 +22,25 @@ def next_command(house: House, old: bool = False) -> str | None:
     is next that promises most for a command.
     """
     known = known_things(house)
-    way = plan(house, known, old) or _on_the_way(house, known, old)
+    way = _way(house, known, old)
     return way[0] if way else _explore(house, known)
+
+
+def reason(house: House, action: str, old: bool = False) -> str:
+    """Why somebody who knows only what was told would do an action: what they are after, or what they look for."""
+    known = known_things(house)
+    way = _way(house, known, old)
+    if way and way[0] == action:
+        deed = next((text for text in way if not text.startswith(("go to ", "open "))), "be where the lamp is on")
+        return "" if deed == action else f"I want to {deed}."
+    place = action.removeprefix("go to ").removeprefix("open ").removeprefix("examine ")
+    if house.room.by_name.get(place, NOWHERE) in house.seen or place not in house.room.by_name:
+        return ""
+    return f"I have not found a {_missing(house, known)} yet. {place} may hold one."
+
+
+def _way(house: House, known: set[int], old: bool) -> list[str] | None:
+    return plan(house, known, old) or _on_the_way(house, known, old)
 
 
 def _on_the_way(house: House, known: Collection[int], old: bool) -> list[str] | None:
@@ -35,10 +52,15 @@ def _on_the_way(house: House, known: Collection[int], old: bool) -> list[str] | 
     return fetch(house, known, old) if goal.lamp and house.held not in room.wanted else None
 
 
+def _missing(house: House, known: set[int]) -> str:
+    """The type of thing that is looked for: what is wanted, and then the lamp."""
+    goal = house.room.goal
+    return goal.lamp if goal.lamp and not known.isdisjoint(house.room.wanted) else goal.thing
+
+
 def _explore(house: House, known: set[int]) -> str | None:
     """Look into the unseen receptacle that promises most of what is missing; None when all were seen."""
-    room, goal = house.room, house.room.goal
-    missing = goal.lamp if goal.lamp and not known.isdisjoint(room.wanted) else goal.thing
+    room, missing = house.room, _missing(house, known)
     unseen = [r for places in room.of_kind.values() for r in places if r not in house.seen]
     fit = [r for r in unseen if stands(missing, room.receptacles[r].kind, room.fitting)] or unseen
     best = max(fit, key=lambda r: likely(missing, room.receptacles[r].kind) / _cost(house, r), default=NOWHERE)

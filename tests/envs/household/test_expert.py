@@ -145,6 +145,21 @@ def test_the_searcher_sees_what_is_told(small: SimpleNamespace) -> None:
             told += env.step(env.fair_expert() or "")[0]
 
 
+def test_the_searcher_says_why() -> None:
+    """What it looks for while it searches, what it is after once it knows, and nothing where that is plain."""
+    env = HouseholdEnv(split="test")
+    env.reset(options={"task": 2})
+    said = {}
+    while not env.ended:
+        command = env.fair_expert() or ""
+        said[command] = env.think(command)
+        env.step(command)
+    searched = [why for why in said.values() if why.startswith("I have not found a ")]
+    assert searched and all(why.endswith(" may hold one.") for why in searched)
+    assert any(f"I want to {command}." in said.values() for command in said)
+    assert all(said[command] == "" for command in said if command.split()[0] in ("take", "move", "put", "clean"))
+
+
 def test_the_searcher_gives_up_when_everything_was_seen(small: SimpleNamespace) -> None:
     """Where the wanted thing is not in the room there is no next command in the end."""
     room = small.draw(Rng("shortest", 3), small.goals[0])
