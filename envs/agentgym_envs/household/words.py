@@ -8,7 +8,6 @@ from typing import Literal
 
 from agentgym_envs.household.commands import ANY, NEW, OLD, read_command
 from agentgym_envs.household.house import Command, House
-from agentgym_envs.household.room import NOWHERE
 
 Dialect = Literal["new", "old"]
 """ALFWorld's sentences since 0.4 (`move O to R`), or those until 0.3.5 (`put O in/on R`)."""
@@ -194,10 +193,11 @@ class React(Alfworld):
         return f"You are in the middle of a room. Looking quickly around you, you see {listing(house.room.listed)}."
 
     def _examined(self, house: House, name: str) -> str:
-        thing = house.room.thing_by_name.get(name, NOWHERE)
-        if name in house.room.by_name or not house.room.things[thing].inside:
-            return described(house, house.room.by_name[name]) if thing == NOWHERE else self._condition(house, thing)
-        return f"{self._condition(house, thing)} In it, you see {listing(house.room.things[thing].inside)}."
+        if name in house.room.by_name:
+            return described(house, house.room.by_name[name])
+        thing = house.room.thing_by_name[name]
+        inside = house.room.things[thing].inside
+        return self._condition(house, thing) + (f" In it, you see {listing(inside)}." if inside else "")
 
 
 def _thing(house: House, thing: int) -> str:
