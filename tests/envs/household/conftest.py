@@ -33,6 +33,13 @@ def recorded() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
+def variants() -> list[dict[str, Any]]:
+    """What ALFWorld's engine said to changed games: in its older grammar, or with many receptacles at one place."""
+    found: list[dict[str, Any]] = _read("variants")["episodes"]
+    return found
+
+
+@pytest.fixture(scope="session")
 def games(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with twelve games as ALFWorld writes them."""
     folder = tmp_path_factory.mktemp("games")

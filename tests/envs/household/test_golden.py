@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,23 @@ def test_every_recorded_step_comes_back(recorded: dict[str, Any], games: Path) -
             assert env.actions() == step["admissible"] and not truncated
             count += 1
     assert (len(recorded["transcripts"]), count) == (29, 2034)
+
+
+def test_the_old_grammar_and_crowded_places_come_back(variants: list[dict[str, Any]], tmp_path: Path) -> None:
+    """So do episodes in ALFWorld's older grammar, and such where `look` names a thing once for each place it left."""
+    for episode in variants:
+        (tmp_path / f"{episode['name']}.tw-pddl").write_text(json.dumps(episode["game"]), encoding="utf-8")
+    env, count, crowded = played(tmp_path), 0, 0
+    for episode in variants:
+        told, info = env.reset(options={"task": episode["name"]})
+        assert (told, info["admissible_commands"]) == (episode["first"], episode["admissible"])
+        for step in episode["steps"]:
+            told, reward, _, _, info = env.step(step["command"])
+            assert (told, info["admissible_commands"]) == (step["feedback"], step["admissible"]), step["command"]
+            assert (reward, info["success"]) == (step["reward"], step["won"])
+            count += 1
+            crowded += "Next to it, you see a " in told
+    assert count > 600 and crowded > 10
 
 
 def test_recorded_episodes_fork_anywhere(recorded: dict[str, Any], games: Path) -> None:
