@@ -1,0 +1,1 @@
+"""AgentHousehold: ALFWorld's text world."""

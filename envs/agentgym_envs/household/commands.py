@@ -1,0 +1,152 @@
+"""Commands as text: how they are read, which can be done here, and the tools that stand for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agentgym_envs.household.house import KNIVES, Command, House
+from agentgym_envs.household.room import ABLE, NOWHERE, STATIONS
+from agentgym_py.actions import Reply
+
+_TWO: Mapping[tuple[str, str], str] = {
+    **{(verb, word): verb for verb, word in (("take", "from"), ("slice", "with"))},
+    **{(verb, "with"): verb for verb in ("clean", "heat", "cool")},
+}
+NEW = {("move", "to"): "move"}
+OLD = {("put", "in/on"): "move"}
+ANY = {**NEW, **{("put", word): "move" for word in ("in/on", "in", "on", "into", "onto", "to")}}
+_ONE = frozenset({"open", "close", "use", "examine"})
+_NONE = frozenset({"look", "inventory", "help"})
+
+
+def read_command(text: str, put: Mapping[tuple[str, str], str], help_: bool = True) -> Command | None:
+    """The command that a text is, to the letter; None where it is none."""
+    words = text.split(" ")
+    verb = words[0]
+    if len(words) == 6:
+        known = _TWO.get((verb, words[3])) or put.get((verb, words[3]))
+        return Command(known, f"{words[1]} {words[2]}", f"{words[4]} {words[5]}") if known else None
+    if len(words) == 4 and verb == "go" and words[1] == "to":
+        return Command("go", f"{words[2]} {words[3]}")
+    if len(words) == 3 and verb in _ONE:
+        return Command(verb, f"{words[1]} {words[2]}")
+    return Command(verb) if len(words) == 1 and verb in _NONE and (help_ or verb != "help") else None
+
+
+def put_command(thing: str, place: str, old: bool = False) -> str:
+    """The command that puts a thing somewhere."""
+    return f"put {thing} in/on {place}" if old else f"move {thing} to {place}"
+
+
+def admissible(house: House, old: bool = False) -> list[str]:
+    """Every command that can be done here, sorted."""
+    room = house.room
+    found = [*room.goings[house.at], "inventory", "look"]
+    if not old:
+        found.append("help")
+    held = house.held
+    for r in room.at_point[house.at]:
+        place = room.receptacles[r]
+        found.append(f"examine {place.name}")
+        if place.openable:
+            if r not in house.opened:
+                found.append(f"open {place.name}")
+                continue
+            found.append(f"close {place.name}")
+        if held != NOWHERE:
+            if room.takes(r, room.things[held].kind):
+                found.append(put_command(room.things[held].name, place.name, old))
+        else:
+            takeable = (room.things[o] for o in house.contents[r] if o in room.takeable)
+            found += [f"take {thing.name} from {place.name}" for thing in takeable]
+    if held != NOWHERE:
+        found += _with_held(house)
+    found += _around(house)
+    found.sort()
+    return found
+
+
+def _with_held(house: House) -> Iterator[str]:
+    """What can be done with the thing in the hand."""
+    room, thing = house.room, house.room.things[house.held]
+    yield f"examine {thing.name}"
+    for r in room.at_point[house.at]:
+        place = room.receptacles[r]
+        for verb, station in STATIONS.items():
+            if place.kind == station and ABLE[verb] in thing.abilities:
+                yield f"{verb} {thing.name} with {place.name}"
+    if thing.kind in KNIVES:
+        laid = (room.things[o] for o, point in house.laid if point == house.at)
+        yield from (f"slice {each.name} with {thing.name}" for each in laid if "sliceable" in each.abilities)
+
+
+def _around(house: House) -> Iterator[str]:
+    """What can be done with things that lie here, beside taking them."""
+    room = house.room
+    if "examine_held_only" not in house.quirks:
+        yield from (f"examine {room.things[o].name}" for o in dict.fromkeys(house.visible()) if o != house.held)
+    if room.usable:
+        lying = {o for r in room.at_point[house.at] for o in house.contents[r]}
+        yield from (f"use {room.things[o].name}" for o in lying & room.usable)
+
+
+def spoken(reply: Reply, old: bool = False) -> str:
+    """The command that a reply means: its text, or what its tool call stands for."""
+    if reply.arguments is None:
+        return reply.action if reply.action_input is None else f"{reply.action} {reply.action_input}"
+    form = _tools(old).get(reply.action)
+    given = [str(reply.arguments.get(name, "")) for name in form[1]] if form else []
+    return form[0].format(*given) if form else reply.action
+
+
+def tools(old: bool = False) -> list[dict[str, Any]]:
+    """JSON schemas of the commands, one tool a verb."""
+    return [_schema(name, *parts) for name, parts in _tools(old).items()]
+
+
+def _tools(old: bool) -> Mapping[str, tuple[str, tuple[str, ...], str]]:
+    """Tool name to the command's form, its parameters and what it does."""
+    put = ("put_in", "put {} in/on {}") if old else ("move", "move {} to {}")
+    both = ("object", "receptacle")
+    found = {
+        "go_to": ("go to {}", ("receptacle",), "Walk to a receptacle."),
+        "open": ("open {}", ("receptacle",), "Open the receptacle where you are."),
+        "close": ("close {}", ("receptacle",), "Close the receptacle where you are."),
+        "take": ("take {} from {}", both, "Take a thing from the receptacle where you are."),
+        put[0]: (put[1], both, "Put the thing in your hand into the receptacle where you are."),
+        "clean": ("clean {} with {}", both, "Clean the thing in your hand with a sinkbasin."),
+        "heat": ("heat {} with {}", both, "Heat the thing in your hand with a microwave."),
+        "cool": ("cool {} with {}", both, "Cool the thing in your hand with a fridge."),
+        "use": ("use {}", ("object",), "Switch a lamp that stands where you are."),
+        "slice": ("slice {} with {}", ("object", "knife"), "Slice what you put down here with the knife in your hand."),
+        "examine": ("examine {}", ("name",), "Look closely at a thing or a receptacle."),
+        "look": ("look", (), "Look around."),
+        "inventory": ("inventory", (), "Say what you hold."),
+    }
+    return found if old else {**found, "help": ("help", (), "List the commands.")}
+
+
+_MEANING = {
+    "receptacle": "A receptacle, type and number: fridge 1",
+    "object": "A thing, type and number: apple 1",
+    "knife": "The knife that you hold: knife 1",
+    "name": "A thing or a receptacle: apple 1",
+}
+
+
+def _schema(name: str, form: str, parameters: tuple[str, ...], meaning: str) -> dict[str, Any]:
+    del form
+    return {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": meaning,
+            "parameters": {
+                "type": "object",
+                "properties": {each: {"type": "string", "description": _MEANING[each]} for each in parameters},
+                "required": list(parameters),
+                "additionalProperties": False,
+            },
+        },
+    }

@@ -1,0 +1,300 @@
+"""Rooms from a seed: receptacles of a real scene, things where such things lie, and a task that is often set there."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from bisect import bisect
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import accumulate
+from typing import Any
+
+from agentgym_envs.household.likely import LAMP, LAMP_STANDS, likely, stands
+from agentgym_envs.household.room import (
+    NOWHERE,
+    OPENABLE,
+    STATIONS,
+    TREATMENT,
+    Goal,
+    Receptacle,
+    Room,
+    Start,
+    State,
+    Thing,
+)
+from agentgym_py.rng import Rng
+
+_STATES: Mapping[str, State] = {
+    "pick_clean_then_place_in_recep": "clean",
+    "pick_heat_then_place_in_recep": "hot",
+    "pick_cool_then_place_in_recep": "cool",
+}
+_VALID_SCENE, _PAIR_SPLITS = 8, ("train", "train", "valid", "train", "train", "test")
+"""Of the scenes that ALFRED does not hold out every eighth is for valid; pairs are dealt out in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What a difficulty asks for."""
+
+    kinds: tuple[str, ...]
+    receptacles: int
+    """How many a room has at most."""
+    classes: int
+    """How many types of things a room has at most, beside the wanted one."""
+    copies: int
+    """How many of each type at most."""
+    spare: int
+    """How many more wanted things than needed at most."""
+    hidden: bool
+    """Whether what is wanted may lie behind a door."""
+    anywhere: bool
+    """Whether what is wanted lies in every receptacle alike, not more often where such things lie."""
+
+
+_ALL = (
+    "pick_and_place_simple", "look_at_obj_in_light", "pick_clean_then_place_in_recep",
+    "pick_heat_then_place_in_recep", "pick_cool_then_place_in_recep", "pick_two_obj_and_place",
+)  # fmt: skip
+LEVELS = {
+    "easy": Level(_ALL[:2], 6, 8, 1, 0, False, False),
+    "medium": Level(_ALL, 12, 12, 2, 1, True, False),
+    "hard": Level(_ALL[1:], 60, 60, 3, 0, True, True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The receptacles and types of things of one of ALFRED's scenes."""
+
+    receptacles: tuple[tuple[str, int], ...]
+    shared: tuple[tuple[str, ...], ...]
+    """Types of receptacles that are reached from one place."""
+    things: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What may be asked for: a thing and a receptacle (or lamp), and the scenes where that can be."""
+
+    thing: str
+    place: str
+    scenes: tuple[Scene, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What the data file says of things, receptacles and scenes."""
+
+    fitting: Mapping[str, frozenset[str]]
+    abilities: Mapping[str, frozenset[str]]
+    """Type of thing to what it is able to."""
+    vessels: frozenset[str]
+    templates: Mapping[str, Sequence[str]]
+    targets: Mapping[str, Mapping[str, int]]
+    """Kind of task to `thing>place` and how often real games ask for it."""
+    scenes: Mapping[str, Sequence[Scene]]
+    """Split to its scenes."""
+
+
+@cache
+def tables() -> Tables:
+    """The data file, read once in a process."""
+    raw = (files("agentgym_data") / "household" / "tables.json.gz").read_bytes()
+    data: dict[str, Any] = json.loads(gzip.decompress(raw))
+    fitting = {kind: frozenset(things) for kind, things in data["fitting"].items()}
+    able: dict[str, set[str]] = {thing: {"pickupable"} for things in fitting.values() for thing in things}
+    for ability, things in data["abilities"].items():
+        for thing in things:
+            able.setdefault(thing, set()).add(ability)
+    scenes: dict[str, list[Scene]] = {"train": [], "valid": [], "test": []}
+    kept = 0
+    for values in data["scenes"].values():
+        split = "test" if values["held_out"] else "train"
+        if split == "train":
+            kept += 1
+            split = "valid" if kept % _VALID_SCENE == 0 else "train"
+        shared = tuple(map(tuple, values["shared"]))
+        scenes[split].append(Scene(tuple(values["receptacles"].items()), shared, tuple(values["things"])))
+    return Tables(
+        fitting,
+        {thing: frozenset(abilities) for thing, abilities in able.items()},
+        frozenset(data["vessels"]),
+        data["templates"],
+        data["targets"],
+        scenes,
+    )
+
+
+@cache
+def errands(kind: str, split: str, hidden: bool) -> tuple[list[Errand], list[int]]:
+    """What tasks of a kind may ask for in a split, with running sums of how often they do."""
+    found, weights = [], []
+    for i, (pair, weight) in enumerate(tables().targets[kind].items()):
+        if _PAIR_SPLITS[i % len(_PAIR_SPLITS)] != split:
+            continue
+        thing, _, place = pair.partition(">")
+        goal = _goal(kind, thing, place)
+        scenes = tuple(scene for scene in tables().scenes[split] if _possible(scene, goal, hidden))
+        if scenes:
+            found.append(Errand(thing, place, scenes))
+            weights.append(weight)
+    return found, list(accumulate(weights))
+
+
+def _goal(kind: str, thing: str, place: str) -> Goal:
+    if kind == "look_at_obj_in_light":
+        return Goal(kind, thing, lamp=place)
+    return Goal(kind, thing, place, state=_STATES.get(kind, ""), count=2 if kind == "pick_two_obj_and_place" else 1)
+
+
+def _possible(scene: Scene, goal: Goal, hidden: bool) -> bool:
+    """Whether a scene has what a goal needs, and a place for the wanted thing that is not where it shall go."""
+    kinds = {kind for kind, _ in scene.receptacles}
+    needed = {goal.place} if goal.place else set()
+    if goal.state:
+        needed.add(STATIONS[TREATMENT[goal.state]])
+    lamp = not goal.lamp or (goal.lamp == LAMP and LAMP in scene.things and bool(kinds & LAMP_STANDS))
+    able = not goal.place or goal.thing in tables().fitting.get(goal.place, ())
+    return needed <= kinds and goal.thing in scene.things and lamp and able and bool(_sources(kinds, goal, hidden))
+
+
+def _sources(kinds: set[str], goal: Goal, hidden: bool) -> list[str]:
+    """The types of receptacles where a wanted thing may lie at first."""
+    fitting = tables().fitting
+    fit = (kind for kind in kinds if goal.thing in fitting.get(kind, ()) and kind != goal.place)
+    return sorted(kind for kind in fit if hidden or kind not in OPENABLE)
+
+
+def generate(rng: Rng, split: str, difficulty: str, *, shared: bool) -> Room:
+    """A room with a task, its lists in ascending order; `shared` lets receptacles share a point as in the scene."""
+    level = LEVELS[difficulty]
+    kind = rng.choice(level.kinds)
+    found, sums = errands(kind, split, level.hidden)
+    errand = found[_weighted(rng, sums)]
+    goal = _goal(kind, errand.thing, errand.place)
+    template = rng.choice(tables().templates[kind])
+    scene = rng.choice(errand.scenes)
+    counts = _furnished(rng, scene, goal, level)
+    lying = _things(rng, scene, goal, level, counts)
+    instruction = template.format(thing=errand.thing, place=errand.place) + "."
+    return _built(counts, lying, scene if shared else None, goal, instruction)
+
+
+def _weighted(rng: Rng, sums: Sequence[int]) -> int:
+    return bisect(sums, rng.below(sums[-1]))
+
+
+def _furnished(rng: Rng, scene: Scene, goal: Goal, level: Level) -> dict[str, int]:
+    """How many receptacles of each type a room has: those that the task needs, and others of the scene."""
+    kinds = {kind for kind, _ in scene.receptacles}
+    musts = [rng.choice(_sources(kinds, goal, level.hidden))]
+    if goal.place:
+        musts.append(goal.place)
+    if goal.lamp:
+        musts.append(rng.choice(sorted(kinds & LAMP_STANDS)))
+    if goal.state:
+        musts.append(STATIONS[TREATMENT[goal.state]])
+    counts = Counter(set(musts))
+    rest = [kind for kind, count in scene.receptacles for _ in range(count - counts[kind])]
+    more = level.receptacles - len(counts)
+    counts.update(rest if more >= len(rest) else rng.sample(rest, max(more, 0)))
+    return dict(sorted(counts.items()))
+
+
+def _things(
+    rng: Rng, scene: Scene, goal: Goal, level: Level, counts: Mapping[str, int]
+) -> dict[str, list[tuple[str, int]]]:
+    """Types of things, and for each thing of a type the receptacle (type and place in it) where it lies."""
+    others = [thing for thing in scene.things if thing not in (goal.thing, LAMP)]
+    if len(others) > level.classes:
+        others = rng.sample(others, level.classes)
+    lying = {}
+    for thing in sorted(others):
+        often = _often(thing)
+        spots = {kind: often[kind] * n for kind, n in counts.items() if kind in often}
+        if spots:
+            lying[thing] = _spots(rng, spots, counts, 1 + rng.below(level.copies))
+    fit = _sources(set(counts), goal, level.hidden)
+    sources = {kind: counts[kind] * (1 if level.anywhere else likely(goal.thing, kind)) for kind in fit}
+    wanted = goal.count + rng.below(level.spare + 1)
+    lying[goal.thing] = _spots(rng, sources, counts, wanted)
+    if goal.count == 2 and level.spare and rng.below(4) == 0:  # one lies there already
+        lying[goal.thing][0] = (goal.place, rng.below(counts[goal.place]))
+    if goal.lamp:
+        lamp = {kind: _often(LAMP)[kind] * n for kind, n in counts.items() if kind in LAMP_STANDS}
+        lying[LAMP] = _spots(rng, lamp, counts, 1)
+    return lying
+
+
+@cache
+def _often(thing: str) -> Mapping[str, int]:
+    """The types of receptacles that a thing can lie on, and how often it does."""
+    fitting = tables().fitting
+    kinds = LAMP_STANDS if thing == LAMP else fitting
+    return {kind: likely(thing, kind) for kind in kinds if stands(thing, kind, fitting)}
+
+
+def _spots(rng: Rng, weights: Mapping[str, int], counts: Mapping[str, int], times: int) -> list[tuple[str, int]]:
+    """Receptacles drawn by weight: the type of each, and which of its type."""
+    kinds, sums = list(weights), list(accumulate(weights.values()))
+    drawn = (kinds[_weighted(rng, sums)] for _ in range(times))
+    return [(kind, rng.below(counts[kind])) for kind in drawn]
+
+
+@cache
+def _thing(kind: str, number: int) -> Thing:
+    return Thing(f"{kind} {number}", kind, tables().abilities[kind], kind in tables().vessels)
+
+
+@cache
+def _receptacle(kind: str, number: int, point: int) -> Receptacle:
+    return Receptacle(f"{kind} {number}", kind, point, kind in OPENABLE)
+
+
+def _built(
+    counts: Mapping[str, int], lying: Mapping[str, list[tuple[str, int]]], scene: Scene | None, goal: Goal, told: str
+) -> Room:
+    """The room of all that was drawn."""
+    spots = [(kind, n) for kind in counts for n in range(counts[kind])]
+    place_at = {spot: i for i, spot in enumerate(spots)}
+    points = list(_points(spots, scene.shared if scene else ()))
+    things: list[Thing] = []
+    contents: list[list[int]] = [[] for _ in spots]
+    for kind in sorted(lying):
+        for n, spot in enumerate(lying[kind]):
+            contents[place_at[spot]].append(len(things))
+            things.append(_thing(kind, n + 1))
+    receptacles = (_receptacle(kind, n + 1, point) for (kind, n), point in zip(spots, points, strict=True))
+    middle = max(points) + 1
+    return Room(
+        receptacles=tuple(receptacles),
+        things=tuple(things),
+        fitting=tables().fitting,
+        start=Start(middle, tuple(map(tuple, contents))),
+        goal=goal,
+        instruction=told,
+        points=tuple(f"loc {i + 1}" for i in range(middle + 1)),
+    )
+
+
+def _points(spots: Sequence[tuple[str, int]], shared: Sequence[tuple[str, ...]]) -> Iterator[int]:
+    """The point of each receptacle: its own, or that of the group of types in which it is reached."""
+    left = [list(group) for group in shared]
+    used: dict[int, int] = {}
+    points = 0
+    for kind, _ in spots:
+        group = next((i for i, kinds in enumerate(left) if kind in kinds), NOWHERE)
+        if group != NOWHERE:
+            left[group].remove(kind)
+        if group in used and group != NOWHERE:
+            yield used[group]
+            continue
+        if group != NOWHERE:
+            used[group] = points
+        yield points
+        points += 1

@@ -1,0 +1,353 @@
+"""A household that is being lived in: what has changed since the start, which commands can be done, what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentgym_envs.household.room import ABLE, NOWHERE, STATIONS, TREATMENT, Room
+
+QUIRKS: Mapping[str, str] = {
+    "shared_points": "receptacles can share a place: at one of them, 'go to' the other is not admissible",
+    "examine_held_only": "a thing can be examined only while it is held",
+    "blind_look": "look names a thing only if it was put down here after it was taken from another receptacle here",
+    "one_temperature": "heating takes the cold away and cooling the heat",
+    "lamps_stay_on": "use switches a lamp on and never off",
+    "marked_openings": "only receptacles that the room marks can be opened; the others of their type stand open",
+}
+"""What ALFWorld does that a real household does not, or not always; each can be switched."""
+KNIVES = frozenset({"knife", "butterknife"})
+_MARKS = ("opened", "clean", "hot", "cool", "lit", "sliced", "seen", "handled")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command, read."""
+
+    verb: str
+    """One of `go`, `open`, `close`, `take`, `move`, `clean`, `heat`, `cool`, `use`, `slice`, `examine`, `look`, ..."""
+    first: str = ""
+    """The name that follows the verb."""
+    second: str = ""
+    """The name after `from`, `to` or `with`."""
+
+
+class House:
+    """The state of an episode and its rules.
+
+    `do` changes the state and returns "", or changes nothing and returns what is wrong.
+    """
+
+    __slots__ = (
+        "at", "clean", "contents", "cool", "handled", "held", "hot", "laid", "left", "lit", "opened", "quirks", "room",
+        "seen", "sliced",
+    )  # fmt: skip
+
+    def __init__(self, room: Room, quirks: frozenset[str]) -> None:
+        start = room.start
+        self.room, self.quirks = room, quirks
+        self.at, self.held = start.at, NOWHERE
+        self.contents = [list(things) for things in start.contents]
+        self.opened, self.clean, self.hot, self.cool = map(set, (start.opened, start.clean, start.hot, start.cool))
+        self.lit, self.sliced, self.laid = set(start.lit), set(start.sliced), set(start.laid)
+        self.left: set[tuple[int, int]] = set()
+        """Thing and receptacle: what was taken from where and never put back there."""
+        self.seen: set[int] = set()
+        """Receptacles whose contents were told; who remembers knows all that lies in them."""
+        self.handled: set[int] = set()
+        """Things that were held."""
+
+    # ---- what is the case -----------------------------------------------------------------------------------------
+
+    def here(self, receptacle: int) -> bool:
+        """Whether the agent stands at a receptacle."""
+        return self.room.receptacles[receptacle].point == self.at
+
+    def accessible(self, receptacle: int) -> bool:
+        """Whether a receptacle stands open or has no door."""
+        return receptacle in self.opened or not self.room.receptacles[receptacle].openable
+
+    def won(self) -> bool:
+        """Whether the goal is reached."""
+        room, goal = self.room, self.room.goal
+        if goal.lamp:
+            if self.held not in room.wanted:
+                return False
+            near = (o for r in room.at_point[self.at] for o in self.contents[r])
+            return any(o in self.lit and o in room.lamps for o in near)
+        good = room.wanted & self._marked(goal.state) if goal.state else room.wanted
+        for r in room.of_kind.get(goal.place, ()):
+            found = self.contents[r]
+            if found and sum(o in good for o in found) >= goal.count:
+                return True
+        return False
+
+    def _marked(self, state: str) -> set[int]:
+        return self.clean if state == "clean" else self.hot if state == "hot" else self.cool
+
+    def places(self, thing: int) -> list[int]:
+        """The receptacles that a thing lies in."""
+        return [r for r, found in enumerate(self.contents) if thing in found]
+
+    def visible(self) -> list[int]:
+        """The things that lie open to view here."""
+        here = (r for r in self.room.at_point[self.at] if self.accessible(r))
+        return [o for r in here for o in self.contents[r]]
+
+    # ---- commands -------------------------------------------------------------------------------------------------
+
+    def do(self, command: Command) -> str:
+        """Do one command, or say what is wrong."""
+        return _DEEDS[command.verb](self, command.first, command.second)
+
+    def _receptacle(self, name: str) -> tuple[int, str]:
+        """The receptacle of a name, where the agent stands at it; else what is wrong."""
+        found = self.room.by_name.get(name, NOWHERE)
+        if found == NOWHERE or self.room.receptacles[found].point == NOWHERE:
+            return NOWHERE, f"there is no {name} in this room"
+        return found, "" if self.here(found) else f"you are not at the {name}"
+
+    def _holding(self, name: str) -> tuple[int, str]:
+        found = self.room.thing_by_name.get(name, NOWHERE)
+        wrong = found == NOWHERE or found != self.held
+        return found, f"you do not hold the {name}" if wrong else ""
+
+    def _go(self, name: str, _: str) -> str:
+        found, wrong = self._receptacle(name)
+        if found == NOWHERE:
+            return wrong
+        if not wrong:
+            return f"you are at the {name} already"
+        self.at = self.room.receptacles[found].point
+        self._see(found)
+        return ""
+
+    def _see(self, receptacle: int) -> None:
+        if self.accessible(receptacle):
+            self.seen.add(receptacle)
+
+    def _open(self, name: str, _: str) -> str:
+        found, wrong = self._receptacle(name)
+        if wrong:
+            return wrong
+        if not self.room.receptacles[found].openable:
+            return f"the {name} cannot be opened"
+        if found in self.opened:
+            return f"the {name} is open already"
+        self.opened.add(found)
+        self.seen.add(found)
+        return ""
+
+    def _close(self, name: str, _: str) -> str:
+        found, wrong = self._receptacle(name)
+        if wrong:
+            return wrong
+        if found not in self.opened or not self.room.receptacles[found].openable:
+            return f"the {name} is not open"
+        self.opened.discard(found)
+        return ""
+
+    def _take(self, name: str, source: str) -> str:
+        found, wrong = self._receptacle(source)
+        if wrong:
+            return wrong
+        if not self.accessible(found):
+            return f"the {source} is closed"
+        thing = self.room.thing_by_name.get(name, NOWHERE)
+        if thing not in self.contents[found]:
+            return f"there is no {name} in the {source}"
+        if self.held != NOWHERE:
+            return f"you hold the {self.room.things[self.held].name}: put it down first"
+        if not self.room.can(thing, "pickupable"):
+            return f"the {name} cannot be taken"
+        self.contents[found].remove(thing)
+        self.held = thing
+        self.handled.add(thing)
+        self.laid.discard((thing, self.at))
+        self.left.add((thing, found))
+        return ""
+
+    def _move(self, name: str, target: str) -> str:
+        thing, wrong = self._holding(name)
+        if wrong:
+            return wrong
+        found, wrong = self._receptacle(target)
+        if wrong:
+            return wrong
+        if not self.accessible(found):
+            return f"the {target} is closed"
+        if not self.room.takes(found, self.room.things[thing].kind):
+            return f"a {self.room.things[thing].kind} does not go there"
+        if thing not in self.contents[found]:
+            self.contents[found].append(thing)
+            self.contents[found].sort()
+        self.held = NOWHERE
+        self.laid.add((thing, self.at))
+        self.left.discard((thing, found))
+        return ""
+
+    def _treat(self, verb: str, name: str, station: str) -> str:
+        thing, wrong = self._holding(name)
+        if wrong:
+            return wrong
+        found, wrong = self._receptacle(station)
+        if wrong:
+            return wrong
+        if self.room.receptacles[found].kind != STATIONS[verb] or not self.room.can(thing, ABLE[verb]):
+            return f"you cannot {verb} the {name} with the {station}"
+        if verb == "clean":
+            self.clean.add(thing)
+            return ""
+        gained, lost = (self.hot, self.cool) if verb == "heat" else (self.cool, self.hot)
+        gained.add(thing)
+        if "one_temperature" in self.quirks:
+            lost.discard(thing)
+        return ""
+
+    def _clean(self, name: str, station: str) -> str:
+        return self._treat("clean", name, station)
+
+    def _heat(self, name: str, station: str) -> str:
+        return self._treat("heat", name, station)
+
+    def _cool(self, name: str, station: str) -> str:
+        return self._treat("cool", name, station)
+
+    def _use(self, name: str, _: str) -> str:
+        thing = self.room.thing_by_name.get(name, NOWHERE)
+        if not any(thing in self.contents[r] for r in self.room.at_point[self.at]):
+            return f"there is no {name} here"
+        if not self.room.can(thing, "toggleable"):
+            return f"the {name} cannot be used"
+        if thing in self.lit and "lamps_stay_on" not in self.quirks:
+            self.lit.discard(thing)
+        else:
+            self.lit.add(thing)
+        return ""
+
+    def _slice(self, name: str, knife: str) -> str:
+        tool, wrong = self._holding(knife)
+        if wrong:
+            return wrong
+        thing = self.room.thing_by_name.get(name, NOWHERE)
+        if (thing, self.at) not in self.laid:
+            return f"you have put no {name} down here"
+        if self.room.things[tool].kind not in KNIVES or not self.room.can(thing, "sliceable"):
+            return f"you cannot slice the {name} with the {knife}"
+        self.sliced.add(thing)
+        return ""
+
+    def _examine(self, name: str, _: str) -> str:
+        if name in self.room.by_name:
+            found, wrong = self._receptacle(name)
+            if not wrong:
+                self._see(found)
+            return wrong
+        thing = self.room.thing_by_name.get(name, NOWHERE)
+        if thing != NOWHERE and (thing == self.held or self._in_view(thing)):
+            return ""
+        return f"you neither hold nor see a {name} here" if name else "examine what?"
+
+    def _in_view(self, thing: int) -> bool:
+        return "examine_held_only" not in self.quirks and thing in self.visible()
+
+    def _nothing(self, _: str, __: str) -> str:
+        return ""
+
+    def _look(self, _: str, __: str) -> str:
+        if "blind_look" not in self.quirks:
+            for r in self.room.at_point[self.at]:
+                self._see(r)
+        return ""
+
+    # ---- snapshots ------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as JSON values."""
+        marks = {name: sorted(getattr(self, name)) for name in _MARKS}
+        pairs = {"laid": sorted(map(list, self.laid)), "left": sorted(map(list, self.left))}
+        return {"at": self.at, "held": self.held, "contents": [list(c) for c in self.contents], **marks, **pairs}
+
+    @classmethod
+    def from_json(cls, room: Room, quirks: frozenset[str], state: Mapping[str, Any]) -> House:
+        """The house of `to_json`'s values; KeyError, TypeError or ValueError where they are no house of this room."""
+        places, things, points = len(room.receptacles), len(room.things), len(room.points)
+        house = cls(room, quirks)
+        house.at = _index(state["at"], points)
+        house.held = _index(state["held"], things, NOWHERE)
+        contents = state["contents"]
+        if type(contents) is not list or len(contents) != places:
+            raise ValueError("'contents' must be a list for each receptacle")
+        house.contents = [_indices(found, things) for found in contents]
+        for name in _MARKS:
+            setattr(house, name, set(_indices(state[name], places if name in ("opened", "seen") else things)))
+        house.laid = _pairs(state["laid"], things, points)
+        house.left = _pairs(state["left"], things, places)
+        house._check()
+        return house
+
+    def _check(self) -> None:
+        """Things are where they can be: what can be taken in one place or in the hand, the rest where it was."""
+        start = self.room.start.contents
+        for o in range(len(self.room.things)):
+            if self.room.can(o, "pickupable"):
+                continue
+            if o == self.held or any((o in now) != (o in then) for now, then in zip(self.contents, start, strict=True)):
+                raise ValueError(f"the {self.room.things[o].name} cannot have been moved")
+        before = sum(map(len, start))
+        now = sum(map(len, self.contents)) + (self.held != NOWHERE)
+        lying = {o for found in self.contents for o in found} | {self.held} - {NOWHERE}
+        if lying != {o for found in start for o in found} or now > before:
+            raise ValueError("things have come or gone")
+
+
+def _index(value: object, size: int, least: int = 0) -> int:
+    if type(value) is not int or not least <= value < size:
+        raise ValueError(f"{value!r} is no number from {least} to {size - 1}")
+    return value
+
+
+def _indices(values: object, size: int) -> list[int]:
+    if type(values) is not list:
+        raise TypeError(f"{values!r} is no list")
+    found = [_index(value, size) for value in values]
+    if found != sorted(set(found)):
+        raise ValueError(f"{values!r} is not ascending")
+    return found
+
+
+def _pairs(values: object, first: int, second: int) -> set[tuple[int, int]]:
+    if type(values) is not list:
+        raise TypeError(f"{values!r} is no list")
+    found = [(_index(a, first), _index(b, second)) for a, b in values]
+    if found != sorted(set(found)):
+        raise ValueError(f"{values!r} is not ascending")
+    return set(found)
+
+
+_DEEDS: Mapping[str, Callable[[House, str, str], str]] = {
+    "go": House._go,
+    "open": House._open,
+    "close": House._close,
+    "take": House._take,
+    "move": House._move,
+    "clean": House._clean,
+    "heat": House._heat,
+    "cool": House._cool,
+    "use": House._use,
+    "slice": House._slice,
+    "examine": House._examine,
+    "look": House._look,
+    "inventory": House._nothing,
+    "help": House._nothing,
+}
+VERBS = tuple(_DEEDS)
+
+
+def needs(house: House, thing: int) -> str:
+    """The treatment that a thing still needs for the goal, or ""."""
+    state = house.room.goal.state
+    if not state or thing in house._marked(state):
+        return ""
+    return TREATMENT[state]

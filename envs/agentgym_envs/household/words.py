@@ -1,0 +1,216 @@
+"""The sentences of a household and the commands that it understands: ALFWorld's, to the letter, and ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agentgym_envs.household.commands import ANY, NEW, OLD, read_command
+from agentgym_envs.household.house import Command, House
+
+Dialect = Literal["new", "old"]
+"""ALFWorld's sentences since 0.4 (`move O to R`), or those until 0.3.5 (`put O in/on R`)."""
+NOTHING = "Nothing happens."
+WELCOME = "-= Welcome to TextWorld, ALFRED! =-\n\n"
+_HELP = """Available commands:
+  look:                             look around your current location
+  inventory:                        check your current inventory
+  go to (receptacle):               move to a receptacle
+  open (receptacle):                open a receptacle
+  close (receptacle):               close a receptacle
+  take (object) from (receptacle):  take an object from a receptacle
+  move (object) to (receptacle):  place an object in or on a receptacle
+  examine (something):              examine a receptacle or an object
+  use (object):                     use an object
+  heat (object) with (receptacle):  heat an object using a receptacle
+  clean (object) with (receptacle): clean an object using a receptacle
+  cool (object) with (receptacle):  cool an object using a receptacle
+  slice (object) with (object):     slice an object using a sharp object
+"""
+_FORMS = (
+    "go to R, open R, close R, take O from R, move O to R, clean O with R, heat O with R, cool O with R, use O, "
+    "slice O with O, examine O or R, look, inventory"
+)
+RULES = {
+    "full": (
+        "You are in a room and have a task. R is a place as the first text names it (drawer 2), O is a thing (apple "
+        "1). Each turn you do one action:\n"
+        "go to R: walk there and see what is on it. open R, close R: what is closed shows nothing until you open it.\n"
+        "take O from R, move O to R: you must be at R, and it must be open. You can hold one thing.\n"
+        "clean O with R (a sinkbasin), heat O with R (a microwave), cool O with R (a fridge): hold O and be at R; it "
+        "need not be open.\n"
+        "use O: switch on a lamp where you are. To look at a thing under a lamp, hold it and be where the lamp is on.\n"
+        "slice O with O, examine O or R, look, inventory.\n"
+        "'Put two O in R' means both in the same R. Any O of the named type will do, in any R of the named type.\n"
+        "Answer in this form:\n"
+        "Thought: why\n"
+        "Action: go to R"
+    ),
+    "brief": f"Do the task. Actions: {_FORMS}.",
+    "none": "",
+}
+
+
+def listing(names: Sequence[str]) -> str:
+    """`nothing`, `a x 1`, `a x 1, and a y 1`, and so on."""
+    if len(names) < 2:
+        return f"a {names[0]}" if names else "nothing"
+    return f"a {', a '.join(names[:-1])}, and a {names[-1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Alfworld:
+    """ALFWorld's sentences, to the letter."""
+
+    dialect: Dialect = "new"
+
+    def read(self, text: str) -> Command | None:
+        """A command of this dialect; ALFWorld knows no synonyms."""
+        new = self.dialect == "new"
+        return read_command(text.strip(), NEW if new else OLD, help_=new)
+
+    def first(self, house: House) -> str:
+        """How an episode opens."""
+        room = house.room
+        facing = self._facing(house)
+        middle = f"You are in the middle of a room. Looking quickly around you, you see {listing(room.listed)}."
+        return f"{WELCOME}{facing or middle}\n\nYour task is to: {room.instruction}"
+
+    def refusal(self, wrong: str) -> str:
+        """What is said to what cannot be done."""
+        del wrong
+        return NOTHING
+
+    def told(self, house: House, command: Command) -> str:
+        """What a command that was done gives to read."""
+        verb, first, second = command.verb, command.first, command.second
+        if verb == "go":
+            place = house.room.by_name[first]
+            point = first if self.dialect == "new" else house.room.points[house.at]
+            return f"You arrive at {point}. {described(house, place)}"
+        if verb == "open":
+            return f"You open the {first}. {described(house, house.room.by_name[first])}"
+        if verb == "examine":
+            return self._examined(house, first)
+        if verb == "move":
+            new = self.dialect == "new"
+            return f"You move the {first} to the {second}." if new else f"You put the {first} in/on the {second}."
+        return self._others(house, verb, first, second)
+
+    def _others(self, house: House, verb: str, first: str, second: str) -> str:
+        if verb == "take":
+            return f"You pick up the {first} from the {second}."
+        if verb in ("clean", "heat", "cool"):
+            return f"You {verb} the {first} using the {second}."
+        if verb == "close":
+            return f"You close the {first}."
+        if verb == "use":
+            return self._used(house, first)
+        if verb == "slice":
+            return f"You sliced the {first} with the {second}."
+        if verb == "look":
+            return self._looked(house)
+        if verb == "inventory":
+            held = house.held
+            return "You are not carrying anything." if held < 0 else f"You are carrying: a {_thing(house, held)}."
+        return self._help()
+
+    def _help(self) -> str:
+        return _HELP
+
+    def _used(self, house: House, name: str) -> str:
+        on = house.room.thing_by_name[name] in house.lit
+        return f"You turn {'on' if on else 'off'} the {name}."
+
+    def _facing(self, house: House) -> str:
+        here = house.room.at_point[house.at]
+        if not here:
+            return ""
+        names = [house.room.receptacles[r].name for r in here]
+        told = names[0] if len(names) == 1 else f"{', '.join(names[:-1])}, and {names[-1]}"
+        return f"You are facing the {told}. Next to it, you see {listing(list(self._strewn(house, here)))}."
+
+    def _strewn(self, house: House, here: Iterable[int]) -> Iterable[str]:
+        """What ALFWorld takes for lying about: put down here, and taken before from another receptacle here."""
+        for thing, point in sorted(house.laid):
+            if point == house.at:
+                yield from (_thing(house, thing) for r in here if (thing, r) in house.left)
+
+    def _looked(self, house: House) -> str:
+        middle = "You are in the middle of a room. Looking quickly around you, you see nothing."
+        return self._facing(house) or middle
+
+    def _examined(self, house: House, name: str) -> str:
+        if name in house.room.by_name:
+            return described(house, house.room.by_name[name])
+        thing = house.room.thing_by_name[name]
+        if house.room.things[thing].vessel:
+            return f"This is a normal {name}. In it, you see {listing(house.room.things[thing].inside)}."
+        return self._condition(house, thing)
+
+    def _condition(self, house: House, thing: int) -> str:
+        name = house.room.things[thing].name
+        cut = "sliced " if thing in house.sliced else ""
+        warm = "hot" if thing in house.hot else "cool" if thing in house.cool else ""
+        if thing in house.clean:
+            state = f"{warm} and clean" if warm else "clean"
+        else:
+            state = warm if cut or warm != "cool" else "cold"
+        if state:
+            return f"This is a {state} {cut}{name}."
+        if thing in house.lit:
+            return f"This {name} is on."
+        if cut and house.room.can(thing, "sliceable"):
+            return f"This is a sliced {name}."
+        return f"There's nothing special about {name}."
+
+
+@dataclass(frozen=True, slots=True)
+class React(Alfworld):
+    """The same sentences for people and language models: what cannot be done is told why, look shows what is here."""
+
+    def read(self, text: str) -> Command | None:
+        """A command in any case and spacing, of either dialect."""
+        return read_command(" ".join(text.lower().split()).rstrip("."), ANY)
+
+    def first(self, house: House) -> str:
+        """How an episode opens."""
+        return f"{self._looked(house)}\n\nYour task is to: {house.room.instruction}"
+
+    def refusal(self, wrong: str) -> str:
+        """What is said to what cannot be done."""
+        return f"Nothing happens: {wrong}." if wrong else f"Nothing happens: no such action. There are {_FORMS}."
+
+    def _help(self) -> str:
+        return f"Actions: {_FORMS}."
+
+    def _looked(self, house: House) -> str:
+        here = house.room.at_point[house.at]
+        if here:
+            told = " ".join(described(house, r) for r in here)
+            return f"You are at {house.room.receptacles[here[0]].name}. {told}"
+        return f"You are in the middle of a room. Looking quickly around you, you see {listing(house.room.listed)}."
+
+    def _examined(self, house: House, name: str) -> str:
+        if name in house.room.by_name:
+            return described(house, house.room.by_name[name])
+        thing = house.room.thing_by_name[name]
+        inside = house.room.things[thing].inside
+        return self._condition(house, thing) + (f" In it, you see {listing(inside)}." if inside else "")
+
+
+def _thing(house: House, thing: int) -> str:
+    return house.room.things[thing].name
+
+
+def described(house: House, place: int) -> str:
+    """What is to be seen of a receptacle."""
+    receptacle = house.room.receptacles[place]
+    if receptacle.openable and place not in house.opened:
+        return f"The {receptacle.name} is closed."
+    things = house.room.things
+    seen = listing([things[o].name for o in house.contents[place]])
+    if receptacle.openable:
+        return f"The {receptacle.name} is open. In it, you see {seen}."
+    return f"On the {receptacle.name}, you see {seen}."
