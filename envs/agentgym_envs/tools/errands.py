@@ -39,6 +39,11 @@ class Errand:
         return tuple(call.key for call in self.calls)
 
     @cached_property
+    def names(self) -> frozenset[str]:
+        """The tools that are needed."""
+        return frozenset(call.tool for call in self.calls)
+
+    @cached_property
     def changes(self) -> tuple[Key, ...]:
         """Those of them that change something."""
         return tuple(call.key for call in self.calls if all_tools()[call.tool].changes)

@@ -77,6 +77,8 @@ class Planner:
     calls: list[Call] = field(default_factory=list)
     named: dict[str, list[Any]] = field(default_factory=dict)
     """What the request names outright, by parameter."""
+    found: set[tuple[Kind, Any]] = field(default_factory=set)
+    """What calls have found, by kind."""
 
     # ---- drawing ----------------------------------------------------------------------------------------------------
 
@@ -117,7 +119,14 @@ class Planner:
             return self._searched(way, kind.split(":")[0])
         source = self.thing(way.source, calls - 1)
         found = picked(self.call(way.tool, **{way.parameter: source.value}), way.field, way.pick)
-        return Said(self.say(way.say, x=source.words), found)
+        return Said(self.say(way.say, x=source.words), self._new(kind, found))
+
+    def _new(self, kind: Kind, value: Any) -> Any:
+        """A value found, if it was not before: a way that leads back is no way."""
+        if (kind, value) in self.found:
+            raise Again
+        self.found.add((kind, value))
+        return value
 
     def _searched(self, way: Search, kind: Kind) -> Said:
         name = self.rng.choice(self.world.names["customer" if kind == "order" else kind])
@@ -125,7 +134,7 @@ class Planner:
         found = [row[way.field] for row in answer if row[way.match] == name]
         if len(found) != 1:
             raise Again
-        return Said(self.say(way.say, x=name), found[0])
+        return Said(self.say(way.say, x=name), self._new(kind, found[0]))
 
     def _named(self, kind: Kind) -> Said:
         if kind in _FIRST_DAY:
