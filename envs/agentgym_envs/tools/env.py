@@ -10,7 +10,7 @@ from agentgym_envs.tools.catalogue import FINISH, SEARCH, UNDO, all_tools
 from agentgym_envs.tools.errands import Errand, draft
 from agentgym_envs.tools.session import Session
 from agentgym_envs.tools.tool import Refused, Tool, unknown_tool
-from agentgym_envs.tools.world import Desk
+from agentgym_envs.tools.world import DESK
 from agentgym_py.actions import Reply, format_reply, parse_reply
 from agentgym_py.env import Outcome, Task
 from agentgym_py.errors import SnapshotError
@@ -87,12 +87,11 @@ class ToolsEnv(GeneratedEnv[Errand]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
-        self._desk = Desk()
         self._session: Session | None = None
 
     def draft(self, rng: Rng, split: str) -> Draft:
         """A request to one of the split's databases."""
-        return draft(self._desk, rng, split, self.difficulty)
+        return draft(DESK, rng, split, self.difficulty)
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
@@ -105,7 +104,7 @@ class ToolsEnv(GeneratedEnv[Errand]):
 
     def begin(self, task: Task) -> str:
         """Today's date, the request and the tools."""
-        self._open(Session(self.puzzle_of(task), self._desk, task.instruction))
+        self._open(Session(self.puzzle_of(task), DESK, task.instruction))
         today = self.session.errand.world.today
         tools = "\n".join(tool.line for tool in self.session.tools.values())
         return f"Today is {today.isoformat()}, a {_WEEKDAYS[today.weekday()]}.\n{task.instruction}\nTools:\n{tools}"
@@ -128,29 +127,16 @@ class ToolsEnv(GeneratedEnv[Errand]):
         """Call a tool, or finish."""
         session = self.session
         try:
-            tool = self._tool(reply)
-            given = self._given(reply)
+            tool = _named(session, reply.action)
+            given = _given(reply)
             if tool is FINISH:
                 return self._finish(given)
             before = len(session.met)
             text = session.do(tool, given)
         except Refused as refused:
             return Outcome(f"Error: {refused}", valid=False, info=self._info())
-        gained = (len(session.met) - before) / self._subgoals
+        gained = (len(session.met) - before) / session.errand.subgoals
         return Outcome(text, gained, parts={"calls": gained} if gained else {}, info=self._info())
-
-    def _tool(self, reply: Reply) -> Tool:
-        tools = self.session.tools
-        if reply.action not in tools:
-            raise Refused(unknown_tool(reply.action, list(tools)))
-        return tools[reply.action]
-
-    def _given(self, reply: Reply) -> Mapping[str, Any]:
-        if reply.arguments is not None:
-            return reply.arguments
-        if reply.action_input is not None and reply.action_input not in ("", "{}"):
-            raise Refused('The parameters must be one JSON object, such as {"parameter": "value"}.')
-        return {}
 
     def _finish(self, given: Mapping[str, Any]) -> Outcome:
         said = given.get("answer")
@@ -160,7 +146,7 @@ class ToolsEnv(GeneratedEnv[Errand]):
         session.answer = str(FINISH.check(given)["answer"])
         state = session.state_is_right()
         success = state and session.answer_is_right()
-        share = 1 / self._subgoals
+        share = 1 / errand.subgoals
         parts = {"answer": share * success}
         if errand.changes:
             parts["state"] = share * state
@@ -172,13 +158,8 @@ class ToolsEnv(GeneratedEnv[Errand]):
         info = self._info(ended=True)
         return Outcome(shown, sum(parts.values()), terminated=True, success=success, parts=parts, info=info)
 
-    @property
-    def _subgoals(self) -> int:
-        errand = self.session.errand
-        return len(errand.calls) + 1 + bool(errand.changes) + (not errand.calls)
-
     def _info(self, ended: bool = False) -> dict[str, Any]:
-        info = dict(self.details())
+        info: dict[str, Any] = {"tools_called": [call.tool for call in self.session.log]}
         if ended or self.steps + 1 >= self.max_steps:
             info["tools_needed"] = [call.tool for call in self.session.errand.calls]
         return info
@@ -206,7 +187,7 @@ class ToolsEnv(GeneratedEnv[Errand]):
         answer = state["answer"]
         if answer is not None and not isinstance(answer, str):
             raise SnapshotError(f"An answer is a string, not {answer!r}")
-        session = Session(self.puzzle_of(task), self._desk, task.instruction)
+        session = Session(self.puzzle_of(task), DESK, task.instruction)
         try:
             _replay(session, state["calls"])
         except Exception:
@@ -238,6 +219,21 @@ class ToolsEnv(GeneratedEnv[Errand]):
 
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def _named(session: Session, name: str) -> Tool:
+    tool = session.tools.get(name)
+    if tool is None:
+        raise Refused(unknown_tool(name, list(session.tools)))
+    return tool
+
+
+def _given(reply: Reply) -> Mapping[str, Any]:
+    if reply.arguments is not None:
+        return reply.arguments
+    if reply.action_input:
+        raise Refused('The parameters must be one JSON object, such as {"parameter": "value"}.')
+    return {}
 
 
 def _replay(session: Session, calls: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from agentgym_envs.tools.catalogue import CORE, PLACE, all_tools, themed_name
@@ -37,6 +37,11 @@ class Errand:
     def keys(self) -> tuple[Key, ...]:
         """The needed calls as they are compared."""
         return tuple(call.key for call in self.calls)
+
+    @cached_property
+    def subgoals(self) -> int:
+        """What the reward is divided by: calls, answer, and a right state or the calling of nothing."""
+        return len(self.calls) + 1 + bool(self.changes) + (not self.calls)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -87,8 +92,14 @@ def _offer(rng: Rng, calls: tuple[Call, ...], count: int) -> tuple[str, ...]:
     needed = dict.fromkeys(call.tool for call in calls)
     twins = dict.fromkeys(twin for name in needed for twin in CORE[name].twins)
     chosen = list({**needed, **twins})[: max(count, len(needed))]
-    others = rng.sample([name for name in CORE if name not in chosen], max(0, count - len(chosen)))
-    return tuple(sorted(chosen + others, key=PLACE.__getitem__))
+    while len(chosen) < count:
+        other = rng.choice(_NAMES)
+        if other not in chosen:
+            chosen.append(other)
+    return tuple(sorted(chosen, key=PLACE.__getitem__))
+
+
+_NAMES = tuple(CORE)
 
 
 # ---- the sorts of requests ------------------------------------------------------------------------------------------
@@ -107,6 +118,7 @@ def _request(planner: Planner, kind: str, text: str, answer: Any) -> _Request:
     return _Request(kind, text[0].upper() + text[1:], answer)
 
 
+@cache
 def _asks(calls: int, twins: bool = False) -> tuple[Ask, ...]:
     """The questions that so many calls can answer; with `twins` those whose tool looks like another."""
     return tuple(
@@ -148,7 +160,7 @@ def lookalike(calls: int) -> Maker:
 def _answers(planner: Planner, twin: str) -> set[str]:
     """All that a look-alike would say in the place of the last call."""
     try:
-        answer = CORE[twin].run(planner.connection, planner.calls[-1].arguments)
+        answer = CORE[twin].on(planner.connection, planner.calls[-1].arguments)
     except Refused:
         return set()
     found = [answer] if isinstance(answer, dict) else answer
@@ -160,13 +172,18 @@ def compare(calls: int) -> Maker:
 
     def make(planner: Planner) -> _Request:
         first = 1 + planner.rng.below(calls - 1)
-        ask = planner.rng.choice([ask for ask in phrases().asks if ask.number])
+        ask = planner.rng.choice(_numbers())
         if not possible(ask.source, first - 1) or not possible(ask.source, calls - first - 1):
             raise Again
         one, other = planner.ask(ask, first), planner.ask(ask, calls - first)
         return _reckoned(planner, "compare", one.words, one.value, other.words, other.value)
 
     return make
+
+
+@cache
+def _numbers() -> tuple[Ask, ...]:
+    return tuple(ask for ask in phrases().asks if ask.number)
 
 
 def _reckoned(planner: Planner, kind: str, one: str, first: int, other: str, second: int) -> _Request:
@@ -300,7 +317,7 @@ MAKERS: Mapping[str, tuple[Maker, ...]] = {
         *(change(4), change(5), changes(4), changes(5), changes(6)),
     ),
     "retrieval": (
-        *(figure, figure, figures, superlative, superlative, chain(1), chain(2), chain(3), lookalike(2)),
+        *(figure, figures, figures, superlative, chain(1), chain(2), chain(3), lookalike(2)),
         *(change(1), change(2), compare(2)),
     ),
 }

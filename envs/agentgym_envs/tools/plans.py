@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from agentgym_envs.tools.catalogue import all_tools
 from agentgym_envs.tools.lookups import MOST_ROWS
 from agentgym_envs.tools.phrases import Ask, Change, Hop, Pick, Search, Wording, phrases
-from agentgym_envs.tools.tool import Answer, Refused
+from agentgym_envs.tools.tool import Answer, Refused, to_json
 from agentgym_envs.tools.world import WEEK, World, clock
 from agentgym_py.rng import Rng
 
@@ -41,6 +41,9 @@ class Again(Exception):  # noqa: N818  # no error of the program: these dice lea
     """This draw leads nowhere."""
 
 
+_SORTED = json.JSONEncoder(sort_keys=True).encode
+
+
 class Call(NamedTuple):
     """A tool with its arguments."""
 
@@ -50,12 +53,12 @@ class Call(NamedTuple):
     @property
     def key(self) -> Key:
         """The same for calls that do the same."""
-        return self.tool, json.dumps(self.arguments, sort_keys=True).casefold()
+        return self.tool, _SORTED(self.arguments).casefold()
 
     @property
     def text(self) -> str:
         """The call as an agent writes it in one line."""
-        return f"{self.tool} {json.dumps(self.arguments, ensure_ascii=False)}"
+        return f"{self.tool} {to_json(self.arguments)}"
 
 
 class Said(NamedTuple):
@@ -99,7 +102,7 @@ class Planner:
         if any(made == each for each in self.calls):
             raise Again
         try:
-            answer = all_tools()[tool].run(self.connection, arguments)
+            answer = all_tools()[tool].on(self.connection, arguments)
         except Refused as refused:
             raise Again from refused
         self.calls.append(made)

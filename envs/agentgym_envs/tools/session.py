@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import islice, product
+from json.encoder import encode_basestring
 from typing import Any
 
 from agentgym_envs.tools.catalogue import CORE, FINISH, SEARCH, UNDO, all_tools, find_tools
 from agentgym_envs.tools.errands import Errand
 from agentgym_envs.tools.plans import Call, Key
-from agentgym_envs.tools.tool import Answer, Parameter, Refused, Tool
+from agentgym_envs.tools.tool import Answer, Parameter, Refused, Tool, to_json
 from agentgym_envs.tools.world import Desk, Rows, dump
 
 _COLUMNS: Mapping[str, str] = {
@@ -49,6 +49,7 @@ class Session:
         self._shown = {parameter: dict.fromkeys(values) for parameter, values in errand.named.items()}
         self._shown.setdefault("day", {})[errand.world.today.isoformat()] = None
         self._lines: dict[str, list[str]] = {}
+        self._whole: list[str] | None = None
 
     def close(self) -> None:
         """Give the database back."""
@@ -69,23 +70,27 @@ class Session:
         return text
 
     def _run(self, tool: Tool, arguments: dict[str, Any]) -> str:
-        if tool.changes:
-            self._connection.execute("SAVEPOINT change")
-        try:
-            answer = tool.run(self._connection, arguments)
-        except Refused:
-            if tool.changes:
-                self._connection.execute("RELEASE change")
-            raise
-        if tool.changes:
-            self.standing.append(Call(tool.name, arguments).key)
+        answer = self._changed(tool, arguments) if tool.changes else tool.on(self._connection, arguments)
         if tool.name in self.errand.names:
             key = Call(tool.name, arguments).key
             if key in self.errand.keys:
                 self.met.add(key)
         self._last = answer
         self._note(answer)
-        return json.dumps(answer, ensure_ascii=False) if answer else "Nothing found."
+        return to_json(answer) if answer else "Nothing found."
+
+    def _changed(self, tool: Tool, arguments: dict[str, Any]) -> Answer:
+        """Make a change behind a mark that `_undo` can return to."""
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN")
+        self._connection.execute("SAVEPOINT change")
+        try:
+            answer = tool.on(self._connection, arguments)
+        except Refused:
+            self._connection.execute("RELEASE change")
+            raise
+        self.standing.append(Call(tool.name, arguments).key)
+        return answer
 
     def _undo(self) -> str:
         if not self.standing:
@@ -102,6 +107,7 @@ class Session:
         known = all_tools()
         for name in found:
             self.tools[name] = known[name]
+        self._whole = None
         return "\n".join(known[name].line for name in found) or "No tool suits these words."
 
     def _note(self, answer: Answer) -> None:
@@ -113,7 +119,7 @@ class Session:
                     continue
                 shown = self._shown.setdefault(parameter, {})
                 if value not in shown:
-                    shown[value] = None
+                    shown[value] = self._whole = None
                     for name in _takers(parameter):
                         self._lines.pop(name, None)
 
@@ -133,7 +139,7 @@ class Session:
         for call in self.errand.calls:
             tool = all_tools()[call.tool]
             if tool.changes:
-                tool.run(connection, call.arguments)
+                tool.on(connection, call.arguments)
         wanted = dump(connection)
         self._desk.take_back(self.errand.world, connection)
         return wanted
@@ -172,15 +178,19 @@ class Session:
 
     def actions(self) -> list[str]:
         """Calls with values that the request or an answer has shown, and answers with values of the last one."""
-        listed: list[str] = []
-        for name, tool in self.tools.items():
-            lines = self._lines.get(name)
-            if lines is None:
-                lines = self._lines[name] = list(self._calls(tool))
-            listed += lines
-        if self.standing:
-            listed.append(_UNDO_LINE)
-        return listed + self._answers() or [_GIVE_UP]
+        undo = [_UNDO_LINE] if self.standing else []
+        return self._listed() + undo + self._answers() or [_GIVE_UP]
+
+    def _listed(self) -> list[str]:
+        """The calls; written anew only for tools that can take what is new."""
+        if self._whole is None:
+            self._whole = []
+            for name, tool in self.tools.items():
+                lines = self._lines.get(name)
+                if lines is None:
+                    lines = self._lines[name] = list(self._calls(tool))
+                self._whole += lines
+        return self._whole
 
     def _calls(self, tool: Tool) -> Iterator[str]:
         if tool is SEARCH:
@@ -197,7 +207,7 @@ class Session:
     def _answers(self) -> list[str]:
         found = (self._last,) if isinstance(self._last, dict) else self._last
         values = dict.fromkeys(str(value) for row in found for value in row.values())
-        return [f'finish {{"answer": {json.dumps(value, ensure_ascii=False)}}}' for value in values]
+        return [f'finish {{"answer": {encode_basestring(value)}}}' for value in values]
 
 
 def _offered(errand: Errand) -> dict[str, Tool]:
@@ -223,11 +233,11 @@ def _takers(parameter: str) -> tuple[str, ...]:
 @cache
 def _line_of(tool: Tool) -> Any:
     """What writes a call of the tool with these values."""
-    names = [json.dumps(each.name) for each in tool.parameters]
+    names = [encode_basestring(each.name) for each in tool.parameters]
 
     def line(values: tuple[Any, ...]) -> str:
         said = ", ".join(
-            f"{name}: {value if type(value) is int else json.dumps(value, ensure_ascii=False)}"
+            f"{name}: {value if type(value) is int else encode_basestring(value)}"
             for name, value in zip(names, values, strict=True)
         )
         return f"{tool.name} {{{said}}}"

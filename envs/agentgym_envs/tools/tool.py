@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from typing import Any, Literal
 
 from agentgym_py.errors import did_you_mean
@@ -15,6 +16,8 @@ from agentgym_py.errors import did_you_mean
 _CLOCK = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _LONGEST = 200
+to_json = json.JSONEncoder(ensure_ascii=False).encode
+"""JSON as agents read and write it here."""
 _SHOWN = 40
 
 Answer = dict[str, Any] | list[dict[str, Any]]
@@ -25,9 +28,9 @@ class Refused(Exception):  # noqa: N818  # no error of the program: the tool say
     """A tool cannot do what was asked; the text is for the agent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Parameter:
-    """One parameter of a tool."""
+    """One parameter of a tool. Like tools, two are equal only when they are the same, which makes them fast as keys."""
 
     name: str
     meaning: str
@@ -114,7 +117,7 @@ def _shown(value: Any) -> str:
 Run = Callable[[sqlite3.Connection, Mapping[str, Any]], Answer]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Tool:
     """One tool."""
 
@@ -123,15 +126,21 @@ class Tool:
     """What it does, as an imperative without a full stop."""
     parameters: tuple[Parameter, ...]
     run: Run
-    """Read or change a database; Refused where that cannot be."""
+    """Read or change a database; Refused where that cannot be. Call `on` instead."""
     changes: bool = False
     twins: tuple[str, ...] = ()
     """Tools that look like it."""
 
-    @property
+    @cached_property
     def line(self) -> str:
         """Name, parameters and purpose in one line."""
         return f"{self.name}({', '.join(each.name for each in self.parameters)}): {self.does}"
+
+    def on(self, connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
+        """Do it to a database with checked values; what is changed stays within a transaction."""
+        if self.changes and not connection.in_transaction:
+            connection.execute("BEGIN")
+        return self.run(connection, values)
 
     def schema(self) -> dict[str, Any]:
         """An OpenAI function tool."""

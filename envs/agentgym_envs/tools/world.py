@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 from agentgym_envs.tools import words as w
@@ -18,8 +19,8 @@ WORLDS = {"train": 64, "valid": 16, "test": 16}
 """How many databases a split has."""
 WEEK = 7
 """Days that forecasts, and the record of past weather, reach."""
-_LENT = 48
-"""Databases that a desk keeps open."""
+_LENT, _SPARE = 128, 4
+"""Databases that a desk keeps copies of, and how many of each."""
 
 _SCHEMA = """
 CREATE TABLE places(city TEXT PRIMARY KEY COLLATE NOCASE, country TEXT COLLATE NOCASE, population INT, elevation_m INT,
@@ -298,29 +299,38 @@ def clock(minutes: int) -> str:
 
 
 class Desk:
-    """Lends databases to one environment: each loan is a private copy, as new.
+    """Lends databases: each loan is a private copy, as new, to one borrower at a time.
 
-    Copies are taken back by rolling back what was done to them, which is far cheaper than another copy.
+    A copy is made as new by rolling back what was done to it, which is far cheaper than another copy and keeps its
+    prepared statements. The environments of a process share a desk, so that many of them do not keep many copies each.
     """
 
     def __init__(self) -> None:
         self._free: OrderedDict[tuple[str, int, bool], list[sqlite3.Connection]] = OrderedDict()
+        self._lock = Lock()
 
     def lend(self, world: World) -> sqlite3.Connection:
-        """A copy of a world's database within a transaction."""
-        free = self._free.get(world.key)
-        connection = free.pop() if free else _copy(world.image)
-        connection.execute("BEGIN")
-        return connection
+        """A copy of a world's database; what is done to it must be done within a transaction."""
+        with self._lock:
+            free = self._free.get(world.key)
+            connection = free.pop() if free else None
+        return connection or _copy(world.image)
 
     def take_back(self, world: World, connection: sqlite3.Connection) -> None:
         """Undo all that was done to a copy and keep it for the next loan."""
-        connection.execute("ROLLBACK")
-        self._free.setdefault(world.key, []).append(connection)
-        self._free.move_to_end(world.key)
-        if len(self._free) > _LENT:
-            for each in self._free.popitem(last=False)[1]:
-                each.close()
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        with self._lock:
+            free = self._free.setdefault(world.key, [])
+            self._free.move_to_end(world.key)
+            if len(free) < _SPARE:
+                free.append(connection)
+            if len(self._free) > _LENT:
+                self._free.popitem(last=False)
+
+
+DESK = Desk()
+"""The desk of this process."""
 
 
 def _copy(image: bytes) -> sqlite3.Connection:
