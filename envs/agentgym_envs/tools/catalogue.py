@@ -18,7 +18,7 @@ from agentgym_envs.tools.tool import Answer, Parameter, Refused, Run, Tool
 SHOWN = 5
 """Tools that a search finds."""
 _WORD = re.compile(r"[a-z]+")
-_DULL = frozenset("a an and by for from get in is it of on one or the to whose with".split())
+_DULL = frozenset(("a", "an", "and", "by", "for", "from", "get", "in", "is", "of", "on", "the", "to", "whose", "with"))
 
 
 def _not_run(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:

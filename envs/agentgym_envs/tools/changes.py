@@ -79,9 +79,7 @@ def _set_event_city(connection: sqlite3.Connection, values: Mapping[str, Any]) -
     event, place = _event(connection, values), _known_city(connection, values)
     if event["city"] == place["city"]:
         raise Refused(f"Event {event['event_id']} is in {place['city']} already.")
-    connection.execute(
-        "UPDATE events SET city = :city WHERE event_id = :event_id", {**values, "city": place["city"]}
-    )
+    connection.execute("UPDATE events SET city = :city WHERE event_id = :event_id", {**values, "city": place["city"]})
     return {"event_id": event["event_id"], "city": place["city"], "start": event["start"], "room": event["room"]}
 
 
@@ -168,9 +166,9 @@ def _change(name: str, does: str, parameters: str, run: Run, twins: str = "") ->
 
 CHANGES = (
     _change("add_event", "Add an event to the calendar", "title day start minutes", _add_event),
-    _change("move_event", "Move an event to another day and time", "event_id day start", _move_event, "set_event_city"),
+    _change("move_event", "Move an event to another day or time", "event_id day start", _move_event, "set_event_city"),
     _change("delete_event", "Delete an event from the calendar", "event_id", _delete_event),
-    _change("set_event_city", "Let an event take place in another city", "event_id city", _set_event_city, "move_event"),
+    _change("set_event_city", "Let an event be in another city", "event_id city", _set_event_city, "move_event"),
     _change("add_attendee", "Add someone to an event", "event_id name", _add_attendee, "remove_attendee"),
     _change("remove_attendee", "Take someone off an event", "event_id name", _remove_attendee, "add_attendee"),
     _change("cancel_order", "Cancel an order that is still processing", "order_id", _cancel_order, "return_order"),

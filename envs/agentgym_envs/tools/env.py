@@ -26,13 +26,14 @@ class ToolsEnv(GeneratedEnv[Errand]):
     Task: a request about weather, films, papers, a calendar or a shop's orders. `easy`: one call, or two; `medium`: two
     or three, each with what the one before has shown; `hard`: four to six. Among them are questions whose tool has a
     look-alike that answers something else, comparisons, requests for changes, and questions that need no tool since
-    they say all that is needed. `retrieval`: of a thousand tools only those can be called that `search_tools` has found.
-    Splits have databases, names, titles and wordings of their own. An episode offers 8, 14 or 20 of 52 tools.
+    they say all that is needed. `retrieval`: of a thousand tools only those can be called that `search_tools` has
+    found. An episode of the others offers 8, 14 or 20 of 52 tools. Splits have databases, names, titles and wordings of
+    their own.
 
     Actions: a tool's name and its parameters as a JSON object: `Action:` and `Action Input:`, an OpenAI tool call, or
-    `name {"parameter": value}` in one line. `undo_last_change` takes changes back one by one; `finish` gives the answer.
-    `actions()` lists calls with values that the request or an answer has shown, and answers with values of the last
-    answer; an answer that must be reckoned out is not among them.
+    `name {"parameter": value}` in one line. `undo_last_change` takes back one change after the other; `finish` gives
+    the answer. `actions()` lists calls with values that the request or an answer has shown, and `finish` with values
+    that the request names or the last answer holds; an answer that must be reckoned out is not among them.
 
     Observation: what the tool answers, as JSON, or an error that says how to mend the call.
 
@@ -44,10 +45,10 @@ class ToolsEnv(GeneratedEnv[Errand]):
 
     End: `finish` terminates, `max_steps` truncates. Since every change can be taken back, nothing else ends an episode.
 
-    The expert takes back wrong changes, makes the needed calls and answers. It is fair: every value in its calls was
-    in the request or in an answer before (but today's date counts as known), so it is its own fair expert. Its plan is a shortest
-    one for whoever must look up what is not yet shown; who guesses the answer needs one step. In `retrieval`, where
-    searches come in between, it may not be shortest, and tasks have no `optimal_steps`.
+    The expert takes back wrong changes, makes the needed calls and answers. It is fair, so it is its own fair expert:
+    every value in its calls was in the request or in an answer before, relative days reckoned from today's date. Its
+    plan is a shortest one for whoever looks up what the request asks for (who guesses it needs one step). In
+    `retrieval`, where searches come in between, it need not be, and tasks have no `optimal_steps`.
 
     Args:
         difficulty: `easy`, `medium`, `hard` or `retrieval`.

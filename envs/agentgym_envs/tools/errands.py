@@ -9,9 +9,9 @@ from typing import Any
 
 from agentgym_envs.tools.catalogue import CORE, PLACE, all_tools, themed_name
 from agentgym_envs.tools.phrases import Ask, Change, phrases
-from agentgym_envs.tools.plans import Again, Call, Key, Planner, possible
+from agentgym_envs.tools.plans import Again, Call, Key, Planner, divisions, possible
 from agentgym_envs.tools.themes import THEMES
-from agentgym_envs.tools.tool import Refused
+from agentgym_envs.tools.tool import Refused, rows_of
 from agentgym_envs.tools.world import WORLDS, Desk, World, clock, world_of
 from agentgym_py.generated import Draft
 from agentgym_py.rng import Rng
@@ -121,11 +121,7 @@ def _request(planner: Planner, kind: str, text: str, answer: Any) -> _Request:
 @cache
 def _asks(calls: int, twins: bool = False) -> tuple[Ask, ...]:
     """The questions that so many calls can answer; with `twins` those whose tool looks like another."""
-    return tuple(
-        ask
-        for ask in phrases().asks
-        if possible(ask.source, calls - 1) and (not twins or _real_twins(ask))
-    )
+    return tuple(ask for ask in phrases().asks if possible(ask.source, calls - 1) and (not twins or _real_twins(ask)))
 
 
 def _real_twins(ask: Ask) -> list[str]:
@@ -163,7 +159,7 @@ def _answers(planner: Planner, twin: str) -> set[str]:
         answer = CORE[twin].on(planner.connection, planner.calls[-1].arguments)
     except Refused:
         return set()
-    found = [answer] if isinstance(answer, dict) else answer
+    found = rows_of(answer)
     return {str(len(found)), *(str(value) for row in found for value in row.values())}
 
 
@@ -172,9 +168,7 @@ def compare(calls: int) -> Maker:
 
     def make(planner: Planner) -> _Request:
         first = 1 + planner.rng.below(calls - 1)
-        ask = planner.rng.choice(_numbers())
-        if not possible(ask.source, first - 1) or not possible(ask.source, calls - first - 1):
-            raise Again
+        ask = planner.rng.choice(_numbers(first, calls - first))
         one, other = planner.ask(ask, first), planner.ask(ask, calls - first)
         return _reckoned(planner, "compare", one.words, one.value, other.words, other.value)
 
@@ -182,8 +176,11 @@ def compare(calls: int) -> Maker:
 
 
 @cache
-def _numbers() -> tuple[Ask, ...]:
-    return tuple(ask for ask in phrases().asks if ask.number)
+def _numbers(*shares: int) -> tuple[Ask, ...]:
+    """The questions for numbers that can be answered with each of these numbers of calls."""
+    return tuple(
+        ask for ask in phrases().asks if ask.number and all(possible(ask.source, calls - 1) for calls in shares)
+    )
 
 
 def _reckoned(planner: Planner, kind: str, one: str, first: int, other: str, second: int) -> _Request:
@@ -195,33 +192,39 @@ def change(calls: int) -> Maker:
     """A request that changes one thing, so many calls in all."""
 
     def make(planner: Planner) -> _Request:
-        do, asked = planner.change(planner.rng.choice(phrases().changes), calls)
+        do, asked = planner.change(planner.rng.choice(_changes(calls)), calls)
         return _request(planner, "change", planner.say(phrases().frames["orders"], do=do, a=asked.words), asked.value)
 
     return make
 
 
+@cache
+def _changes(calls: int, orders: bool | None = None) -> tuple[Change, ...]:
+    """The changes that can take so many calls; of the orders, of the calendar, or of either."""
+    return tuple(
+        change
+        for change in phrases().changes
+        if divisions(tuple(change.slots.values()), calls - 1) and orders in (None, not _of_calendar(change))
+    )
+
+
+def _of_calendar(change: Change) -> bool:
+    return "event" in change.tool or "attendee" in change.tool
+
+
 def changes(calls: int) -> Maker:
-    """A request that changes two things with different tools, so many calls in all."""
+    """A request that changes a thing in the calendar and an order, in either order, so many calls in all."""
 
     def make(planner: Planner) -> _Request:
-        first = 1 + planner.rng.below(calls - 1)
-        one, other = planner.rng.sample(phrases().changes, 2)
-        _one_thing_each(one, other)
-        do, _ = planner.change(one, first)
-        then, asked = planner.change(other, calls - first)
+        first = 2 + planner.rng.below(calls - 3)
+        orders = bool(planner.rng.below(2))
+        do, _ = planner.change(planner.rng.choice(_changes(first, orders)), first)
+        then, asked = planner.change(planner.rng.choice(_changes(calls - first, not orders)), calls - first)
         both = f"{do}{planner.say(phrases().frames['then'])} {then}"
-        return _request(planner, "changes", planner.say(phrases().frames["orders"], do=both, a=asked.words), asked.value)
+        text = planner.say(phrases().frames["orders"], do=both, a=asked.words)
+        return _request(planner, "changes", text, asked.value)
 
     return make
-
-
-def _one_thing_each(one: Change, other: Change) -> None:
-    """Again unless the changes are to a calendar and to orders, so that neither touches what the other does."""
-    if ("order" in one.tool or one.tool == "change_address" or one.tool == "change_quantity") == (
-        "order" in other.tool or other.tool == "change_address" or other.tool == "change_quantity"
-    ):
-        raise Again
 
 
 def untooled(planner: Planner) -> _Request:
@@ -280,7 +283,7 @@ def _figure(planner: Planner) -> tuple[str, int]:
     name = planner.name("name", planner.rng.choice(planner.world.names[f"theme:{theme.noun}"]))
     answer = planner.call(themed_name("get", theme.noun, attribute), name=name)
     words = planner.say(phrases().frames["figures"], attribute=attribute, noun=theme.noun, x=name)
-    return words, answer[attribute.replace(" ", "_")]  # type: ignore[call-overload, return-value]  # it is one row
+    return words, rows_of(answer)[0][attribute.replace(" ", "_")]
 
 
 def figure(planner: Planner) -> _Request:
@@ -303,7 +306,7 @@ def superlative(planner: Planner) -> _Request:
     answer = planner.call(themed_name(verb, theme.noun, attribute))
     words = planner.say(phrases().frames[frame], attribute=attribute, noun=theme.noun)
     text = planner.say(phrases().frames["questions"], a=words)
-    return _request(planner, "themed", text, answer[column])  # type: ignore[call-overload]  # it is one row
+    return _request(planner, "themed", text, rows_of(answer)[0][column])
 
 
 MAKERS: Mapping[str, tuple[Maker, ...]] = {

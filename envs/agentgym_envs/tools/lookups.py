@@ -1,4 +1,4 @@
-"""The tools that look things up: weather, films, papers, the calendar, orders. Every value is bound to its statement."""
+"""The tools that look things up: weather, films, papers, the calendar, orders. Every value is bound."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from agentgym_envs.tools.tool import Answer, Parameter, Refused, Run, Tool
+from agentgym_envs.tools.tool import Answer, Parameter, Refused, Tool
 from agentgym_envs.tools.words import GENRES, STATUSES
 
 MOST_ROWS = 8
@@ -256,9 +256,9 @@ _CALENDAR = (
 
 _SHOP = (
     _one(
-        "get_order", "Get customer, product, quantity, total, status and address of an order", "order_id",
-        "SELECT order_id, customer, product_id, quantity, quantity * price AS total, status, ships_to, placed "
-        "FROM orders JOIN products USING (product_id) WHERE order_id = :order_id", "There is no order {order_id}.",
+        "get_order", "Get customer, product, quantity, status and address of an order", "order_id",
+        "SELECT order_id, customer, product_id, quantity, status, ships_to, placed FROM orders "
+        "WHERE order_id = :order_id", "There is no order {order_id}.",
         "track_order",
     ),
     _one(

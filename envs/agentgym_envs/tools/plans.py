@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from agentgym_envs.tools.catalogue import all_tools
 from agentgym_envs.tools.lookups import MOST_ROWS
 from agentgym_envs.tools.phrases import Ask, Change, Hop, Pick, Search, Wording, phrases
-from agentgym_envs.tools.tool import Answer, Refused, to_json
+from agentgym_envs.tools.tool import Answer, Refused, rows_of, to_json
 from agentgym_envs.tools.world import WEEK, World, clock
 from agentgym_py.rng import Rng
 
@@ -82,6 +82,8 @@ class Planner:
     """What the request names outright, by parameter."""
     found: set[tuple[Kind, Any]] = field(default_factory=set)
     """What calls have found, by kind."""
+    told: list[tuple[str, Any]] = field(default_factory=list)
+    """All that they have said, by column: who asks for it needs no further call."""
 
     # ---- drawing ----------------------------------------------------------------------------------------------------
 
@@ -106,6 +108,8 @@ class Planner:
         except Refused as refused:
             raise Again from refused
         self.calls.append(made)
+        for row in rows_of(answer):
+            self.told += row.items()
         return answer
 
     # ---- things -----------------------------------------------------------------------------------------------------
@@ -134,7 +138,7 @@ class Planner:
     def _searched(self, way: Search, kind: Kind) -> Said:
         name = self.rng.choice(self.world.names["customer" if kind == "order" else kind])
         answer = self.call(way.tool, **{way.parameter: self.name(way.parameter, name)})
-        found = [row[way.field] for row in answer if row[way.match] == name]
+        found = [row[way.field] for row in rows_of(answer) if row[way.match] == name]
         if len(found) != 1:
             raise Again
         return Said(self.say(way.say, x=name), self._new(kind, found[0]))
@@ -160,9 +164,13 @@ class Planner:
         """A noun phrase for what is asked, found with exactly so many calls, and the answer."""
         source, *on = self.things((ask.source, ask.days) if ask.days else (ask.source,), calls - 1)
         extra = {"day": on[0].value} if on else {}
+        told = len(self.told)
         answer = self.call(ask.tool, **{ask.parameter: source.value}, **extra)
+        found = picked(answer, ask.field, ask.pick)
+        if (ask.field, found) in self.told[:told]:
+            raise Again
         words = self._adverb(on[0].words) if on else ""
-        return Said(self.say(ask.say, x=source.words, d=words), picked(answer, ask.field, ask.pick))
+        return Said(self.say(ask.say, x=source.words, d=words), found)
 
     def _adverb(self, day: str) -> str:
         if any(day in known[self.split] for known in phrases().days.values()):

@@ -13,7 +13,7 @@ from typing import Any
 from agentgym_envs.tools.catalogue import CORE, FINISH, SEARCH, UNDO, all_tools, find_tools
 from agentgym_envs.tools.errands import Errand
 from agentgym_envs.tools.plans import Call, Key
-from agentgym_envs.tools.tool import Answer, Parameter, Refused, Tool, to_json
+from agentgym_envs.tools.tool import Answer, Parameter, Refused, Tool, rows_of, to_json
 from agentgym_envs.tools.world import Desk, Rows, dump
 
 _COLUMNS: Mapping[str, str] = {
@@ -112,7 +112,7 @@ class Session:
 
     def _note(self, answer: Answer) -> None:
         """Remember what further calls can take."""
-        for row in (answer,) if isinstance(answer, dict) else answer:
+        for row in rows_of(answer):
             for column, value in row.items():
                 parameter = _COLUMNS.get(column)
                 if parameter is None:
@@ -177,7 +177,7 @@ class Session:
         return len(self.standing) - right, set(self.standing[:right])
 
     def actions(self) -> list[str]:
-        """Calls with values that the request or an answer has shown, and answers with values of the last one."""
+        """Calls with values that the request or an answer has shown; answers with those of the request or the last."""
         undo = [_UNDO_LINE] if self.standing else []
         return self._listed() + undo + self._answers() or [_GIVE_UP]
 
@@ -205,8 +205,8 @@ class Session:
         return parameter.choices or tuple(self._shown.get(parameter.name, ()))
 
     def _answers(self) -> list[str]:
-        found = (self._last,) if isinstance(self._last, dict) else self._last
-        values = dict.fromkeys(str(value) for row in found for value in row.values())
+        named = (str(value) for values in self.errand.named.values() for value in values)
+        values = dict.fromkeys((*named, *(str(value) for row in rows_of(self._last) for value in row.values())))
         return [f'finish {{"answer": {encode_basestring(value)}}}' for value in values]
 
 

@@ -24,6 +24,11 @@ Answer = dict[str, Any] | list[dict[str, Any]]
 """What a tool answers: one thing or several."""
 
 
+def rows_of(answer: Answer) -> list[dict[str, Any]]:
+    """An answer's rows, of which it may have one."""
+    return [answer] if isinstance(answer, dict) else answer
+
+
 class Refused(Exception):  # noqa: N818  # no error of the program: the tool says no, and the agent reads why
     """A tool cannot do what was asked; the text is for the agent."""
 

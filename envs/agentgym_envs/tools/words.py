@@ -25,9 +25,7 @@ class Words:
     """Proper names of the entries behind the themed tools."""
 
 
-def _words(
-    places: str, surnames: str, films: str, topics: str, goods: str, meetings: str, things: str
-) -> Words:
+def _words(places: str, surnames: str, films: str, topics: str, goods: str, meetings: str, things: str) -> Words:
     topic_list, meeting_list = (tuple(part.strip() for part in text.split(",")) for text in (topics, meetings))
     return Words(
         tuple(places.split()),

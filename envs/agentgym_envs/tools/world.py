@@ -200,7 +200,9 @@ def _papers(made: _Makings) -> None:
         for position, author in enumerate(rng.sample(authors, made.between(1, 3)))
     ]
     made.tables["citations"] = [
-        (papers[i], cited) for i in range(1, len(papers)) for cited in rng.sample(papers[:i], min(i, made.between(1, 4)))
+        (papers[i], cited)
+        for i in range(1, len(papers))
+        for cited in rng.sample(papers[:i], min(i, made.between(1, 4)))
     ]
 
 
