@@ -268,7 +268,7 @@ _SHOP = (
     ),
     _many(
         "list_orders", "List the orders that are in a certain state", "status",
-        "SELECT order_id, customer, placed FROM orders WHERE status = :status ORDER BY order_id",
+        "SELECT order_id, customer FROM orders WHERE status = :status ORDER BY order_id",
     ),
     _search(
         "find_orders", "Find orders by the customer's name", "customer",
