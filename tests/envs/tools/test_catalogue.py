@@ -29,7 +29,7 @@ def run(tool: str, **arguments: Any) -> Answer:
 def column(table: str, name: str) -> list[Any]:
     """A column of the database."""
     connection = DESK.lend(WORLD)
-    found = [row[0] for row in connection.execute(f"SELECT {name} FROM {table} ORDER BY rowid")]
+    found = [row[0] for row in connection.execute(f"SELECT {name} FROM {table} ORDER BY rowid")]  # noqa: S608  # names of tests, not of users
     DESK.take_back(WORLD, connection)
     return found
 
@@ -68,7 +68,9 @@ def test_every_tool_answers_and_only_changes_change(name: str) -> None:
     if name == "return_order":
         arguments["order_id"] = WORLD.names["order:delivered"][0]
     if name == "remove_attendee":
-        arguments |= dict(zip(("event_id", "name"), connection.execute("SELECT * FROM attendees").fetchone(), strict=True))
+        arguments |= dict(
+            zip(("event_id", "name"), connection.execute("SELECT * FROM attendees").fetchone(), strict=True)
+        )
     answer = tool.on(connection, tool.check(arguments))
     assert all(type(value) in (int, str) for row in rows_of(answer) for value in row.values())
     assert (dump(connection) != before) == tool.changes
@@ -122,7 +124,9 @@ def test_a_change_does_what_it_says() -> None:
     """Orders and events are as the request wants them, stock follows, and the answer tells what came of it."""
     connection = DESK.lend(WORLD)
     order = WORLD.names["order:processing"][0]
-    product, quantity = connection.execute("SELECT product_id, quantity FROM orders WHERE order_id = ?", (order,)).fetchone()
+    product, quantity = connection.execute(
+        "SELECT product_id, quantity FROM orders WHERE order_id = ?", (order,)
+    ).fetchone()
     price, stock = connection.execute("SELECT price, stock FROM products WHERE product_id = ?", (product,)).fetchone()
 
     def left() -> Any:
@@ -138,7 +142,9 @@ def test_a_change_does_what_it_says() -> None:
     assert rows_of(CORE["cancel_order"].on(connection, {"order_id": order}))[0]["refund"] == wanted * price
     assert left() == stock + quantity
     city = WORLD.names["city"][0]
-    placed = rows_of(CORE["place_order"].on(connection, {"product_id": product, "quantity": 3, "city": city.upper()}))[0]
+    placed = rows_of(CORE["place_order"].on(connection, {"product_id": product, "quantity": 3, "city": city.upper()}))[
+        0
+    ]
     assert placed["total"] == 3 * price and left() == stock + quantity - 3
     made = rows_of(CORE["get_order"].on(connection, {"order_id": placed["order_id"]}))[0]
     assert (made["customer"], made["ships_to"], made["status"]) == ("me", city, "processing")

@@ -120,9 +120,12 @@ def test_what_was_not_asked_for_is_no_success_until_it_is_taken_back() -> None:
     env = ToolsEnv(difficulty="hard")
     task = first(env, lambda task: task.kind == "chain" and "move_event" in (env.puzzle_of(task).tools or ()))
     event = env.session.errand.world.names["event"][0]
-    found = env._session and env._session._connection.execute(
-        "SELECT event_id, day, start FROM events WHERE title = ?", (event,)
-    ).fetchone()
+    found = (
+        env._session
+        and env._session._connection.execute(
+            "SELECT event_id, day, start FROM events WHERE title = ?", (event,)
+        ).fetchone()
+    )
     assert found and task.optimal_steps
     move = 'move_event {{"event_id": {}, "day": "{}", "start": "{}"}}'
     elsewhere, back = move.format(found[0], "2035-01-01", "10:00"), move.format(*found)
@@ -278,7 +281,11 @@ def test_any_input_is_a_step(name: str, rest: str) -> None:
     """Whatever stands behind a tool's name, the step gives text, and the episode can be saved and taken up again."""
     env = ToolsEnv(difficulty="easy")
     env.reset(seed=0)
-    for text in (f"{name} {{{rest}}}", f"Action: {name}\nAction Input: {rest}", f'{name} {{"city": {json.dumps(rest)}}}'):
+    for text in (
+        f"{name} {{{rest}}}",
+        f"Action: {name}\nAction Input: {rest}",
+        f'{name} {{"city": {json.dumps(rest)}}}',
+    ):
         observation, *_ = env.step(text)
         assert isinstance(observation, str) and len(observation) < 3000
         env.restore(env.snapshot())
@@ -288,7 +295,12 @@ def test_a_megabyte_is_a_step() -> None:
     """Long names, values and nonsense are refused in few words."""
     env = ToolsEnv()
     env.reset(seed=1)
-    for text in ("x" * 10**6, f'get_place {{"city": "{"x" * 10**6}"}}', "{" * 10**6, 'finish {"answer": ' + "9" * 4000 + "}"):
+    for text in (
+        "x" * 10**6,
+        f'get_place {{"city": "{"x" * 10**6}"}}',
+        "{" * 10**6,
+        'finish {"answer": ' + "9" * 4000 + "}",
+    ):
         observation, *_ = env.step(text)
         assert len(observation) < 3000
 
