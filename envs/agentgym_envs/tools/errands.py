@@ -91,11 +91,11 @@ def _offer(rng: Rng, calls: tuple[Call, ...], count: int) -> tuple[str, ...]:
     """The tools that a plan takes, those that look like them, and others by chance."""
     needed = dict.fromkeys(call.tool for call in calls)
     twins = dict.fromkeys(twin for name in needed for twin in CORE[name].twins)
-    chosen = list({**needed, **twins})[: max(count, len(needed))]
-    while len(chosen) < count:
-        other = rng.choice(_NAMES)
-        if other not in chosen:
-            chosen.append(other)
+    chosen = dict.fromkeys(list({**needed, **twins})[: max(count, len(needed))])
+    dice = 0
+    while len(chosen) < count:  # one throw does for eleven tools
+        dice, place = divmod(dice or rng.bits(), len(_NAMES))
+        chosen[_NAMES[place]] = None
     return tuple(sorted(chosen, key=PLACE.__getitem__))
 
 

@@ -89,7 +89,8 @@ class Planner:
 
     def say(self, wording: Wording, **parts: object) -> str:
         """One of a split's wordings, filled in."""
-        return self.rng.choice(wording[self.split]).format(**parts)
+        texts = wording[self.split]
+        return (texts[0] if len(texts) == 1 else self.rng.choice(texts)).format(**parts)
 
     def name(self, parameter: str, value: Any) -> Any:
         """Note that the request names a value."""

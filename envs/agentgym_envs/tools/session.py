@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
-from itertools import islice, product
+from itertools import islice, product, starmap
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -46,8 +46,9 @@ class Session:
         self._desk = desk
         self._connection = desk.lend(errand.world)
         self._last: Answer = []
-        self._shown = {parameter: dict.fromkeys(values) for parameter, values in errand.named.items()}
-        self._shown.setdefault("day", {})[errand.world.today.isoformat()] = None
+        self._shown = {name: {value: _value(value) for value in values} for name, values in errand.named.items()}
+        """By parameter what further calls can take, with its JSON."""
+        self._shown.setdefault("day", {})[errand.world.today.isoformat()] = f'"{errand.world.today.isoformat()}"'
         self._lines: dict[str, list[str]] = {}
         self._whole: list[str] | None = None
 
@@ -119,7 +120,7 @@ class Session:
                     continue
                 shown = self._shown.setdefault(parameter, {})
                 if value not in shown:
-                    shown[value] = self._whole = None
+                    shown[value], self._whole = _value(value), None
                     for name in _takers(parameter):
                         self._lines.pop(name, None)
 
@@ -188,21 +189,18 @@ class Session:
             for name, tool in self.tools.items():
                 lines = self._lines.get(name)
                 if lines is None:
-                    lines = self._lines[name] = list(self._calls(tool))
+                    lines = self._lines[name] = self._calls(tool)
                 self._whole += lines
         return self._whole
 
-    def _calls(self, tool: Tool) -> Iterator[str]:
+    def _calls(self, tool: Tool) -> list[str]:
         if tool is SEARCH:
             words = dict.fromkeys(_LONG_WORD.findall(self.instruction))
-            return (Call(SEARCH.name, {"query": word}).text for word in islice(words, _MOST_WORDS))
+            return [Call(SEARCH.name, {"query": word}).text for word in islice(words, _MOST_WORDS)]
         if tool is UNDO or tool is FINISH:
-            return iter(())
-        values = [self._values(parameter) for parameter in tool.parameters]
-        return islice(map(_line_of(tool), product(*values)), _MOST_LISTED)
-
-    def _values(self, parameter: Parameter) -> tuple[Any, ...]:
-        return parameter.choices or tuple(self._shown.get(parameter.name, ()))
+            return []
+        values = [_choices(each) or self._shown.get(each.name, {}).values() for each in tool.parameters]
+        return list(islice(starmap(_form(tool).format, product(*values)), _MOST_LISTED))
 
     def _answers(self) -> list[str]:
         named = (str(value) for values in self.errand.named.values() for value in values)
@@ -231,18 +229,20 @@ def _takers(parameter: str) -> tuple[str, ...]:
 
 
 @cache
-def _line_of(tool: Tool) -> Any:
-    """What writes a call of the tool with these values."""
-    names = [encode_basestring(each.name) for each in tool.parameters]
+def _form(tool: Tool) -> str:
+    """A call of the tool, with places for the values."""
+    places = ", ".join(f"{encode_basestring(each.name)}: {{}}" for each in tool.parameters)
+    return f"{tool.name} {{{{{places}}}}}"
 
-    def line(values: tuple[Any, ...]) -> str:
-        said = ", ".join(
-            f"{name}: {value if type(value) is int else encode_basestring(value)}"
-            for name, value in zip(names, values, strict=True)
-        )
-        return f"{tool.name} {{{said}}}"
 
-    return line
+@cache
+def _choices(parameter: Parameter) -> tuple[str, ...]:
+    return tuple(map(encode_basestring, parameter.choices))
+
+
+def _value(value: Any) -> str:
+    """A value as it stands in JSON."""
+    return str(value) if type(value) is int else encode_basestring(value)
 
 
 def same_answer(given: str, wanted: str) -> bool:
