@@ -47,8 +47,9 @@ class ToolsEnv(GeneratedEnv[Errand]):
 
     The expert takes back wrong changes, makes the needed calls and answers. It is fair, so it is its own fair expert:
     every value in its calls was in the request or in an answer before, relative days reckoned from today's date. Its
-    plan is a shortest one for whoever looks up what the request asks for (who guesses it needs one step). In
-    `retrieval`, where searches come in between, it need not be, and tasks have no `optimal_steps`.
+    plan is a shortest one for whoever guesses nothing (brute force over the listed calls finds no shorter one in short
+    tasks; a lucky guess of the answer is one step). In `retrieval`, where searches come in between, it need not be, and
+    tasks have no `optimal_steps`.
 
     Args:
         difficulty: `easy`, `medium`, `hard` or `retrieval`.

@@ -19,7 +19,7 @@ WORLDS = {"train": 64, "valid": 16, "test": 16}
 """How many databases a split has."""
 WEEK = 7
 """Days that forecasts, and the record of past weather, reach."""
-_LENT, _SPARE = 128, 4
+_LENT, _SPARE = 96, 2
 """Databases that a desk keeps copies of, and how many of each."""
 
 _SCHEMA = """

@@ -85,8 +85,8 @@ def test_every_wording_has_its_places() -> None:
         for split in SPLITS:
             assert all(f"{{{slot}}}" in text for text in change.say[split] for slot in change.slots), change
         assert [each.name for each in CORE[change.tool].parameters] == list(change.slots)
-    for each in (*known.hops, *known.searches.values()):
-        assert all("{x}" in text for split in SPLITS for text in each.say[split]), each
+    for say in [each.say for each in known.hops] + [each.say for each in known.searches.values()]:
+        assert all("{x}" in text for split in SPLITS for text in say[split]), say
 
 
 def test_divisions_spend_all_calls() -> None:
