@@ -83,7 +83,8 @@ class ExpertAgent:
 
 def _framed(env: TextEnv, action: str, thought: str = "") -> str:
     """The ReAct text of a reply; the bare action in a world that reads no frames."""
-    text = format_reply(action, thought)
+    said = env.read(action)
+    text = format_reply(said.action, thought, said.action_input)
     return action if env.read(text).action == text else text
 
 

@@ -1,0 +1,1 @@
+"""AgentTools: tool calls over an embedded database."""

@@ -1,0 +1,251 @@
+"""AgentTools-v0: requests that take tool calls over a database, with a thousand tools where they must be searched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from agentgym_envs.tools.catalogue import FINISH, SEARCH, UNDO, all_tools
+from agentgym_envs.tools.errands import Errand, draft
+from agentgym_envs.tools.session import Session
+from agentgym_envs.tools.tool import Refused, Tool, unknown_tool
+from agentgym_envs.tools.world import DESK
+from agentgym_py.actions import Reply, format_reply, parse_reply
+from agentgym_py.env import Outcome, Task
+from agentgym_py.errors import SnapshotError
+from agentgym_py.generated import Draft, GeneratedEnv
+from agentgym_py.rng import Rng
+
+_ONE_LINE = re.compile(r"\s*(\w+)\s*(\{.*\})\s*", re.DOTALL)
+
+
+class ToolsEnv(GeneratedEnv[Errand]):
+    """AgentTools-v0: answer requests, and carry them out, by calling tools that read and change a database.
+
+    Task: a request about weather, films, papers, a calendar or a shop's orders. `easy`: one call, or two; `medium`: two
+    or three, each with what the one before has shown; `hard`: four to six. Among them are questions whose tool has a
+    look-alike that answers something else, comparisons, requests for changes, and questions that need no tool since
+    they say all that is needed. `retrieval`: of a thousand tools only those can be called that `search_tools` has
+    found. An episode of the others offers 8, 14 or 20 of 52 tools. Splits have databases, names, titles and wordings of
+    their own.
+
+    Actions: a tool's name and its parameters as a JSON object: `Action:` and `Action Input:`, an OpenAI tool call, or
+    `name {"parameter": value}` in one line. `undo_last_change` takes back one change after the other; `finish` gives
+    the answer. `actions()` lists calls with values that the request or an answer has shown, and `finish` with values
+    that the request names or the last answer holds; an answer that must be reckoned out is not among them.
+
+    Observation: what the tool answers, as JSON, or an error that says how to mend the call.
+
+    Reward: an equal share for each subgoal: every needed call, at the end the right state of the database where the
+    request changes it, and the right answer (in a state that is right); where no tool is needed, the other half is for
+    calling none. Whoever succeeds without a needed call gets its share at the end. `info["tools_called"]` lists the
+    tools called, and at the end `info["tools_needed"]` those needed. Success: the final answer is right, and all that
+    tools can change is exactly as it should be.
+
+    End: `finish` terminates, `max_steps` truncates. Since every change can be taken back, nothing else ends an episode.
+
+    The expert takes back wrong changes, makes the needed calls and answers. It is fair, so it is its own fair expert:
+    every value in its calls was in the request or in an answer before, relative days reckoned from today's date. Its
+    plan is a shortest one for whoever guesses nothing (brute force over the listed calls finds no shorter one in short
+    tasks; a lucky guess of the answer is one step). In `retrieval`, where searches come in between, it need not be, and
+    tasks have no `optimal_steps`.
+
+    Args:
+        difficulty: `easy`, `medium`, `hard` or `retrieval`.
+        max_steps: when an episode is cut; by default 8, 12, 20 or 24.
+        split: where tasks come from if `reset` names none.
+        render_mode: `ansi` or None.
+
+    Registered ids: AgentTools-v0.
+    """
+
+    name: ClassVar[str] = "tools"
+    version: ClassVar[int] = 0
+    limits: ClassVar[Mapping[str, int]] = {"easy": 8, "medium": 12, "hard": 20, "retrieval": 24}
+    rules: ClassVar[Mapping[str, str]] = {
+        "full": (
+            "You help with requests by calling tools. Each turn you make one call: the tool's name, and its parameters "
+            "as a JSON object. Names must be looked up first where a tool wants a number: search, then use the number. "
+            "Days are written yyyy-mm-dd, times hh:mm. Change nothing that the request does not ask for; "
+            "undo_last_change takes a change back. If only search_tools is there, it finds the tools that you need. "
+            "When you know the answer, or if the request holds all that is needed, call finish with the answer alone: "
+            "a name, a number, a day or a time. It ends the task.\n"
+            "Answer in this form:\n"
+            "Thought: why\n"
+            "Action: tool\n"
+            'Action Input: {"parameter": "value"}'
+        ),
+        "brief": 'Make one call a turn: Action: tool, Action Input: {"parameter": "value"}. finish gives the answer.',
+        "none": "",
+    }
+
+    def __init__(
+        self,
+        *,
+        difficulty: str = "medium",
+        max_steps: int | None = None,
+        split: str = "train",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
+        self._session: Session | None = None
+
+    def draft(self, rng: Rng, split: str) -> Draft:
+        """A request to one of the split's databases."""
+        return draft(DESK, rng, split, self.difficulty)
+
+    # ---- the episode ------------------------------------------------------------------------------------------------
+
+    @property
+    def session(self) -> Session:
+        """The current episode."""
+        self._need_reset()
+        assert self._session is not None
+        return self._session
+
+    def begin(self, task: Task) -> str:
+        """Today's date, the request and the tools."""
+        self._open(Session(self.puzzle_of(task), DESK, task.instruction))
+        today = self.session.errand.world.today
+        tools = "\n".join(tool.line for tool in self.session.tools.values())
+        return f"Today is {today.isoformat()}, a {_WEEKDAYS[today.weekday()]}.\n{task.instruction}\nTools:\n{tools}"
+
+    def _open(self, session: Session) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._session = session
+
+    def read(self, text: str) -> Reply:
+        """A reply in any form; the parameters may follow the tool's name in its line."""
+        bare = _ONE_LINE.fullmatch(text)
+        if bare:
+            return parse_reply(format_reply(bare[1], "", bare[2]))
+        reply = parse_reply(text)
+        line = _ONE_LINE.fullmatch(reply.action) if reply.action_input is None else None
+        return parse_reply(format_reply(line[1], reply.thought, line[2])) if line else reply
+
+    def act(self, reply: Reply) -> Outcome:
+        """Call a tool, or finish."""
+        session = self.session
+        try:
+            tool = _named(session, reply.action)
+            given = _given(reply)
+            if tool is FINISH:
+                return self._finish(given)
+            before = len(session.met)
+            text = session.do(tool, given)
+        except Refused as refused:
+            return Outcome(f"Error: {refused}", valid=False, info=self._info())
+        gained = (len(session.met) - before) / session.errand.subgoals
+        return Outcome(text, gained, parts={"calls": gained} if gained else {}, info=self._info())
+
+    def _finish(self, given: Mapping[str, Any]) -> Outcome:
+        said = given.get("answer")
+        if type(said) in (int, float):
+            given = {**given, "answer": str(said)}
+        session, errand = self.session, self.session.errand
+        session.answer = str(FINISH.check(given)["answer"])
+        state = session.state_is_right()
+        success = state and session.answer_is_right()
+        share = 1 / errand.subgoals
+        parts = {"answer": share * success}
+        if errand.changes:
+            parts["state"] = share * state
+        if not errand.calls:
+            parts["timing"] = share * (success and not session.log)
+        if success:
+            parts["calls"] = share * (len(errand.calls) - len(session.met))
+        shown = "Done: that is right." if success else "Done: that is not right."
+        info = self._info(ended=True)
+        return Outcome(shown, sum(parts.values()), terminated=True, success=success, parts=parts, info=info)
+
+    def _info(self, ended: bool = False) -> dict[str, Any]:
+        info: dict[str, Any] = {"tools_called": [call.tool for call in self.session.log]}
+        if ended or self.steps + 1 >= self.max_steps:
+            info["tools_needed"] = [call.tool for call in self.session.errand.calls]
+        return info
+
+    def details(self) -> dict[str, Any]:
+        """The tools called so far."""
+        return {"tools_called": [call.tool for call in self.session.log]}
+
+    def actions(self) -> list[str]:
+        """Calls and answers with values that were shown, see the class."""
+        return self.session.actions()
+
+    def tools(self) -> list[dict[str, Any]]:
+        """JSON schemas of the tools on offer, in `retrieval` of those found."""
+        return [tool.schema() for tool in self.session.tools.values()]
+
+    # ---- forks and the expert ---------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """The calls that worked, from which all else follows, and the answer."""
+        return {"calls": [[call.tool, call.arguments] for call in self.session.log], "answer": self.session.answer}
+
+    def load_state(self, task: Task, state: dict[str, Any]) -> None:
+        """Make the calls again."""
+        answer = state["answer"]
+        if answer is not None and not isinstance(answer, str):
+            raise SnapshotError(f"An answer is a string, not {answer!r}")
+        session = Session(self.puzzle_of(task), DESK, task.instruction)
+        try:
+            _replay(session, state["calls"])
+        except Exception:
+            session.close()
+            raise
+        session.answer = answer
+        self._open(session)
+
+    def over(self, state: Mapping[str, Any]) -> bool:
+        """Whether an answer was given."""
+        return state["answer"] is not None
+
+    def expert(self) -> list[str]:
+        """A plan from here, see the class for what it claims; empty after the end."""
+        return [] if self.ended == "terminated" else self.session.plan()
+
+    def think(self, action: str) -> str:
+        """What the tool is for."""
+        tool = all_tools().get(self.read(action).action)
+        if tool is None:
+            return ""
+        if tool is FINISH:
+            return "I know the answer."
+        if tool is UNDO:
+            return "That change was not asked for."
+        if tool is SEARCH:
+            return "I need another tool."
+        return f"I must {tool.does[0].lower()}{tool.does[1:]}."
+
+
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def _named(session: Session, name: str) -> Tool:
+    tool = session.tools.get(name)
+    if tool is None:
+        raise Refused(unknown_tool(name, list(session.tools)))
+    return tool
+
+
+def _given(reply: Reply) -> Mapping[str, Any]:
+    if reply.arguments is not None:
+        return reply.arguments
+    if reply.action_input:
+        raise Refused('The parameters must be one JSON object, such as {"parameter": "value"}.')
+    return {}
+
+
+def _replay(session: Session, calls: Any) -> None:
+    if not isinstance(calls, list):
+        raise SnapshotError(f"Calls are a list, not {calls!r}")
+    for each in calls:
+        name, given = each
+        if not isinstance(given, dict) or name not in session.tools or name == FINISH.name:
+            raise SnapshotError(f"A call that cannot be: {each!r}")
+        try:
+            session.do(session.tools[name], given)
+        except Refused as refused:
+            raise SnapshotError(f"A call that does not work: {each!r}: {refused}") from refused

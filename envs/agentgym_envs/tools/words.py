@@ -1,0 +1,104 @@
+"""The words that rows are made of; those that name things belong to one split each, the others are everybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The names of one split: whatever is called by one of them is in no other split."""
+
+    places: tuple[str, ...]
+    """Beginnings of city names."""
+    surnames: tuple[str, ...]
+    films: tuple[str, ...]
+    """Nouns of film titles."""
+    topics: tuple[str, ...]
+    """What papers are about."""
+    goods: tuple[str, ...]
+    """What the shop sells."""
+    meetings: tuple[str, ...]
+    """What events are about."""
+    things: tuple[str, ...]
+    """Proper names of the entries behind the themed tools."""
+
+
+def _words(places: str, surnames: str, films: str, topics: str, goods: str, meetings: str, things: str) -> Words:
+    topic_list, meeting_list = (tuple(part.strip() for part in text.split(",")) for text in (topics, meetings))
+    return Words(
+        tuple(places.split()),
+        tuple(surnames.split()),
+        tuple(films.split()),
+        topic_list,
+        tuple(goods.split()),
+        meeting_list,
+        tuple(things.split()),
+    )
+
+
+WORDS: Mapping[str, Words] = {
+    "train": _words(
+        "Alder Birch Cedar Clay Dun Elm Falcon Glen Hazel Iron Juniper Kings Larch Maple North Oak Pine Quarry Raven "
+        "Silver Thorn Upper Vale Willow",
+        "Abbott Barlow Castell Dahl Eriksen Farrow Galvez Holm Ishida Jansen Kovac Lindqvist Marlow Novak Okoye "
+        "Petrov Quist Rinaldi Sato Tanaka Ulrich Varga Whitlock Yilmaz Zeller Bergmann Conti Duarte Eklund Fontaine",
+        "Harbour Lantern Orchard Compass Winter Bridge Garden Letter Mirror River Crown Station Island Clock Forest "
+        "Shadow Voyage Promise Tower Feather Journey Window Secret Morning Desert Melody",
+        "protein folding, soil erosion, speech recognition, graph colouring, coral reefs, battery ageing, "
+        "word order, tidal energy, bird migration, sparse matrices, river deltas, vaccine trials, steel fatigue, "
+        "early writing, deep parsing, plant roots, traffic flow, quantum noise, market crashes, sleep and memory",
+        "kettle lamp backpack blanket notebook umbrella teapot clock chair drill basket pillow mirror bottle",
+        "budget review, design sprint, team lunch, hiring panel, board meeting, product demo, choir practice, "
+        "dentist visit, tax briefing, yoga class, road map talk, safety drill, book club, sales call, code clinic",
+        "Aurora Beacon Cobalt Dorado Ember Fjord Galleon Halcyon Indigo Jasper Kestrel Lumen Meridian Nimbus",
+    ),
+    "valid": _words(
+        "Amber Bracken Copper Drift Ember Fern Gull Heron Ivy Jade Kestrel Lime Mist Nettle",
+        "Almeida Brandt Corbin Devlin Engel Fischer Grieg Haddad Ivanov Jokinen Keller Laurent Moreau Nakamura "
+        "Osei Palmer Ricci Svensson Torres Vogel Weiss Ziegler",
+        "Carnival Ocean Train Painter Valley Signal Summer Ladder Kingdom Candle Border Storm Market Whisper Circle "
+        "Horizon Anchor Village Rainbow Portrait",
+        "glacier melt, machine translation, bridge vibration, honey bees, tax evasion, cloud physics, "
+        "prime gaps, gene editing, old maps, ocean currents, crowd safety, wheat rust, image search, child language",
+        "tent saucepan scarf printer ladder candle toaster bench hammer vase wallet jug",
+        "press briefing, garden party, fire inspection, chess evening, launch rehearsal, parents evening, "
+        "eye test, contract talk, swim lesson, quiz night, stock count, cooking class",
+        "Albatross Bluebell Citadel Dynamo Everest Firefly Gemini Harvest Icarus Jubilee Kodiak Lotus",
+    ),
+    "test": _words(
+        "Ash Bramble Crane Dove Eagle Flint Granite Holly Ink Jackdaw Kite Lark Moss Night",
+        "Andersen Bianchi Carvalho Dubois Everly Ferrari Gallo Hansen Imai Jovanovic Khan Lopez Meyer Nilsen "
+        "Ortega Popov Rossi Schmidt Thorsen Vidal Wagner Zhang",
+        "Lighthouse Meadow Violin Engine Castle Stranger Autumn Diary Comet Harvest Tunnel Balcony Sailor Temple "
+        "Puzzle Canyon Postcard Whale Ballroom Frontier",
+        "volcanic ash, query planning, dark matter, forest fires, sign language, wing design, kidney stones, "
+        "error codes, urban noise, rice genetics, sea ice, robot grasping, fair division, folk songs",
+        "suitcase bicycle curtain guitar helmet keyboard oven racket sofa telescope broom fan",
+        "wine tasting, union meeting, flu jab, piano lesson, museum tour, site visit, alumni dinner, "
+        "debate round, car service, film night, charity run, language exchange",
+        "Atlas Bonanza Corona Delphi Eclipse Fortuna Granada Hermes Isolde Juno Karma Lyra",
+    ),
+}
+
+PLACE_ENDINGS = ("ford", "ton", "wick", "haven", "mere", "bridge", "field", "stead", "moor", "gate", "by", "port")
+COUNTRIES = ("Avaria", "Belmark", "Corvia", "Dunland", "Estria")
+TIME_ZONES = ("UTC-5", "UTC-3", "UTC+0", "UTC+1", "UTC+2", "UTC+3", "UTC+8")
+SKIES = ("clear", "sunny spells", "cloudy", "overcast", "light rain", "heavy rain", "fog", "sleet", "snow", "thunder")
+FIRST_NAMES = (
+    "Ada", "Boris", "Clara", "David", "Elena", "Felix", "Greta", "Hugo", "Ines", "Jonas", "Karin", "Leon", "Mira",
+    "Nils", "Olga", "Pavel", "Rosa", "Stefan", "Tilda", "Viktor", "Wanda", "Yusuf",
+)  # fmt: skip
+FILM_STARTS = ("The Last", "The Silent", "A Distant", "The Golden", "Beyond the", "The Hidden", "Return to the", "Our")
+GENRES = ("comedy", "drama", "thriller", "western", "musical", "horror", "romance", "documentary")
+CHARACTERS = ("the captain", "a detective", "the nurse", "a thief", "the mayor", "a pilot", "the twin", "a ghost")
+PAPER_STARTS = ("A Survey of", "Towards", "Notes on", "Measuring", "Modelling", "The Limits of", "New Data on")
+VENUES = ("Annals", "Letters", "Proceedings", "Quarterly", "Transactions", "Reports")
+FIELDS = ("biology", "physics", "linguistics", "computing", "geology", "economics", "medicine", "engineering")
+INSTITUTIONS = ("Institute", "Academy", "University", "Polytechnic", "Observatory", "College")
+COLOURS = ("red", "blue", "green", "black", "white", "grey", "oak", "steel")
+MAKERS = ("Brightway", "Cornerstone", "Everwell", "Foxhill", "Handel & Co", "Ostra", "Pinnacle", "Tamsin")
+CARRIERS = ("RedPost", "SwiftLine", "ParcelBee", "NordFreight", "Hermione", "Cargonaut")
+STATUSES = ("processing", "sent", "delivered", "cancelled", "returned")
+ROOMS = ("Basement", "Library", "Terrace", "Room 12", "Room 27", "Hall", "Studio", "Kitchen", "Attic", "Lounge")

@@ -1,0 +1,335 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import gymnasium
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.tools.env import ToolsEnv
+from agentgym_envs.tools.session import same_answer
+from agentgym_py.actions import format_reply
+from agentgym_py.agents import ExpertAgent
+from agentgym_py.collect import Collector, EnvSpec, Job
+from agentgym_py.env import Task, TextEnv
+from agentgym_py.errors import ConfigError, SnapshotError
+from agentgym_py.rng import Rng
+
+
+def first(env: ToolsEnv, wanted: Callable[[Task], bool]) -> Task:
+    """Start the first task like that."""
+    number = next(n for n in range(2000) if wanted(env.task(n)))
+    env.reset(options={"task": number})
+    assert env.current
+    return env.current
+
+
+def writing(env: ToolsEnv, tool: str) -> Task:
+    """Start the first task that takes this tool."""
+    return first(env, lambda task: any(call.tool == tool for call in env.puzzle_of(task).calls))
+
+
+def test_every_form_of_a_call_is_the_same() -> None:
+    """ReAct in two lines or one, an OpenAI tool call, and the bare line do the same."""
+    env = ToolsEnv(difficulty="easy")
+    writing(env, "get_forecast")
+    call = env.session.errand.calls[-1]
+    given_json = json.dumps(call.arguments)
+    start = env.snapshot()
+    seen = set()
+    for text in (
+        call.text,
+        f"  {call.tool}   {given_json} ",
+        format_reply(call.tool, "the forecast", given_json),
+        f"Thought: so\nAction: {call.tool} {given_json}",
+        json.dumps({"name": call.tool, "arguments": call.arguments}),
+        json.dumps({"tool_calls": [{"function": {"name": call.tool, "arguments": given_json}}]}),
+        f"<tool_call>{json.dumps({'name': call.tool, 'arguments': call.arguments})}</tool_call>",
+    ):
+        env.restore(start)
+        observation, reward, *_, info = env.step(text)
+        assert info["valid_action"] and info["tools_called"] == [call.tool], text
+        seen.add((observation, reward))
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", "No tool was named."),
+        ("Thought: hm", "No tool was named."),
+        ("fly {}", 'There is no tool "fly" here. There are: '),
+        ("Action: finish\nAction Input: Rome", "The parameters must be one JSON object"),
+        ("Action: finish\nAction Input: [1]", "The parameters must be one JSON object"),
+        ("finish", "finish needs answer (a string): The answer alone"),
+        ('finish {"answer": ["Rome"]}', "answer must be a string, not a list."),
+        ('finish {"answer": true}', "answer must be a string, not true."),
+        ("finish {'answer': 3}", "The parameters must be one JSON object"),
+        ("undo_last_change {}", "There is no change to take back."),
+        ("search_tools {}", 'There is no tool "search_tools" here.'),
+    ],
+)
+def test_errors_can_be_mended(text: str, wanted: str) -> None:
+    """What is no call changes nothing and says what to write."""
+    env = ToolsEnv(difficulty="easy")
+    writing(env, "cancel_order")
+    before = env.session.log.copy()
+    observation, reward, terminated, _, info = env.step(text)
+    assert observation.startswith(f"Error: {wanted}"), observation
+    assert (reward, terminated, info["valid_action"]) == (0, False, False) and env.session.log == before
+
+
+def test_an_episode_tells_what_was_called_and_needed() -> None:
+    """Tools called are in every `info`, those needed only at the end, be it by answer or limit."""
+    env = ToolsEnv(difficulty="medium")
+    _, info = env.reset(seed=4)
+    assert info["tools_called"] == []
+    plan = env.expert()
+    for action in plan:
+        assert "tools_needed" not in info
+        *_, info = env.step(action)
+    assert info["tools_called"] == info["tools_needed"] == [action.split(" ")[0] for action in plan[:-1]]
+    short = ToolsEnv(max_steps=1)
+    short.reset(seed=4)
+    assert "tools_needed" in short.step("nothing")[4]
+
+
+def test_a_request_for_a_change_is_judged_by_the_database() -> None:
+    """The right answer without the change, or with one more, is no success; each subgoal has its part."""
+    env = ToolsEnv(difficulty="easy")
+    writing(env, "cancel_order")
+    (call,) = env.session.errand.calls
+    answer = f'finish {{"answer": "{env.session.errand.answer}"}}'
+    start = env.snapshot()
+    _, reward, *_, info = env.step(answer)
+    assert (reward, info["success"], info["reward_parts"]) == (0, False, {"answer": 0, "state": 0})
+    env.restore(start)
+    assert env.step(call.text)[1] == pytest.approx(1 / 3)
+    *_, info = env.step('finish {"answer": "no idea"}')
+    assert not info["success"] and info["reward_parts"] == {"answer": 0, "state": pytest.approx(1 / 3)}
+    env.restore(start)
+    env.step(call.text)
+    _, reward, *_, info = env.step(answer)
+    assert info["success"] and reward == pytest.approx(2 / 3)
+
+
+def test_what_was_not_asked_for_is_no_success_until_it_is_taken_back() -> None:
+    """A needless change spoils the state; undone, or done the other way round, it does not."""
+    env = ToolsEnv(difficulty="hard")
+    task = first(env, lambda task: task.kind == "chain" and "move_event" in (env.puzzle_of(task).tools or ()))
+    event = env.session.errand.world.names["event"][0]
+    found = (
+        env._session
+        and env._session._connection.execute(
+            "SELECT event_id, day, start FROM events WHERE title = ?", (event,)
+        ).fetchone()
+    )
+    assert found and task.optimal_steps
+    move = 'move_event {{"event_id": {}, "day": "{}", "start": "{}"}}'
+    elsewhere, back = move.format(found[0], "2035-01-01", "10:00"), move.format(*found)
+    start = env.snapshot()
+    for changes, right in (((elsewhere,), False), ((elsewhere, "undo_last_change"), True), ((elsewhere, back), True)):
+        env.restore(start)
+        for change in changes:
+            assert env.step(change)[4]["valid_action"]
+        assert env.session.state_is_right() is right
+        assert (len(env.expert()) == task.optimal_steps) is right
+        *_, info = env.step(env.expert()[-1])
+        assert info["success"] is right
+
+
+def test_the_expert_mends_what_others_did() -> None:
+    """After random calls, changes among them, its plan takes back what is wrong and succeeds; nothing is done twice."""
+    for difficulty in ("easy", "medium", "hard", "retrieval"):
+        env = ToolsEnv(difficulty=difficulty, max_steps=300)
+        undone = 0
+        for seed in range(60):
+            rng = Rng("mend", seed)
+            env.reset(seed=seed)
+            for _ in range(rng.below(14)):
+                calls = [each for each in env.actions() if not each.startswith("finish")]
+                if calls:
+                    env.step(rng.choice(calls))
+            plan = env.expert()
+            undone += plan[0].startswith("undo")
+            assert all(env.step(action)[4]["valid_action"] for action in plan), env.current
+            assert env.succeeded, env.current
+        assert undone or difficulty == "retrieval"
+
+
+def test_undo_takes_changes_back_in_order() -> None:
+    """Each undo takes back the latest change that stands, and then there is none."""
+    env = ToolsEnv(difficulty="easy")
+    writing(env, "add_event")
+    (call,) = env.session.errand.calls
+    before = env.session._contents()
+    env.step(call.text)
+    once = env.session._contents()
+    env.step(call.text)
+    assert env.session._contents() != once
+    assert env.step("undo_last_change")[0] == "The last change, add_event, is taken back."
+    assert env.session._contents() == once and env.session.state_is_right()
+    env.step("undo_last_change {}")
+    assert env.session._contents() == before
+    assert env.step("undo_last_change")[4]["valid_action"] is False
+
+
+def test_databases_of_two_environments_are_two() -> None:
+    """What one episode changes another of the same task does not see, nor the next one of its own environment."""
+    one, other = ToolsEnv(difficulty="easy"), ToolsEnv(difficulty="easy")
+    task = writing(one, "cancel_order")
+    other.reset(options={"task": task.id})
+    (call,) = one.session.errand.calls
+    look = call._replace(tool="get_order").text
+    for env in (one, other):
+        assert env.step(call.text)[4]["valid_action"], look
+    one.reset(options={"task": task.id})
+    assert one.step(call.text)[4]["valid_action"]
+
+
+def test_snapshots_hold_the_calls_only() -> None:
+    """A snapshot is small, and restored it has the same database, listing, rewards to come and plan."""
+    env, other = ToolsEnv(difficulty="hard"), ToolsEnv(difficulty="hard")
+    for seed in range(25):
+        rng = Rng("snapshots", seed)
+        env.reset(seed=seed)
+        for _ in range(rng.below(10)):
+            calls = [each for each in env.actions() if not each.startswith("finish")]
+            env.step(rng.choice(calls or ["nothing"]))
+        snapshot = env.snapshot()
+        assert len(snapshot) < 4000
+        other.restore(snapshot)
+        assert other.session._contents() == env.session._contents()
+        assert other.actions() == env.actions() and other.expert() == env.expert()
+        assert other.session.met == env.session.met
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [["get_film"]],
+        ["get_film"],
+        [[1, {}]],
+        [["get_film", []]],
+        [["no_such_tool", {}]],
+        [["undo_last_change", {}]],
+        [["finish", {"answer": "x"}]],
+        [["cancel_order", {"order_id": 1}]],
+        [["cancel_order", {}]],
+        "cancel_order",
+    ],
+)
+def test_calls_that_cannot_have_been_are_no_snapshot(calls: object) -> None:
+    """Unknown tools, wrong arguments and calls that fail are refused, and the episode goes on as it was."""
+    env = ToolsEnv(difficulty="easy")
+    writing(env, "cancel_order")
+    before = env.snapshot()
+    whole = json.loads(before)
+    whole["state"]["calls"] = calls
+    with pytest.raises(SnapshotError):
+        env.restore(json.dumps(whole).encode())
+    assert env.snapshot() == before and env.step(env.expert()[0])[4]["valid_action"]
+
+
+def test_tools_must_be_found_in_retrieval() -> None:
+    """At first only search, undo and finish are there; a search shows lines and schemas of tools, which then work."""
+    env = ToolsEnv(difficulty="retrieval")
+    observation, _ = env.reset(seed=3)
+    assert [tool["function"]["name"] for tool in env.tools()] == ["search_tools", "undo_last_change", "finish"]
+    assert len(observation) < 600
+    call = env.session.errand.calls[0]
+    assert "There is no tool" in env.step(call.text)[0]
+    search = env.expert()[0]
+    assert search.startswith("search_tools")
+    observation = env.step(search)[0]
+    assert f"{call.tool}(" in observation and observation.count("\n") == 4
+    assert call.tool in [tool["function"]["name"] for tool in env.tools()] and len(env.tools()) == 8
+    assert env.step(call.text)[1] > 0
+    assert env.step('search_tools {"query": "zzzz"}')[0] == "No tool suits these words."
+
+
+@pytest.mark.parametrize(
+    ("given_answer", "wanted", "right"),
+    [
+        ("oslo", "Oslo", True),
+        (" 'Oslo'. ", "Oslo", True),
+        ("in Oslo", "Oslo", False),
+        ("12", "12", True),
+        ("12.0", "12", True),
+        ("12 degrees", "12", True),
+        ("1,200,500", "1200500", True),
+        ("-3", "-3", True),
+        ("3", "-3", False),
+        ("12 or 13", "12", False),
+        ("12.5", "12", False),
+        ("", "12", False),
+        ("2031-05-14", "2031-05-14", True),
+        ("9:30", "09:30", False),
+        ("x" * 200, "12", False),
+    ],
+)
+def test_answers_are_compared_without_form(given_answer: str, wanted: str, right: bool) -> None:
+    """Case, quotes, full stops and units do not matter; anything more does."""
+    assert same_answer(given_answer, wanted) is right
+
+
+@settings(max_examples=80, deadline=None)
+@given(name=st.sampled_from(["finish", "get_place", "undo_last_change", "add_event", "x"]), rest=st.text())
+def test_any_input_is_a_step(name: str, rest: str) -> None:
+    """Whatever stands behind a tool's name, the step gives text, and the episode can be saved and taken up again."""
+    env = ToolsEnv(difficulty="easy")
+    env.reset(seed=0)
+    for text in (
+        f"{name} {{{rest}}}",
+        f"Action: {name}\nAction Input: {rest}",
+        f'{name} {{"city": {json.dumps(rest)}}}',
+    ):
+        observation, *_ = env.step(text)
+        assert isinstance(observation, str) and len(observation) < 3000
+        env.restore(env.snapshot())
+
+
+def test_a_megabyte_is_a_step() -> None:
+    """Long names, values and nonsense are refused in few words."""
+    env = ToolsEnv()
+    env.reset(seed=1)
+    for text in (
+        "x" * 10**6,
+        f'get_place {{"city": "{"x" * 10**6}"}}',
+        "{" * 10**6,
+        'finish {"answer": ' + "9" * 4000 + "}",
+    ):
+        observation, *_ = env.step(text)
+        assert len(observation) < 3000
+
+
+def test_the_expert_speaks_react_with_thoughts() -> None:
+    """A collected episode has thought, action and action input apart, and says what each tool is for."""
+    played = Collector(ExpertAgent()).collect(Job(EnvSpec("AgentTools-v0"), 3, "test"))
+    assert played.success
+    for step in played.steps:
+        assert step.reply == format_reply(step.action, step.thought, step.action_input)
+        assert step.thought and step.action_input and " " not in step.action
+    assert played.steps[-1].action == "finish" and played.steps[-1].thought == "I know the answer."
+    env = ToolsEnv()
+    assert env.think("undo_last_change") == "That change was not asked for."
+    assert env.think("search_tools {}") == "I need another tool." and env.think("nothing") == ""
+    assert env.think('get_film {"film_id": 1}').startswith("I must get a film's title")
+
+
+def test_texts_are_short_enough_for_small_models() -> None:
+    """The expert's whole episode at medium stays below 3,000 characters, rules aside."""
+    for number in range(60):
+        played = Collector(ExpertAgent()).collect(Job(EnvSpec("AgentTools-v0"), number, "train"))
+        said = [step.observation + step.reply for step in played.steps]
+        assert sum(map(len, said)) + len(played.final_observation) < 3000
+
+
+def test_it_is_made_by_name() -> None:
+    """Gymnasium makes every difficulty, and says which there are."""
+    made = gymnasium.make("AgentTools-v0", difficulty="retrieval", disable_env_checker=True).unwrapped
+    assert isinstance(made, TextEnv) and made.max_steps == 24
+    with pytest.raises(ConfigError, match="retrieval"):
+        ToolsEnv(difficulty="harder")

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import date, timedelta
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from agentgym_envs.tools.catalogue import CORE
+from agentgym_envs.tools.env import ToolsEnv
+from agentgym_envs.tools.errands import MAKERS, OFFERED
+from agentgym_envs.tools.phrases import phrases
+from agentgym_envs.tools.plans import NAMEABLE, divisions, possible
+from agentgym_py.env import SPLITS
+from agentgym_py.rng import Rng
+
+
+@pytest.mark.parametrize("difficulty", MAKERS)
+@pytest.mark.parametrize("split", SPLITS)
+def test_the_expert_knows_only_what_was_said(difficulty: str, split: str) -> None:
+    """It succeeds in as many steps as the task says, with reward 1, and every value was in request or answers."""
+    env = ToolsEnv(difficulty=difficulty)
+    for number in range(120):
+        said, _ = env.reset(options={"task": number, "split": split})
+        today = env.session.errand.world.today
+        said += "".join((today + timedelta(days=d)).isoformat() for d in (-2, -1, 1, 2))
+        plan, total = env.expert(), 0.0
+        assert env.current and env.current.optimal_steps in (None, len(plan))
+        for action in plan:
+            name, _, arguments = action.partition(" ")
+            if name not in ("finish", "search_tools"):
+                assert all(str(value) in said for value in json.loads(arguments).values()), (env.current, action)
+            observation, reward, *_, info = env.step(action)
+            said += observation
+            total += reward
+        assert info["success"] and env.ended == "terminated" and total == pytest.approx(1)
+
+
+def test_difficulties_differ() -> None:
+    """More calls are needed from easy to hard, and each difficulty has the sorts of requests that it promises."""
+    means, kinds = [], []
+    for difficulty in ("easy", "medium", "hard"):
+        env = ToolsEnv(difficulty=difficulty)
+        tasks = [env.task(number) for number in range(200)]
+        calls = [len(env.puzzle_of(task).calls) for task in tasks]
+        means.append(sum(calls) / len(calls))
+        kinds.append({task.kind for task in tasks})
+        longest = {"easy": 2, "medium": 3, "hard": 6}[difficulty]
+        assert max(calls) == longest and min(calls) == (4 if difficulty == "hard" else 0)
+        assert all(len(env.puzzle_of(task).tools or ()) == OFFERED[difficulty] for task in tasks)
+    assert means[0] < 1.5 < means[1] < 3 < means[2]
+    assert kinds[0] == {"single", "chain", "lookalike", "change", "no_tool"} - {"chain"}
+    assert kinds[1] == {"chain", "lookalike", "change", "compare", "no_tool"}
+    assert kinds[2] == {"chain", "lookalike", "change", "changes", "compare"}
+
+
+def test_most_tools_are_needed_somewhere() -> None:
+    """All but a few tools of the databases occur in plans, and every change does."""
+    used: Counter[str] = Counter()
+    for difficulty in ("easy", "medium", "hard"):
+        env = ToolsEnv(difficulty=difficulty)
+        for number in range(300):
+            used.update(call.tool for call in env.puzzle_of(env.task(number)).calls)
+    assert set(CORE) - set(used) == set()
+    assert min(used[name] for name, tool in CORE.items() if tool.changes) >= 5
+
+
+def test_no_wording_is_in_two_splits() -> None:
+    """Sentences and their parts are a split's own, but for today, tomorrow, yesterday and `on`."""
+    known = phrases()
+    says = [each.say for each in known.hops] + [each.say for each in known.asks]
+    says += [each.say for each in known.searches.values()] + [each.say for each in known.changes]
+    says += [each.ask for each in known.changes] + list(known.named.values()) + list(known.untooled.values())
+    says += [say for name, say in known.frames.items() if name != "on"]
+    says += [say for distance, say in known.days.items() if abs(distance) > 1]
+    for say in says:
+        for one, other in combinations(SPLITS, 2):
+            assert not set(say[one]) & set(say[other]), say
+
+
+def test_every_wording_has_its_places() -> None:
+    """All splits fill in the same names: what is asked about, the day, the parameters of a change."""
+    known = phrases()
+    for ask in known.asks:
+        for split in SPLITS:
+            assert all("{x}" in text and ("{d}" in text) == bool(ask.days) for text in ask.say[split]), ask
+    for change in known.changes:
+        for split in SPLITS:
+            assert all(f"{{{slot}}}" in text for text in change.say[split] for slot in change.slots), change
+        assert [each.name for each in CORE[change.tool].parameters] == list(change.slots)
+    for say in [each.say for each in known.hops] + [each.say for each in known.searches.values()]:
+        assert all("{x}" in text for split in SPLITS for text in say[split]), say
+
+
+def test_divisions_spend_all_calls() -> None:
+    """Each way to share calls out adds up, and gives every kind a number that it can have."""
+    for kinds in (("city", "day"), ("product", "quantity", "city"), ("order:processing",), ()):
+        for calls in range(6):
+            for ways in divisions(kinds, calls):
+                assert sum(ways) == calls and all(map(possible, kinds, ways))
+    assert divisions(("city", "day"), 1) == ((0, 1), (1, 0))
+    assert not possible("film", 0) and possible("film", 1) and not possible("order", 2) and "city" in NAMEABLE
+
+
+def test_a_lookalike_would_answer_otherwise() -> None:
+    """In a request of that kind the twin of the last tool is on offer and says something else."""
+    env = ToolsEnv(difficulty="medium")
+    seen = 0
+    for number in range(150):
+        task = env.task(number)
+        if task.kind != "lookalike":
+            continue
+        env.reset(options={"task": number})
+        errand = env.session.errand
+        last = errand.calls[-1]
+        twins = [t for t in CORE[last.tool].twins if CORE[t].parameters == CORE[last.tool].parameters]
+        assert twins and all(twin in env.session.tools for twin in twins)
+        for call in errand.calls[:-1]:
+            env.step(call.text)
+        observation, reward, *_ = env.step(last._replace(tool=twins[0]).text)
+        assert reward == 0 and f'"{errand.answer}"' not in observation
+        seen += 1
+    assert seen >= 10
+
+
+def test_no_single_call_tells_what_takes_two() -> None:
+    """Brute force over all listed calls: none shows a text that a plan finds with two calls or more."""
+    env = ToolsEnv(difficulty="medium", split="test")
+    tried = 0
+    for number in range(250):
+        env.reset(options={"task": number})
+        errand = env.session.errand
+        by_name = errand.answer[:1].isupper() and len(errand.answer) > 5
+        if env.current is None or env.current.kind not in ("chain", "lookalike") or not by_name:
+            continue
+        before = env.snapshot()
+        for action in env.actions():
+            if not action.startswith("finish"):
+                assert f'"{errand.answer}"' not in env.step(action)[0], (env.current, action)
+                env.restore(before)
+        tried += 1
+    assert tried >= 5
+
+
+def test_the_plan_is_listed() -> None:
+    """Each call of the expert is among the actions when its turn comes, and the first of a chain only is at once."""
+    env = ToolsEnv(difficulty="hard")
+    for number in range(60):
+        env.reset(options={"task": number})
+        plan = env.expert()
+        assert plan[-2] not in env.actions() or "chain" not in str(env.current)
+        for action in plan[:-1]:
+            assert action in env.actions(), (env.current, action)
+            env.step(action)
+
+
+def test_no_tool_questions_have_no_listed_answer() -> None:
+    """Their answer must be reckoned, so that drawing from the list never succeeds; calling a tool halves the reward."""
+    env = ToolsEnv(difficulty="easy")
+    seen = 0
+    for number in range(150):
+        if env.task(number).kind != "no_tool":
+            continue
+        env.reset(options={"task": number})
+        assert env.session.errand.answer not in "\n".join(env.actions())
+        (answer,) = env.expert()
+        _, reward, *_, info = env.step(answer)
+        assert info["success"] and reward == 1 and info["tools_needed"] == []
+        env.reset(options={"task": number})
+        call = next((each for each in env.actions() if not each.startswith("finish")), None)
+        if call:
+            env.step(call)
+            assert env.step(answer)[1] == 0.5
+            seen += 1
+    assert seen >= 3
+
+
+def test_thoughtless_agents_fail() -> None:
+    """Drawing from the listed actions succeeds in few episodes."""
+    for difficulty, most in (("easy", 0.06), ("medium", 0.03), ("retrieval", 0.04)):
+        env = ToolsEnv(difficulty=difficulty)
+        rng = Rng("thoughtless")
+        wins = 0
+        for seed in range(150):
+            env.reset(seed=seed)
+            while not env.ended:
+                env.step(rng.choice(env.actions()))
+            wins += env.succeeded
+        assert wins / 150 <= most, difficulty
+
+
+def test_dates_are_in_reach() -> None:
+    """A day that a request names can be asked about: the forecast of it, or the record, exists."""
+    env = ToolsEnv(difficulty="easy")
+    for number in range(100):
+        errand: Any = env.puzzle_of(env.task(number))
+        for day in errand.named.get("day", ()):
+            assert -7 <= (date.fromisoformat(day) - errand.world.today).days <= 6

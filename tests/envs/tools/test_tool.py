@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym_envs.tools.catalogue import CORE, FINISH
+from agentgym_envs.tools.lookups import PARAMETERS
+from agentgym_envs.tools.tool import Refused, quoted, unknown_tool
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def why(tool: str, arguments: dict[str, Any]) -> str:
+    """What a tool says of wrong arguments."""
+    with pytest.raises(Refused) as refused:
+        CORE[tool].check(arguments)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "wanted"),
+    [
+        ("get_film", {}, "get_film needs film_id (an integer): A film's number."),
+        ("get_film", {"film_id": "12"}, 'film_id must be an integer, not the string "12".'),
+        ("get_film", {"film_id": True}, "film_id must be an integer, not true."),
+        ("get_film", {"film_id": 1}, ""),
+        ("get_film", {"film_id": 2.0}, ""),
+        ("get_film", {"film_id": 2.5}, "film_id must be an integer, not 2.5."),
+        ("get_film", {"film_id": [1]}, "film_id must be an integer, not a list."),
+        ("get_film", {"film_id": 10**40}, "film_id must be from 1 to 999999."),
+        ("get_film", {"film_id": 1, "id": 2}, 'get_film takes no "id". It takes film_id.'),
+        ("get_place", {"city": 1}, "city must be a string, not 1."),
+        ("get_place", {"city": None}, "city must be a string, not null."),
+        ("get_place", {"city": {}}, "city must be a string, not an object."),
+        ("get_place", {"city": "  "}, "city must be 1 to 200 printable characters."),
+        ("get_place", {"city": "a\x00b"}, "city must be 1 to 200 printable characters."),
+        ("get_place", {"city": "\ud800"}, "city must be 1 to 200 printable characters."),
+        ("get_place", {"city": "x" * 201}, "city must be 1 to 200 printable characters."),
+        ("list_events", {"day": "tomorrow"}, 'day must be a day, yyyy-mm-dd, not the string "tomorrow".'),
+        ("list_events", {"day": "2031-02-30"}, 'day must be a day, yyyy-mm-dd, not the string "2031-02-30".'),
+        ("list_events", {"day": "2031-02-28"}, ""),
+        ("move_event", {"event_id": 1, "day": "2031-02-28", "start": "24:00"}, "start must be a time, hh:mm, not"),
+        ("list_orders", {"status": "lost"}, "status must be one of processing, sent, delivered, cancelled, returned"),
+        ("list_orders", {"status": "Sent"}, ""),
+    ],
+)
+def test_an_error_says_how_to_mend_the_call(tool: str, arguments: dict[str, Any], wanted: str) -> None:
+    """Missing, unknown and wrong parameters are named, with what they should be; right ones pass."""
+    if wanted:
+        assert why(tool, arguments).startswith(wanted)
+    else:
+        assert CORE[tool].check(arguments).keys() == arguments.keys()
+
+
+@given(arguments=st.dictionaries(st.sampled_from([*PARAMETERS, "other"]) | st.text(max_size=5), JSON, max_size=5))
+@pytest.mark.parametrize("tool", ["get_film", "add_event", "list_orders", "get_forecast"])
+def test_any_arguments_pass_or_are_refused(tool: str, arguments: dict[str, Any]) -> None:
+    """Nothing else comes of them than values of the types that the schema says."""
+    try:
+        checked = CORE[tool].check(arguments)
+    except Refused as refused:
+        assert str(refused) and str(refused).isprintable()
+    else:
+        assert [type(value) for value in checked.values()] == [
+            {"integer": int, "string": str}[each.type] for each in CORE[tool].parameters
+        ]
+
+
+def test_schemas_say_what_is_checked() -> None:
+    """Types, bounds, patterns, choices and what is required stand in the JSON schema."""
+    function = CORE["move_event"].schema()["function"]
+    properties = function["parameters"]["properties"]
+    assert function["name"] == "move_event" and function["description"].endswith(".")
+    assert function["parameters"]["required"] == ["event_id", "day", "start"]
+    assert properties["event_id"] == {
+        "type": "integer",
+        "description": "The number of an event in the calendar.",
+        "minimum": 1,
+        "maximum": 999_999,
+    }
+    assert properties["day"]["pattern"] == "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+    assert CORE["list_orders"].schema()["function"]["parameters"]["properties"]["status"]["enum"][0] == "processing"
+    assert FINISH.schema()["function"]["parameters"]["additionalProperties"] is False
+
+
+def test_unknown_tools_come_with_what_there_is() -> None:
+    """The nearest name and all others are said, and a megabyte of nonsense in few words."""
+    assert "Did you mean 'get_film'?" in unknown_tool("get_films", ["get_film", "finish"])
+    assert "No tool was named" in unknown_tool("", ["finish"])
+    assert len(unknown_tool("x" * 10**6, ["finish"])) < 100
+    assert quoted("\ud800") == '"\\ud800"'
