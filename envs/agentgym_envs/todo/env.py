@@ -1,0 +1,187 @@
+"""AgentTodo-v0: a to-do application to be worked through its tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from agentgym_envs.todo.app import App, RefusedError
+from agentgym_envs.todo.board import Row, board_from_json, facts, same, shift, weekday
+from agentgym_envs.todo.errands import Errand
+from agentgym_envs.todo.plan import plan, written
+from agentgym_envs.todo.requests import draft
+from agentgym_envs.todo.tools import TOOLS, call, checked
+from agentgym_py.actions import Reply
+from agentgym_py.env import Outcome, Task
+from agentgym_py.generated import Draft, GeneratedEnv
+from agentgym_py.rng import Rng
+
+_FORM = 'Thought: why\nAction: tool\nAction Input: {"argument": "value"}'
+_ASKED = "Do what is asked for in the to-do list, nothing else, then finish."
+
+
+class TodoEnv(GeneratedEnv[Errand]):
+    """AgentTodo-v0, a to-do application: do what a request asks for on somebody's lists, and nothing else."""
+
+    name: ClassVar[str] = "todo"
+    limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 20, "hard": 30}
+    rules: ClassVar[Mapping[str, str]] = {
+        "full": "\n".join(
+            (
+                _ASKED,
+                "Overdue is what is open and due before today. A postponed task moves from its own due date. The coming "
+                "Friday is the first one after today. Dates are YYYY-MM-DD. Tasks in the trash and tasks that are done "
+                "are left alone unless the request names them. If the request asks something, finish with the bare answer.",
+                "Tools (? may be left out):",
+                *(f"{tool.signature}: {tool.does}" for tool in TOOLS.values()),
+                "Answer in this form:",
+                _FORM,
+            )
+        ),
+        "brief": f"{_ASKED} Tools: {', '.join(tool.signature for tool in TOOLS.values())}.",
+        "none": "",
+    }
+
+    def __init__(
+        self,
+        *,
+        difficulty: str = "medium",
+        max_steps: int | None = None,
+        split: str = "train",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
+        self._errand: Errand
+        self._app: App
+        self._read: list[int] = []
+        self._over = False
+
+    # ---- the episode ------------------------------------------------------------------------------------------------
+
+    def draft(self, rng: Rng, split: str) -> Draft:
+        """A board and a request."""
+        return draft(rng, split, self.difficulty)
+
+    def begin(self, task: Task) -> str:
+        """The day and the request."""
+        self._take(task)
+        self._app, self._read, self._over = App(self._errand.start.copy(), self._errand.today), [], False
+        return f"Today is {weekday(self._app.today)} {self._app.today}.\n{task.instruction}"
+
+    def _take(self, task: Task) -> None:
+        self._errand = self.puzzle_of(task)
+
+    def act(self, reply: Reply) -> Outcome:
+        """Call one tool."""
+        arguments = reply.arguments if reply.action_input else {}
+        if arguments is None:
+            return Outcome('Action Input must be a JSON object, such as {"task": "t7"}.', valid=False)
+        try:
+            said = call(self._app, reply.action, arguments)
+        except RefusedError as refused:
+            return Outcome(str(refused), valid=False)
+        if reply.action == "finish":
+            return self._finish(said, checked(TOOLS["finish"], arguments).get("answer", ""))
+        self._note(reply.action, arguments)
+        return Outcome(said)
+
+    def _note(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Remember which of the looks that the request needs have been taken."""
+        reads = self._errand.reads
+        if len(self._read) < len(reads):
+            made = written(name, arguments)
+            if made in reads and reads.index(made) not in self._read:
+                self._read.append(reads.index(made))
+
+    def _finish(self, said: str, answer: str) -> Outcome:
+        self._over = True
+        errand, board = self._errand, self._app.board
+        parts = {"collateral": 0.0}
+        right = not errand.answer or plain(answer) == plain(errand.answer)
+        if errand.answer:
+            parts["answer"] = float(right)
+        was, wanted, now = (facts(each, errand.start) for each in (errand.start, errand.goal, board))
+        asked = {key for key in was.keys() | wanted.keys() if was.get(key) != wanted.get(key)}
+        if asked:
+            parts["changes"] = sum(now.get(key) == wanted.get(key) for key in asked) / len(asked)
+        parts["collateral"] = float(sum(was.get(key) != now.get(key) for key in (was.keys() | now.keys()) - asked))
+        success = right and same(board, errand.goal, errand.start)
+        met = [value for name, value in parts.items() if name != "collateral"]
+        reward = sum(met) / len(met) / (1 + parts["collateral"])
+        return Outcome(said, reward, terminated=True, success=success, parts=parts)
+
+    # ---- actions and the expert ----------------------------------------------------------------------------------------
+
+    def actions(self) -> list[str]:
+        """Looks at every list and task, and changes of every task that need no text; not all that is admissible."""
+        listed = list(_LOOKS)
+        tomorrow = shift(self._app.today, 1)
+        for tid, row in self._app.board.tasks.items():
+            listed += _actions_on(tid, row, tomorrow)
+        return listed
+
+    def tools(self) -> list[dict[str, Any]]:
+        """All the tools."""
+        return [tool.schema() for tool in TOOLS.values()]
+
+    def expert(self) -> list[str]:
+        """One call for each thing that is not yet as it should be, then `finish`: shortest from the start of a task."""
+        if self._over:
+            return []
+        errand = self._errand
+        arguments = {"answer": errand.answer} if errand.answer else {}
+        calls = plan(self._app.board, errand.goal, errand.start, errand.today)
+        return [*calls, written("finish", arguments)]
+
+    def fair_expert(self) -> str | None:
+        """Looks up all that the request depends on, then does what the expert does."""
+        unread = [read for number, read in enumerate(self._errand.reads) if number not in self._read]
+        return unread[0] if unread and not self._over else super().fair_expert()
+
+    # ---- forks ----------------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """The board, as far as it is not what it was, which looks were taken, and whether it is finished."""
+        return {"over": self._over, "read": list(self._read), **self._app.board.to_json(self._errand.start)}
+
+    def load_state(self, task: Task, state: dict[str, Any]) -> None:
+        """Take up a board."""
+        errand: Errand = self.puzzle_of(task)
+        over, read = state["over"], state["read"]
+        if type(over) is not bool or not isinstance(read, list) or len(set(read)) != len(read):
+            raise ValueError("neither finished nor unfinished, or not a list of looks")
+        if not all(type(number) is int and 0 <= number < len(errand.reads) for number in read):
+            raise ValueError(f"looks that the request does not need: {read!r:.200}")
+        board = board_from_json(state, errand.start)
+        self._errand, self._app, self._read, self._over = errand, App(board, errand.today), list(read), over
+
+    def over(self, state: Mapping[str, Any]) -> bool:
+        """Whether `finish` was called."""
+        return bool(state["over"])
+
+
+def plain(answer: str) -> str:
+    """An answer without what does not matter: case, spaces, quotes, a full stop."""
+    return " ".join(answer.casefold().split()).strip("\"'`. ")
+
+
+@lru_cache(maxsize=50_000)
+def _actions_on(tid: str, row: Row, tomorrow: str) -> tuple[str, ...]:
+    task = f'\nAction Input: {{"task": "{tid}"'
+    if row.deleted:
+        return (f"show_task{task}}}", f"restore_task{task}}}")
+    names = ["show_task", "reopen_task" if row.done else "complete_task", "delete_task"]
+    names += ["clear_due"] * bool(row.due) + ["stop_repeat"] * bool(row.every)
+    listed = [f"{name}{task}}}" for name in names]
+    listed += [f'set_due{task}, "date": "{tomorrow}"}}'] * (row.due != tomorrow)
+    listed += [f'set_priority{task}, "priority": {each}}}' for each in (1, 2, 3, 4) if each != row.priority]
+    listed += [written("unlabel_task", {"task": tid, "label": label}) for label in row.labels]
+    listed += [f'delete_comment{task}, "number": {n}}}' for n in range(1, len(row.comments) + 1)]
+    return tuple(listed)
+
+
+_LOOKS = (
+    "list_projects", "list_labels", "list_done", "list_trash", "show_calendar", "list_tasks",
+    'list_tasks\nAction Input: {"due": "overdue"}', 'list_tasks\nAction Input: {"due": "none"}', "finish",
+)  # fmt: skip
