@@ -29,6 +29,7 @@ class App:
 
 
 def task_row(app: App, task: str, *, deleted: bool = False) -> Row:
+    """A task that is there, and not in the trash unless `deleted` allows it."""
     row = app.board.tasks.get(task)
     if row is None:
         raise RefusedError(f"No task {task[:40]!r}. An id is t and a number, as the lists show it.")
@@ -38,12 +39,14 @@ def task_row(app: App, task: str, *, deleted: bool = False) -> Row:
 
 
 def known_project(app: App, project: str) -> str:
+    """A project that is there."""
     if project not in app.board.projects:
         raise RefusedError(f"No project {project[:40]!r}.{did_you_mean(project[:40], app.board.projects, 'There are')}")
     return project
 
 
 def known_section(app: App, project: str, section: str) -> str:
+    """A section that the project has; the empty name stands for none."""
     known = app.board.sections[known_project(app, project)]
     if section and section not in known:
         raise RefusedError(f"No section {section[:40]!r} in {project}.{did_you_mean(section[:40], known, 'There are')}")
@@ -51,18 +54,21 @@ def known_section(app: App, project: str, section: str) -> str:
 
 
 def known_label(app: App, label: str) -> str:
+    """A label that is there."""
     if label not in app.board.labels:
         raise RefusedError(f"No label {label[:40]!r}.{did_you_mean(label[:40], app.board.labels, 'There are')}")
     return label
 
 
 def known_day(text: str) -> str:
+    """A day that the calendar has."""
     if not is_day(text):
         raise RefusedError(f"No day {text[:40]!r}; write YYYY-MM-DD, from {FIRST_DAY} to {LAST_DAY}.")
     return text
 
 
 def clean(text: str, longest: int = LONGEST_TITLE) -> str:
+    """A text in one line, neither empty nor too long."""
     found = " ".join(text[: 2 * longest].split())
     if not found or len(found) > longest:
         raise RefusedError(f"A text of 1 to {longest} characters is needed.")
@@ -70,6 +76,7 @@ def clean(text: str, longest: int = LONGEST_TITLE) -> str:
 
 
 def free_name(name: str, taken: Mapping[str, object] | tuple[str, ...], what: str) -> str:
+    """A name that nothing of its kind has yet."""
     found = clean(name, LONGEST_NAME)
     if found in taken:
         raise RefusedError(f"There is a {what} {found!r} already.")
@@ -98,6 +105,7 @@ def line(tid: str, row: Row) -> str:
 
 
 def listed(rows: list[tuple[str, Row]], page: int = 1) -> str:
+    """A page of tasks under their number."""
     pages = max(1, -(-len(rows) // PAGE))
     if not 1 <= page <= pages:
         raise RefusedError(f"There {'is 1 page' if pages == 1 else f'are {pages} pages'}.")

@@ -144,7 +144,7 @@ def shift(day: str, days: int) -> str:
 
 @lru_cache(maxsize=10_000)
 def weekday(day: str) -> str:
-    """Monday, Tuesday, …"""
+    """The day's name: Monday, Tuesday and so on."""
     return calendar.day_name[date.fromisoformat(day).weekday()]
 
 

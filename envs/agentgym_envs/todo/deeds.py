@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentgym_envs.todo import phrases
 from agentgym_envs.todo.board import EVERY, INBOX, Row, shift, weekday
 from agentgym_envs.todo.errands import Call, Drafter, NoneFitError, Part, Pick
 from agentgym_envs.todo.seeding import draw_title
@@ -18,7 +17,7 @@ Deed = tuple[dict[str, Any], list[Call]]
 def change(drafter: Drafter, kind: str, pick: Pick) -> Part:
     """A change of every task that is picked."""
     fields, calls = CHANGES[kind](drafter, pick.ids)
-    text = drafter.say(phrases.DO[kind], what=pick.what, **fields)
+    text = drafter.sentence(kind, what=pick.what, **fields)
     return Part(kind, text, pick.reads, tuple(calls), ids=pick.ids)
 
 
@@ -115,7 +114,7 @@ def rename(drafter: Drafter, ids: Ids) -> Deed:
 
 
 def _new_title(drafter: Drafter, theme: str) -> str:
-    return draw_title(drafter.rng, theme, drafter.fill, {row.title for row in drafter.board.tasks.values()})
+    return draw_title(drafter.rng, theme, drafter.split, {row.title for row in drafter.board.tasks.values()})
 
 
 def repeat(drafter: Drafter, ids: Ids) -> Deed:
@@ -166,9 +165,7 @@ def add(drafter: Drafter) -> Part:
         given["labels"] = [drafter.rng.choice(drafter.board.labels)]
         details.append(f"label {given['labels'][0]}")
     said = "".join(f", {each}" for each in details)
-    return Part(
-        "add", drafter.say(phrases.DO["add"], title=title, place=text, details=said), (), (("add_task", given),)
-    )
+    return Part("add", drafter.sentence("add", title=title, place=text, details=said), (), (("add_task", given),))
 
 
 def new_project(drafter: Drafter, pick: Pick) -> Part:
@@ -180,26 +177,25 @@ def new_project(drafter: Drafter, pick: Pick) -> Part:
     calls += [("add_section", {"project": name, "section": each}) for each in (first, second)]
     calls += [("move_task", {"task": tid, "project": name, "section": at}) for tid in pick.ids]
     fields = {"project": name, "sections": f"{first} and {second}", "section": at, "what": pick.what}
-    return Part("project", drafter.say(phrases.DO["project"], **fields), pick.reads, tuple(calls), ids=pick.ids)
+    return Part("project", drafter.sentence("project", **fields), pick.reads, tuple(calls), ids=pick.ids)
 
 
 def rename_name(drafter: Drafter) -> Part:
-    """Another name for a project, a section or a label."""
+    """Another name for a project, a section or a label that some task has."""
     what = drafter.rng.choice(("project", "section", "label"))
-    project = drafter.project()
-    old = {"project": project, "section": drafter.rng.choice(drafter.board.sections[project])}
-    old["label"] = drafter.rng.choice(drafter.board.labels)
-    taken = (*drafter.board.labels, *drafter.board.sections[project])
+    row: Row = drafter.one_of([row for row in drafter.board.tasks.values() if row.section and row.labels and row.open])
+    old = {"project": row.project, "section": row.section, "label": row.labels[0]}[what]
+    taken = (*drafter.board.labels, *drafter.board.sections[row.project])
     new = drafter.one_of([each for each in drafter.fill[what] if each not in taken])
-    text = drafter.say(phrases.DO[f"rename {what}"], old=old[what], new=new, project=project)
-    where = {"project": project} if what == "section" else {}
-    return Part(f"rename {what}", text, (), ((f"rename_{what}", {**where, what: old[what], "name": new}),))
+    text = drafter.sentence(f"rename {what}", old=old, new=new, project=row.project)
+    where = {"project": row.project} if what == "section" else {}
+    return Part(f"rename {what}", text, (), ((f"rename_{what}", {**where, what: old, "name": new}),))
 
 
 def archive(drafter: Drafter) -> Part:
     """A project out of the lists."""
     name = drafter.project()
-    text = drafter.say(phrases.DO["archive"], project=name)
+    text = drafter.sentence("archive", project=name)
     return Part("archive", text, (), (("archive_project", {"project": name}),))
 
 
@@ -210,10 +206,10 @@ def empty_section(drafter: Drafter) -> Part:
     text, place = _place(drafter)
     rows = drafter.board.tasks.items()
     inside = [tid for tid, row in rows if (row.project, row.section) == (project, section) and not row.deleted]
-    if place == {"project": project, "section": section} or not 1 <= len(inside) <= 4:
+    if place["project"] == project or not 1 <= len(inside) <= 4:
         raise NoneFitError
     reads: list[Call] = [("list_tasks", {"project": project, "section": section}), ("list_done", {"project": project})]
     calls: list[Call] = [("move_task", {"task": tid, **place}) for tid in inside]
     calls.append(("delete_section", {"project": project, "section": section}))
-    said = drafter.say(phrases.DO["empty section"], section=section, project=project, place=text)
+    said = drafter.sentence("empty section", section=section, project=project, place=text)
     return Part("empty section", said, tuple(reads), tuple(calls), ids=tuple(inside))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from agentgym_envs.todo.app import App, RefusedError
@@ -17,28 +16,58 @@ from agentgym_py.env import Outcome, Task
 from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng
 
-_FORM = 'Thought: why\nAction: tool\nAction Input: {"argument": "value"}'
 _ASKED = "Do what is asked for in the to-do list, nothing else, then finish."
+_TERMS = (
+    "Overdue is what is open and due before today. The coming Friday is the first one after today. From one day to "
+    "another includes both. What is done or in the trash stays as it is unless the request names it. Where the request "
+    "asks something, finish with the bare answer: a number, a date (YYYY-MM-DD), a name, a title, a comment."
+)
+_FORM = 'Answer in this form:\nThought: why\nAction: tool\nAction Input: {"argument": "value"}'
 
 
 class TodoEnv(GeneratedEnv[Errand]):
-    """AgentTodo-v0, a to-do application: do what a request asks for on somebody's lists, and nothing else."""
+    """AgentTodo-v0, a to-do application: do what a request asks for on somebody's lists, and nothing else.
+
+    Task: a request such as "Move everything overdue in Work to tomorrow. Tell me how many there were." on a board of
+    projects, sections, labels and tasks with priorities, due dates, repetitions and comments, some of them done or in
+    the trash. Every task has its own "today". Easy: one thing of one named task, a new task, a name, or a question.
+    Medium: something for all tasks that a filter finds, with exceptions or a question how many; a task that must be
+    looked for; a new project; a section to be emptied. Hard: two such parts, or one that depends on a number.
+
+    Action: a call of one of the tools in the rules: `Action: set_due` and below it `Action Input: {"task": "t7", "date":
+    "2026-03-12"}`, or a tool call. `actions` lists what needs no text, not all that is possible. Nothing is lost: what
+    is deleted can be restored, and every change says what was before.
+
+    Observation: what the tool says; lists have one line a task. A call that cannot be done changes nothing, and the
+    observation says why.
+
+    Reward: at `finish`, the mean of `changes` (the share of the facts asked for that hold now) and `answer` (1 or 0),
+    as far as the request asks for them, divided by 1 + `collateral` (the number of other facts that have changed);
+    before, 0. `info["success"]` is strict: the answer is right and the board is exactly as asked for. An answer may
+    differ in case, spaces, quotes and a full stop.
+
+    End: `finish` terminates; `max_steps` truncates.
+
+    Splits: each of train, valid and test has its own wording for every kind of request and filter, and its own people,
+    things, cities, labels and comments; names of projects and sections that are there are shared.
+
+    Expert: one call for each thing that is not as it should be, then `finish`. From the start of a task that is a
+    shortest solution, as no tool changes two of the things that a request asks for; from elsewhere it also undoes
+    what was damaged. The fair expert first calls the lists that show what the request depends on.
+
+    Args:
+        difficulty: easy, medium or hard.
+        max_steps: when an episode is cut; by default 10, 20 or 30.
+        split: where tasks come from if `reset` names none.
+        render_mode: `ansi` or None.
+
+    Registered ids: AgentTodo-v0.
+    """
 
     name: ClassVar[str] = "todo"
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 20, "hard": 30}
     rules: ClassVar[Mapping[str, str]] = {
-        "full": "\n".join(
-            (
-                _ASKED,
-                "Overdue is what is open and due before today. A postponed task moves from its own due date. The coming "
-                "Friday is the first one after today. Dates are YYYY-MM-DD. Tasks in the trash and tasks that are done "
-                "are left alone unless the request names them. If the request asks something, finish with the bare answer.",
-                "Tools (? may be left out):",
-                *(f"{tool.signature}: {tool.does}" for tool in TOOLS.values()),
-                "Answer in this form:",
-                _FORM,
-            )
-        ),
+        "full": "\n".join([_ASKED, _TERMS, "Tools (? may be left out):", *map(str, TOOLS.values()), _FORM]),
         "brief": f"{_ASKED} Tools: {', '.join(tool.signature for tool in TOOLS.values())}.",
         "none": "",
     }
@@ -56,6 +85,8 @@ class TodoEnv(GeneratedEnv[Errand]):
         self._app: App
         self._read: list[int] = []
         self._over = False
+        self._listed: dict[str, tuple[Row, tuple[str, ...]]] = {}
+        """Actions on a task as it is; made once for each row."""
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
@@ -65,12 +96,10 @@ class TodoEnv(GeneratedEnv[Errand]):
 
     def begin(self, task: Task) -> str:
         """The day and the request."""
-        self._take(task)
-        self._app, self._read, self._over = App(self._errand.start.copy(), self._errand.today), [], False
-        return f"Today is {weekday(self._app.today)} {self._app.today}.\n{task.instruction}"
-
-    def _take(self, task: Task) -> None:
         self._errand = self.puzzle_of(task)
+        self._app, self._read, self._over = App(self._errand.start.copy(), self._errand.today), [], False
+        self._listed = {}
+        return f"Today is {weekday(self._app.today)} {self._app.today}.\n{task.instruction}"
 
     def act(self, reply: Reply) -> Outcome:
         """Call one tool."""
@@ -88,11 +117,9 @@ class TodoEnv(GeneratedEnv[Errand]):
 
     def _note(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Remember which of the looks that the request needs have been taken."""
-        reads = self._errand.reads
-        if len(self._read) < len(reads):
-            made = written(name, arguments)
-            if made in reads and reads.index(made) not in self._read:
-                self._read.append(reads.index(made))
+        for number, (wanted, given) in enumerate(self._errand.reads):
+            if name == wanted and arguments == given and number not in self._read:
+                self._read.append(number)
 
     def _finish(self, said: str, answer: str) -> Outcome:
         self._over = True
@@ -111,14 +138,16 @@ class TodoEnv(GeneratedEnv[Errand]):
         reward = sum(met) / len(met) / (1 + parts["collateral"])
         return Outcome(said, reward, terminated=True, success=success, parts=parts)
 
-    # ---- actions and the expert ----------------------------------------------------------------------------------------
+    # ---- actions and the expert -------------------------------------------------------------------------------------
 
     def actions(self) -> list[str]:
         """Looks at every list and task, and changes of every task that need no text; not all that is admissible."""
         listed = list(_LOOKS)
-        tomorrow = shift(self._app.today, 1)
+        known, tomorrow = self._listed, shift(self._app.today, 1)
         for tid, row in self._app.board.tasks.items():
-            listed += _actions_on(tid, row, tomorrow)
+            if tid not in known or known[tid][0] is not row:
+                known[tid] = (row, _actions_on(tid, row, tomorrow))
+            listed += known[tid][1]
         return listed
 
     def tools(self) -> list[dict[str, Any]]:
@@ -137,9 +166,9 @@ class TodoEnv(GeneratedEnv[Errand]):
     def fair_expert(self) -> str | None:
         """Looks up all that the request depends on, then does what the expert does."""
         unread = [read for number, read in enumerate(self._errand.reads) if number not in self._read]
-        return unread[0] if unread and not self._over else super().fair_expert()
+        return written(*unread[0]) if unread and not self._over else super().fair_expert()
 
-    # ---- forks ----------------------------------------------------------------------------------------------------------
+    # ---- forks ------------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """The board, as far as it is not what it was, which looks were taken, and whether it is finished."""
@@ -155,6 +184,7 @@ class TodoEnv(GeneratedEnv[Errand]):
             raise ValueError(f"looks that the request does not need: {read!r:.200}")
         board = board_from_json(state, errand.start)
         self._errand, self._app, self._read, self._over = errand, App(board, errand.today), list(read), over
+        self._listed = {}
 
     def over(self, state: Mapping[str, Any]) -> bool:
         """Whether `finish` was called."""
@@ -166,21 +196,26 @@ def plain(answer: str) -> str:
     return " ".join(answer.casefold().split()).strip("\"'`. ")
 
 
-@lru_cache(maxsize=50_000)
 def _actions_on(tid: str, row: Row, tomorrow: str) -> tuple[str, ...]:
     task = f'\nAction Input: {{"task": "{tid}"'
     if row.deleted:
         return (f"show_task{task}}}", f"restore_task{task}}}")
-    names = ["show_task", "reopen_task" if row.done else "complete_task", "delete_task"]
-    names += ["clear_due"] * bool(row.due) + ["stop_repeat"] * bool(row.every)
-    listed = [f"{name}{task}}}" for name in names]
-    listed += [f'set_due{task}, "date": "{tomorrow}"}}'] * (row.due != tomorrow)
-    listed += [f'set_priority{task}, "priority": {each}}}' for each in (1, 2, 3, 4) if each != row.priority]
-    listed += [written("unlabel_task", {"task": tid, "label": label}) for label in row.labels]
-    listed += [f'delete_comment{task}, "number": {n}}}' for n in range(1, len(row.comments) + 1)]
+    listed = [f"show_task{task}}}", f"{'reopen' if row.done else 'complete'}_task{task}}}", f"delete_task{task}}}"]
+    if row.due:
+        listed.append(f"clear_due{task}}}")
+    if row.due != tomorrow:
+        listed.append(f'set_due{task}, "date": "{tomorrow}"}}')
+    if row.every:
+        listed.append(f"stop_repeat{task}}}")
+    listed += [f'set_priority{task}, "priority": {each}}}' for each in _OTHER_PRIORITIES[row.priority]]
+    for label in row.labels:
+        listed.append(written("unlabel_task", {"task": tid, "label": label}))
+    for number in range(1, len(row.comments) + 1):
+        listed.append(f'delete_comment{task}, "number": {number}}}')
     return tuple(listed)
 
 
+_OTHER_PRIORITIES = {each: [other for other in (1, 2, 3, 4) if other != each] for each in (1, 2, 3, 4)}
 _LOOKS = (
     "list_projects", "list_labels", "list_done", "list_trash", "show_calendar", "list_tasks",
     'list_tasks\nAction Input: {"due": "overdue"}', 'list_tasks\nAction Input: {"due": "none"}', "finish",

@@ -15,6 +15,8 @@ from agentgym_envs.todo.words import FILL
 from agentgym_py.rng import Rng
 
 Call = tuple[str, dict[str, Any]]
+MANY: Mapping[str, tuple[int, int]] = {"easy": (2, 3), "medium": (2, 4), "hard": (3, 6)}
+"""How many tasks several are, by difficulty."""
 SIZES: Mapping[str, tuple[int, int]] = {"easy": (3, 12), "medium": (4, 20), "hard": (5, 30)}
 """Projects and tasks by difficulty."""
 
@@ -26,7 +28,7 @@ class Errand:
     today: str
     start: Board
     goal: Board
-    reads: tuple[str, ...]
+    reads: tuple[Call, ...]
     """Calls that show all that the request depends on."""
     answer: str
     """Empty where none is asked for."""
@@ -67,10 +69,16 @@ class Drafter:
         self.today = draw_today(rng)
         self.app = App(draw_board(rng, split, self.today, *SIZES[difficulty]), self.today)
         self.board = self.app.board
+        self.many = MANY[difficulty]
 
     def say(self, wordings: Mapping[str, tuple[str, ...]], **fields: object) -> str:
         """One of the split's wordings, filled in."""
         return self.rng.choice(wordings[self.split]).format(**fields)
+
+    def sentence(self, kind: str, **fields: object) -> str:
+        """What is to be done, in words."""
+        text = self.say(phrases.DO[kind], **fields)
+        return text[0].upper() + text[1:]
 
     def project(self) -> str:
         """A project with open tasks, not the inbox."""
@@ -99,7 +107,7 @@ class Drafter:
         fields: dict[str, Any] = {} if name.startswith("anywhere") else {"project": self.project()}
         kind = name.removeprefix("anywhere ")
         if kind in ("overdue", "today", "nodate"):
-            given = {"due": {"overdue": "overdue", "today": self.today, "nodate": "none"}[kind]}
+            given: dict[str, Any] = {"due": {"overdue": "overdue", "today": self.today, "nodate": "none"}[kind]}
         elif kind == "label":
             fields["label"] = self.rng.choice(self.board.labels)
             given = {"label": fields["label"]}
@@ -111,7 +119,7 @@ class Drafter:
             given = {"section": fields["section"]}
         else:
             return self._days(fields["project"], low, high)
-        where = {"project": fields["project"]} if "project" in fields else {}
+        where: dict[str, Any] = {"project": fields["project"]} if "project" in fields else {}
         found = tuple(tid for tid, _ in matching(self.app, **where, **given))
         if not low <= len(found) <= min(high, PAGE):
             raise NoneFitError

@@ -48,7 +48,7 @@ DO: Wordings = {
         "test": ("The right place for {what} is {place}; sort that out.",),
     },
     "delete": {
-        "train": ("Delete {what}.", "Remove {what} from the list."),
+        "train": ("Delete {what}.", "Send {what} to the trash."),
         "valid": ("Throw away {what}.",),
         "test": ("I no longer want {what}; into the trash with that.",),
     },
@@ -163,7 +163,7 @@ WHAT: Wordings = {
     },
     "days": {
         "train": ("all open tasks in {project} due from {start} to {end}",),
-        "valid": ("each open task of {project} that is due between {start} and {end}, both included",),
+        "valid": ("each open task of {project} that is due between {start} and {end}",),
         "test": ("whatever is open in {project} and due in the days {start} to {end}",),
     },
     "earliest": {
@@ -180,9 +180,9 @@ WHAT: Wordings = {
 """Which tasks; the last two find one."""
 
 EXCEPT: Mapping[str, tuple[str, ...]] = {
-    "train": ("{what}, except those with the label {label}",),
-    "valid": ("{what} but not if it has the label {label}",),
-    "test": ("{what} unless labelled {label}",),
+    "train": ("{what} (except those with the label {label})",),
+    "valid": ("{what} (but none with the label {label})",),
+    "test": ("{what} (unless labelled {label})",),
 }
 
 COUNT: Mapping[str, tuple[str, ...]] = {

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Set
+from typing import Any, TypeVar
 
+from agentgym_envs.todo.app import App
 from agentgym_envs.todo.board import INBOX, Board, Row, alike, next_due
-from agentgym_envs.todo.tools import App, call
+from agentgym_envs.todo.tools import call
 
+T = TypeVar("T")
 _ODD = re.compile(r"[<{}\[\]]|ction|CTION")
 _ESCAPES = {ord(each): f"\\u{ord(each):04x}" for each in "<{}[]:"}
 
@@ -42,7 +44,7 @@ class _Planner:
         self.app, self.goal, self.start = app, goal, start
         self.calls: list[str] = []
 
-    def do(self, name: str, **arguments: Any) -> None:
+    def do(self, name: str, /, **arguments: Any) -> None:
         call(self.app, name, arguments)
         self.calls.append(written(name, arguments))
 
@@ -61,42 +63,37 @@ class _Planner:
     def need_projects(self) -> None:
         board = self.app.board
         for name in [each for each in self.goal.projects if each not in board.projects]:
-            old = self.former(lambda row, n=name: row.project == n, lambda row: [row.project])
-            if old in board.projects and old not in self.goal.projects:
+            old = self.former(name, board.projects.keys() - self.goal.projects, lambda row: (row.project,))
+            if old:
                 self.do("rename_project", project=old, name=name)
             else:
                 self.do("add_project", project=name)
 
     def need_labels(self) -> None:
         for name in [each for each in self.goal.labels if each not in self.app.board.labels]:
-            gone = set(self.app.board.labels) - set(self.goal.labels)
-            old = self.former(
-                lambda row, n=name: n in row.labels, lambda row, g=gone: [x for x in row.labels if x in g]
-            )
+            old = self.former(name, {*self.app.board.labels} - {*self.goal.labels}, lambda row: row.labels)
             if old:
                 self.do("rename_label", label=old, name=name)
             else:
                 self.do("add_label", label=name)
 
     def need_sections(self) -> None:
+        sections = self.app.board.sections
         for project, names in self.goal.sections.items():
-            for name in [each for each in names if each not in self.app.board.sections[project]]:
-                gone = set(self.app.board.sections[project]) - set(names)
-                old = self.former(
-                    lambda row, at=(project, name): (row.project, row.section) == at,
-                    lambda row, p=project, g=gone: [row.section] if row.project == p and row.section in g else [],
-                )
+            for name in [each for each in names if each not in sections[project]]:
+                gone = {(project, each) for each in sections[project] if each not in names}
+                old = self.former((project, name), gone, lambda row: ((row.project, row.section),))
                 if old:
-                    self.do("rename_section", project=project, section=old, name=name)
+                    self.do("rename_section", project=project, section=old[1], name=name)
                 else:
                     self.do("add_section", project=project, section=name)
 
-    def former(self, wanted: Callable[[Row], bool], names: Callable[[Row], Iterable[str]]) -> str | None:
-        """What most of the tasks that should bear a name bear instead, if they do: the name was changed."""
-        votes: Counter[str] = Counter()
-        for tid in self.start.tasks:
-            if not self.goal.tasks[tid].deleted and wanted(self.goal.tasks[tid]):
-                votes.update(names(self.app.board.tasks[tid]))
+    def former(self, name: T, gone: Set[T], names: Callable[[Row], tuple[T, ...]]) -> T | None:
+        """Of the names that nothing should bear, the one on most of the tasks that should bear `name`: it was changed."""
+        meant = [
+            tid for tid in self.start.tasks if name in names(self.goal.tasks[tid]) and not self.goal.tasks[tid].deleted
+        ]
+        votes = Counter(each for tid in meant for each in names(self.app.board.tasks[tid]) if each in gone)
         return votes.most_common(1)[0][0] if votes else None
 
     # ---- tasks ----------------------------------------------------------------------------------------------------
@@ -150,14 +147,19 @@ class _Planner:
             if row.every:
                 self.do("stop_repeat", task=tid)
             self.do("complete_task", task=tid)
-        elif row.every and row.every == want.every and row.due != want.due and not row.done:
-            if next_due(row.due, row.every, self.app.today) == want.due:
-                self.do("complete_task", task=tid)
+        elif self.came_back(row, want):
+            self.do("complete_task", task=tid)
         row = self.app.board.tasks[tid]
         if row.every != want.every:
             self.do("set_repeat", task=tid, every=want.every) if want.every else self.do("stop_repeat", task=tid)
         if row.due != want.due:
             self.do("set_due", task=tid, date=want.due) if want.due else self.do("clear_due", task=tid)
+
+    def came_back(self, row: Row, want: Row) -> bool:
+        """Whether to complete a task that repeats makes it due when it should be."""
+        if not row.every or row.done or row.every != want.every or row.due == want.due:
+            return False
+        return next_due(row.due, row.every, self.app.today) == want.due
 
     def new_tasks(self) -> None:
         """Those that `start` has not: what is there is kept where its title is wanted, and deleted else."""

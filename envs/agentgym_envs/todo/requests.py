@@ -6,40 +6,37 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from agentgym_envs.todo import deeds, phrases
-from agentgym_envs.todo.app import App
+from agentgym_envs.todo.app import App, RefusedError
 from agentgym_envs.todo.board import Board, same
-from agentgym_envs.todo.errands import Call, Drafter, Errand, NoneFitError, Part
-from agentgym_envs.todo.plan import plan, written
+from agentgym_envs.todo.errands import Drafter, Errand, NoneFitError, Part
+from agentgym_envs.todo.plan import plan
 from agentgym_envs.todo.tools import call
 from agentgym_py.generated import Draft
 from agentgym_py.rng import Rng
 
-_TRIES = 30
+Maker = Callable[[Drafter], Part]
+_TRIES = 15
 """Draws on one board before another is drawn."""
 
 
 def draft(rng: Rng, split: str, difficulty: str) -> Draft:
     """A board, a request, and how the board must be when it is fulfilled."""
+    maker = rng.choice(_MAKERS[difficulty])  # once, so that what seldom fits a board is not asked less often
     while True:
         drafter = Drafter(rng, split, difficulty)
         for _ in range(_TRIES):
             try:
-                return _draft(drafter, rng.choice(_MAKERS[difficulty])(drafter))
-            except NoneFitError:
+                return _draft(drafter, maker(drafter))
+            except (NoneFitError, RefusedError):  # refused: two parts that exclude each other
                 pass
 
 
 def _draft(drafter: Drafter, part: Part) -> Draft:
     goal = _after(drafter, part)
-    reads = tuple(written(name, arguments) for name, arguments in dict(map(_keyed, part.reads)).values())
+    reads = tuple(each for n, each in enumerate(part.reads) if each not in part.reads[:n])
     errand = Errand(drafter.today, drafter.board, goal, reads, part.answer)
     steps = len(plan(drafter.board, goal, drafter.board, drafter.today)) + 1
-    text = part.text[0].upper() + part.text[1:]
-    return Draft(text, errand, part.kind, steps)
-
-
-def _keyed(call: Call) -> tuple[str, Call]:
-    return written(*call), call
+    return Draft(part.text, errand, part.kind, steps)
 
 
 def _after(drafter: Drafter, *parts: Part) -> Board:
@@ -51,7 +48,7 @@ def _after(drafter: Drafter, *parts: Part) -> Board:
     return app.board
 
 
-# ---- easy: one thing, by its name ------------------------------------------------------------------------------------
+# ---- easy: one thing, by its name ----------------------------------------------------------------------------------
 
 
 def _one(drafter: Drafter) -> Part:
@@ -72,16 +69,17 @@ def _lookup(drafter: Drafter) -> Part:
     return Part("question", drafter.say(phrases.ASK[kind], what=pick.what), reads, answer=answer)
 
 
-# ---- medium: several things, by what they have in common ---------------------------------------------------------------
+# ---- medium: several things, by what they have in common -----------------------------------------------------------
+
+
+def _change(drafter: Drafter) -> Part:
+    pick = drafter.excepted(*drafter.many) if drafter.rng.below(4) == 0 else drafter.several(*drafter.many)
+    return deeds.change(drafter, drafter.rng.choice(deeds.OF_SEVERAL), pick)
 
 
 def _several(drafter: Drafter) -> Part:
-    pick = drafter.excepted(2, 4) if drafter.rng.below(4) == 0 else drafter.several(2, 4)
-    return _counted(drafter, deeds.change(drafter, drafter.rng.choice(deeds.OF_SEVERAL), pick))
-
-
-def _counted(drafter: Drafter, part: Part) -> Part:
-    """Half of the time with the question how many there were."""
+    """A change of several, half of the time with the question how many there were."""
+    part = _change(drafter)
     if drafter.rng.below(2):
         return part
     return replace(part, text=f"{part.text} {drafter.say(phrases.COUNT)}", answer=str(len(part.ids)))
@@ -108,11 +106,12 @@ def _project(drafter: Drafter) -> Part:
     return deeds.new_project(drafter, drafter.named() if drafter.rng.below(2) else drafter.several(2, 3))
 
 
-# ---- hard: two things, or one that depends on another ------------------------------------------------------------------
+# ---- hard: two things, or one that depends on another --------------------------------------------------------------
 
 
 def _two(drafter: Drafter) -> Part:
-    first, second = _hard_part(drafter), _hard_part(drafter)
+    makers = drafter.rng.sample(_PARTS, 2)
+    first, second = (_tried(drafter, maker) for maker in makers)
     if set(first.ids) & set(second.ids):
         raise NoneFitError
     if not same(_after(drafter, first, second), _after(drafter, second, first), drafter.board):
@@ -132,27 +131,32 @@ def _unmoved(drafter: Drafter, part: Part, other: Part) -> None:
     before, after = App(drafter.board, drafter.today), App(_after(drafter, other), drafter.today)
     for name, arguments in part.reads:
         seen = [call(app, name, arguments) for app in (before, after)]
-        if name != "show_task" and seen[0].split("\n")[0] != seen[1].split("\n")[0]:
+        if seen[0] != seen[1]:
             raise NoneFitError
 
 
-def _hard_part(drafter: Drafter) -> Part:
-    return drafter.rng.choice((_several, _several, _found, _project, deeds.empty_section, deeds.add))(drafter)
+def _tried(drafter: Drafter, maker: Maker) -> Part:
+    """A part by this maker, after a few tries."""
+    for _ in range(_TRIES):
+        try:
+            return maker(drafter)
+        except NoneFitError:
+            pass
+    raise NoneFitError
 
 
 def _if(drafter: Drafter) -> Part:
     """One of two things, by a number that must be found out."""
     asked = drafter.several(1, 12)
-    yes, no = (_several(drafter) if drafter.rng.below(2) else _found(drafter) for _ in range(2))
-    if yes.answer or no.answer:
-        raise NoneFitError
+    yes, no = (_tried(drafter, _change if drafter.rng.below(2) else _found) for _ in range(2))
     limit = max(0, len(asked.ids) + (-1, -2, 0, 1)[drafter.rng.below(4)])
     chosen = yes if len(asked.ids) > limit else no
     text = drafter.say(phrases.IF, what=asked.what, n=limit, yes=yes.text, no=no.text)
     return Part(f"if: {chosen.kind}", text, (*asked.reads, *chosen.reads), chosen.calls, ids=chosen.ids)
 
 
-_MAKERS: Mapping[str, tuple[Callable[[Drafter], Part], ...]] = {
+_PARTS: tuple[Maker, ...] = (_several, _several, _found, _found, _project, deeds.empty_section, deeds.add)
+_MAKERS: Mapping[str, tuple[Maker, ...]] = {
     "easy": (_one, _one, _one, _one, _one, _one, _lookup, deeds.add, deeds.rename_name, deeds.archive),
     "medium": (_several, _several, _several, _several, _several, _found, _found, _project, _count, _which,
                deeds.empty_section),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
+from functools import cache
+from itertools import product
 
 from agentgym_envs.todo.board import EVERY, INBOX, Board, Row, shift
-from agentgym_envs.todo.words import FILL, THEMES, Words
+from agentgym_envs.todo.words import FILL, THEMES
 from agentgym_py.rng import Rng
 
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -19,48 +22,51 @@ def draw_today(rng: Rng) -> str:
 
 def draw_board(rng: Rng, split: str, today: str, projects: int, tasks: int) -> Board:
     """So many projects beside the inbox, and so many tasks."""
-    fill = FILL[split]
     names = rng.sample(list(THEMES), projects)
     sections = {INBOX: ()} | {name: tuple(rng.sample(THEMES[name][0], 2)) for name in names}
-    board = Board(dict.fromkeys(sections, False), sections, tuple(sorted(rng.sample(fill["label"], 5))), {})
+    board = Board(dict.fromkeys(sections, False), sections, tuple(sorted(rng.sample(FILL[split]["label"], 5))), {})
     taken: set[str] = set()
     for number in range(tasks):
         # Most tasks lie in the first projects, so that what is asked of a project has something to find.
         theme = names[min(rng.below(projects), rng.below(projects))]
-        title = draw_title(rng, theme, fill, taken)
+        title = draw_title(rng, theme, split, taken)
         taken.add(title)
-        board.tasks[f"t{number + 1}"] = _row(rng, title, theme, board, fill, today)
+        board.tasks[f"t{number + 1}"] = _row(rng, title, theme, board, FILL[split]["text"], today)
     return board
 
 
-def draw_title(rng: Rng, theme: str, fill: Words, taken: set[str]) -> str:
+def draw_title(rng: Rng, theme: str, split: str, taken: Container[str]) -> str:
     """A title that is not taken yet."""
+    titles = _titles(theme, split)
     while True:
-        pattern = rng.choice(THEMES[theme][1])
-        title = _SLOT.sub(lambda slot: rng.choice(fill[slot[1]]), pattern)
+        title = rng.choice(titles)
         if title not in taken:
             return title
 
 
-def _row(rng: Rng, title: str, theme: str, board: Board, fill: Words, today: str) -> Row:
-    """A task of a theme; one number gives all that is drawn of it."""
+@cache
+def _titles(theme: str, split: str) -> tuple[str, ...]:
+    """All that a theme's patterns give with a split's words."""
+    found: list[str] = []
+    for pattern in THEMES[theme][1]:
+        slots = _SLOT.findall(pattern)
+        for words in product(*(FILL[split][slot] for slot in slots)):
+            found.append(pattern.format(**dict(zip(slots, words, strict=True))))
+    return tuple(found)
+
+
+def _row(rng: Rng, title: str, theme: str, board: Board, texts: tuple[str, ...], today: str) -> Row:
+    """A task of a theme. One number gives all that is drawn of it: its bits are cut into fields."""
     bits = rng.bits()
-
-    def below(n: int) -> int:
-        nonlocal bits
-        bits, drawn = divmod(bits, n)
-        return drawn
-
-    project = theme if below(10) else INBOX
-    section = (*board.sections[project], "")[below(3)] if project != INBOX else ""
-    when = below(16)
-    due = shift(today, -1 - below(20) if when < 5 else 0 if when < 7 else 1 + below(20)) if when < 13 else ""
-    every = EVERY[below(len(EVERY))] if due and not below(8) else ""
-    priority = (1, 2, 3, 3, 4, 4, 4, 4)[below(8)]
-    labels = {board.labels[below(5)] for _ in range((0, 0, 1, 1, 1, 2)[below(6)])}
-    comments = (fill["text"][below(len(fill["text"]))],) if not below(6) else ()
-    fate = below(12)
-    return Row(
-        title, project, section, due, priority, tuple(sorted(labels)), every, comments,
-        done=fate == 0 and not every, deleted=fate == 1,
-    )  # fmt: skip
+    project = theme if bits & 15 else INBOX
+    section = (*board.sections[project], "")[(bits >> 4 & 255) % 3] if project == theme else ""
+    when, days = bits >> 12 & 15, (bits >> 16 & 255) % 20 + 1
+    due = "" if when > 12 else shift(today, -days if when < 5 else 0 if when < 7 else days)
+    every = EVERY[(bits >> 24 & 255) % len(EVERY)] if due and not bits >> 32 & 7 else ""
+    priority = (1, 2, 3, 3, 4, 4, 4, 4)[bits >> 35 & 7]
+    drawn = {board.labels[(bits >> 38 & 255) % 5], board.labels[(bits >> 46 & 255) % 5]}
+    labels = ((), (board.labels[(bits >> 38 & 255) % 5],), (), tuple(sorted(drawn)))[bits >> 54 & 3]
+    comments = (texts[(bits >> 24 & 255) % len(texts)],) if not bits >> 56 & 7 else ()
+    fate = bits >> 59 & 15
+    done, deleted = fate == 0 and not every, fate == 1
+    return Row(title, project, section, due, priority, labels, every, comments, done, deleted)

@@ -25,6 +25,9 @@ class Tool:
     takes: tuple[str, ...] = ()
     """Arguments that may be left out."""
 
+    def __str__(self) -> str:
+        return f"{self.signature}: {self.does}"
+
     @property
     def signature(self) -> str:
         """The tool as it stands in the rules."""
@@ -33,8 +36,12 @@ class Tool:
     def schema(self) -> dict[str, Any]:
         """The tool as an OpenAI function."""
         properties = {name: dict(ARGUMENTS[name]) for name in (*self.needs, *self.takes)}
-        parameters = {"type": "object", "properties": properties, "required": list(self.needs)}
-        parameters["additionalProperties"] = False
+        parameters = {
+            "type": "object",
+            "properties": properties,
+            "required": list(self.needs),
+            "additionalProperties": False,
+        }
         return {"type": "function", "function": {"name": self.name, "description": self.does, "parameters": parameters}}
 
 
@@ -104,29 +111,65 @@ def finish(app: App, answer: str = "") -> str:
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
     for tool in (
-        Tool("list_projects", "List the projects, their sections and how many open tasks each has.", reads.list_projects),
+        Tool(
+            "list_projects", "List the projects, their sections and how many open tasks each has.", reads.list_projects
+        ),
         Tool("list_labels", "List the labels.", reads.list_labels),
-        Tool("list_tasks", "List the open tasks for which all that is given is so; due may be overdue, none or a day.",
-             reads.list_tasks, (), ("project", "section", "label", "priority", "due", "page")),
-        Tool("list_due", "List the open tasks due from a day to a day.", reads.list_due, ("start", "end"), ("project",)),
+        Tool(
+            "list_tasks",
+            "List the open tasks for which all that is given is so; due may be overdue, none or a day.",
+            reads.list_tasks,
+            (),
+            ("project", "section", "label", "priority", "due", "page"),
+        ),
+        Tool(
+            "list_due", "List the open tasks due from a day to a day.", reads.list_due, ("start", "end"), ("project",)
+        ),
         Tool("list_done", "List the tasks that are done.", reads.list_done, (), ("project", "page")),
         Tool("list_trash", "List the deleted tasks.", reads.list_trash, (), ("page",)),
-        Tool("search_tasks", "Find tasks, open or done, by words of their titles.", reads.search_tasks, ("text",), ("page",)),
+        Tool(
+            "search_tasks",
+            "Find tasks, open or done, by words of their titles.",
+            reads.search_tasks,
+            ("text",),
+            ("page",),
+        ),
         Tool("show_task", "Show a task with its comments.", reads.show_task, ("task",)),
-        Tool("show_calendar", "Show fourteen days with their weekdays, from today or a given day.", reads.show_calendar, (),
-             ("start",)),
-        Tool("add_task", "Add a task, to the inbox unless a project is named.", changes.add_task, ("title",),
-             ("project", "section", "due", "priority", "labels", "every")),
+        Tool(
+            "show_calendar",
+            "Show fourteen days with their weekdays, from today or a given day.",
+            reads.show_calendar,
+            (),
+            ("start",),
+        ),
+        Tool(
+            "add_task",
+            "Add a task, to the inbox unless a project is named.",
+            changes.add_task,
+            ("title",),
+            ("project", "section", "due", "priority", "labels", "every"),
+        ),
         Tool("rename_task", "Give a task another title.", changes.rename_task, ("task", "title")),
         Tool("set_due", "Set the day a task is due.", changes.set_due, ("task", "date")),
         Tool("clear_due", "Take the due day off a task.", changes.clear_due, ("task",)),
         Tool("set_priority", "Set a task's priority.", changes.set_priority, ("task", "priority")),
         Tool("label_task", "Put a label on a task.", changes.label_task, ("task", "label")),
         Tool("unlabel_task", "Take a label off a task.", changes.unlabel_task, ("task", "label")),
-        Tool("move_task", "Move a task to a project, or to a section of it.", changes.move_task, ("task", "project"), ("section",)),
+        Tool(
+            "move_task",
+            "Move a task to a project, or to a section of it.",
+            changes.move_task,
+            ("task", "project"),
+            ("section",),
+        ),
         Tool("set_repeat", "Let a task come back whenever it is completed.", changes.set_repeat, ("task", "every")),
         Tool("stop_repeat", "Let a task come back no more.", changes.stop_repeat, ("task",)),
-        Tool("complete_task", "Mark a task done; one that repeats becomes due on its next day.", changes.complete_task, ("task",)),
+        Tool(
+            "complete_task",
+            "Mark a task done; one that repeats becomes due on its next day.",
+            changes.complete_task,
+            ("task",),
+        ),
         Tool("reopen_task", "Mark a task not done.", changes.reopen_task, ("task",)),
         Tool("delete_task", "Put a task into the trash.", changes.delete_task, ("task",)),
         Tool("restore_task", "Take a task out of the trash.", changes.restore_task, ("task",)),
@@ -134,7 +177,12 @@ TOOLS: Mapping[str, Tool] = {
         Tool("delete_comment", "Delete a task's comment by its number.", changes.delete_comment, ("task", "number")),
         Tool("add_project", "Add an empty project.", changes.add_project, ("project",)),
         Tool("rename_project", "Give a project another name.", changes.rename_project, ("project", "name")),
-        Tool("archive_project", "Archive a project: lists show it only when it is named.", changes.archive_project, ("project",)),
+        Tool(
+            "archive_project",
+            "Archive a project: lists show it only when it is named.",
+            changes.archive_project,
+            ("project",),
+        ),
         Tool("unarchive_project", "Take a project out of the archive.", changes.unarchive_project, ("project",)),
         Tool("delete_project", "Delete a project that has no tasks.", changes.delete_project, ("project",)),
         Tool("add_section", "Add an empty section to a project.", changes.add_section, ("project", "section")),
@@ -145,4 +193,4 @@ TOOLS: Mapping[str, Tool] = {
         Tool("delete_label", "Delete a label, also from its tasks.", changes.delete_label, ("label",)),
         Tool("finish", "Say that the request is done, with the answer if one is asked for.", finish, (), ("answer",)),
     )
-}  # fmt: skip
+}
