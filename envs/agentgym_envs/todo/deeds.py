@@ -75,6 +75,9 @@ def unlabel(drafter: Drafter, ids: Ids) -> Deed:
     """One label less."""
     labels = set(drafter.board.labels).intersection(*(row.labels for row in _rows(drafter, ids)))
     label = drafter.one_of(sorted(labels))
+    having = sum(label in row.labels and not row.deleted for row in drafter.board.tasks.values())
+    if 2 + having - len(ids) < len(ids):  # to delete the label and put it back where it stays would be shorter
+        raise NoneFitError
     return {"label": label}, [("unlabel_task", {"task": tid, "label": label}) for tid in ids]
 
 
@@ -82,9 +85,20 @@ def move(drafter: Drafter, ids: Ids) -> Deed:
     """Another place."""
     there = {(row.project, row.section) for row in _rows(drafter, ids)}
     text, place = _place(drafter)
-    if (place["project"], place.get("section", "")) in there:
+    to = (place["project"], place.get("section", ""))
+    if to in there or (to[1] and _swappable(drafter, ids, to)):
         raise NoneFitError
     return {"place": text}, [("move_task", {"task": tid, **place}) for tid in ids]
+
+
+def _swappable(drafter: Drafter, ids: Ids, to: tuple[str, str]) -> bool:
+    """Whether it would be shorter to delete the empty section `to`, rename that of the tasks and add it again."""
+    places = [(row.project, row.section) for row in drafter.board.tasks.values() if not row.deleted]
+    origin = {(row.project, row.section) for row in _rows(drafter, ids)}
+    if to in places or len(origin) > 1:
+        return False
+    here = origin.pop()
+    return here[0] == to[0] and here[1] != "" and 3 + places.count(here) - len(ids) < len(ids)
 
 
 def _place(drafter: Drafter) -> tuple[str, dict[str, str]]:

@@ -34,9 +34,9 @@ class TodoEnv(GeneratedEnv[Errand]):
     Medium: something for all tasks that a filter finds, with exceptions or a question how many; a task that must be
     looked for; a new project; a section to be emptied. Hard: two such parts, or one that depends on a number.
 
-    Action: a call of one of the tools in the rules: `Action: set_due` and below it `Action Input: {"task": "t7", "date":
-    "2026-03-12"}`, or a tool call. `actions` lists what needs no text, not all that is possible. Nothing is lost: what
-    is deleted can be restored, and every change says what was before.
+    Action: a call of one of the tools in the rules, as `Action: set_due` and `Action Input: {"task": "t7", "date":
+    "2026-03-12"}` on two lines, or as a tool call. `actions` lists what needs no text, not all that is possible.
+    Nothing is lost: what is deleted can be restored, and every change says what was before.
 
     Observation: what the tool says; lists have one line a task. A call that cannot be done changes nothing, and the
     observation says why.

@@ -18,7 +18,9 @@ _ESCAPES = {ord(each): f"\\u{ord(each):04x}" for each in "<{}[]:"}
 
 
 def written(name: str, arguments: Mapping[str, Any]) -> str:
-    """A call as an action of two lines, which reads the same whatever stands in its texts."""
+    """A call as an action, its arguments on a second line; it reads the same whatever stands in its texts."""
+    if not arguments:
+        return name
     values = ", ".join(f'"{key}": {_written(value)}' for key, value in arguments.items())
     return f"{name}\nAction Input: {{{values}}}"
 
@@ -89,7 +91,7 @@ class _Planner:
                     self.do("add_section", project=project, section=name)
 
     def former(self, name: T, gone: Set[T], names: Callable[[Row], tuple[T, ...]]) -> T | None:
-        """Of the names that nothing should bear, the one on most of the tasks that should bear `name`: it was changed."""
+        """What most of the tasks that should bear `name` bear instead, of the names that nothing should bear."""
         meant = [
             tid for tid in self.start.tasks if name in names(self.goal.tasks[tid]) and not self.goal.tasks[tid].deleted
         ]

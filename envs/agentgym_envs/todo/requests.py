@@ -57,6 +57,10 @@ def _one(drafter: Drafter) -> Part:
     return deeds.change(drafter, kind, pick)
 
 
+def _name(drafter: Drafter) -> Part:
+    return deeds.rename_name(drafter) if drafter.rng.below(4) else deeds.archive(drafter)
+
+
 def _lookup(drafter: Drafter) -> Part:
     """A question about one task."""
     pick = drafter.named()
@@ -157,7 +161,7 @@ def _if(drafter: Drafter) -> Part:
 
 _PARTS: tuple[Maker, ...] = (_several, _several, _found, _found, _project, deeds.empty_section, deeds.add)
 _MAKERS: Mapping[str, tuple[Maker, ...]] = {
-    "easy": (_one, _one, _one, _one, _one, _one, _lookup, deeds.add, deeds.rename_name, deeds.archive),
+    "easy": (_one, _one, _one, _one, _one, _one, _lookup, deeds.add, _name),
     "medium": (_several, _several, _several, _several, _several, _found, _found, _project, _count, _which,
                deeds.empty_section),
     "hard": (_two, _two, _two, _if),
