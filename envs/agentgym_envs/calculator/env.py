@@ -64,8 +64,8 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
             "Solve the problem. Some of what it tells does not matter. Each turn you do one action:\n"
-            "calculate[expression] gives an exact value: numbers, + - * / ^ ! ( ) and abs, ceil, floor, factorial, max, "
-            "min, round, sqrt.\n"
+            "calculate[expression] gives an exact value: numbers, + - * / ^ ! ( ) and abs, ceil, floor, factorial, "
+            "max, min, round, sqrt.\n"
             "finish[answer] gives the answer, a number in the unit asked for, and ends the episode.\n"
             "Answer in this form:\n"
             "Thought: why\n"
@@ -85,10 +85,12 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     ) -> None:
         super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
         self._problem: Problem
-        self._made: list[int] = []
+        self._reached: list[int] = []
         self._result = ""
         self._over = False
+        self._numbers: list[str] = []
         self._listed: list[str] = []
+        """Numbers of the problem, and calculations with those alone; found when they are first asked for."""
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
@@ -99,7 +101,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     def begin(self, task: Task) -> str:
         """The problem."""
         self._problem = self.puzzle_of(task)
-        self._made, self._result, self._over = [], "", False
+        self._reached, self._result, self._over = [], "", False
         self._listed = []
         return task.instruction
 
@@ -116,10 +118,10 @@ class CalculatorEnv(GeneratedEnv[Problem]):
         except ExpressionError as error:
             return Outcome(str(error), valid=False)
         for number, wanted in enumerate(self._problem.values):
-            if value == wanted and number not in self._made:
-                self._made.append(number)
+            if value == wanted and number not in self._reached:
+                self._reached.append(number)
         self._result = shown(value)
-        near = f", about {shown(rounded(value, Fraction(6)))}" if "/" in self._result else ""
+        near = f", about {shown(rounded(value, 6))}" if "/" in self._result else ""
         return Outcome(self._result + near)
 
     def _finish(self, text: str) -> Outcome:
@@ -132,17 +134,17 @@ class CalculatorEnv(GeneratedEnv[Problem]):
         said = f"The answer {shown(answer)} is {'right' if right else 'wrong'}."
         return Outcome(said, float(right), terminated=True, success=right, parts={"answer": float(right)})
 
-    # ---- actions and the expert --------------------------------------------------------------------------------------
+    # ---- actions and the expert -------------------------------------------------------------------------------------
 
     def actions(self) -> list[str]:
         """Calculations with numbers that stand near each other, or with the last result, and that as the answer."""
         if not self._listed:
-            self._listed = _calculations(_IN_TEXT.findall(self._need_reset().instruction))
+            self._numbers = _IN_TEXT.findall(self._need_reset().instruction)
+            self._listed = _calculations(self._numbers)
         result = self._result
         if not result or len(result) > _LONGEST_ANSWER:
             return list(self._listed)
-        numbers = _IN_TEXT.findall(self._need_reset().instruction)
-        going_on = [f"calculate[({result}) {sign} {number}]" for number in numbers for sign in "+-*/"]
+        going_on = [f"calculate[({result}) {sign} {number}]" for number in self._numbers for sign in "+-*/"]
         return [*self._listed, *going_on, f"finish[{result}]"]
 
     def tools(self) -> list[dict[str, Any]]:
@@ -158,15 +160,15 @@ class CalculatorEnv(GeneratedEnv[Problem]):
             return []
         problem = self._problem
         last = len(problem.values) - 1
-        left = [] if last in self._made else [n for n in range(last + 1) if n not in self._made]
-        answer = shown(rounded(problem.answer, Fraction(2)) if problem.tolerance else problem.answer)
+        left = [] if last in self._reached else [n for n in range(last + 1) if n not in self._reached]
+        answer = shown(rounded(problem.answer, 2) if problem.tolerance else problem.answer)
         return [*(f"calculate[{problem.calculations[n]}]" for n in left), f"finish[{answer}]"]
 
-    # ---- forks --------------------------------------------------------------------------------------------------------
+    # ---- forks ------------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """Which calculations have been made, the last result, and whether there was an answer."""
-        return {"made": list(self._made), "result": self._result, "over": self._over}
+        return {"made": list(self._reached), "result": self._result, "over": self._over}
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
         """Take up a state."""
@@ -180,7 +182,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
             raise ValueError(f"not a result: {result!r:.200}")
         if result and shown(Fraction(result)) != result:
             raise ValueError(f"not a result as it is shown: {result!r:.200}")
-        self._problem, self._made, self._result, self._over, self._listed = problem, list(made), result, over, []
+        self._problem, self._reached, self._result, self._over, self._listed = problem, list(made), result, over, []
 
     def over(self, state: Mapping[str, Any]) -> bool:
         """Whether there was an answer."""

@@ -18,6 +18,8 @@ import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
+Number = int | Fraction
+"""While it is computed a value stays an integer as long as it can: those are faster."""
 LONGEST, DEEPEST = 300, 40
 """Characters of an expression, and how deep it may be nested."""
 MOST_BITS = 512
@@ -39,7 +41,7 @@ def evaluate(text: str) -> Fraction:
     value = parser.sum()
     if parser.kind:
         raise ExpressionError(f"Nothing fits {parser.token!r} there; is an operator or a bracket missing?")
-    return value
+    return Fraction(value)
 
 
 def shown(value: Fraction) -> str:
@@ -100,7 +102,7 @@ class _Parser:
                 f"{sign!r} is missing before {self.token!r}." if self.kind else f"{sign!r} is missing."
             )
 
-    def sum(self) -> Fraction:
+    def sum(self) -> Number:
         self.depth += 1
         if self.depth > DEEPEST:
             raise ExpressionError(f"Brackets are nested too deep; at most {DEEPEST} are read.")
@@ -110,23 +112,23 @@ class _Parser:
         self.depth -= 1
         return value
 
-    def product(self) -> Fraction:
+    def product(self) -> Number:
         value = self.factor()
         while sign := self.take("*", "/"):
             other = self.factor()
             if sign == "/" and not other:
                 raise ExpressionError("Division by zero.")
-            value = _bounded(value * other if sign == "*" else value / other)
+            value = _bounded(value * other if sign == "*" else Fraction(value, other))
         return value
 
-    def factor(self) -> Fraction:
+    def factor(self) -> Number:
         signs = 0
         while sign := self.take("+", "-"):
             signs += sign == "-"
         value = self.power()
         return -value if signs % 2 else value
 
-    def power(self) -> Fraction:
+    def power(self) -> Number:
         base = self.postfix()
         if not self.take("^", "**"):
             return base
@@ -137,13 +139,13 @@ class _Parser:
         self.depth -= 1
         return _power(base, exponent)
 
-    def postfix(self) -> Fraction:
+    def postfix(self) -> Number:
         value = self.atom()
         while self.take("!"):
             value = _factorial(value)
         return value
 
-    def atom(self) -> Fraction:
+    def atom(self) -> Number:
         if self.kind == "number":
             return _number(self.next())
         if self.kind == "name":
@@ -156,7 +158,7 @@ class _Parser:
         self.expect(")")
         return value
 
-    def call(self, name: str) -> Fraction:
+    def call(self, name: str) -> Number:
         function = _FUNCTIONS.get(name)
         if function is None:
             raise ExpressionError(f"No name {name[:20]!r}. {_KNOWN}")
@@ -173,20 +175,20 @@ class _Parser:
         return _bounded(run(*values))
 
 
-def _bounded(value: Fraction) -> Fraction:
+def _bounded(value: Number) -> Number:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:
         raise ExpressionError("A number has become too large: more than about 150 digits.")
     return value
 
 
-def _number(text: str) -> Fraction:
+def _number(text: str) -> Number:
     if len(text) > 150:
         raise ExpressionError("A number is too large: more than about 150 digits.")
     whole, _, decimals = text.partition(".")
-    return _bounded(Fraction(int(f"{whole}{decimals}"), 10 ** len(decimals)))
+    return _bounded(Fraction(int(f"{whole}{decimals}"), 10 ** len(decimals)) if decimals else int(text))
 
 
-def _power(base: Fraction, exponent: Fraction) -> Fraction:
+def _power(base: Number, exponent: Number) -> Number:
     if exponent.denominator != 1:
         raise ExpressionError("An exponent must be a whole number; sqrt(x) takes a root.")
     if not base and exponent < 0:
@@ -196,23 +198,23 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
     bits = max(base.numerator.bit_length(), base.denominator.bit_length()) - 1
     if bits * abs(exponent.numerator) > MOST_BITS:
         raise ExpressionError("The power is too large: more than about 150 digits.")
-    return _bounded(Fraction(base**exponent.numerator))
+    return _bounded(Fraction(base) ** exponent.numerator)
 
 
-def _factorial(value: Fraction) -> Fraction:
+def _factorial(value: Number) -> Number:
     if value.denominator != 1 or not 0 <= value <= LARGEST_FACTORIAL:
         raise ExpressionError(f"A factorial needs a whole number from 0 to {LARGEST_FACTORIAL}.")
-    return Fraction(math.factorial(value.numerator))
+    return math.factorial(value.numerator)
 
 
-def _sqrt(value: Fraction) -> Fraction:
+def _sqrt(value: Number) -> Number:
     roots = [math.isqrt(max(part, 0)) for part in (value.numerator, value.denominator)]
     if [root * root for root in roots] != [value.numerator, value.denominator]:
         raise ExpressionError("That root is no exact number; the calculator is exact.")
     return Fraction(*roots)
 
 
-def rounded(value: Fraction, digits: Fraction = Fraction(0)) -> Fraction:
+def rounded(value: Number, digits: Number = 0) -> Fraction:
     """To the nearest, halves away from zero."""
     if digits.denominator != 1 or not 0 <= digits <= 20:
         raise ExpressionError("round takes a number of decimals from 0 to 20.")
@@ -222,10 +224,10 @@ def rounded(value: Fraction, digits: Fraction = Fraction(0)) -> Fraction:
 
 
 _MANY = LONGEST
-_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Fraction]]] = {
+_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Number]]] = {
     "abs": (1, 1, abs),
-    "ceil": (1, 1, lambda value: Fraction(math.ceil(value))),
-    "floor": (1, 1, lambda value: Fraction(math.floor(value))),
+    "ceil": (1, 1, math.ceil),
+    "floor": (1, 1, math.floor),
     "factorial": (1, 1, _factorial),
     "max": (1, _MANY, max),
     "min": (1, _MANY, min),

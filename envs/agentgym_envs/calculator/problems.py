@@ -70,9 +70,10 @@ class Theme:
 
 _DRAWS: Mapping[str, Mapping[str, tuple[str, int, int]]] = {
     "": {
-        "a": ("1", 3, 24), "b": ("1", 3, 24), "k": ("1", 2, 6), "p": ("0.25", 3, 48), "t": ("5", 1, 8), "g": ("5", 4, 60),
-        "m": ("3", 4, 30), "h": ("0.5", 2, 12), "v": ("10", 3, 12), "l": ("0.5", 8, 18), "w": ("50", 3, 30),
-        "c": ("10", 15, 60), "d": ("0.5", 1, 4), "e": ("0.5", 1, 4), "s": ("0.25", 1, 8),
+        "a": ("1", 3, 24), "b": ("1", 3, 24), "k": ("1", 2, 6), "p": ("0.25", 5, 48), "t": ("5", 1, 8),
+        "g": ("5", 4, 60),
+        "m": ("3", 4, 30), "h": ("0.5", 3, 12), "v": ("10", 3, 12), "l": ("0.5", 8, 18), "w": ("50", 3, 30),
+        "c": ("10", 15, 60), "d": ("0.5", 1, 4), "e": ("0.5", 1, 4), "s": ("0.25", 5, 12),
     },
     "stock has": {"a": ("1", 30, 200)}, "stock more": {"a": ("1", 3, 90)}, "stock give": {"a": ("1", 3, 60)},
     "stock percent": {"p": ("5", 1, 16)}, "stock one in": {"k": ("1", 3, 10)}, "stock share": {"k": ("1", 3, 12)},
@@ -106,7 +107,8 @@ THEMES: Mapping[str, Theme] = {
     "trip": Theme(
         (Move("trip far", given="a"), Move("trip hours", ("{h} * {v}",))),
         (Move("trip leg", ("{m} / 60", "{_} * {v}", "{x} + {_}")), Move("trip more", ("{x} + {a}",)),
-         Move("trip walk", ("{w} / 1000", "{x} + {_}")), Move("trip back", ("{x} * 2",)), Move("trip days", ("{x} * {k}",))),
+         Move("trip walk", ("{w} / 1000", "{x} + {_}")), Move("trip back", ("{x} * 2",)),
+         Move("trip days", ("{x} * {k}",))),
         (Move("trip length", (), "kilometres"), Move("trip fuel", ("{x} / 100", "{_} * {l}"), "litres"),
          Move("trip cost", ("{x} / 100", "{_} * {l}", "{_} * {p}"), "euros"),
          Move("trip time", ("{x} / {v}",), "hours", rough=True)),
@@ -124,7 +126,8 @@ THEMES: Mapping[str, Theme] = {
          Move("food less", ("{x} - {w}",)), Move("food percent", ("{x} * (1 - {t} / 100)",)),
          Move("food times", ("{x} * {k}",))),
         (Move("food grams", (), "grams"), Move("food kilograms", ("{x} / 1000",), "kilograms"),
-         Move("food bowls", ("{x} / {k}",), "grams", rough=True), Move("food cost", ("{x} / 1000", "{_} * {p}"), "euros")),
+         Move("food bowls", ("{x} / {k}",), "grams", rough=True),
+         Move("food cost", ("{x} / 1000", "{_} * {p}"), "euros")),
     ),
 }  # fmt: skip
 
@@ -199,10 +202,10 @@ class _Tale:
             drawn[key] = shown(Fraction(step) * (low + self.rng.below(high - low + 1)))
         return drawn
 
-    def aside(self) -> None:
-        """Put in a sentence that has nothing to do with the question, anywhere before that."""
-        text = self.rng.choice(BESIDE[self.split]).format(n=2 + self.rng.below(58), **self.words)
-        if text not in self.sentences:
+    def asides(self, number: int) -> None:
+        """Put in sentences that have nothing to do with the question, anywhere before that."""
+        for wording in self.rng.sample(BESIDE[self.split], number):
+            text = wording.format(n=2 + self.rng.below(58), **self.words)
             self.sentences.insert(self.rng.below(len(self.sentences)), text)
 
 
@@ -222,8 +225,7 @@ def draft(rng: Rng, split: str, difficulty: str) -> Draft:
         except _UnfitError:
             continue
         break
-    for _ in range(asides[0] + rng.below(asides[1] - asides[0] + 1)):
-        tale.aside()
+    tale.asides(asides[0] + rng.below(asides[1] - asides[0] + 1))
     exact = _SHORT % tale.values[-1].denominator == 0
     if not exact:
         tale.sentences.append(ROUGHLY[split])

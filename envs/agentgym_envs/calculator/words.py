@@ -15,9 +15,9 @@ GOODS: Mapping[str, tuple[str, ...]] = {
     "test": ("lemons", "markers", "shells", "hinges", "badges", "pretzels"),
 }
 FOODS: Mapping[str, tuple[str, ...]] = {
-    "train": ("flour", "rice", "sugar", "lentils", "oats", "cocoa"),
-    "valid": ("semolina", "barley", "raisins", "beans"),
-    "test": ("polenta", "millet", "walnuts", "chickpeas"),
+    "train": ("flour", "rice", "sugar", "cocoa", "butter", "oatmeal"),
+    "valid": ("semolina", "barley", "honey", "salt"),
+    "test": ("polenta", "millet", "couscous", "cornmeal"),
 }
 
 SAY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -185,14 +185,14 @@ SAY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "test": ("To how many kilometres does that come?",),
     },
     "trip fuel": {
-        "train": ("A car would need {l} litres of fuel for 100 kilometres. How many litres is that for the whole way?",),
+        "train": ("A car needs {l} litres of fuel for 100 kilometres. How many litres is that for the whole way?",),
         "valid": ("Given {l} litres for 100 kilometres, what does a car use for that distance, in litres?",),
         "test": ("To drive all that with {l} litres for each 100 kilometres, how many litres are burnt?",),
     },
     "trip cost": {
-        "train": ("A car needs {l} litres for 100 kilometres, and a litre costs {p} euros. How many euros is that in all?",),
-        "valid": ("Given {l} litres for 100 kilometres at {p} euros a litre, what does the distance cost, in euros?",),
-        "test": ("To drive all that with {l} litres for each 100 kilometres and {p} euros a litre, how many euros are due?",),
+        "train": ("A car needs {l} litres for 100 kilometres at {p} euros a litre. How many euros is that in all?",),
+        "valid": ("Given {l} litres for 100 kilometres and {p} euros a litre, what is the price in euros?",),
+        "test": ("With {l} litres for each 100 kilometres and {p} euros a litre, how many euros are due?",),
     },
     "trip time": {
         "train": ("How many hours does the same way take at {v} kilometres an hour?",),
@@ -293,7 +293,7 @@ SAY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "food bowls": {
         "train": ("The {food} is shared equally among {k} bowls. How many grams are in each bowl?",),
-        "valid": ("All {food} is split evenly between {k} plates. What amount is on a plate, in grams?",),
+        "valid": ("All the {food} is split evenly between {k} plates. What amount is on a plate, in grams?",),
         "test": ("It is filled into {k} equal jars. With how many grams of {food} is a jar filled?",),
     },
     "food cost": {
@@ -307,15 +307,17 @@ SAY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 BESIDE: Mapping[str, tuple[str, ...]] = {
     "train": (
         "{name} is {n} years old.", "The house of {name} has {n} windows.", "{name} has {n} cousins.",
-        "It is {n} days until the holidays.", "The radio has been playing for {n} minutes.",
-        "{name} got up {n} minutes late.", "The nearest town is {n} kilometres away.", "A clock on the wall cost {n} euros.",
+        "It is {n} days until the holidays.", "The radio has been on for {n} minutes.",
+        "{name} got up {n} minutes late.", "The nearest town is {n} kilometres away.",
+        "A clock on the wall cost {n} euros.",
     ),
     "valid": (
         "A neighbour of {name} is {n} years old.", "{name} lives at number {n}.", "There are {n} trees in the street.",
         "The last train leaves in {n} minutes.", "A cat of {n} months looks on.", "Outside it is {n} degrees.",
     ),
     "test": (
-        "{name} has read {n} books this year.", "The dog of {name} weighs {n} kilograms.", "A bridge near by is {n} metres long.",
+        "{name} has read {n} books this year.", "The dog of {name} weighs {n} kilograms.",
+        "A bridge near by is {n} metres long.",
         "The shop opened {n} years ago.", "On the radio they play song number {n}.", "{name} has slept {n} hours.",
     ),
 }  # fmt: skip
