@@ -25,7 +25,7 @@ LEVELS = ("easy", "medium", "hard")
 def test_the_expert_solves_every_problem(difficulty: str, split: str) -> None:
     """In as many calculations as the difficulty says, each of which uses only numbers that were told or computed."""
     env = CalculatorEnv(difficulty=difficulty, split=split)
-    for number in range(400):
+    for number in range(150):
         told, _ = env.reset(options={"task": number})
         known = set(re.findall(r"\d+(?:\.\d+)?", told)) | {"1", "2", "60", "100", "1000"}
         plan = env.expert()
@@ -43,14 +43,11 @@ def test_the_expert_solves_every_problem(difficulty: str, split: str) -> None:
 def test_asides_and_tolerance_are_as_promised(difficulty: str) -> None:
     """So many sentences that do not matter; an error is allowed just where the answer is no short decimal."""
     env, rough = CalculatorEnv(difficulty=difficulty), 0
-    stems = [re.split(r"\{n\}", wording)[-1].replace("{name}", "") for wording in BESIDE["train"]]
-    for number in range(200):
+    aside = re.compile("|".join(each.replace("{n}", r"\d+").replace("{name}", r"\w+") for each in BESIDE["train"]))
+    for number in range(100):
         task = env.task(number)
         problem = env.puzzle_of(task)
-        asides = sum(
-            any(s and sentence.endswith(s.rstrip(".")) for s in stems)
-            for sentence in re.split(r"\. ", task.instruction)
-        )
+        asides = len(aside.findall(task.instruction))
         assert ASIDES[difficulty][0] <= asides <= ASIDES[difficulty][1], task
         assert problem.tolerance == (TOLERANCE if ROUGHLY["train"] in task.instruction else 0)
         assert bool(problem.tolerance) == (1000 % problem.answer.denominator != 0)
@@ -62,7 +59,7 @@ def test_all_themes_are_told() -> None:
     """And every sentence of theirs, in every split."""
     for split in SPLITS:
         told = " ".join(
-            CalculatorEnv(difficulty=level).task(n, split).instruction for level in LEVELS for n in range(400)
+            CalculatorEnv(difficulty=level).task(n, split).instruction for level in LEVELS for n in range(200)
         )
         for theme in THEMES.values():
             for move in (*theme.starts, *theme.middles, *theme.ends):
@@ -94,12 +91,31 @@ def test_one_expression_can_hold_all() -> None:
 
 @pytest.mark.parametrize(
     ("text", "unit", "value"),
-    [("12", "rolls", "12"), (" 12.50 ", "euros", "12.5"), ("€12.5", "euros", "12.5"), ("12.5 euros", "euros", "12.5"),
-     ("12 km", "kilometres", "12"), ("1,250", "grams", "1250"), ("1,250.5 g", "grams", "1250.5"), ("1/3", "hours", "1/3"),
-     ("-3", "grams", "-3"), ("3 rolls", "rolls", "3"), (".5", "hours", "0.5"), ("12 m²", "square metres", "12"),
-     ("12 km", "litres", None), ("1,25", "grams", None), ("twelve", "rolls", None), ("", "rolls", None), ("/", "g", None),
-     ("1/0", "hours", None), ("1e3", "grams", None), ("3*4", "rolls", None), ("9" * 100, "rolls", None), ("٣", "rolls", None)],
-)  # fmt: skip
+    [
+        ("12", "rolls", "12"),
+        (" 12.50 ", "euros", "12.5"),
+        ("€12.5", "euros", "12.5"),
+        ("12.5 euros", "euros", "12.5"),
+        ("12 km", "kilometres", "12"),
+        ("1,250", "grams", "1250"),
+        ("1,250.5 g", "grams", "1250.5"),
+        ("1/3", "hours", "1/3"),
+        ("-3", "grams", "-3"),
+        ("3 rolls", "rolls", "3"),
+        (".5", "hours", "0.5"),
+        ("12 m²", "square metres", "12"),
+        ("12 km", "litres", None),
+        ("1,25", "grams", None),
+        ("twelve", "rolls", None),
+        ("", "rolls", None),
+        ("/", "g", None),
+        ("1/0", "hours", None),
+        ("1e3", "grams", None),
+        ("3*4", "rolls", None),
+        ("9" * 100, "rolls", None),
+        ("٣", "rolls", None),
+    ],
+)
 def test_what_an_answer_is(text: str, unit: str, value: str | None) -> None:
     """A number, with the unit asked for or without; no expression and no other unit."""
     assert read_answer(text, unit) == (None if value is None else Fraction(value))
@@ -160,10 +176,10 @@ def test_no_problem_stands_in_two_splits() -> None:
     """And few stand twice in one."""
     for difficulty in LEVELS:
         told = [
-            {CalculatorEnv(difficulty=difficulty).task(n, split).instruction for n in range(300)} for split in SPLITS
+            {CalculatorEnv(difficulty=difficulty).task(n, split).instruction for n in range(120)} for split in SPLITS
         ]
         assert not told[0] & told[1] and not told[0] & told[2] and not told[1] & told[2]
-        assert all(len(each) > 290 for each in told)
+        assert all(len(each) > 110 for each in told)
 
 
 def test_listed_actions_can_be_done() -> None:
