@@ -77,7 +77,7 @@ REFUSED = {
     "(1).__class__": "nothing",
     "()": "missing",
     "abs.real": "nothing",
-    "lambda: 1": "No name",
+    "lambda: 1": "nothing",
     "[1]": "nothing",
     "1 if 1 else 2": "Nothing fits 'if'",
     "1e9": "fits",
