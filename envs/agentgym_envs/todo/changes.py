@@ -73,8 +73,11 @@ def stop_repeat(app: App, task: str) -> str:
 
 def label_task(app: App, task: str, label: str) -> str:
     """One label more."""
-    labels = tuple(sorted({*task_row(app, task).labels, known_label(app, label)}))
-    app.board.tasks[task] = app.board.tasks[task]._replace(labels=labels)
+    row = task_row(app, task)
+    if known_label(app, label) in row.labels:
+        raise RefusedError(f"{task} has the label {label} already.")
+    labels = tuple(sorted((*row.labels, label)))
+    app.board.tasks[task] = row._replace(labels=labels)
     return f"{task} labels: {', '.join(labels)}"
 
 

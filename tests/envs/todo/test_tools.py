@@ -85,6 +85,7 @@ def test_what_a_tool_says(name: str, arguments: dict[str, Any], said: str) -> No
         ("list_tasks", {"section": "A"}, "needs its 'project'"),
         ("list_tasks", {"page": 2}, "There is 1 page"),
         ("unlabel_task", {"task": "t1", "label": "blue"}, "it has red"),
+        ("label_task", {"task": "t1", "label": "red"}, "has the label red already"),
         ("delete_comment", {"task": "t1", "number": 1}, "t1 has no comments"),
         ("delete_project", {"project": "Work"}, "still has 2 tasks"),
         ("rename_project", {"project": "Inbox", "name": "X"}, "stays as it is"),
