@@ -52,7 +52,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     Args:
         difficulty: easy, medium or hard.
-        max_steps: when an episode is cut; by default 6, 12 or 18.
+        max_steps: when an episode is cut; by default 15, 20 or 25.
         split: where tasks come from if `reset` names none.
         render_mode: `ansi` or None.
 
@@ -60,7 +60,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     """
 
     name: ClassVar[str] = "calculator"
-    limits: ClassVar[Mapping[str, int]] = {"easy": 6, "medium": 12, "hard": 18}
+    limits: ClassVar[Mapping[str, int]] = {"easy": 15, "medium": 20, "hard": 25}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
             "Solve the problem. Some of what it tells does not matter. Each turn you do one action:\n"

@@ -57,7 +57,7 @@ class TodoEnv(GeneratedEnv[Errand]):
 
     Args:
         difficulty: easy, medium or hard.
-        max_steps: when an episode is cut; by default 10, 20 or 30.
+        max_steps: when an episode is cut; by default 25, 30 or 40.
         split: where tasks come from if `reset` names none.
         render_mode: `ansi` or None.
 
@@ -65,7 +65,7 @@ class TodoEnv(GeneratedEnv[Errand]):
     """
 
     name: ClassVar[str] = "todo"
-    limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 20, "hard": 30}
+    limits: ClassVar[Mapping[str, int]] = {"easy": 25, "medium": 30, "hard": 40}
     rules: ClassVar[Mapping[str, str]] = {
         "full": "\n".join([_ASKED, _TERMS, "Tools (? may be left out):", *map(str, TOOLS.values()), _FORM]),
         "brief": f"{_ASKED} Tools: {', '.join(tool.signature for tool in TOOLS.values())}.",
