@@ -45,7 +45,8 @@ def parse_reply(text: str) -> Reply:
 
     A tool call wins over ReAct text, and ReAct text over the bare action. Of several actions the last one before an
     invented `Observation:` counts; an action is one line, an `Action Input:` may be several. Labels that begin a line
-    win over those within one. JSON is strict: no NaN, no number beyond a float, no nesting deeper than 100.
+    win over those within one. A bare action may have its `Action Input:` on the next line: a tool call in two lines.
+    JSON is strict: no NaN, no number beyond a float, no nesting deeper than 100.
     """
     return _tool_call(text) or _react(text) or _bare(text)
 
@@ -65,7 +66,11 @@ def _bare(text: str) -> Reply:
     thought = _THOUGHT.match(text)
     if thought:
         return Reply("", thought=text[thought.end() :].strip())
-    return Reply(text.strip())
+    given = _INPUT.search(text)
+    if given is None:
+        return Reply(text.strip())
+    raw = text[given.end() :].strip()
+    return Reply(_first_line(text[: given.start()]), "", raw, _json_object(raw))
 
 
 def _react(text: str) -> Reply | None:

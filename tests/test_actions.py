@@ -78,6 +78,8 @@ def test_every_way_to_write_a_tool_call(name: str, arguments: dict[str, object])
         ("put the action: figure back", Reply("put the action: figure back")),
         ('Action: f\nAction Input: {"a":\n 1}', Reply("f", "", '{"a":\n 1}', {"a": 1}, "react")),
         ('Thought: t. Action: f Action Input: {"a": 1}', Reply("f", "t.", '{"a": 1}', {"a": 1}, "react")),
+        ('f\nAction Input: {"a": 1}', Reply("f", "", '{"a": 1}', {"a": 1})),
+        ("search[x Action Input: y]", Reply("search[x Action Input: y]")),
         ("Action: f\nAction Input: plain", Reply("f", "", "plain", None, "react")),
         ("Action: f\nAction Input: [1]", Reply("f", "", "[1]", None, "react")),
         ('{"name": "f"}', Reply("f", "", "{}", {}, "tool_call")),
