@@ -89,8 +89,8 @@ DOMAINS = (
                  "by"),
             Sort(("loan", "lendings"), "loan", "loans", "",
                  _amount("days duration_days", 1, 60, "number of days", "days", "long", "of"),
-                 _choice("branch library_branch", "branch", "at the {} branch", "Harbour|Station|Castle|Market|Park")
-                 , "of"),
+                 _choice("branch library_branch", "branch", "at the {} branch", "Harbour|Station|Castle|Market|Park"),
+                 "of"),
         ),
     ),
     Domain(
@@ -159,7 +159,7 @@ DOMAINS = (
                  _amount("pupils students", 0, 50, "number of pupils", "pupils", "influential"),
                  _choice("country origin", "country", "from {}", _COUNTRIES)),
             Sort(("painting", "works"), "painting", "paintings", "titles",
-                 _amount("price value", 100, 9000, "price", "dollars of price", "precious"),
+                 _amount("visitors viewers", 100, 9000, "number of visitors", "visitors", "famous"),
                  _choice("style movement", "style", "in the style {}", "baroque|cubist|realist|gothic|abstract"),
                  "by"),
             Sort(("exhibition", "displays"), "exhibition", "exhibitions", "",
