@@ -46,9 +46,9 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     names are shown at first. The splits share neither the ways to ask a question nor the names of people and things;
     subjects and columns stand in all of them.
 
-    Actions: `query[SELECT ...]` runs a statement and shows its first 12 rows; `answer[SELECT ...]` runs one and ends the
-    episode; it is the last action unless the statement fails, which is said and may be mended. A statement over several
-    lines needs `Action: query` and `Action Input: SELECT ...`. As tools: `query(sql)`, `answer(sql)`.
+    Actions: `query[SELECT ...]` runs a statement and shows its first 12 rows; `answer[SELECT ...]` runs one and ends
+    the episode, unless the statement fails, which is said and may be mended. A statement over several lines needs
+    `Action: query` and `Action Input: SELECT ...`. As tools: `query(sql)`, `answer(sql)`.
 
     Observation: the question and the tables; then a result (its columns, a row a line, `NULL` for nothing) or SQLite's
     error.
@@ -135,9 +135,9 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     def begin(self, task: Task) -> str:
         """The question and the tables."""
         self._looked, self._answered = [], False
-        names = self.puzzle_of(task).made.names
-        listed = [each.table if self.difficulty == "hard" else f"{each.table}({', '.join(each.columns())})" for each in names]
-        return f"{task.instruction}\nTables: {', '.join(listed)}"
+        names, bare = self.puzzle_of(task).made.names, self.difficulty == "hard"
+        listed = ", ".join(each.table if bare else f"{each.table}({', '.join(each.columns())})" for each in names)
+        return f"{task.instruction}\nTables: {listed}"
 
     def act(self, reply: Reply) -> Outcome:
         """Look or answer."""

@@ -45,11 +45,12 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 0,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
-FUNCTIONS = frozenset(
+_FUNCTIONS = (
     "abs avg ceil ceiling coalesce concat count cume_dist dense_rank first_value floor glob group_concat ifnull iif "
     "lag last_value lead length like lower ltrim max min mod nth_value ntile nullif percent_rank rank replace "
-    "round row_number rtrim sign substr substring sum total trim typeof upper".split()
+    "round row_number rtrim sign substr substring sum total trim typeof upper"
 )
+FUNCTIONS = frozenset(_FUNCTIONS.split())
 """What a statement may call: nothing that draws at random, reads the clock or makes long values of short ones."""
 _SCHEMA = frozenset({"sqlite_master", "sqlite_schema"})
 _READS = re.compile(r"\s*(?:select|with|values)\b", re.IGNORECASE)
@@ -137,20 +138,19 @@ class GuardedDatabase:
             said += f"; there are {', '.join(name for name in self._tables.values() if name not in _SCHEMA)}"
         return said
 
-    def _authorize(self, action: int, first: str | None, second: str | None, database: str | None, _: str | None) -> int:
+    def _authorize(self, action: int, first: str | None, second: str | None, database: str | None, *_: object) -> int:
+        self._why = self._why or self._refused(action, str(first), str(second), database)
+        return sqlite3.SQLITE_DENY if self._why else sqlite3.SQLITE_OK
+
+    def _refused(self, action: int, first: str, second: str, database: str | None) -> str:
+        """Why a part of a statement may not be; empty where it may."""
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
-            return sqlite3.SQLITE_OK
-        elif action == sqlite3.SQLITE_READ:
-            if database is None or str(first).lower() in self._tables:  # None: a common table expression
-                return sqlite3.SQLITE_OK
-            self._why = self._why or f"no such table: {first}"
-        elif action == sqlite3.SQLITE_FUNCTION:
-            if str(second).lower() in FUNCTIONS:
-                return sqlite3.SQLITE_OK
-            self._why = self._why or f"the function {second} is not available here"
-        else:
-            self._why = self._why or "only reading is allowed: write one SELECT statement"
-        return sqlite3.SQLITE_DENY
+            return ""
+        if action == sqlite3.SQLITE_READ:  # of no database: a common table expression
+            return "" if database is None or first.lower() in self._tables else f"no such table: {first}"
+        if action == sqlite3.SQLITE_FUNCTION:
+            return "" if second.lower() in FUNCTIONS else f"the function {second} is not available here"
+        return "only reading is allowed: write one SELECT statement"
 
     def _tick(self) -> bool:
         self._calls += 1

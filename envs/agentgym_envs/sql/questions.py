@@ -37,7 +37,7 @@ _WAYS: Mapping[str, tuple[str, str, str, str]] = {
     "without": ("Which {parents} have no {s}?", "Name the {parents} that have no {s}.",
                 "List all {parents} without any {s}.", "Find the {parents} for which there are no {s}."),
     "several": ("Which {parents} have at least {k} {s}?", "Name the {parents} that have {k} or more {s}.",
-                "List all {parents} with no fewer than {k} {s}.", "Find the {parents} for which there are at least {k} {s}."),
+                "List all {parents} with no fewer than {k} {s}.", "Find the {parents} for which at least {k} {s} exist."),
 }  # fmt: skip
 _WAYS_OF = {"train": (0, 1), "valid": (2,), "test": (3,)}
 KINDS = {
@@ -156,11 +156,11 @@ class _Asker:
                "most": sort.amount.most, **fields}
         )  # fmt: skip
         notes = [part.note for part in self.parts if part.note]
-        looks = [(self.made.names[p.level].table, self.made.names[p.level].choice) for p in self.parts if p.kind == "choice"]
+        chosen = [self.made.names[part.level] for part in self.parts if part.kind == "choice"]
         single = " JOIN " not in sql and "NOT IN" not in sql
         if single:
             sql, tie = sql.replace(f"{names.table}.", ""), tie.replace(f"{names.table}.", "")
-        return Question(kind, " ".join([said, *notes]), sql, tie, tuple(dict.fromkeys(looks)))
+        return Question(kind, " ".join([said, *notes]), sql, tie, tuple((each.table, each.choice) for each in chosen))
 
 
 def draw(made: Layout, filled: Filled, rng: Rng, split: str, difficulty: str) -> Question:

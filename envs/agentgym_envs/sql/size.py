@@ -23,10 +23,11 @@ _TOKEN = re.compile(
 _DEEPEST, _MOST_PARTS = 100, 30  # more is no honest question, and would be deep recursion here
 _OPENS = frozenset({"select", "with", "values"})
 # What SQLite never takes for a name unless it is quoted.
-_RESERVED = frozenset(
+_RESERVED = (
     "select from where and or not in is null as on join group order having limit distinct all union intersect except "
-    "case when then else between exists using values".split()
+    "case when then else between exists using values"
 )
+_NO_NAMES = frozenset([*_RESERVED.split(), "."])
 
 
 @dataclass(slots=True)
@@ -69,39 +70,39 @@ def _scopes(statement: str) -> tuple[_Scope, dict[str, list[_Scope]], int]:
     parts: dict[str, list[_Scope]] = {}
     open_scopes, opened_by = [top], [""]  # one entry a parenthesis: the scope inside, and the name before it
     before = ["", "", ""]  # the last names and marks; after `)` the name that stood before its `(`
-    tokens = list(_tokens(statement))
-    for position, token in enumerate(tokens):
+    words = list(_words(statement))
+    for position, word in enumerate(words):
         scope = open_scopes[-1]
         scope.tokens += 1
-        following = tokens[position + 1] if position + 1 < len(tokens) else ""
-        if token == "(":
+        following = words[position + 1] if position + 1 < len(words) else ""
+        if word == "(":
             if following in _OPENS:
                 scope = _begin(scope, parts, before)
             open_scopes.append(scope)
             opened_by.append(before[-1])
             deepest = max(deepest, len(open_scopes))
-        elif token == ")" and len(open_scopes) > 1:
+        elif word == ")" and len(open_scopes) > 1:
             open_scopes.pop()
             before = [*before[-2:], opened_by.pop()]
             continue
-        elif token not in _RESERVED and token != "." and following != ".":  # `t.x` names x alone
-            scope.names[token] += 1
-        before = [*before[-2:], token]
+        elif word not in _NO_NAMES and following != ".":  # `t.x` names x alone
+            scope.names[word] += 1
+        before = [*before[-2:], word]
     return top, parts, deepest
 
 
 def _begin(scope: _Scope, parts: dict[str, list[_Scope]], before: list[str]) -> _Scope:
     """A new scope: the body of `name AS (`, or a subquery of `scope`."""
     made = _Scope()
-    words = [word for word in before if word not in ("not", "materialized")]
-    if len(words) > 1 and words[-1] == "as":
-        parts.setdefault(words[-2], []).append(made)
+    named = [word for word in before if word not in ("not", "materialized")]
+    if len(named) > 1 and named[-1] == "as":
+        parts.setdefault(named[-2], []).append(made)
     else:
         scope.inner.append(made)
     return made
 
 
-def _tokens(statement: str) -> Iterator[str]:
+def _words(statement: str) -> Iterator[str]:
     """Names and words in lower case, without their quotes, and the marks that matter here; comments are left out."""
     for found in _TOKEN.finditer(statement):
         if found["quoted"]:
