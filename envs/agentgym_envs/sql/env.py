@@ -156,16 +156,19 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     def _judged(self, statement: str, result: Result) -> Outcome:
         if result.more:
             raise StatementError(f"an answer has at most {len(result.rows)} rows")
-        wanted, twin = self.puzzle.question.sql, self.twin()
-        shown = _answer(result) == _answer(self.database.run(wanted))
-        try:
-            again = shown and _answer(twin.run(statement)) == _answer(twin.run(wanted))
-        except StatementError:
-            again = False
+        shown = _answer(result) == _answer(self.database.run(self.puzzle.question.sql))
+        again = shown and self._right_on_twin(statement)
         self._answered = True
         said = "Right." if again else "Wrong: right here, but not on other data." if shown else "Wrong."
         parts = {"shown": float(shown), "twin": float(again)}
         return Outcome(said, float(again), terminated=True, success=again, parts=parts)
+
+    def _right_on_twin(self, statement: str) -> bool:
+        twin = self.twin()
+        try:
+            return _answer(twin.run(statement)) == _answer(twin.run(self.puzzle.question.sql))
+        except StatementError:
+            return False
 
     def _remember(self, statement: str) -> None:
         looks = self._looks()

@@ -37,7 +37,8 @@ _WAYS: Mapping[str, tuple[str, str, str, str]] = {
     "without": ("Which {parents} have no {s}?", "Name the {parents} that have no {s}.",
                 "List all {parents} without any {s}.", "Find the {parents} for which there are no {s}."),
     "several": ("Which {parents} have at least {k} {s}?", "Name the {parents} that have {k} or more {s}.",
-                "List all {parents} with no fewer than {k} {s}.", "Find the {parents} for which at least {k} {s} exist."),
+                "List all {parents} with no fewer than {k} {s}.",
+                "Find the {parents} for which at least {k} {s} exist."),
 }  # fmt: skip
 _WAYS_OF = {"train": (0, 1), "valid": (2,), "test": (3,)}
 KINDS = {

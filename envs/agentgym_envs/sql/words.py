@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 FIRST: Mapping[str, str] = {
-    "train": "Ada Bruno Clara Dario Elena Felix Greta Hugo Ines Jonas Karin Luca Mara Nils Olga Pavel Rosa Stefan Tilda "
-    "Viktor",
+    "train": "Ada Bruno Clara Dario Elena Felix Greta Hugo Ines Jonas Karin Luca Mara Nils Olga Pavel Rosa Stefan "
+    "Tilda Viktor",
     "valid": "Anton Berta Cecil Doris Emil Flora Georg Hanna Ivan Judith",
     "test": "Agnes Boris Cora David Edith Frank Gloria Henry Irene Jakob",
 }
 LAST: Mapping[str, str] = {
-    "train": "Lund Marek Novak Olsen Prieto Quint Rossi Silva Torres Ulrich Vogel Weiss Young Zeller Abbot Brandt Castro "
-    "Duval",
+    "train": "Lund Marek Novak Olsen Prieto Quint Rossi Silva Torres Ulrich Vogel Weiss Young Zeller Abbot Brandt "
+    "Castro Duval",
     "valid": "Eklund Ferrer Gruber Holm Ivers Jansen Keller Lorenz",
     "test": "Moser Nyberg Orlov Peters Ramos Sander Toledo Varga",
 }
