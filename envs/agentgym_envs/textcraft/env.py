@@ -44,7 +44,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     """AgentTextCraft-v0, after TextCraft (Prasad et al., ADaPT, 2023): craft a thing by recipes.
 
     Task: craft one of a thing, such as a lantern. Recipes are a tree below it, 1 or 2 deep (easy), 3 or 4 (medium), 5
-    or 6 (hard), among five or six that do not help. The words are divided among the splits, so that no thing stands in
+    or 6 (hard), among five to eight that do not help. The words are divided among the splits, so that no thing stands in
     two. With `recipes=DIR` the recipes are those of a folder of Minecraft's recipe files (a data pack's `recipes`);
     things to craft are then divided by their names.
 
@@ -56,7 +56,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
 
     Reward: 1 for the thing that is asked for, else 0; `success` with it.
 
-    End: when the thing is crafted; `max_steps` (12, 30, 50) truncates. Nothing done can spoil a task.
+    End: when the thing is crafted; `max_steps` (10, 30, 50) truncates. Nothing done can spoil a task.
 
     The expert's plan is a shortest one: every thing has one recipe, so that how often each is used follows from what is
     missing. All of it is shown, so the fair expert is the same.
@@ -72,7 +72,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "textcraft"
-    limits: ClassVar[Mapping[str, int]] = {"easy": 12, "medium": 30, "hard": 50}
+    limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 30, "hard": 50}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
             "Craft the goal. Each turn you do one action:\n"

@@ -24,7 +24,7 @@ _MADE: Mapping[str, str] = {
     "stool strap string tile tongs torch trough tube wheel",
 }
 DEPTHS = {"easy": (1, 2), "medium": (3, 4), "hard": (5, 6)}
-_DISTRACTORS = {"easy": 6, "medium": 6, "hard": 5}
+_DISTRACTORS = {"easy": 8, "medium": 6, "hard": 5}
 _COUNTS = (1, 1, 1, 2, 2, 3, 4)
 
 
@@ -32,7 +32,7 @@ def grow(rng: Rng, split: str, difficulty: str) -> tuple[str, list[Recipe]]:
     """A target, and the recipes of its tree among recipes that only look useful."""
     low, high = DEPTHS[difficulty]
     names = iter(rng.sample(_MADE[split].split(), 24))
-    raw = rng.sample(_RAW[split].split(), 5 if difficulty == "easy" else 6)
+    raw = rng.sample(_RAW[split].split(), 6)
     levels = [raw]
     recipes: list[Recipe] = []
     for _ in range(low + rng.below(high - low + 1) - 1):
