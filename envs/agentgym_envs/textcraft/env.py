@@ -44,13 +44,13 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     """AgentTextCraft-v0, after TextCraft (Prasad et al., ADaPT, 2023): craft a thing by recipes.
 
     Task: craft one of a thing, such as a lantern. Recipes are a tree below it, 1 or 2 deep (easy), 3 or 4 (medium), 5
-    or 6 (hard), among five to eight that do not help. The words are divided among the splits, so that no thing stands in
-    two. With `recipes=DIR` the recipes are those of a folder of Minecraft's recipe files (a data pack's `recipes`);
-    things to craft are then divided by their names.
+    or 6 (hard), among five to eight that do not help. The words are divided among the splits, so that no thing
+    stands in two. With `recipes=DIR` the recipes are those of a folder of Minecraft's recipe files (a data pack's
+    `recipes`); things to craft are then divided by their names.
 
     Actions: `get 2 clay` takes what has no recipe, as much as wanted; `craft 4 bolt using 1 iron, 2 coal` uses
-    a recipe once, exactly as it is written, in any order; `inventory` shows what one holds. As tools: `get(count, item)`,
-    `craft(recipe)`, `inventory()`.
+    a recipe once, exactly as it is written, in any order; `inventory` shows what one holds. As tools:
+    `get(count, item)`, `craft(recipe)`, `inventory()`.
 
     Observation: at first the recipes and the goal; then what was got, crafted or is wrong, in a line.
 
@@ -77,8 +77,8 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
         "full": (
             "Craft the goal. Each turn you do one action:\n"
             "get N thing takes N of a thing that no recipe makes: get 2 clay. Take all that you need at once.\n"
-            "craft ... uses a recipe once, written as it is shown: craft 4 bolt using 1 iron, 2 coal. You must hold the "
-            "ingredients; craft again if you need more than it gives.\n"
+            "craft ... uses a recipe once, written as it is shown: craft 4 bolt using 1 iron, 2 coal. You must hold "
+            "the ingredients; craft again if you need more than it gives.\n"
             "inventory shows what you hold.\n"
             "Answer in this form:\nThought: why\nAction: get N thing or craft N thing using ..."
         ),

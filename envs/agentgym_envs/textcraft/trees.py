@@ -16,8 +16,8 @@ _RAW: Mapping[str, str] = {
 _MADE: Mapping[str, str] = {
     "train": "anvil axle basket beam bell belt blade board boiler bolt bottle bowl bracket brick bridle brush bucket "
     "buckle button cable candle cart chain chest chisel clamp cloth collar comb cord crate cup dial drum fan file "
-    "flask frame funnel gate gear glove hammer handle harness hinge hook hoop jar kettle key ladder lamp lantern latch lens "
-    "lever lid lock loom mallet",
+    "flask frame funnel gate gear glove hammer handle harness hinge hook hoop jar kettle key ladder lamp lantern latch "
+    "lens lever lid lock loom mallet",
     "valid": "nail needle nozzle oar oven paddle pan pedal peg pipe piston plank plate plough pot pulley pump quiver "
     "rail rake ring rivet rod roller rope",
     "test": "rudder saddle sail saw scale screen screw shaft shelf shield shovel sieve sled spindle spool spring staff "

@@ -39,12 +39,12 @@ _WAYS = {
 class WordleEnv(GeneratedEnv[tuple[str, str]]):
     """AgentWordle-v0: find a hidden English word of five letters in six tries.
 
-    Task: a word is hidden, drawn from the project's own list of plain words. easy: two of its letters are shown in
-    their places. medium: nothing is. hard: nothing is, and a guess must use what the tries before have found, as in
+    Task: a word is hidden, drawn from the project's own list of plain words. easy: two of its letters are shown
+    in their places. medium: nothing is. hard: nothing is, and a guess must use what the tries before have found, as in
     the game's hard mode. The splits divide the hidden words and the ways to ask; every word may be guessed in all.
 
-    Actions: `guess[crane]`, or the word alone. As a tool: `guess(word)`. What is not in the list, or against the rule of
-    hard, is refused: it costs a step, no try.
+    Actions: `guess[crane]`, or the word alone. As a tool: `guess(word)`. What is not in the list, or against the rule
+    of hard, is refused: it costs a step, no try.
 
     Observation: the guess letter by letter, below each letter `=` (right), `+` (in the word, at another place) or `-`
     (not in it, or not that often), and how many tries are left.

@@ -33,7 +33,7 @@ def known() -> frozenset[str]:
 
 
 def marks(guess: str, hidden: str) -> Marks:
-    """A mark a letter. A letter guessed more often than it is hidden is marked so often as it is, right places first."""
+    """A mark a letter; one guessed more often than it is hidden is marked as often as it is, right places first."""
     found = [RIGHT if a == b else ABSENT for a, b in zip(guess, hidden, strict=True)]
     left = [b for a, b in zip(guess, hidden, strict=True) if a != b]
     for place, letter in enumerate(guess):
@@ -91,7 +91,7 @@ def _most_telling(guesses: Sequence[int], may_be: Sequence[int]) -> int:
 
 @cache
 def _bits(most: int) -> NDArray[np.int64]:
-    """n log2 n in whole millionths: sums of integers are equal on every machine, so that ties are too."""
+    """Sums of n log2 n in whole millionths: sums of integers are equal on every machine, so that ties are too."""
     import numpy as np
 
     return np.asarray([0, *(round(1e6 * n * math.log2(n)) for n in range(1, most + 1))], np.int64)
