@@ -25,8 +25,8 @@ class MazeEnv(GeneratedEnv[House]):
 
     Task: leave by the gate of a metal, with the key of that metal. A house has 3 x 3 (easy), 4 x 4 (medium) or 5 x 5
     (hard) rooms in a grid, joined by a random tree of doors and a few doors more; three or four keys and as many gates,
-    of which one pair is wanted. One key can be carried: taking another leaves the first. Names of rooms, metals and ways
-    to ask are divided among the splits.
+    of which one pair is wanted. One key can be carried: taking another leaves the first. Names of rooms, metals and
+    ways to ask are divided among the splits.
 
     Actions: `go north` (`east`, `south`, `west`; the direction alone will do), `take brass key`, `open brass gate`,
     `look`. As tools: `go(direction)`, `take(key)`, `open(gate)`, `look()`.
@@ -37,9 +37,9 @@ class MazeEnv(GeneratedEnv[House]):
 
     End: a gate is opened, the right one or another (terminated); `max_steps` (24, 40, 64) truncates.
 
-    The expert knows the house; its plan is a shortest one: the shortest way to the key, then from there to the gate. The
-    fair expert knows the rooms that it has been in: it goes to the nearest door that it has not tried until it has found
-    what it needs.
+    The expert knows the house; its plan is a shortest one: the shortest way to the key, then from there to the gate.
+    The fair expert knows the rooms that it has been in: it goes to the nearest door that it has not tried until it has
+    found what it needs.
 
     Args:
         difficulty: `easy`, `medium` or `hard`.
@@ -54,9 +54,10 @@ class MazeEnv(GeneratedEnv[House]):
     limits: ClassVar[Mapping[str, int]] = {"easy": 24, "medium": 40, "hard": 64}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
-            "You are in a house of rooms that lie in a grid; you see one room at a time. Find the key and the gate of the "
-            "metal that you are told, and open that gate: another gate ends the task too. Each turn you do one action:\n"
-            "go north, go east, go south, go west take you through a door into the next room.\n"
+            "You are in a house of rooms that lie in a grid; you see one room at a time. Find the key and the gate of "
+            "the metal that you are told, and open that gate: another gate ends the task too. "
+            "Each turn you do one action:\n"
+            "go north, go east, go south, go west take you through a door to the next room.\n"
             "take brass key takes a key that lies here; you carry one, the other stays behind.\n"
             "open brass gate opens a gate that is here with the key of its metal.\n"
             "look shows the room again.\n"

@@ -15,9 +15,10 @@ _MORE_DOORS = {"easy": 2, "medium": 3, "hard": 4}
 _ROOMS: Mapping[str, str] = {
     "train": "attic bakery bathroom bedroom cabin cellar chapel closet corridor den dining_room dressing_room gallery "
     "garage hall kitchen larder laundry library lobby lounge music_room nursery office pantry parlour",
-    "valid": "armoury ballroom cloakroom conservatory crypt dairy darkroom dormitory engine_room forge foyer greenhouse "
-    "guardroom herb_room infirmary landing map_room mill observatory playroom porch refectory robing_room salon scullery",
-    "test": "archive atrium boiler_room brewery canteen cloister coal_store darkwood_room drawing_room field_office "
+    "valid": "armoury ballroom cloakroom conservatory crypt dairy darkroom dormitory engine_room forge foyer "
+    "greenhouse guardroom herb_room infirmary landing map_room mill observatory playroom porch refectory robing_room "
+    "salon scullery",
+    "test": "apse archive atrium boiler_room brewery canteen cloister coal_store drawing_room field_office "
     "game_room grotto harness_room ice_house keep loft mews muniment_room oratory oven_room rotunda sacristy smithy "
     "solar vault",
 }
@@ -108,7 +109,7 @@ def nearest(
     is_goal: Callable[[int], bool],
     through: Callable[[int], bool] | None = None,
 ) -> list[str] | None:
-    """The directions of a shortest way to a room that is a goal, through rooms that are allowed; None if there is none."""
+    """The directions of a shortest way to a goal, through rooms that are allowed; None if there is none."""
     came: dict[int, tuple[int, str]] = {start: (-1, "")}
     queue = deque([start])
     while queue:
