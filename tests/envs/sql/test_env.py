@@ -103,7 +103,7 @@ def test_a_statement_that_fails_can_be_mended() -> None:
     env = SQLEnv(difficulty="easy")
     env.reset(seed=1)
     table = env.puzzle.made.names[0].table
-    said, _, terminated, _, info = env.step("answer[SELECT nothing FROM nowhere]")
+    said, _, terminated, _, info = env.step("answer[SELECT what FROM nowhere]")
     assert "no such table: nowhere; there are" in said and not terminated and not info["valid_action"]
     assert "Error: only reading" in env.step(f"query[WITH a AS (SELECT 1) DELETE FROM {table}]")[0]
     assert env.step("SELECT 1")[0].startswith("Not an action")
