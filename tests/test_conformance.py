@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -111,7 +112,10 @@ def test_a_seed_gives_the_same_task_in_another_process(env_id: str) -> None:
     """Nothing depends on hash seeds, addresses or the clock."""
     code = f"import gymnasium, agentgym_py; print(repr(gymnasium.make({env_id!r}).reset(seed=5)))"
     flags = {"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "2"}
-    out = [subprocess.run([sys.executable, "-c", code], env=f, capture_output=True, text=True).stdout for f in flags]
+    out = [
+        subprocess.run([sys.executable, "-c", code], env=os.environ | f, capture_output=True, text=True).stdout
+        for f in flags
+    ]
     assert out[0] and out[0] == out[1]
 
 

@@ -44,14 +44,14 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     the game's hard mode. The splits divide the hidden words and the ways to ask; every word may be guessed in all.
 
     Actions: `guess[crane]`, or the word alone. As a tool: `guess(word)`. What is not in the list, or against the rule
-    of hard, is refused: it costs a step, no try.
+    of hard, is refused: it costs a step, no try; hard has no more steps than tries.
 
     Observation: the guess letter by letter, below each letter `=` (right), `+` (in the word, at another place) or `-`
     (not in it, or not that often), and how many tries are left.
 
     Reward: 1 for the word, else 0; `success` with it.
 
-    End: the word is found or six tries are used (terminated); `max_steps` (10) truncates.
+    End: the word is found or six tries are used (terminated); `max_steps` (10, in hard 6) truncates.
 
     The expert knows the word, which is a shortest plan. The fair expert is an entropy solver: it acts on the marks and
     the list of words alone, and guesses what tells most in the mean.
@@ -66,7 +66,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     """
 
     name: ClassVar[str] = "wordle"
-    limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 10, "hard": 10}
+    limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 10, "hard": 6}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
             "Find the hidden English word of five letters in six tries. Each turn you guess one word: guess[crane].\n"
