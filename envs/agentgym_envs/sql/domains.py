@@ -144,7 +144,7 @@ DOMAINS = (
                  _amount("beds bed_count", 4, 60, "number of beds", "beds", "spacious"),
                  _choice("wing building", "wing", "in the {} wing", "east|west|north|south")),
             Sort(("doctor", "physicians"), "doctor", "doctors", "people",
-                 _amount("years experience", 1, 40, "number of years", "years", "senior"),
+                 _amount("years experience", 1, 40, "number of years of work", "years of work", "senior"),
                  _choice("field speciality", "speciality", "for the speciality {}",
                          "surgery|cardiology|pediatrics|neurology|radiology"), "of"),
             Sort(("visit", "appointments"), "visit", "visits", "",

@@ -106,28 +106,41 @@ class SQLEnv(GeneratedEnv[Puzzle]):
             for _ in range(8):
                 question = questions.draw(made, filled, rng, split, self.difficulty)
                 if _good(shown, question):
-                    return self._drawn(Puzzle(made, filled, question), shown)
+                    puzzle = self._opened(Puzzle(made, filled, question), shown)
+                    return Draft(question.words, puzzle, question.kind, 1)
+            shown.close()
 
-    def _drawn(self, puzzle: Puzzle, shown: GuardedDatabase) -> Draft:
-        self._open = puzzle, shown  # most drafts are played at once
-        return Draft(puzzle.question.words, puzzle, puzzle.question.kind, 1)
+    def _opened(self, puzzle: Puzzle, database: GuardedDatabase) -> Puzzle:
+        """Keep the database of a puzzle, most are played as soon as they are drawn, and none but it."""
+        self.close()
+        self._open = puzzle, database
+        return puzzle
+
+    def close(self) -> None:
+        """Free the database; it is made again when it is needed."""
+        if self._open is not None:
+            self._open[1].close()
+        self._open = None
 
     @property
     def database(self) -> GuardedDatabase:
         """The current task's; one is kept at a time."""
         puzzle = self.puzzle
-        if self._open is None or self._open[0] is not puzzle:
-            self._open = puzzle, GuardedDatabase(tables(puzzle.made, puzzle.filled))
-        return self._open[1]
+        if self._open is not None and self._open[0] is puzzle:
+            return self._open[1]
+        database = GuardedDatabase(tables(puzzle.made, puzzle.filled))
+        self._opened(puzzle, database)
+        return database
 
     def twin(self) -> GuardedDatabase:
-        """Other rows, for which the question has another answer."""
+        """Other rows, for which the question has another answer, unless none of many draws gives such."""
         puzzle, task = self.puzzle, self._need_reset()
         here = _answer(self.database.run(puzzle.question.sql))
-        for number in range(_TWINS):
-            made = GuardedDatabase(tables(puzzle.made, rows(puzzle.made, Rng(task.id, "twin", number))))
-            if _good(made, puzzle.question) and _answer(made.run(puzzle.question.sql)) != here:
+        for left in reversed(range(_TWINS)):
+            made = GuardedDatabase(tables(puzzle.made, rows(puzzle.made, Rng(task.id, "twin", left))))
+            if not left or (_good(made, puzzle.question) and _answer(made.run(puzzle.question.sql)) != here):
                 break
+            made.close()
         return made
 
     # ---- the episode ------------------------------------------------------------------------------------------------
@@ -169,6 +182,8 @@ class SQLEnv(GeneratedEnv[Puzzle]):
             return _answer(twin.run(statement)) == _answer(twin.run(self.puzzle.question.sql))
         except StatementError:
             return False
+        finally:
+            twin.close()
 
     def _remember(self, statement: str) -> None:
         looks = self._looks()

@@ -13,7 +13,7 @@ Filled = tuple[list[Row], list[Row], list[Row]]
 
 # Two ways to ask in training, one each in valid and test.
 _WAYS: Mapping[str, tuple[str, str, str, str]] = {
-    "count": ("How many {s} are there?", "Count the {s}.", "What is the number of {s}?", "Give the total of {s}."),
+    "count": ("How many {s} are there?", "Count the {s}.", "What is the number of {s}?", "Give the count of the {s}."),
     "names": ("Name the {s}.", "Which are the {s}? List them by {label}.", "List the {s} by {label}.",
               "Give the {label} of each of the {s}."),
     "lookup": ("What is the {noun} of {one} {label}?", "Look up the {noun} of {one} {label}.",
@@ -33,7 +33,7 @@ _WAYS: Mapping[str, tuple[str, str, str, str]] = {
     "above": ("Which of the {s} have a {noun} above the average of all {many}?",
               "Name the {s} whose {noun} is above the average of all {many}.",
               "List the {s} that exceed the mean {noun} of all {many}.",
-              "Find each of the {s} that lies over the {noun} of the average of all {many}."),
+              "Find the {s} with a {noun} over the average of all {many}."),
     "without": ("Which {parents} have no {s}?", "Name the {parents} that have no {s}.",
                 "List all {parents} without any {s}.", "Find the {parents} for which there are no {s}."),
     "several": ("Which {parents} have at least {k} {s}?", "Name the {parents} that have {k} or more {s}.",
@@ -190,7 +190,7 @@ def _conditions(asker: _Asker, kind: str, difficulty: str) -> None:
     if kind == "lookup":
         return
     if difficulty == "easy":
-        asker.add(level, rng.choice(own))
+        asker.add(level, "choice" if kind == "extreme" else rng.choice(own))
     elif difficulty == "medium":
         asker.add(level - 1, rng.choice(["choice", "amount", "label"]))
         if kind in ("count", "names", "average"):

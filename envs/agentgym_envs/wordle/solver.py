@@ -73,7 +73,7 @@ def best_guess(shown: str, tried: Tried, hard: bool) -> str:
     may_be = [number for number, word in enumerate(every) if fits(word, shown, tried)]
     if len(may_be) <= 2 or len(tried) == TRIES - 1:
         return every[may_be[0]]
-    guesses = range(len(every))
+    guesses: Sequence[int] = range(len(every))
     if hard:
         guesses = [number for number in guesses if not broken_hint(every[number], tried)]
     return every[_most_telling(guesses, may_be)]
