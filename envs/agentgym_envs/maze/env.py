@@ -136,10 +136,14 @@ class MazeEnv(GeneratedEnv[House]):
         return Outcome(said, float(right), terminated=True, success=right)
 
     def _view(self, house: House) -> str:
-        said = f"You are in the {house.rooms[self._room]}. Doors: {', '.join(house.doors[self._room])}."
-        said += "".join(f" There is a {metal} key." for metal in sorted(self._keys) if self._keys[metal] == self._room)
-        gate = house.gates.get(self._room)
-        return said + (f" There is a {gate} gate." if gate else "")
+        here = [f"{metal} key" for metal in self._keys_here()]
+        if self._room in house.gates:
+            here.append(f"{house.gates[self._room]} gate")
+        said = f"In the {house.rooms[self._room]}. Doors: {', '.join(house.doors[self._room])}."
+        return f"{said} Here: {', '.join(here)}." if here else said
+
+    def _keys_here(self) -> list[str]:
+        return sorted(metal for metal, room in self._keys.items() if room == self._room)
 
     def actions(self) -> list[str]:
         """The doors, the keys here, the gate here, and a look."""
@@ -147,7 +151,7 @@ class MazeEnv(GeneratedEnv[House]):
             return []
         house = self.puzzle
         listed = [*(f"go {where}" for where in house.doors[self._room]), "look"]
-        listed += [f"take {metal} key" for metal in sorted(self._keys) if self._keys[metal] == self._room]
+        listed += [f"take {metal} key" for metal in self._keys_here()]
         gate = house.gates.get(self._room)
         return [*listed, f"open {gate} gate"] if gate else listed
 
@@ -219,16 +223,6 @@ class MazeEnv(GeneratedEnv[House]):
             visited.__contains__,
         )
         return f"go {steps[0]}" if steps else None
-
-    def think(self, action: str) -> str:
-        """What is looked for."""
-        house = self.puzzle
-        if not action.startswith("go "):
-            return ""
-        has = self._held == house.wanted
-        target, what = (house.gate, "gate") if has else (self._keys[house.wanted], "key")
-        known = "I go back to" if target in self._visited else "I look for"
-        return f"{known} the {house.wanted} {what}."
 
 
 def _plan(house: House, room: int, held: str, keys: Mapping[str, int]) -> list[str]:

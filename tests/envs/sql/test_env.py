@@ -73,7 +73,7 @@ def test_a_result_that_is_written_down_is_no_answer() -> None:
         if env.current is None or env.current.kind != "count":
             continue
         (count,) = env.database.run(env.puzzle.question.sql).rows[0]
-        _, reward, terminated, _, info = env.step(f"answer[SELECT {count}]")
+        _, reward, terminated, _, info = env.step(f"answer[SELECT {count!r}]")
         assert (reward, terminated, info["success"]) == (0.0, True, False)
         assert info["reward_parts"] == {"shown": 1.0, "twin": 0.0}
         copied += 1
