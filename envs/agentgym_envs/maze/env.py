@@ -67,8 +67,15 @@ class MazeEnv(GeneratedEnv[House]):
         "none": "",
     }
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+    def __init__(
+        self,
+        *,
+        difficulty: str = "medium",
+        max_steps: int | None = None,
+        split: str = "train",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
         self._room = 0
         self._held = ""
         self._keys: dict[str, int] = {}

@@ -88,8 +88,15 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         "none": "",
     }
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+    def __init__(
+        self,
+        *,
+        difficulty: str = "medium",
+        max_steps: int | None = None,
+        split: str = "train",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
         self._looked: list[int] = []
         self._answered = False
         self._open: tuple[Puzzle, GuardedDatabase] | None = None

@@ -46,7 +46,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     Task: craft one of a thing, such as a lantern. Recipes are a tree below it, 1 or 2 deep (easy), 3 or 4 (medium), 5
     or 6 (hard), among five to eight that do not help. The words are divided among the splits, so that no thing
     stands in two. With `recipes=DIR` the recipes are those of a folder of Minecraft's recipe files (a data pack's
-    `recipes`); things to craft are then divided by their names.
+    `recipes`); things to craft are then divided by their names, and none takes more steps than there are.
 
     Actions: `get 2 clay` takes what has no recipe, as much as wanted; `craft 4 bolt using 1 iron, 2 coal` uses
     a recipe once, exactly as it is written, in any order; `inventory` shows what one holds. As tools:
@@ -64,7 +64,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     Args:
         difficulty: `easy`, `medium` or `hard`.
         recipes: a folder of Minecraft's recipe files, or None for invented recipes.
-        max_steps: when an episode is cut; by default as above; a folder's plans may be longer.
+        max_steps: when an episode is cut; by default as above.
         split: where tasks come from if `reset` names none.
         render_mode: `ansi` or None.
 
@@ -86,8 +86,16 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
         "none": "",
     }
 
-    def __init__(self, *, recipes: str | Path | None = None, **settings: Any) -> None:
-        super().__init__(**settings)
+    def __init__(
+        self,
+        *,
+        recipes: str | Path | None = None,
+        difficulty: str = "medium",
+        max_steps: int | None = None,
+        split: str = "train",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
         self.folder: Folder | None = None if recipes is None else read_folder(str(recipes))
         self._targets = {split: self._of_folder(split) for split in set(_SPLIT_OF)} if self.folder else {}
         self._held: dict[str, int] = {}
@@ -97,8 +105,12 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
         """The folder's things of this difficulty in a split, sorted."""
         depths = self.folder.depths if self.folder else {}
         low, high = DEPTHS[self.difficulty]
-        fit = (item for item, deep in depths.items() if low <= deep <= high)
-        return sorted(item for item in fit if _SPLIT_OF[seed_of("textcraft", item) % len(_SPLIT_OF)] == split)
+        here = (item for item in depths if _SPLIT_OF[seed_of("textcraft", item) % len(_SPLIT_OF)] == split)
+        fit = (item for item in here if low <= depths[item] <= high)
+        return sorted(item for item in fit if len(self._way(item)) <= self.limits[self.difficulty])
+
+    def _way(self, item: str) -> list[str]:
+        return shortest(self.folder.book, item, {}) if self.folder else []
 
     # ---- tasks ------------------------------------------------------------------------------------------------------
 

@@ -78,8 +78,15 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         "none": "",
     }
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+    def __init__(
+        self,
+        *,
+        difficulty: str = "medium",
+        max_steps: int | None = None,
+        split: str = "train",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
         self._guesses: list[str] = []
         self._done = False
 
