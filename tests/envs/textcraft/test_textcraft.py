@@ -15,7 +15,7 @@ from agentgym_envs.textcraft import trees
 from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.textcraft.recipes import Book, Recipe, closure, depth, read_folder, shortest, without_circles
 from agentgym_py.env import SPLITS
-from agentgym_py.errors import CatalogueError, SnapshotError
+from agentgym_py.errors import CatalogueError, ConfigError, SnapshotError
 from agentgym_py.rng import Rng
 
 LEVELS = ("easy", "medium", "hard")
@@ -268,3 +268,11 @@ def test_of_several_recipes_the_first_without_a_circle_counts() -> None:
     """Whatever their order otherwise."""
     ways = [Recipe("a", 1, (("b", 1),)), Recipe("a", 2, (("c", 1),)), Recipe("b", 1, (("a", 1),))]
     assert without_circles(ways) == {"a": ways[1], "b": ways[2]}
+
+
+def test_a_wrong_setting_is_named() -> None:
+    """With what was meant."""
+    with pytest.raises(ConfigError, match="Did you mean 'recipes'"):
+        TextCraftEnv(recipe="x")  # type: ignore[call-arg]
+    with pytest.raises(ConfigError, match="easy"):
+        TextCraftEnv(difficulty="esay")
