@@ -89,8 +89,10 @@ class GuardedDatabase:
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._tables = {name: name for name in _SCHEMA}
         self._calls, self._until, self._why = 0, 0.0, ""
+        self._connection.execute("BEGIN")
         for table in tables:
             self._make(table)
+        self._connection.execute("COMMIT")
         self._lock()
 
     def _make(self, table: Table) -> None:

@@ -21,6 +21,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _DEEPEST, _MOST_PARTS = 100, 30  # more is no honest question, and would be deep recursion here
+_SELECTS = re.compile("select|values", re.IGNORECASE)
 _OPENS = frozenset({"select", "with", "values"})
 # What SQLite never takes for a name unless it is quoted.
 _RESERVED = (
@@ -41,6 +42,8 @@ class _Scope:
 
 def grown_size(statement: str) -> float:
     """A bound on the size of a statement once everything is put in; infinite for parts that name each other."""
+    if len(_SELECTS.findall(statement)) < 2:  # nothing to put in anywhere
+        return len(statement)
     top, parts, deepest = _scopes(statement)
     if deepest > _DEEPEST or len(parts) > _MOST_PARTS:
         return math.inf

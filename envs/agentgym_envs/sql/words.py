@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 FIRST: Mapping[str, str] = {
     "train": "Ada Bruno Clara Dario Elena Felix Greta Hugo Ines Jonas Karin Luca Mara Nils Olga Pavel Rosa Stefan "
@@ -30,11 +31,13 @@ BACK: Mapping[str, str] = {
 }
 
 
-def people(split: str) -> list[str]:
+@cache
+def people(split: str) -> tuple[str, ...]:
     """Every first with every last name."""
-    return [f"{first} {last}" for first in FIRST[split].split() for last in LAST[split].split()]
+    return tuple(f"{first} {last}" for first in FIRST[split].split() for last in LAST[split].split())
 
 
-def titles(split: str) -> list[str]:
+@cache
+def titles(split: str) -> tuple[str, ...]:
     """Names of books, farms, trains: two words."""
-    return [f"{front} {back}" for front in FRONT[split].split() for back in BACK[split].split()]
+    return tuple(f"{front} {back}" for front in FRONT[split].split() for back in BACK[split].split())
