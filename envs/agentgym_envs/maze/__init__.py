@@ -1,0 +1,1 @@
+"""AgentMaze-v0: a house of rooms, seen one at a time."""

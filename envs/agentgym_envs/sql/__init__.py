@@ -1,0 +1,1 @@
+"""AgentSQL-v0: questions to a generated database."""

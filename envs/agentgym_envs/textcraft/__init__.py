@@ -1,0 +1,1 @@
+"""AgentTextCraft-v0: crafting by recipes."""

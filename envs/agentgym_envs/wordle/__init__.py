@@ -1,0 +1,1 @@
+"""AgentWordle-v0: find a hidden word."""

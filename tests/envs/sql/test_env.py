@@ -1,0 +1,189 @@
+"""AgentSQL: its questions, how answers are judged, and what the fair expert looks at."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from agentgym_envs.sql import words
+from agentgym_envs.sql.domains import DOMAINS
+from agentgym_envs.sql.env import SQLEnv, _answer
+from agentgym_envs.sql.guard import Result
+from agentgym_py.env import SPLITS
+from agentgym_py.errors import SnapshotError
+from agentgym_py.rng import Rng
+
+LEVELS = ("easy", "medium", "hard")
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_both_experts_answer(difficulty: str) -> None:
+    """The expert at once, the fair one after the looks that it needs; none is thoughtless."""
+    env = SQLEnv(difficulty=difficulty)
+    looks = 0
+    for number in range(60):
+        env.reset(options={"task": number, "split": SPLITS[number % 3]})
+        assert env.step(env.expert()[0])[4]["success"], env.current
+        env.reset(options={"task": number, "split": SPLITS[number % 3]})
+        while not env.ended:
+            info = env.step(env.fair_expert() or "")[4]
+            assert info["valid_action"]
+        assert env.succeeded
+        looks += env.steps - 1
+    assert looks == 0 if difficulty == "easy" else looks >= 30
+
+
+def test_a_value_is_not_known_before_it_is_seen() -> None:
+    """In medium and hard some statements compare with what the question does not say, and each such was looked up."""
+    env = SQLEnv(difficulty="medium")
+    hidden = 0
+    for number in range(80):
+        first, _ = env.reset(options={"task": number})
+        statement = env.expert()[0]
+        values = [part.split("'")[0] for part in statement.split(" = '")[1:]]
+        unseen = [value for value in values if value not in first]
+        hidden += bool(unseen)
+        seen = first
+        while (action := env.fair_expert()) is not None and action.startswith("query"):
+            seen += env.step(action)[0]
+        assert all(value in seen for value in values), (first, statement)
+    assert hidden >= 10
+
+
+def test_hard_shows_columns_only_on_request() -> None:
+    """The names of the tables stand there, and what can be done names no column."""
+    env = SQLEnv(difficulty="hard")
+    first, _ = env.reset(seed=3)
+    names = env.puzzle.made.names
+    assert all(each.table in first for each in names) and "(" not in first.split("Tables:")[1]
+    assert not any(each.link and each.link in action for each in names for action in env.actions())
+    assert env.fair_expert() == "query[SELECT sql FROM sqlite_master]"
+    assert all(each.amount in env.step("query[SELECT sql FROM sqlite_master]")[0] for each in names)
+
+
+def test_a_result_that_is_written_down_is_no_answer() -> None:
+    """Right on the database, wrong on its twin: that ends the episode without success."""
+    env = SQLEnv(difficulty="easy")
+    copied = 0
+    for number in range(40):
+        env.reset(options={"task": number})
+        if env.current is None or env.current.kind != "count":
+            continue
+        (count,) = env.database.run(env.puzzle.question.sql).rows[0]
+        _, reward, terminated, _, info = env.step(f"answer[SELECT {count!r}]")
+        assert (reward, terminated, info["success"]) == (0.0, True, False)
+        assert info["reward_parts"] == {"shown": 1.0, "twin": 0.0}
+        copied += 1
+    assert copied > 3
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_a_twin_answers_otherwise(difficulty: str) -> None:
+    """For every task a twin is found on which the right statement gives another result."""
+    env = SQLEnv(difficulty=difficulty)
+    for number in range(40):
+        env.reset(options={"task": number})
+        sql = env.puzzle.question.sql
+        assert _answer(env.twin().run(sql)) != _answer(env.database.run(sql)), env.current
+
+
+def test_what_counts_of_a_result() -> None:
+    """The set of its rows: neither order nor repeated rows; columns in order, numbers to six digits."""
+    rows = ((1, "a"), (2.00000001, "b"), (1, "a"))
+    assert _answer(Result((), rows, False)) == _answer(Result((), ((2, "b"), (1.0, "a")), False))
+    assert _answer(Result((), ((1, "a"),), False)) != _answer(Result((), (("a", 1),), False))
+    assert _answer(Result((), ((0.1 + 0.2,),), False)) == _answer(Result((), ((0.3,),), False))
+
+
+def test_a_statement_that_fails_can_be_mended() -> None:
+    """An error is an observation, the episode goes on, also where an answer was meant."""
+    env = SQLEnv(difficulty="easy")
+    env.reset(seed=1)
+    table = env.puzzle.made.names[0].table
+    said, _, terminated, _, info = env.step("answer[SELECT what FROM nowhere]")
+    assert "no such table: nowhere; there are" in said and not terminated and not info["valid_action"]
+    assert "Error: only reading" in env.step(f"query[WITH a AS (SELECT 1) DELETE FROM {table}]")[0]
+    assert env.step("SELECT 1")[0].startswith("Not an action")
+    assert env.step(env.expert()[0])[4]["success"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["Thought: so\nAction: answer[@]", "Action: answer\nAction Input: @", "answer[ @ ]", "ANSWER[@]",
+     '{"name": "answer", "arguments": {"sql": "@"}}', '<tool_call>{"name": "answer", "arguments": {"sql": "@"}}'],
+)  # fmt: skip
+def test_an_answer_is_read_in_every_form(reply: str) -> None:
+    """ReAct, its input on lines of its own, tool calls, capitals."""
+    env = SQLEnv(difficulty="hard")
+    env.reset(seed=5)
+    assert env.step(reply.replace("@", env.puzzle.question.sql))[4]["success"]
+
+
+def test_a_result_is_shown_short() -> None:
+    """Twelve rows, cells and columns cut, nothing is NULL, and how much is hidden."""
+    env = SQLEnv(difficulty="easy")
+    env.reset(seed=1)
+    table = env.puzzle.made.names[2].table
+    said = env.step(f"query[SELECT a.id FROM {table} a, {table} b]")[0]
+    assert said.count("\n") == 13 and said.endswith("(at least 188 more rows)")
+    assert env.step("query[SELECT NULL AS a, 0.1 AS b, x'00' AS c]")[0] == "a | b | c\nNULL | 0.1 | x'00'"
+    assert env.step(f"query[SELECT id FROM {table} WHERE 0]")[0] == "id\n(no rows)"
+    assert len(env.step(f"query[SELECT group_concat(id, '{'-' * 20}') FROM {table} WHERE id < 40]")[0]) < 700
+
+
+def test_splits_share_no_name_and_no_way_to_ask() -> None:
+    """Names of people and things differ between any two splits."""
+    for made in (words.people, words.titles):
+        said = [{word for name in made(split) for word in name.split()} for split in SPLITS]
+        assert not said[0] & said[1] and not said[0] & said[2] and not said[1] & said[2]
+
+
+def test_values_differ_in_their_first_letters() -> None:
+    """So that a code names one value only, and every word of a domain can stand in a statement."""
+    for domain in DOMAINS:
+        for sort in domain.sorts:
+            starts = [value[:3].lower() for value in sort.choice.values]
+            assert len(set(starts)) == len(starts) and all("'" not in value for value in sort.choice.values)
+
+
+def test_a_snapshot_keeps_what_was_looked_at() -> None:
+    """And refuses looks that the task does not have."""
+    env, other = SQLEnv(difficulty="hard"), SQLEnv(difficulty="hard")
+    env.reset(seed=4)
+    env.step(env.fair_expert() or "")
+    other.restore(env.snapshot())
+    assert other.fair_expert() == env.fair_expert() != "query[SELECT sql FROM sqlite_master]"
+    whole = json.loads(env.snapshot())
+    for looked in ([0, 0], [99], [True], [-1]):
+        with pytest.raises(SnapshotError):
+            other.restore(json.dumps(whole | {"state": {"looked": looked, "answered": False}}).encode())
+
+
+def test_a_world_made_in_one_thread_is_played_in_another() -> None:
+    """SQLite's own check of threads is off."""
+    env = SQLEnv()
+    env.reset(seed=1)
+    infos: list[dict[str, Any]] = []
+    thread = threading.Thread(target=lambda: infos.append(env.step(env.expert()[0])[4]))
+    thread.start()
+    thread.join()
+    assert infos[0]["success"]
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_chance_does_not_answer(difficulty: str) -> None:
+    """Random admissible actions, and answers without a look at the question."""
+    env = SQLEnv(difficulty=difficulty)
+    rng, right = Rng("chance"), 0
+    for number in range(60):
+        env.reset(options={"task": number})
+        while not env.ended:
+            env.step(rng.choice(env.actions()))
+        right += env.succeeded
+        env.reset(options={"task": number})
+        env.step(f"answer[SELECT COUNT(*) FROM {env.puzzle.made.names[0].table}]")
+        right += env.succeeded
+    assert right <= 1

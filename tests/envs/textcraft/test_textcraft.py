@@ -1,0 +1,278 @@
+"""AgentTextCraft: shortest plans against a blind search, what can be said, and Minecraft's recipe files."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.textcraft import trees
+from agentgym_envs.textcraft.env import TextCraftEnv
+from agentgym_envs.textcraft.recipes import Book, Recipe, closure, depth, read_folder, shortest, without_circles
+from agentgym_py.env import SPLITS
+from agentgym_py.errors import CatalogueError, ConfigError, SnapshotError
+from agentgym_py.rng import Rng
+
+LEVELS = ("easy", "medium", "hard")
+Held = tuple[tuple[str, int], ...]
+
+
+def searched(book: Book, target: str, have: dict[str, int], most: int) -> int:
+    """Commands of a shortest plan, found by trying everything: gets up to `most`, each recipe that can be used."""
+    ready = sorted({need for recipe in book.values() for need, _ in recipe.needs if need not in book})
+    start: Held = tuple(sorted(have.items()))
+    queue, seen = deque([(start, 0)]), {start}
+    while queue:
+        held, steps = queue.popleft()
+        if target in dict(held):
+            return steps
+        for after in _after(dict(held), book, ready, most):
+            state = tuple(sorted(after.items()))
+            if state not in seen:
+                seen.add(state)
+                queue.append((state, steps + 1))
+    raise AssertionError("no plan")
+
+
+def _after(held: dict[str, int], book: Book, ready: list[str], most: int) -> list[dict[str, int]]:
+    gets = [held | {item: count} for item in ready for count in range(held.get(item, 0) + 1, most + 1)]
+    crafts = []
+    for recipe in book.values():
+        if all(held.get(item, 0) >= count for item, count in recipe.needs):
+            left = held | {item: held[item] - count for item, count in recipe.needs}
+            left[recipe.item] = left.get(recipe.item, 0) + recipe.count
+            if left[recipe.item] <= 2 * most:
+                crafts.append({item: count for item, count in left.items() if count})
+    return gets + crafts
+
+
+def small_book(rng: Rng) -> Book:
+    """Two or three recipes over two raw things."""
+    book: dict[str, Recipe] = {}
+    below = ["r0", "r1"]
+    for number in range(2 + rng.below(2)):
+        needs = {rng.choice(below[-2:]): 1 + rng.below(2)}
+        needs.setdefault(rng.choice(below), 1)
+        book[f"m{number}"] = Recipe(f"m{number}", 1 + rng.below(2), tuple(needs.items()))
+        below.append(f"m{number}")
+    return book
+
+
+def test_plans_are_as_short_as_a_blind_search_finds() -> None:
+    """From nothing and from whatever may be held."""
+    compared = 0
+    for seed in range(80):
+        rng = Rng("books", seed)
+        book = small_book(rng)
+        target = f"m{len(book) - 1}"
+        things = [item for item in closure(book, target) if item != target]
+        have = {item: 1 + rng.below(2) for item in things if rng.below(3) == 0}
+        plan = shortest(book, target, have)
+        most = max([int(each.split()[1]) + have.get(each.split()[2], 0) for each in plan if each[0] == "g"], default=0)
+        if most <= 4 and len(plan) <= 7:
+            assert len(plan) == searched(book, target, have, 4), (book, have, plan)
+            compared += 1
+    assert compared >= 50
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_the_expert_succeeds_from_everywhere(difficulty: str) -> None:
+    """From the start in as many steps as the task says, and after nonsense."""
+    env = TextCraftEnv(difficulty=difficulty, max_steps=200)
+    low, high = trees.DEPTHS[difficulty]
+    for number in range(150):
+        env.reset(options={"task": number, "split": SPLITS[number % 3]})
+        assert env.current and low <= depth(env.puzzle.book, env.puzzle.target) <= high
+        assert env.current.optimal_steps == len(env.expert()) <= TextCraftEnv.limits[difficulty] // 1.5
+        rng = Rng("nonsense", number)
+        for _ in range(rng.below(40)):
+            if not env.ended:
+                env.step(rng.choice(env.actions()))
+        for action in env.expert():
+            assert env.step(action)[4]["valid_action"]
+        assert env.succeeded
+
+
+def test_chance_does_not_craft() -> None:
+    """In easy at most one task of twenty, in the others none."""
+    for difficulty, most in (("easy", 10), ("medium", 0), ("hard", 0)):
+        env = TextCraftEnv(difficulty=difficulty)
+        rng, crafted = Rng("chance", difficulty), 0
+        for number in range(200 if difficulty == "easy" else 60):
+            env.reset(options={"task": number})
+            while not env.ended:
+                env.step(rng.choice(env.actions()))
+            crafted += env.succeeded
+        assert crafted <= most, difficulty
+
+
+@pytest.fixture
+def env() -> TextCraftEnv:
+    """One whose recipes are known here."""
+    made = TextCraftEnv(difficulty="easy")
+    made.reset(options={"task": 3})
+    return made
+
+
+def test_the_episode_opens_with_the_recipes_and_the_goal(env: TextCraftEnv) -> None:
+    """The recipes in lines, each as it is to be written."""
+    first, _ = env.reset(options={"task": 3})
+    lines = first.split("\n")
+    assert lines[0] == "Crafting commands:" and lines[-1] == f"Goal: Craft 1 {env.puzzle.target}."
+    assert lines[1:-1] == [recipe.command for recipe in env.puzzle.book.values()]
+
+
+def test_what_is_wrong_is_said(env: TextCraftEnv) -> None:
+    """Each mistake has its own answer, which names what is missing, and nothing is taken."""
+    recipe = next(each for each in env.puzzle.book.values() if len(each.needs) > 1)
+    for action, said in {
+        f"get 1 {recipe.item}": f"{recipe.item} is not found ready, it has to be crafted.",
+        "get 1 unicorn": "Could not find unicorn.",
+        f"get 0 {env.puzzle.ready[0]}": "Get 1 to 999",
+        f"get 1000 {env.puzzle.ready[0]}": "Get 1 to 999",
+        "craft 1 unicorn using 1 horn": "There is no recipe for unicorn.",
+        f"craft 9 {recipe.item} using 1 {recipe.needs[0][0]}": f"That is not the recipe for {recipe.item}.",
+        recipe.command: f"Not enough to craft {recipe.item}: it takes",
+        "sing": "Not an action.",
+        "get " + "9" * 5000 + " clay": "Not an action.",
+    }.items():
+        observation, _, _, _, info = env.step(action)
+        assert observation.startswith(said) and not info["valid_action"], action
+    assert env.step("inventory")[0] == "Inventory: nothing"
+
+
+def test_a_command_may_be_written_freely(env: TextCraftEnv) -> None:
+    """Capitals, spaces, another order, tool calls."""
+    item = env.puzzle.ready[0]
+    for reply in (
+        f"GET  2 {item}",
+        f"Action: get 2 {item}",
+        f'{{"name": "get", "arguments": {{"count": 2, "item": "{item}"}}}}',
+    ):
+        assert env.step(reply)[0] == f"Got 2 {item}."
+    assert env.step('{"name": "inventory", "arguments": {}}')[0] == f"Inventory: [{item}] (6)"
+    recipe = next(each for each in env.puzzle.book.values() if all(need in env.puzzle.ready for need, _ in each.needs))
+    for need, count in recipe.needs:
+        env.step(f"get {count} {need}")
+    needs = ", ".join(f"{count} {need}" for need, count in reversed(recipe.needs))
+    assert env.step(f"craft {recipe.count} {recipe.item} using {needs}")[0] == f"Crafted {recipe.count} {recipe.item}."
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=50))
+def test_any_text_after_a_verb_is_a_step(text: str) -> None:
+    """It is refused or done."""
+    env = TextCraftEnv(difficulty="easy")
+    env.reset(options={"task": 3})
+    for verb in ("get 1 ", "craft 1 ", "craft 1 x using 1 y, ", "get "):
+        assert isinstance(env.step(verb + text)[0], str)
+
+
+def test_splits_share_no_thing() -> None:
+    """Neither raw nor made, and there are enough for every tree."""
+    for words in (trees._RAW, trees._MADE):
+        sets = [set(words[split].split()) for split in SPLITS]
+        assert not sets[0] & sets[1] and not sets[0] & sets[2] and not sets[1] & sets[2]
+    for split in SPLITS:
+        assert len(trees._MADE[split].split()) >= 24 and not set(trees._MADE[split].split()) & set(
+            trees._RAW[split].split()
+        )
+
+
+# ---- Minecraft's files ----------------------------------------------------------------------------------------------
+
+FILES: dict[str, Any] = {
+    "oak_planks": {"type": "minecraft:crafting_shapeless", "ingredients": ["#minecraft:oak_logs"],
+                   "result": {"count": 4, "id": "minecraft:oak_planks"}},
+    "stick": {"type": "minecraft:crafting_shaped", "pattern": ["#", "#"], "key": {"#": {"item": "oak_planks"}},
+              "result": {"item": "minecraft:stick", "count": 4}},
+    "wooden_sword": {"type": "crafting_shaped", "pattern": ["X", "X", "I"],
+                     "key": {"X": [{"item": "minecraft:oak_planks"}, {"item": "stone"}], "I": "minecraft:stick"},
+                     "result": {"item": "minecraft:wooden_sword"}},
+    "block": {"type": "minecraft:crafting_shaped", "pattern": ["II", "II"], "key": {"I": {"item": "iron_ingot"}},
+              "result": "minecraft:iron_block"},
+    "ingot": {"type": "minecraft:crafting_shapeless", "ingredients": [{"item": "minecraft:iron_block"}],
+              "result": {"item": "minecraft:iron_ingot", "count": 4}},
+    "bars": {"type": "minecraft:crafting_shaped", "pattern": ["I I"], "key": {"I": {"item": "minecraft:iron_ingot"}},
+             "result": {"item": "minecraft:iron_bars", "count": 16}},
+    "stone": {"type": "minecraft:smelting", "ingredient": {"item": "minecraft:cobblestone"}, "result": "stone"},
+}  # fmt: skip
+
+
+def written(folder: Path, files: dict[str, Any]) -> str:
+    """The files in a folder, one in a folder below it."""
+    (folder / "wood").mkdir(exist_ok=True)
+    for name, content in files.items():
+        (folder / ("wood" if "oak" in name else ".") / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+    return str(folder)
+
+
+def test_minecrafts_recipes_are_read(tmp_path: Path) -> None:
+    """Shaped and shapeless ones in the forms of all versions, tags, alternatives; circles end at what is used most."""
+    folder = read_folder(written(tmp_path, FILES))
+    assert {recipe.command for recipe in folder.book.values()} == {
+        "craft 4 oak planks using 1 oak logs",
+        "craft 4 stick using 2 oak planks",
+        "craft 1 wooden sword using 2 oak planks, 1 stick",
+        "craft 1 iron block using 4 iron ingot",
+        "craft 16 iron bars using 2 iron ingot",
+    }
+    assert folder.depths == {"oak planks": 1, "stick": 2, "wooden sword": 3, "iron block": 1, "iron bars": 1}
+
+
+def test_tasks_from_a_folder_are_solved(tmp_path: Path) -> None:
+    """In every split that has some; its snapshots are for this folder alone."""
+    path = written(tmp_path, FILES)
+    played = 0
+    for split in SPLITS:
+        env = TextCraftEnv(recipes=path, difficulty="easy", split=split)
+        try:
+            env.reset(options={"task": 0})
+        except CatalogueError as error:
+            assert f"nothing of split {split}" in str(error)
+            continue
+        for action in env.expert():
+            env.step(action)
+        assert env.succeeded
+        played += 1
+    assert played
+    made = TextCraftEnv(difficulty="easy")
+    made.reset(seed=1)
+    with pytest.raises((SnapshotError, CatalogueError)):
+        TextCraftEnv(recipes=path, difficulty="easy").restore(made.snapshot())
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{", "[]", '{"type": "crafting_shaped"}', '{"type": "crafting_shapeless", "ingredients": [], "result": "a"}',
+     '{"type": "crafting_shapeless", "ingredients": ["b"], "result": {"item": "a", "count": 0}}',
+     '{"type": "crafting_shapeless", "ingredients": ["a"], "result": "a"}',
+     '{"type": "crafting_shaped", "pattern": ["X"], "key": {}, "result": "a"}'],
+)  # fmt: skip
+def test_a_broken_file_is_named(content: str, tmp_path: Path) -> None:
+    """As is a folder without recipes."""
+    (tmp_path / "odd.json").write_text(content, encoding="utf-8")
+    with pytest.raises(CatalogueError, match=r"odd\.json is no recipe"):
+        TextCraftEnv(recipes=tmp_path)
+    (tmp_path / "odd.json").unlink()
+    with pytest.raises(CatalogueError, match="no crafting recipes"):
+        read_folder(str(tmp_path / "nowhere"))
+
+
+def test_of_several_recipes_the_first_without_a_circle_counts() -> None:
+    """Whatever their order otherwise."""
+    ways = [Recipe("a", 1, (("b", 1),)), Recipe("a", 2, (("c", 1),)), Recipe("b", 1, (("a", 1),))]
+    assert without_circles(ways) == {"a": ways[1], "b": ways[2]}
+
+
+def test_a_wrong_setting_is_named() -> None:
+    """With what was meant."""
+    with pytest.raises(ConfigError, match="Did you mean 'recipes'"):
+        TextCraftEnv(recipe="x")  # type: ignore[call-arg]
+    with pytest.raises(ConfigError, match="easy"):
+        TextCraftEnv(difficulty="esay")

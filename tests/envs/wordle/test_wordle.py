@@ -1,0 +1,199 @@
+"""AgentWordle: marks, the solver that reads nothing else, and the rules."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_envs.wordle import solver
+from agentgym_envs.wordle.env import WordleEnv, _hidden_words
+from agentgym_envs.wordle.solver import best_guess, broken_hint, fits, marks, patterns, words
+from agentgym_py.env import SPLITS
+from agentgym_py.errors import SnapshotError
+from agentgym_py.rng import Rng
+
+LEVELS = ("easy", "medium", "hard")
+
+
+@pytest.mark.parametrize(
+    ("guess", "hidden", "signs"),
+    [("crane", "crane", "====="), ("crane", "moist", "-----"), ("eerie", "crepe", "+-+-="), ("speed", "erase", "+-++-"),
+     ("allow", "llama", "+=+--"), ("geese", "eagle", "++--="), ("abbey", "babes", "++==-")],
+)  # fmt: skip
+def test_marks_are_those_of_the_game(guess: str, hidden: str, signs: str) -> None:
+    """A letter is marked as often as it is hidden, right places first."""
+    assert "".join("-+="[mark] for mark in marks(guess, hidden)) == signs
+
+
+def test_the_table_of_marks_says_the_same() -> None:
+    """For every hidden word and some guesses, doubled letters among them."""
+    table, every = patterns(), words()
+    for guess in ("eerie", "geese", "abbey", "llama", "crane", "mummy", every[0], every[-1]):
+        row = every.index(guess)
+        for column, hidden in enumerate(every):
+            assert table[row, column] == sum(mark * 3**place for place, mark in enumerate(marks(guess, hidden)))
+
+
+def test_the_list_is_clean() -> None:
+    """Sorted, five small letters each, none twice, and the splits divide it."""
+    every = words()
+    assert list(every) == sorted(set(every)) and len(every) > 1500
+    assert all(len(word) == 5 and word.isascii() and word.isalpha() and word.islower() for word in every)
+    parts = [set(_hidden_words(split)) for split in SPLITS]
+    assert sum(map(len, parts)) == len(every) and set.union(*parts) == set(every) and min(map(len, parts)) > 100
+
+
+def test_the_guess_is_the_one_of_largest_entropy() -> None:
+    """Compared with a plain loop over all guesses in floats."""
+    tried = (("slate", marks("slate", "crumb")),)
+    may_be = [word for word in words() if fits(word, ".....", tried)]
+
+    def entropy(guess: str) -> float:
+        sizes = Counter(marks(guess, hidden) for hidden in may_be).values()
+        return -sum(size / len(may_be) * math.log2(size / len(may_be)) for size in sizes)
+
+    assert len(may_be) > 5
+    assert entropy(best_guess(".....", tried, False)) == pytest.approx(max(map(entropy, words())))
+
+
+@pytest.mark.parametrize(("difficulty", "least"), [("easy", 40), ("medium", 40), ("hard", 38)])
+def test_the_fair_expert_finds_the_word(difficulty: str, least: int) -> None:
+    """In six tries, by the marks alone: with the puzzle's word hidden from it, it says the same."""
+    env, found = WordleEnv(difficulty=difficulty, split="test"), 0
+    for number in range(40):
+        env.reset(options={"task": number})
+        while not env.ended:
+            assert env.step(env.fair_expert() or "")[4]["valid_action"]
+        found += env.succeeded
+    assert found >= least
+
+
+def test_the_solver_sees_nothing_but_marks() -> None:
+    """Two hidden words that are answered alike get the same next guess."""
+    env = WordleEnv(difficulty="medium")
+    guesses: dict[str, set[str | None]] = {}
+    for number in range(60):
+        env.reset(options={"task": number})
+        seen = env.step("guess[crane]")[0]
+        if not env.ended:
+            guesses.setdefault(seen, set()).add(env.fair_expert())
+    assert len(guesses) < 40 and all(len(each) == 1 for each in guesses.values())
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_chance_does_not_find_the_word(difficulty: str) -> None:
+    """All words are listed, also those that the tries have ruled out."""
+    env, rng, found = WordleEnv(difficulty=difficulty), Rng("chance"), 0
+    for number in range(150):
+        env.reset(options={"task": number})
+        while not env.ended:
+            actions = env.actions()
+            assert len(actions) == len(words())
+            env.step(rng.choice(actions))
+        found += env.succeeded
+    assert found <= 3
+
+
+def test_an_episode_reads_well() -> None:
+    """Letters above signs, the tries that are left, and the word when they are used."""
+    env = WordleEnv(difficulty="easy")
+    first, _ = env.reset(options={"task": 1})
+    hidden, shown = env.puzzle
+    assert first.endswith(f"It looks like this: {' '.join(shown)}\nYou have 6 tries.")
+    assert [letter for letter in shown if letter != "."] == [a for a, b in zip(hidden, shown, strict=True) if b != "."]
+    assert shown.count(".") == 3
+    wrong = next(word for word in words() if word != hidden)
+    for left in (5, 4, 3, 2):
+        assert env.step(f"guess[{wrong}]")[0].endswith(f"\n{left} tries left.")
+    assert env.step(wrong)[0].endswith("\n1 try left.")
+    said, reward, terminated, _, info = env.step(f"GUESS[ {wrong.upper()} ]")
+    assert said.endswith(f"It was {hidden}.") and (reward, terminated, info["success"]) == (0.0, True, False)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["guess[@]", "@", "Thought: so\nAction: guess[@]", "Action: guess\nAction Input: @", "Action: @",
+     '{"name": "guess", "arguments": {"word": "@"}}'],
+)  # fmt: skip
+def test_a_guess_is_read_in_every_form(reply: str) -> None:
+    """Bare, in brackets, as ReAct, as a tool call."""
+    env = WordleEnv()
+    env.reset(options={"task": 2})
+    assert env.step(reply.replace("@", env.puzzle[0]))[4]["success"]
+
+
+def test_what_is_refused_costs_no_try() -> None:
+    """Words that are not in the list, other lengths, other things; max_steps cuts in the end."""
+    env = WordleEnv(difficulty="medium")
+    env.reset(options={"task": 2})
+    for action in ("guess[zzzzz]", "guess[no]", "look", "guess[]", "", "guess[crane slate]"):
+        assert not env.step(action)[4]["valid_action"]
+    wrong = next(word for word in words() if word != env.puzzle[0])
+    assert env.step(wrong)[0].endswith("5 tries left.")
+    ends = [env.step("x")[2:4] for _ in range(3)]
+    assert ends[-1] == (False, True)
+
+
+def test_hard_wants_what_was_found() -> None:
+    """Letters in their right places and letters found elsewhere, doubled ones twice."""
+    tried = (("crane", marks("crane", "cabin")),)
+    assert broken_hint("slate", tried) == "letter 1 must be c"
+    assert broken_hint("cloth", tried) == "it must have a"
+    assert broken_hint("canal", tried) == ""
+    assert broken_hint("clean", (("geese", marks("geese", "eagle")),)) == "letter 5 must be e"
+    assert broken_hint("abide", (("geese", marks("geese", "eagle")),)) == "it must have e twice"
+    env = WordleEnv(difficulty="hard")
+    for number in range(20):
+        env.reset(options={"task": number})
+        hidden = env.puzzle[0]
+        near = next((word for word in words() if word[0] == hidden[0] and word != hidden), "")
+        other = next(word for word in words() if word[0] != hidden[0])
+        if near:
+            env.step(near)
+            said, *_, info = env.step(other)
+            assert f"letter 1 must be {hidden[0]}" in said and not info["valid_action"]
+            assert env.step(env.expert()[0])[4]["success"]
+
+
+def test_a_snapshot_of_guesses_that_cannot_be_is_refused() -> None:
+    """Unknown words, guesses after the right one, too many, an end that does not fit, against hard's rule."""
+    env = WordleEnv(difficulty="hard")
+    env.reset(options={"task": 0})
+    hidden, whole = env.puzzle[0], json.loads(env.snapshot())
+    other = next(word for word in words() if not set(word) & set(hidden))
+    near = next(word for word in words() if word[0] == hidden[0] and word != hidden)
+    for guesses, done in (
+        (["zzzzz"], False), ([hidden, other], True), ([other] * 7, True), ([other], True), ([hidden], False),
+        ([near, other], False), ([1], False), (other, False), ([other] * 6, 1),
+    ):  # fmt: skip
+        changed = whole | {"state": {"guesses": guesses, "done": done}, "ended": "terminated" if done else ""}
+        with pytest.raises(SnapshotError):
+            env.restore(json.dumps(changed).encode())
+    good = {"state": {"guesses": [other] * 6, "done": True}, "ended": "terminated"}
+    env.restore(json.dumps(whole | good).encode())
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=12))
+def test_any_text_is_a_guess_or_refused(text: str) -> None:
+    """Nothing raises."""
+    env = WordleEnv(difficulty="hard")
+    env.reset(options={"task": 0})
+    assert isinstance(env.step(f"guess[{text}]")[0], str) and isinstance(env.step(text)[0], str)
+
+
+def test_the_table_is_made_when_it_is_needed() -> None:
+    """Neither the import nor an episode without the solver takes the time for it, or numpy's import here."""
+    code = (
+        "from agentgym_envs.wordle.env import WordleEnv; from agentgym_envs.wordle import solver; e = WordleEnv();"
+        "e.reset(seed=1); e.step('guess[crane]'); print(solver.patterns.cache_info().currsize)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "0\n"
+    assert solver.TRIES == 6
