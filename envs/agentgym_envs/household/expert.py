@@ -2,7 +2,7 @@
 
 Every walk costs one command, so a plan is a few deeds (put down, take, treat, put, use), and its length is theirs plus
 a walk before each deed that is done elsewhere and an opening before each that wants an open receptacle. What is left is
-to choose which thing, which station, which receptacle; `choices` names the few that can differ in length. A plan never
+to choose which thing, which station, which receptacle; `_choose` names the few that can differ in length. A plan never
 puts a wanted thing down halfway: that costs a put-down and a take, and saves no more than the walk it could replace.
 """
 
@@ -117,8 +117,9 @@ def _put_downs(house: House, source: int) -> Iterator[Deeds]:
     room, kind = house.room, house.room.things[house.held].kind
     fit = [r for r in range(len(room.receptacles)) if room.receptacles[r].point != NOWHERE and room.takes(r, kind)]
     near = {house.at, room.receptacles[source].point}
-    # an opening may serve again later, so the closed ones that the goal is about count as near
-    for r in _choose(house, fit, near, {source, *room.targets}):
+    # an opening may serve again later, so the closed ones that a way may lead to count too
+    again = {*room.targets, *(r for o in room.wanted for r in house.places(o))}
+    for r in _choose(house, fit, near, again):
         yield (("move", house.held, r),)
 
 
