@@ -1,0 +1,241 @@
+"""What a to-do application holds: projects, sections, labels and tasks, and the dates of those that repeat."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+INBOX = "Inbox"
+EVERY = ("day", "weekday", "week", "2 weeks", "month")
+"""How a task may repeat."""
+FIRST_DAY, LAST_DAY = "2000-01-01", "2099-12-31"
+LONGEST_TITLE, LONGEST_NAME = 200, 40
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ID = re.compile(r"t[1-9][0-9]{0,5}")
+_DAYS = {"day": 1, "week": 7, "2 weeks": 14}
+
+
+class Row(NamedTuple):
+    """One task. It never changes: a change puts another row in its place, so that a copy of all rows is shallow."""
+
+    title: str
+    project: str = INBOX
+    section: str = ""
+    due: str = ""
+    """A day as YYYY-MM-DD, or empty."""
+    priority: int = 4
+    """1 is the most urgent; 4 is none."""
+    labels: tuple[str, ...] = ()
+    """In the order of the alphabet."""
+    every: str = ""
+    """One of `EVERY`, or empty."""
+    comments: tuple[str, ...] = ()
+    done: bool = False
+    deleted: bool = False
+    """In the trash, from which it can be restored."""
+
+    @property
+    def open(self) -> bool:
+        """Neither done nor deleted."""
+        return not (self.done or self.deleted)
+
+
+@dataclass(slots=True)
+class Board:
+    """Everything in the application."""
+
+    projects: dict[str, bool]
+    """Name to whether it is archived; the inbox is always there."""
+    sections: dict[str, tuple[str, ...]]
+    """Project to the names of its sections; every project has an entry."""
+    labels: tuple[str, ...]
+    tasks: dict[str, Row]
+    """Id to task, in the order of the ids."""
+
+    def copy(self) -> Board:
+        """Another board with the same rows."""
+        return Board(dict(self.projects), dict(self.sections), self.labels, dict(self.tasks))
+
+    def next_id(self) -> str:
+        """The id of the next task; ids are never used twice, as no task ever leaves the board."""
+        return f"t{len(self.tasks) + 1}"
+
+    def to_json(self, start: Board) -> dict[str, Any]:
+        """The board as JSON values: of the tasks those that are not as they were in `start`."""
+        changed = {tid: list(row) for tid, row in self.tasks.items() if start.tasks.get(tid) != row}
+        sections = {name: list(names) for name, names in self.sections.items()}
+        return {"projects": dict(self.projects), "sections": sections, "labels": list(self.labels), "tasks": changed}
+
+
+# ---- facts, for comparing boards ------------------------------------------------------------------------------------
+
+
+def facts(board: Board, start: Board) -> dict[tuple[object, ...], object]:
+    """What is so on a board, fact by fact, whatever the order in which it came to be.
+
+    A deleted task is only that. A task that `start` has not is known by its title, and is nothing when deleted.
+    """
+    found: dict[tuple[object, ...], object] = {("project", name): there for name, there in board.projects.items()}
+    found |= {("section", project, name): True for project, names in board.sections.items() for name in names}
+    found |= {("label", name): True for name in board.labels}
+    titles: list[str] = []
+    for tid, row in board.tasks.items():
+        if tid in start.tasks:
+            found |= {(tid, "deleted"): True} if row.deleted else {(tid, k): v for k, v in _plain(row).items()}
+        elif not row.deleted:
+            number = titles.count(row.title)
+            titles.append(row.title)
+            found["new", row.title, number] = tuple(_plain(row).values())
+    return found
+
+
+def _plain(row: Row) -> dict[str, object]:
+    place = (row.project, row.section)
+    return row._asdict() | {"project": place, "section": place, "comments": tuple(sorted(row.comments))}
+
+
+def alike(row: Row, other: Row) -> bool:
+    """Whether two tasks are the same, the order of their comments and what is in the trash aside."""
+    if row == other or (row.deleted and other.deleted):
+        return True
+    return row._replace(comments=()) == other._replace(comments=()) and sorted(row.comments) == sorted(other.comments)
+
+
+def same(board: Board, goal: Board, start: Board) -> bool:
+    """Whether a board is as it should be: every task that `start` has, and the new ones in any order."""
+    if board.projects != goal.projects or set(board.labels) != set(goal.labels):
+        return False
+    if any(set(names) != set(goal.sections[project]) for project, names in board.sections.items()):
+        return False
+    if not all(alike(board.tasks[tid], goal.tasks[tid]) for tid in start.tasks):
+        return False
+    return _new(board, start) == _new(goal, start)
+
+
+def _new(board: Board, start: Board) -> list[Row]:
+    rows = (row for tid, row in board.tasks.items() if tid not in start.tasks and not row.deleted)
+    return sorted(row._replace(comments=tuple(sorted(row.comments))) for row in rows)
+
+
+# ---- dates ----------------------------------------------------------------------------------------------------------
+
+
+def is_day(text: str) -> bool:
+    """Whether a text is a day that the calendar has, as YYYY-MM-DD."""
+    if not _DATE.fullmatch(text) or not FIRST_DAY <= text <= LAST_DAY:
+        return False
+    return int(text[8:]) in range(1, 32) and int(text[5:7]) in range(1, 13) and int(text[8:]) <= _month_days(text)
+
+
+def _month_days(day: str) -> int:
+    return calendar.monthrange(int(day[:4]), int(day[5:7]))[1]
+
+
+@lru_cache(maxsize=10_000)
+def shift(day: str, days: int) -> str:
+    """The day so many days later."""
+    return (date.fromisoformat(day) + timedelta(days)).isoformat()
+
+
+@lru_cache(maxsize=10_000)
+def weekday(day: str) -> str:
+    """The day's name: Monday, Tuesday and so on."""
+    return calendar.day_name[date.fromisoformat(day).weekday()]
+
+
+@lru_cache(maxsize=10_000)
+def next_due(due: str, every: str, today: str) -> str:
+    """When a repeating task is due next: the first of its days after today and after `due`.
+
+    Its days are counted from `due`, or from today where it has none. A month that is too short gives its last day.
+    """
+    start = due or today
+    if every == "month":
+        return _next_month(start, today)
+    if every == "weekday":
+        day = shift(max(start, today), 1)
+        return shift(day, {"Saturday": 2, "Sunday": 1}.get(weekday(day), 0))
+    days = _DAYS[every]
+    late = (date.fromisoformat(today) - date.fromisoformat(start)).days
+    return shift(start, days * (late // days + 1 if late >= 0 else 1))
+
+
+def _next_month(start: str, today: str) -> str:
+    first = int(start[:4]) * 12 + int(start[5:7]) - 1
+    months = max(1, int(today[:4]) * 12 + int(today[5:7]) - 1 - first)
+    day = _months_later(start, first + months)
+    return day if day > today else _months_later(start, first + months + 1)
+
+
+def _months_later(start: str, month: int) -> str:
+    text = f"{month // 12:04}-{month % 12 + 1:02}"
+    return f"{text}-{min(int(start[8:]), _month_days(text)):02}"
+
+
+# ---- from JSON ------------------------------------------------------------------------------------------------------
+
+
+def board_from_json(value: Mapping[str, Any], start: Board) -> Board:
+    """What `to_json` gave, for the same `start`; ValueError, TypeError or LookupError where that cannot be."""
+    projects, sections, labels = value["projects"], value["sections"], value["labels"]
+    if (
+        not all(_name(name) and type(gone) is bool for name, gone in projects.items())
+        or projects.get(INBOX) is not False
+    ):
+        raise ValueError("not a board's projects")
+    if set(sections) != set(projects) or not all(map(_names, sections.values())) or not _names(labels):
+        raise ValueError("not a board's sections and labels")
+    board = Board(dict(projects), {name: tuple(names) for name, names in sections.items()}, tuple(labels), {})
+    changed = {tid: _row(tid, fields) for tid, fields in value["tasks"].items()}
+    new = sorted(set(changed) - set(start.tasks), key=lambda tid: int(tid[1:]))
+    if new != [f"t{len(start.tasks) + n + 1}" for n in range(len(new))]:
+        raise ValueError("ids of tasks that cannot be")
+    board.tasks = start.tasks | changed | {tid: changed[tid] for tid in new}
+    if not all(_fits(row, board) for row in board.tasks.values()):
+        raise ValueError("a task whose place or label is not on the board")
+    return board
+
+
+def _name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and value == " ".join(value.split())
+
+
+def _names(value: object) -> bool:
+    return isinstance(value, list) and all(map(_name, value)) and len(set(value)) == len(value)
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) and 0 < len(each) <= LONGEST_TITLE for each in value)
+
+
+def _row(tid: str, fields: list[Any]) -> Row:
+    row = Row._make(fields)
+    strings = (row.title, row.project, row.section, row.due, row.every)
+    flags = (row.done, row.deleted)
+    right = (
+        _ID.fullmatch(tid)
+        and all(type(each) is str for each in strings)
+        and all(type(each) is bool for each in flags)
+        and 0 < len(row.title) <= LONGEST_TITLE
+        and (row.due == "" or is_day(row.due))
+        and row.every in ("", *EVERY)
+        and type(row.priority) is int
+        and 1 <= row.priority <= 4
+        and _names(row.labels)
+        and sorted(row.labels) == list(row.labels)
+        and _texts(row.comments)
+    )
+    if not right:
+        raise ValueError(f"not a task: {fields!r:.200}")
+    return row._replace(labels=tuple(row.labels), comments=tuple(row.comments))
+
+
+def _fits(row: Row, board: Board) -> bool:
+    """Whether a row's labels are on the board, and its place, unless it is in the trash."""
+    there = row.deleted or (row.project in board.sections and row.section in ("", *board.sections[row.project]))
+    return there and set(row.labels) <= set(board.labels)

@@ -1,0 +1,168 @@
+"""Whole requests of each difficulty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from agentgym_envs.todo import deeds, phrases
+from agentgym_envs.todo.app import App, RefusedError
+from agentgym_envs.todo.board import Board, same
+from agentgym_envs.todo.errands import Drafter, Errand, NoneFitError, Part
+from agentgym_envs.todo.plan import plan
+from agentgym_envs.todo.tools import call
+from agentgym_py.generated import Draft
+from agentgym_py.rng import Rng
+
+Maker = Callable[[Drafter], Part]
+_TRIES = 15
+"""Draws on one board before another is drawn."""
+
+
+def draft(rng: Rng, split: str, difficulty: str) -> Draft:
+    """A board, a request, and how the board must be when it is fulfilled."""
+    maker = rng.choice(_MAKERS[difficulty])  # once, so that what seldom fits a board is not asked less often
+    while True:
+        drafter = Drafter(rng, split, difficulty)
+        for _ in range(_TRIES):
+            try:
+                return _draft(drafter, maker(drafter))
+            except (NoneFitError, RefusedError):  # refused: two parts that exclude each other
+                pass
+
+
+def _draft(drafter: Drafter, part: Part) -> Draft:
+    goal = _after(drafter, part)
+    reads = tuple(each for n, each in enumerate(part.reads) if each not in part.reads[:n])
+    errand = Errand(drafter.today, drafter.board, goal, reads, part.answer)
+    steps = len(plan(drafter.board, goal, drafter.board, drafter.today)) + 1
+    return Draft(part.text, errand, part.kind, steps)
+
+
+def _after(drafter: Drafter, *parts: Part) -> Board:
+    """The board once all the calls are done."""
+    app = App(drafter.board.copy(), drafter.today)
+    for part in parts:
+        for name, arguments in part.calls:
+            call(app, name, arguments)
+    return app.board
+
+
+# ---- easy: one thing, by its name ----------------------------------------------------------------------------------
+
+
+def _one(drafter: Drafter) -> Part:
+    kind = drafter.rng.choice(tuple(deeds.CHANGES))
+    pick = drafter.named(done=kind == "reopen", deleted=kind == "restore", repeats=kind == "stop")
+    return deeds.change(drafter, kind, pick)
+
+
+def _name(drafter: Drafter) -> Part:
+    return deeds.rename_name(drafter) if drafter.rng.below(4) else deeds.archive(drafter)
+
+
+def _lookup(drafter: Drafter) -> Part:
+    """A question about one task."""
+    pick = drafter.named()
+    row = drafter.board.tasks[pick.ids[0]]
+    kind = drafter.rng.choice(("when", "where", "note"))
+    answer = {"when": row.due, "where": row.project, "note": row.comments[0] if len(row.comments) == 1 else ""}[kind]
+    if not answer:
+        raise NoneFitError
+    reads = (*pick.reads, ("show_task", {"task": pick.ids[0]})) if kind == "note" else pick.reads
+    return Part("question", drafter.say(phrases.ASK[kind], what=pick.what), reads, answer=answer)
+
+
+# ---- medium: several things, by what they have in common -----------------------------------------------------------
+
+
+def _change(drafter: Drafter) -> Part:
+    pick = drafter.excepted(*drafter.many) if drafter.rng.below(4) == 0 else drafter.several(*drafter.many)
+    return deeds.change(drafter, drafter.rng.choice(deeds.OF_SEVERAL), pick)
+
+
+def _several(drafter: Drafter) -> Part:
+    """A change of several, half of the time with the question how many there were."""
+    part = _change(drafter)
+    if drafter.rng.below(2):
+        return part
+    return replace(part, text=f"{part.text} {drafter.say(phrases.COUNT)}", answer=str(len(part.ids)))
+
+
+def _count(drafter: Drafter) -> Part:
+    """How many; only numbers that are not too easy to guess."""
+    pick = drafter.several(2, 12)
+    return Part("question", drafter.say(phrases.ASK["count"], what=pick.what), pick.reads, answer=str(len(pick.ids)))
+
+
+def _which(drafter: Drafter) -> Part:
+    pick = drafter.found_one()
+    title = drafter.board.tasks[pick.ids[0]].title
+    return Part("question", drafter.say(phrases.ASK["which"], what=pick.what), pick.reads, answer=title)
+
+
+def _found(drafter: Drafter) -> Part:
+    """Something is done to a task that must be looked for."""
+    return deeds.change(drafter, drafter.rng.choice(deeds.OF_SEVERAL), drafter.found_one())
+
+
+def _project(drafter: Drafter) -> Part:
+    return deeds.new_project(drafter, drafter.named() if drafter.rng.below(2) else drafter.several(2, 3))
+
+
+# ---- hard: two things, or one that depends on another --------------------------------------------------------------
+
+
+def _two(drafter: Drafter) -> Part:
+    makers = drafter.rng.sample(_PARTS, 2)
+    first, second = (_tried(drafter, maker) for maker in makers)
+    if set(first.ids) & set(second.ids):
+        raise NoneFitError
+    if not same(_after(drafter, first, second), _after(drafter, second, first), drafter.board):
+        raise NoneFitError
+    _unmoved(drafter, first, second)
+    _unmoved(drafter, second, first)
+    text, answer = f"{first.text} {second.text}", first.answer or second.answer
+    if first.answer and second.answer:
+        raise NoneFitError
+    return Part(
+        f"{first.kind} and {second.kind}", text, (*first.reads, *second.reads), (*first.calls, *second.calls), answer
+    )
+
+
+def _unmoved(drafter: Drafter, part: Part, other: Part) -> None:
+    """NoneFitError where a part would mean other tasks once the other part is done."""
+    before, after = App(drafter.board, drafter.today), App(_after(drafter, other), drafter.today)
+    for name, arguments in part.reads:
+        seen = [call(app, name, arguments) for app in (before, after)]
+        if seen[0] != seen[1]:
+            raise NoneFitError
+
+
+def _tried(drafter: Drafter, maker: Maker) -> Part:
+    """A part by this maker, after a few tries."""
+    for _ in range(_TRIES):
+        try:
+            return maker(drafter)
+        except NoneFitError:
+            pass
+    raise NoneFitError
+
+
+def _if(drafter: Drafter) -> Part:
+    """One of two things, by a number that must be found out."""
+    asked = drafter.several(1, 12)
+    yes, no = (_tried(drafter, _change if drafter.rng.below(2) else _found) for _ in range(2))
+    limit = max(0, len(asked.ids) + (-1, -2, 0, 1)[drafter.rng.below(4)])
+    chosen = yes if len(asked.ids) > limit else no
+    text = drafter.say(phrases.IF, what=asked.what, n=limit, yes=yes.text, no=no.text)
+    return Part(f"if: {chosen.kind}", text, (*asked.reads, *chosen.reads), chosen.calls, ids=chosen.ids)
+
+
+_PARTS: tuple[Maker, ...] = (_several, _several, _found, _found, _project, deeds.empty_section, deeds.add)
+_MAKERS: Mapping[str, tuple[Maker, ...]] = {
+    "easy": (_one, _one, _one, _one, _one, _one, _lookup, deeds.add, _name),
+    "medium": (_several, _several, _several, _several, _several, _found, _found, _project, _count, _which,
+               deeds.empty_section),
+    "hard": (_two, _two, _two, _if),
+}  # fmt: skip

@@ -1,0 +1,196 @@
+"""The application's tools: what each is called with, what it does, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentgym_envs.todo import changes, reads
+from agentgym_envs.todo.app import PAGE, App, RefusedError
+from agentgym_envs.todo.board import EVERY, LONGEST_TITLE
+from agentgym_py.errors import did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool."""
+
+    name: str
+    does: str
+    """One sentence."""
+    run: Callable[..., str]
+    """Called with the application and the arguments by name; gives the observation."""
+    needs: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+    """Arguments that may be left out."""
+
+    def __str__(self) -> str:
+        return f"{self.signature}: {self.does}"
+
+    @property
+    def signature(self) -> str:
+        """The tool as it stands in the rules."""
+        return f"{self.name}({', '.join([*self.needs, *(f'{each}?' for each in self.takes)])})"
+
+    def schema(self) -> dict[str, Any]:
+        """The tool as an OpenAI function."""
+        properties = {name: dict(ARGUMENTS[name]) for name in (*self.needs, *self.takes)}
+        parameters = {
+            "type": "object",
+            "properties": properties,
+            "required": list(self.needs),
+            "additionalProperties": False,
+        }
+        return {"type": "function", "function": {"name": self.name, "description": self.does, "parameters": parameters}}
+
+
+ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
+    "task": {"type": "string", "description": "A task's id, such as t7."},
+    "title": {"type": "string", "description": "A task's title."},
+    "project": {"type": "string", "description": "A project's name."},
+    "section": {"type": "string", "description": "The name of a section of the project."},
+    "label": {"type": "string", "description": "A label's name."},
+    "labels": {"type": "array", "items": {"type": "string"}, "description": "Names of labels."},
+    "name": {"type": "string", "description": "The new name."},
+    "date": {"type": "string", "description": "A day as YYYY-MM-DD."},
+    "start": {"type": "string", "description": "The first day, YYYY-MM-DD."},
+    "end": {"type": "string", "description": "The last day, YYYY-MM-DD."},
+    "due": {"type": "string", "description": "A day as YYYY-MM-DD; in a list also overdue or none."},
+    "priority": {"type": "integer", "enum": [1, 2, 3, 4], "description": "1 is the most urgent, 4 is none."},
+    "every": {"type": "string", "enum": list(EVERY), "description": "How often the task comes back."},
+    "text": {"type": "string", "description": "Words of a title, or a comment."},
+    "number": {"type": "integer", "description": "A comment's number, from 1."},
+    "page": {"type": "integer", "description": f"A page of {PAGE} tasks, from 1."},
+    "answer": {"type": "string", "description": "The bare answer: a number, a title, a name or a date."},
+}
+_KINDS = {"string": str, "integer": int, "array": list}
+
+
+def call(app: App, name: str, arguments: Mapping[str, Any]) -> str:
+    """Do one call and say what came of it; RefusedError, with nothing changed, where it cannot be done."""
+    tool = TOOLS.get(name)
+    if tool is None:
+        raise RefusedError(f"No tool {name[:40]!r}.{did_you_mean(name[:40], TOOLS, 'There are')}")
+    return tool.run(app, **checked(tool, arguments))
+
+
+def checked(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, each of the right kind; RefusedError otherwise."""
+    found: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if name not in tool.needs and name not in tool.takes:
+            raise RefusedError(f"{tool.name} takes no {name[:40]!r}; it is {tool.signature}.")
+        found[name] = _checked(name, value)
+    for name in tool.needs:
+        if name not in found:
+            raise RefusedError(f"{tool.name} needs {name!r}; it is {tool.signature}.")
+    return found
+
+
+def _checked(name: str, value: object) -> object:
+    about = ARGUMENTS[name]
+    kind = _KINDS[about["type"]]
+    if kind is str and type(value) is int:
+        value = f"{value}"[:LONGEST_TITLE] if abs(value) < 10**18 else "a large number"
+    if type(value) is not kind:
+        raise RefusedError(f"{name!r} must be of type {about['type']}. {about['description']}")
+    if isinstance(value, list) and not all(isinstance(each, str) for each in value):
+        raise RefusedError(f"{name!r} must be a list of strings. {about['description']}")
+    if "enum" in about and value not in about["enum"]:
+        raise RefusedError(f"{name!r} must be one of {', '.join(map(str, about['enum']))}.")
+    return value
+
+
+def finish(app: App, answer: str = "") -> str:
+    """The request is done; the world ends the episode."""
+    del app
+    return f"Finished: {answer[:LONGEST_TITLE]}" if answer else "Finished."
+
+
+TOOLS: Mapping[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            "list_projects", "List the projects, their sections and how many open tasks each has.", reads.list_projects
+        ),
+        Tool("list_labels", "List the labels.", reads.list_labels),
+        Tool(
+            "list_tasks",
+            "List the open tasks for which all that is given is so; due may be overdue, none or a day.",
+            reads.list_tasks,
+            (),
+            ("project", "section", "label", "priority", "due", "page"),
+        ),
+        Tool(
+            "list_due", "List the open tasks due from a day to a day.", reads.list_due, ("start", "end"), ("project",)
+        ),
+        Tool("list_done", "List the tasks that are done.", reads.list_done, (), ("project", "page")),
+        Tool("list_trash", "List the deleted tasks.", reads.list_trash, (), ("page",)),
+        Tool(
+            "search_tasks",
+            "Find tasks, open or done, by words of their titles.",
+            reads.search_tasks,
+            ("text",),
+            ("page",),
+        ),
+        Tool("show_task", "Show a task with its comments.", reads.show_task, ("task",)),
+        Tool(
+            "show_calendar",
+            "Show fourteen days with their weekdays, from today or a given day.",
+            reads.show_calendar,
+            (),
+            ("start",),
+        ),
+        Tool(
+            "add_task",
+            "Add a task, to the inbox unless a project is named.",
+            changes.add_task,
+            ("title",),
+            ("project", "section", "due", "priority", "labels", "every"),
+        ),
+        Tool("rename_task", "Give a task another title.", changes.rename_task, ("task", "title")),
+        Tool("set_due", "Set the day a task is due.", changes.set_due, ("task", "date")),
+        Tool("clear_due", "Take the due day off a task.", changes.clear_due, ("task",)),
+        Tool("set_priority", "Set a task's priority.", changes.set_priority, ("task", "priority")),
+        Tool("label_task", "Put a label on a task.", changes.label_task, ("task", "label")),
+        Tool("unlabel_task", "Take a label off a task.", changes.unlabel_task, ("task", "label")),
+        Tool(
+            "move_task",
+            "Move a task to a project, or to a section of it.",
+            changes.move_task,
+            ("task", "project"),
+            ("section",),
+        ),
+        Tool("set_repeat", "Let a task come back whenever it is completed.", changes.set_repeat, ("task", "every")),
+        Tool("stop_repeat", "Let a task come back no more.", changes.stop_repeat, ("task",)),
+        Tool(
+            "complete_task",
+            "Mark a task done; one that repeats becomes due on its next day.",
+            changes.complete_task,
+            ("task",),
+        ),
+        Tool("reopen_task", "Mark a task not done.", changes.reopen_task, ("task",)),
+        Tool("delete_task", "Put a task into the trash.", changes.delete_task, ("task",)),
+        Tool("restore_task", "Take a task out of the trash.", changes.restore_task, ("task",)),
+        Tool("add_comment", "Add a comment to a task.", changes.add_comment, ("task", "text")),
+        Tool("delete_comment", "Delete a task's comment by its number.", changes.delete_comment, ("task", "number")),
+        Tool("add_project", "Add an empty project.", changes.add_project, ("project",)),
+        Tool("rename_project", "Give a project another name.", changes.rename_project, ("project", "name")),
+        Tool(
+            "archive_project",
+            "Archive a project: lists show it only when it is named.",
+            changes.archive_project,
+            ("project",),
+        ),
+        Tool("unarchive_project", "Take a project out of the archive.", changes.unarchive_project, ("project",)),
+        Tool("delete_project", "Delete a project that has no tasks.", changes.delete_project, ("project",)),
+        Tool("add_section", "Add an empty section to a project.", changes.add_section, ("project", "section")),
+        Tool("rename_section", "Give a section another name.", changes.rename_section, ("project", "section", "name")),
+        Tool("delete_section", "Delete a section that has no tasks.", changes.delete_section, ("project", "section")),
+        Tool("add_label", "Add a label.", changes.add_label, ("label",)),
+        Tool("rename_label", "Give a label another name.", changes.rename_label, ("label", "name")),
+        Tool("delete_label", "Delete a label, also from its tasks.", changes.delete_label, ("label",)),
+        Tool("finish", "Say that the request is done, with the answer if one is asked for.", finish, (), ("answer",)),
+    )
+}

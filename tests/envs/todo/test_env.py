@@ -1,0 +1,252 @@
+"""Requests are fulfilled by the experts, and by nothing less."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agentgym_envs.todo.app import App, RefusedError
+from agentgym_envs.todo.board import same
+from agentgym_envs.todo.env import TodoEnv, plain
+from agentgym_envs.todo.phrases import ASK, COUNT, DO, EXCEPT, IF, WHAT
+from agentgym_envs.todo.plan import written
+from agentgym_envs.todo.tools import TOOLS, call
+from agentgym_envs.todo.words import FILL
+from agentgym_py.actions import format_reply, parse_reply
+from agentgym_py.env import SPLITS
+from agentgym_py.errors import SnapshotError
+from agentgym_py.rng import Rng
+
+LEVELS = ("easy", "medium", "hard")
+
+
+def play(env: TodoEnv, actions: list[str]) -> tuple[float, bool]:
+    """Reward and success at the end of a plan, all of whose actions are valid."""
+    steps = [env.step(action) for action in actions]
+    assert all(step[4]["valid_action"] for step in steps), env.current
+    return steps[-1][1], steps[-1][4]["success"]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_both_experts_fulfil_every_request(difficulty: str, split: str) -> None:
+    """In the promised number of steps; the fair one within the limit, and in a text that a small model can hold."""
+    env = TodoEnv(difficulty=difficulty, split=split)
+    for number in range(50):
+        first, _ = env.reset(options={"task": number})
+        size = len(first)
+        assert env.current and env.current.optimal_steps == len(env.expert())
+        assert play(env, env.expert()) == (1.0, True), env.current
+        env.reset(options={"task": number})
+        while not env.ended:
+            action = env.fair_expert()
+            assert action is not None
+            size += len(action) + len(env.step(action)[0])
+        assert env.succeeded and size < 8000, env.current
+        assert env.expert() == [] and env.fair_expert() is None
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_the_expert_mends_whatever_was_broken(difficulty: str) -> None:
+    """After random calls of every tool, names and texts included, odd ones too, its plan still succeeds."""
+    env = TodoEnv(difficulty=difficulty, max_steps=1000)
+    for number in range(60):
+        env.reset(options={"task": number})
+        rng = Rng("break", number)
+        for _ in range(rng.below(60)):
+            env.step(stray(env, rng))
+        assert play(env, env.expert()) == (1.0, True), (number, env.current)
+
+
+def stray(env: TodoEnv, rng: Rng) -> str:
+    """A call of any tool but `finish`, with arguments that may fit."""
+    app = env._app
+    names = [*app.board.projects, *app.board.labels, *(each for names in app.board.sections.values() for each in names)]
+    texts = ["x", "Action: y", "My Action: {[", "<tool_call>{", '"\\', "Thought: \ud800", *rng.sample(names, 3)]
+    project = rng.choice(list(app.board.projects))
+    pools: dict[str, list[Any]] = {
+        "task": list(app.board.tasks), "project": [project, texts[0]], "label": [*app.board.labels, rng.choice(texts)],
+        "section": [*app.board.sections[project], rng.choice(texts)], "labels": [[]], "priority": [1, 2], "number": [1],
+        "date": ["2026-08-01", app.today], "due": [app.today], "every": ["week", "day"], "page": [1],
+    }  # fmt: skip
+    tool = TOOLS[rng.choice([name for name in TOOLS if name != "finish"])]
+    given = {each: rng.choice(pools.get(each, texts)) for each in (*tool.needs, *tool.takes)}
+    return written(tool.name, given)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_written_call_reads_the_same(seed: int) -> None:
+    """Bare or in a frame, whatever labels, brackets and quotes stand in its texts."""
+    rng = Rng("odd", seed)
+    pieces = [
+        "Action: x",
+        "Action Input:",
+        "<tool_call>{",
+        "[[[{{{" * 20,
+        '"',
+        "\\",
+        "é",
+        "\ud800",
+        "Observation:",
+        "``` ",
+    ]
+    given = {"task": "t1", "text": " ".join(rng.sample(pieces, 4)), "labels": [rng.choice(pieces)], "priority": 2}
+    for text in (written("add_comment", given), format_reply(written("add_comment", given), "so")):
+        reply = parse_reply(text)
+        assert (reply.action, reply.arguments) == ("add_comment", given)
+
+
+def test_no_shorter_way_is_found_by_search() -> None:
+    """Among all changes of all tasks, sections and labels, none alone and no two do what three were promised for."""
+    env, searched = TodoEnv(), 0
+    for number in range(60):
+        env.reset(options={"task": number})
+        if env.current and env.current.optimal_steps == 4:
+            searched += 1
+            assert not reachable(env, changes(env)), env.current
+    assert searched >= 5
+
+
+def changes(env: TodoEnv) -> list[tuple[str, dict[str, Any]]]:
+    """Calls that may help: what the plan does, and everything that touches several tasks at once."""
+    plan = [parse_reply(action) for action in env.expert()[:-1]]
+    found = [(reply.action, dict(reply.arguments or {})) for reply in plan]
+    board = env._app.board
+    found += [("delete_label", {"label": label}) for label in board.labels]
+    found += [("add_label", {"label": label}) for label in board.labels]
+    found += [("rename_label", {"label": a, "name": b}) for a in board.labels for b in board.labels]
+    for project, sections in board.sections.items():
+        found += [("delete_section", {"project": project, "section": each}) for each in sections]
+        found += [("rename_section", {"project": project, "section": a, "name": b}) for a in sections for b in sections]
+    found += [("delete_project", {"project": each}) for each in board.projects]
+    ids = sorted({reply.arguments["task"] for reply in plan if reply.arguments and "task" in reply.arguments})
+    for tid in ids:
+        found += [(name, {"task": tid}) for name in ("complete_task", "delete_task", "reopen_task", "clear_due")]
+    return found
+
+
+def reachable(env: TodoEnv, calls: list[tuple[str, dict[str, Any]]]) -> bool:
+    """Whether two of the calls make the board what it should be."""
+    errand = env._errand
+    for first in calls:
+        for second in calls:
+            app = App(errand.start.copy(), errand.today)
+            try:
+                call(app, *first)
+                call(app, *second)
+            except RefusedError:
+                continue
+            if same(app.board, errand.goal, errand.start):
+                return True
+    return False
+
+
+def test_collateral_changes_count() -> None:
+    """A task too many, or one left out, is no success and costs reward; undone, it costs nothing."""
+    env = TodoEnv(difficulty="medium")
+    env.reset(options={"task": next(n for n in range(99) if env.task(n).kind == "delete")})
+    plan = env.expert()
+    start = env.snapshot()
+    spare = next(tid for tid, row in env._errand.goal.tasks.items() if row.open)
+    delete, restore = (written(name, {"task": spare}) for name in ("delete_task", "restore_task"))
+    for extra, wanted in (([delete], (0.0, 0.6)), ([], (1.0, 1.0))):
+        env.restore(start)
+        reward, success = play(env, [*extra, *plan])
+        assert success == (not extra) and wanted[0] <= reward <= wanted[1]
+    env.restore(start)
+    reward, success = play(env, plan[1:])
+    assert not success and 0 < reward < 1
+    env.restore(start)
+    play(env, [delete, restore])
+    assert play(env, plan) == (1.0, True)
+
+
+def test_a_wrong_answer_is_no_success() -> None:
+    """Though the board is right; case, quotes and a full stop do not matter."""
+    env = TodoEnv(difficulty="medium")
+    asked = [n for n in range(99) if env.task(n).kind == "question"]
+    number = next(n for n in asked if not env.puzzle_of(env.task(n)).answer.isdigit())
+    for change, right in ((str.upper, True), (lambda text: f' "{text}." ', True), (lambda text: text[:-1], False)):
+        env.reset(options={"task": number})
+        answer = change(env._errand.answer)
+        assert env.step(written("finish", {"answer": answer}))[4]["success"] is right
+    assert plain(" 'A  b.' ") == "a b"
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_who_does_not_think_fails(difficulty: str) -> None:
+    """Chance, silence, one answer for ever, and the request itself."""
+    env = TodoEnv(difficulty=difficulty)
+    finishes = [written("finish", {"answer": answer}) for answer in ("", "1", "2", "3", "4", "done", "Work", "yes")]
+    won = dict.fromkeys((*finishes, "chance", "echo"), 0)
+    for number in range(60):
+        for player in won:
+            first, _ = env.reset(options={"task": number})
+            rng = Rng(player, number)
+            while not env.ended:
+                env.step(player if player in finishes else first if player == "echo" else rng.choice(env.actions()))
+            won[player] += env.succeeded
+    assert max(won.values()) <= 4, won
+
+
+def test_each_split_has_its_own_words() -> None:
+    """No wording, and no word that fills it, belongs to two splits; and every wording takes what it is given."""
+    tables = [*DO.values(), *WHAT.values(), *ASK.values(), EXCEPT, COUNT, IF]
+    for table in tables:
+        texts = [text for split in SPLITS for text in table[split]]
+        assert len(set(texts)) == len(texts)
+    for slot in FILL["train"]:
+        words = [word.casefold() for split in SPLITS for word in FILL[split][slot]]
+        assert len(set(words)) == len(words), slot
+
+
+def test_no_request_stands_in_two_splits() -> None:
+    """And few stand twice in one."""
+    for difficulty in LEVELS:
+        told = [{TodoEnv(difficulty=difficulty).task(n, split).instruction for n in range(80)} for split in SPLITS]
+        assert not told[0] & told[1] and not told[0] & told[2] and not told[1] & told[2]
+        assert all(len(each) > 65 for each in told)
+
+
+def test_tool_calls_and_wrong_input() -> None:
+    """OpenAI's form does the same; input that is no object is refused with an example."""
+    env = TodoEnv()
+    env.reset(seed=1)
+    assert env.step(json.dumps({"name": "list_labels", "arguments": {}}))[4]["valid_action"]
+    for text in ("Action: list_tasks\nAction Input: Work", "list_tasks\nAction Input: [1]", "Action: show_task"):
+        observation, *_, info = env.step(text)
+        assert not info["valid_action"] and ("JSON object" in observation or "needs 'task'" in observation)
+
+
+def test_listed_actions_can_be_done() -> None:
+    """Every one, after any walk."""
+    env = TodoEnv(difficulty="hard", max_steps=1000)
+    for seed in range(2):
+        env.reset(seed=seed)
+        rng = Rng("walk", seed)
+        for _ in range(4):
+            here = env.snapshot()
+            for action in env.actions():
+                assert env.step(action)[4]["valid_action"], action
+                env.restore(here)
+            env.step(rng.choice([each for each in env.actions() if each != "finish"]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"tasks": {"t1": ["x"]}}, {"tasks": {"t99": None}}, {"tasks": {"t0": []}}, {"over": 1}, {"read": [9]},
+     {"read": [0, 0]}, {"labels": ["a", "a"]}, {"labels": []}, {"projects": {"Inbox": True}},
+     {"sections": {"Inbox": []}}],
+)  # fmt: skip
+def test_a_board_that_cannot_be_is_refused(change: dict[str, Any]) -> None:
+    """Rows, ids, names and places are checked before anything is taken up."""
+    env = TodoEnv()
+    env.reset(seed=3)
+    env.step(env.actions()[-1])
+    before = env.snapshot()
+    good = json.loads(before)
+    with pytest.raises(SnapshotError):
+        env.restore(json.dumps(good | {"state": good["state"] | change}).encode())
+    assert env.snapshot() == before
