@@ -158,11 +158,12 @@ def _too_deep(text: str) -> bool:
     """Whether brackets, those within strings included, nest deeper than `_MAX_DEPTH`."""
     if text.count("{") + text.count("[") <= _MAX_DEPTH:
         return False
-    depth = deepest = 0
-    for bracket in _BRACKET.findall(text):
-        depth += 1 if bracket in "{[" else -1
-        deepest = max(deepest, depth)
-    return deepest > _MAX_DEPTH
+    depth = 0
+    for bracket in _BRACKET.finditer(text):
+        depth += 1 if bracket[0] in "{[" else -1
+        if depth > _MAX_DEPTH:
+            return True
+    return False
 
 
 def _finite(text: str) -> float:

@@ -393,7 +393,7 @@ def main() -> None:
             rows.append(Speed(name, "", note="not installed"))
         else:
             rows += asked(name, sys.executable if name in OURS else given.python, given)
-        print(f"{name} done", file=sys.stderr, flush=True)
+        print(f"{name}: {rows[-1]}", file=sys.stderr, flush=True)
     print(table(rows))
     theirs, mine = (next((r for r in rows if r.world.endswith("recorded commands") and p(r)), None) for p in _SIDES)
     if theirs and mine:

@@ -33,7 +33,7 @@ class Settings:
     seed: int = 0
     """Another seed tries other tasks, moves and strings."""
     longest_step: float = 20.0
-    """Seconds after which a call of the world counts as hanging."""
+    """Seconds of computing, or ten times as many of waiting, after which a call of the world counts as hanging."""
 
     def __post_init__(self) -> None:
         if self.episodes < 1 or self.memory_episodes < 0 or self.longest_step <= 0:
@@ -329,23 +329,36 @@ def random_value(schema: Mapping[str, Any], rng: Rng, words: Sequence[str]) -> A
 # ------------------------------------------------------------------------------------------------------------- helpers
 
 
+_PATIENCE = 10
+_TIMERS = (
+    ((signal.ITIMER_VIRTUAL, signal.SIGVTALRM, 1), (signal.ITIMER_REAL, signal.SIGALRM, _PATIENCE))
+    if hasattr(signal, "setitimer")
+    else ()
+)
+
+
 @contextmanager
 def time_limit(seconds: float, what: str) -> Iterator[None]:
-    """Break a call that hangs; only in the main thread of a system with timers, and not within a call of C."""
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+    """Break a call that computes so long, or that lasts `_PATIENCE` times as long because it waits.
+
+    Only in the main thread of a system with timers, and not within a call of C.
+    """
+    if threading.current_thread() is not threading.main_thread() or not _TIMERS:
         yield
         return
 
     def ring(*_: object) -> None:
         raise BrokenContractError(f"{what} takes longer than {seconds:g} seconds")
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = [signal.signal(each, ring) for _, each, _ in _TIMERS]
+    for timer, _, times in _TIMERS:
+        signal.setitimer(timer, seconds * times)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for (timer, each, _), handler in zip(_TIMERS, before, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(each, handler)
 
 
 def shown(text: str) -> str:
