@@ -159,8 +159,8 @@ def _too_deep(text: str) -> bool:
     if text.count("{") + text.count("[") <= _MAX_DEPTH:
         return False
     depth = 0
-    for bracket in _BRACKET.finditer(text):
-        depth += 1 if bracket[0] in "{[" else -1
+    for bracket in _BRACKET.findall(text):
+        depth += 1 if bracket in "{[" else -1
         if depth > _MAX_DEPTH:
             return True
     return False
