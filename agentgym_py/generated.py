@@ -69,6 +69,8 @@ class GeneratedEnv(TextEnv, Generic[P]):
     def draft(self, rng: Rng, split: str) -> Draft:
         """Draw a task of this difficulty from `rng` alone, which is seeded with the task's id.
 
+        What it draws is kept for the next episode of the task, so nothing may change it.
+
         Splits must be disjoint by construction: what makes a task (words, rooms, templates) belongs to one of them.
         """
 

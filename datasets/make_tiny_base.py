@@ -188,21 +188,25 @@ CARD = """# The base of `tiny`
 A Llama of {parameters} weights ({config}), and a byte-level BPE tokenizer of {vocab} tokens.
 A stand-in for the base LLM of the papers: `agentgym evolve` begins with it, and it cannot shop before it is trained.
 
-- **Made by** drills until it copied, then tokens of short exercises and of documents as these commands say, in order:
+- **Made by** drills until it copied, then tokens of short exercises and of documents, with drills in a tenth of the
+  batches, as these commands say, in order:
 
 {commands}
 
 - **Read** only text that this project makes up (`datasets/tiny_documents.py`): random tokens repeated, random walks
   through training tasks, and questions about made-up requests and pages with their answers. In walks and on made-up
   pages the customer says of each product's page what of the request is there (in the form of Agent_v0's teacher,
-  `ShopEnv.think`) and then clicks anything at all. Two hints: half of the searches in walks, and all in exercises, are
-  for what is wanted, with more or fewer of its options; and half of the options clicked on made-up pages are ones that
-  are asked for. Only what stands in an assistant's turn was learnt.
+  `ShopEnv.think`) and then clicks what chance says. Three hints: half of the searches in walks, and all in exercises,
+  are for what is wanted, with all or some of its options, which in four of five medium tasks is the teacher's own
+  search; half of the options clicked on made-up pages are ones that are asked for; and nine of ten clicks of walks are
+  none of buy now, back to search and reviews. Exercises go from a search over a click on a result to a page, as
+  episodes do. Only what stands in an assistant's turn was learnt.
 - **Never read**: a task of the valid or test split, or, but for lines of result pages, a product that a held-out task
   asks for.
 - **Licence**: the project's own, MIT. **Digest** of the weights: `{digest}`.
 
-Exam: greedy answers to {asked} questions of exercises that it has not read, right only when equal to the letter.
+Exam: greedy answers to {asked} questions of exercises that it has not read, right only when equal to the letter; of a
+page judged, up to what is clicked, which is chance.
 
 | question | right |
 |---|---|
@@ -238,7 +242,7 @@ def main() -> None:
     if _RANK > 0:
         return
     command = (
-        f"    {'python' if _PROCESSES == 1 else f'torchrun --nproc_per_node {_PROCESSES}'} datasets/make_tiny_base.py"
+        f"      {'python' if _PROCESSES == 1 else f'torchrun --nproc_per_node {_PROCESSES}'} datasets/make_tiny_base.py"
     )
     command += f" --short {args.short} --tokens {args.tokens} --seed {args.seed}" + " --base …" * bool(args.base)
     write_card(policy, args.out, [*before, command])

@@ -8,9 +8,9 @@
   has learnt it elsewhere.
 
 No task of the valid or test split, and no product that such a task asks for, stands in an exercise or as a task of a
-walk. What is done in it is chance, but for two hints: half of the searches in walks, and all in exercises, are for what
-is wanted, with more or fewer of the options, and on made-up pages half of the options clicked, where they can be, are
-ones that are asked for.
+walk. What is done in it is chance, but for three hints: half of the searches in walks, and all in exercises, are for
+what is wanted, with all or some of the options; on made-up pages half of the options clicked, where they can be, are
+ones that are asked for; and walks seldom click on what leads away.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _wander(rng: Rng, books: Library, env: ShopEnv) -> str:
 
 
 def _asked(rng: Rng, request: str) -> str:
-    """What a request asks for, with more or fewer of its options, and without the price."""
+    """What a request asks for, with some of its options or, twice as likely as each other number, all; no price."""
     parts = request.removeprefix("Find me ").split(", and price")[0].split(", and ")
     return ", and ".join(parts[: 1 + rng.below(len(parts) + 1)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import resources
 from pathlib import Path
 
 import gymnasium
@@ -15,5 +16,6 @@ env.reset(seed=0)
 ends = [env.step(action) for action in env.expert()]
 assert ends[-1][4]["success"], ends[-1]
 assert "torch" not in sys.modules
+assert (resources.files("agentgym_data") / "tiny" / "model.safetensors").is_file()
 assert "site-packages" in str(Path(agentgym_py.__file__)), agentgym_py.__file__
 print("the wheel works: the expert bought", env.current.instruction if env.current else "")

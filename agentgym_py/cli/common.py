@@ -8,6 +8,7 @@ import json
 import math
 import os
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from importlib.util import find_spec
@@ -109,12 +110,16 @@ def _rooted(kwargs: Mapping[str, Any], paths: set[str]) -> dict[str, Any]:
 
 
 def worlds_of(envs: Sequence[EnvSpec], split: str) -> dict[str, str]:
-    """The worlds' versions by id, each with a digest of its first task, which a changed catalogue changes."""
-    found = {}
+    """The worlds' versions by id, each with a digest of its first task, which a changed catalogue changes.
+
+    A world that is made in several ways stands there with its arguments.
+    """
+    found, ids = {}, Counter(registry.env_id(spec.name) for spec in envs)
     for spec in envs:
         env = spec.make()
         env.reset(seed=0, options={"task": 0, "split": split})
-        found[registry.env_id(spec.name)] = f"{env.version}-{hashlib.sha256(env.snapshot()).hexdigest()[:12]}"
+        name = registry.env_id(spec.name)
+        found[name if ids[name] == 1 else spec.key] = f"{env.version}-{hashlib.sha256(env.snapshot()).hexdigest()[:12]}"
         env.close()
     return found
 

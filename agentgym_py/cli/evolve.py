@@ -60,7 +60,7 @@ KILLED = 143
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "smoke": {
-        "rounds": 1, "expert_tasks": 16, "explore_tasks": 8, "valid_tasks": 4, "test_tasks": 4, "max_new_tokens": 32,
+        "rounds": 1, "expert_tasks": 8, "explore_tasks": 8, "valid_tasks": 4, "test_tasks": 4, "max_new_tokens": 32,
         "select.threshold": 0.0, "select.success_only": False, "trainer.epochs": 1, "trainer.threshold": 0.0,
     },
 }  # fmt: skip

@@ -28,6 +28,7 @@ _HELP = """Available commands:
   cool (object) with (receptacle):  cool an object using a receptacle
   slice (object) with (object):     slice an object using a sharp object
 """
+_LONGEST = 200
 _FORMS = (
     "go to R, open R, close R, take O from R, move O to R, clean O with R, heat O with R, cool O with R, use O, "
     "slice O with O, examine O or R, look, inventory"
@@ -179,7 +180,9 @@ class React(Alfworld):
         return f"{self._looked(house)}\n\nYour task is to: {house.room.instruction}"
 
     def refusal(self, wrong: str) -> str:
-        """What is said to what cannot be done."""
+        """What is said to what cannot be done; a name that nothing here has may be of any length."""
+        if len(wrong) > _LONGEST:
+            wrong = f"{wrong[:_LONGEST]}…"
         return f"Nothing happens: {wrong}." if wrong else f"Nothing happens: no such action. There are {_FORMS}."
 
     def _help(self) -> str:
