@@ -100,10 +100,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=300)
     parser.add_argument("--steps", type=int, default=20_000)
     args = parser.parse_args()
-    print(
-        "| world | difficulty | expert | fair expert | random | expert's steps | steps/s | reset µs | fork µs | bytes |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
     for name in args.names or [registry.short_name(each) for each in registry.names("agentgym.envs")]:
         for difficulty in getattr(type(EnvSpec(name).make()), "limits", ("easy", "medium", "hard")):
             cells = row(EnvSpec(name, {"difficulty": difficulty}), args.tasks, args.steps)

@@ -335,9 +335,23 @@ DESK = Desk()
 """The desk of this process."""
 
 
+class _OneCursor(sqlite3.Connection):
+    """A connection that executes on one cursor: sqlite3 remembers the last 200 that a connection has made."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._cursor = self.cursor()
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        """As sqlite3's; what the statement before has not given yet is lost."""
+        return self._cursor.execute(sql, parameters)
+
+
 def _copy(image: bytes) -> sqlite3.Connection:
     # an environment may be made in one thread and played in another, though never in two at once
-    made = sqlite3.connect(":memory:", isolation_level=None, cached_statements=256, check_same_thread=False)
+    made = sqlite3.connect(
+        ":memory:", isolation_level=None, cached_statements=256, check_same_thread=False, factory=_OneCursor
+    )
     made.deserialize(image)
     return made
 
