@@ -59,7 +59,8 @@ def memory(subject: Subject) -> None:
 
     A quarter of the episodes is played four times, to the letter: the first time caches may fill, and in the last one,
     which tracemalloc has watched since the third began, nothing may remain. The resident size shows what Python does
-    not know of. What is remembered of each new task, as the report says it, is a fault from `_REMEMBERED` on.
+    not know of. What is remembered of each new task, as the report says it, is a fault beyond `_REMEMBERED` and
+    `_CACHES`.
     """
     quarter = subject.settings.memory_episodes // _QUARTERS
     if quarter < 1:
