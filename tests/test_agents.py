@@ -118,7 +118,8 @@ def test_each_prompt_goes_on_where_the_last_turn_ended(played: Played) -> None:
     for trajectory in played.trajectories:
         ids: list[int] = []
         for record in records(trajectory):
-            (prompt,) = {tuple(p) for p in played.prompts if p == [*ids, *record.context]}
+            prompt = [*ids, *record.context]
+            assert prompt in [list(p) for p in played.prompts]
             ids = [*prompt, *record.ids]
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from agentgym_envs.calculator.expressions import ExpressionError, evaluate, rounded, shown
 from agentgym_envs.calculator.problems import Problem, draft
 from agentgym_py.actions import Reply
-from agentgym_py.env import Outcome, Task, bare_action
+from agentgym_py.env import Outcome, Task, bare_action, function_tool, text_parameter
 from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng
 
@@ -150,8 +150,16 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     def tools(self) -> list[dict[str, Any]]:
         """`calculate(expression)` and `finish(answer)`."""
         return [
-            _tool("calculate", "Compute the exact value of an expression.", "expression", "Such as (12 + 3.5) * 4."),
-            _tool("finish", "Give the answer and end the episode.", "answer", "The number, in the unit asked for."),
+            function_tool(
+                "calculate",
+                "Compute the exact value of an expression.",
+                {"expression": text_parameter("Such as (12 + 3.5) * 4.")},
+            ),
+            function_tool(
+                "finish",
+                "Give the answer and end the episode.",
+                {"answer": text_parameter("The number, in the unit asked for.")},
+            ),
         ]
 
     def expert(self) -> list[str]:
@@ -220,9 +228,3 @@ def _fraction(text: str) -> Fraction:
 def _calculations(numbers: list[str]) -> list[str]:
     near = [pair for at in range(len(numbers)) for pair in permutations(numbers[at : at + 3], 2)]
     return [f"calculate[{a} {sign} {b}]" for a, b in dict.fromkeys(near) for sign in "+-*/"] or ["calculate[1 + 1]"]
-
-
-def _tool(name: str, does: str, argument: str, meaning: str) -> dict[str, Any]:
-    properties = {argument: {"type": "string", "description": meaning}}
-    parameters = {"type": "object", "properties": properties, "required": [argument], "additionalProperties": False}
-    return {"type": "function", "function": {"name": name, "description": does, "parameters": parameters}}

@@ -8,6 +8,7 @@ from typing import Any
 from agentgym_envs.household.house import KNIVES, Command, House
 from agentgym_envs.household.room import ABLE, NOWHERE, STATIONS
 from agentgym_py.actions import Reply
+from agentgym_py.env import function_tool, text_parameter
 
 _TWO: Mapping[tuple[str, str], str] = {
     **{(verb, word): verb for verb, word in (("take", "from"), ("slice", "with"))},
@@ -137,16 +138,4 @@ _MEANING = {
 
 def _schema(name: str, form: str, parameters: tuple[str, ...], meaning: str) -> dict[str, Any]:
     del form
-    return {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": meaning,
-            "parameters": {
-                "type": "object",
-                "properties": {each: {"type": "string", "description": _MEANING[each]} for each in parameters},
-                "required": list(parameters),
-                "additionalProperties": False,
-            },
-        },
-    }
+    return function_tool(name, meaning, {each: text_parameter(_MEANING[each]) for each in parameters})

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from agentgym_envs.maze.house import STEPS, House, build, nearest, way
 from agentgym_py.actions import Reply
-from agentgym_py.env import Outcome, Task
+from agentgym_py.env import Outcome, Task, function_tool, text_parameter
 from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng
 
@@ -166,10 +166,10 @@ class MazeEnv(GeneratedEnv[House]):
         """`go(direction)`, `take(key)`, `open(gate)`, `look()`."""
         direction = {"type": "string", "enum": list(STEPS)}
         return [
-            _tool("go", "Go through a door.", direction=direction),
-            _tool("take", "Take a key that lies here.", key={"type": "string", "description": "As in: brass key"}),
-            _tool("open", "Open a gate that is here.", gate={"type": "string", "description": "As in: brass gate"}),
-            _tool("look", "See the room again."),
+            function_tool("go", "Go through a door.", {"direction": direction}),
+            function_tool("take", "Take a key that lies here.", {"key": text_parameter("As in: brass key")}),
+            function_tool("open", "Open a gate that is here.", {"gate": text_parameter("As in: brass gate")}),
+            function_tool("look", "See the room again.", {}),
         ]
 
     # ---- forks and the experts --------------------------------------------------------------------------------------
@@ -254,8 +254,3 @@ def _command(reply: Reply) -> str:
 
 def _refused(why: str) -> Outcome:
     return Outcome(why, valid=False)
-
-
-def _tool(name: str, description: str, **parameters: dict[str, Any]) -> dict[str, Any]:
-    schema = {"type": "object", "properties": parameters, "required": list(parameters), "additionalProperties": False}
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}

@@ -18,7 +18,7 @@ from agentgym_envs.shop.strict import StrictMoves, split_action
 from agentgym_envs.shop.tasks import Difficulty, Errand, GeneratedTasks, Goals, ListedTasks
 from agentgym_envs.shop.visit import Moves, Visit, plain
 from agentgym_py.actions import Reply, parse_reply
-from agentgym_py.env import Outcome, Task, TextEnv, bare_action, checked_split
+from agentgym_py.env import Outcome, Task, TextEnv, bare_action, checked_split, function_tool, text_parameter
 from agentgym_py.errors import ConfigError, SnapshotError, UnknownNameError
 
 Mode = Literal["react", "text", "text_rich", "html", "url"]
@@ -190,8 +190,16 @@ class ShopEnv(TextEnv):
     def tools(self) -> list[dict[str, Any]]:
         """`search(query)` and `click(target)`."""
         return [
-            _tool("search", "Search for products; works on the search page.", "query", "Words to look for."),
-            _tool("click", "Click a button, product or option.", "target", "Its name as the page shows it."),
+            function_tool(
+                "search",
+                "Search for products; works on the search page.",
+                {"query": text_parameter("Words to look for.")},
+            ),
+            function_tool(
+                "click",
+                "Click a button, product or option.",
+                {"target": text_parameter("Its name as the page shows it.")},
+            ),
         ]
 
     # ---- forks and the expert ---------------------------------------------------------------------------------------
@@ -247,19 +255,3 @@ def _tasks(
     if goals == "human" or (difficulty is None and not embedded):
         return ListedTasks(catalogue, goals, by_product=embedded)
     return GeneratedTasks(catalogue, difficulty or "medium")
-
-
-def _tool(name: str, description: str, parameter: str, meaning: str) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": description,
-            "parameters": {
-                "type": "object",
-                "properties": {parameter: {"type": "string", "description": meaning}},
-                "required": [parameter],
-                "additionalProperties": False,
-            },
-        },
-    }

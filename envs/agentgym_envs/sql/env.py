@@ -12,7 +12,7 @@ from agentgym_envs.sql.guard import Cell, GuardedDatabase, Result, StatementErro
 from agentgym_envs.sql.questions import Question
 from agentgym_envs.sql.tables import Layout, layout, rows, tables
 from agentgym_py.actions import Reply
-from agentgym_py.env import Outcome, Task, bare_action
+from agentgym_py.env import Outcome, Task, bare_action, function_tool, text_parameter
 from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng
 
@@ -214,9 +214,12 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     def tools(self) -> list[dict[str, Any]]:
         """`query(sql)` and `answer(sql)`."""
+        sql = {"sql": text_parameter("One SELECT statement of SQLite.")}
         return [
-            _tool("query", "Run a SELECT statement and see the first 12 rows."),
-            _tool("answer", "Answer with the SELECT statement whose result is asked for; this ends the task."),
+            function_tool("query", "Run a SELECT statement and see the first 12 rows.", sql),
+            function_tool(
+                "answer", "Answer with the SELECT statement whose result is asked for; this ends the task.", sql
+            ),
         ]
 
     # ---- forks and the experts --------------------------------------------------------------------------------------
@@ -297,9 +300,3 @@ def _cell(value: Cell) -> str:
 
 def _distinct(table: str, column: str) -> str:
     return f"query[SELECT DISTINCT {column} FROM {table}]"
-
-
-def _tool(name: str, description: str) -> dict[str, Any]:
-    sql = {"type": "string", "description": "One SELECT statement of SQLite."}
-    parameters = {"type": "object", "properties": {"sql": sql}, "required": ["sql"], "additionalProperties": False}
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}

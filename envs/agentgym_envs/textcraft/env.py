@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from agentgym_envs.textcraft.recipes import Book, Folder, Recipe, closure, depth, read_folder, shortest
 from agentgym_envs.textcraft.trees import DEPTHS, grow
 from agentgym_py.actions import Reply
-from agentgym_py.env import Outcome, Task
+from agentgym_py.env import Outcome, Task, function_tool, text_parameter
 from agentgym_py.errors import CatalogueError, SnapshotError
 from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng, seed_of
@@ -203,9 +203,15 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
         """`get(count, item)`, `craft(recipe)`, `inventory()`."""
         count = {"type": "integer", "description": "How many."}
         return [
-            _tool("get", "Take a thing that no recipe makes.", count=count, item=_text("The thing.")),
-            _tool("craft", "Use a recipe once.", recipe=_text("What follows `craft`: 4 bolt using 1 iron, 2 coal")),
-            _tool("inventory", "See what you hold."),
+            function_tool(
+                "get", "Take a thing that no recipe makes.", {"count": count, "item": text_parameter("The thing.")}
+            ),
+            function_tool(
+                "craft",
+                "Use a recipe once.",
+                {"recipe": text_parameter("What follows `craft`: 4 bolt using 1 iron, 2 coal")},
+            ),
+            function_tool("inventory", "See what you hold.", {}),
         ]
 
     # ---- forks and the expert ---------------------------------------------------------------------------------------
@@ -246,12 +252,3 @@ def _command(reply: Reply) -> str:
 
 def _refused(why: str) -> Outcome:
     return Outcome(why, valid=False)
-
-
-def _text(meaning: str) -> dict[str, str]:
-    return {"type": "string", "description": meaning}
-
-
-def _tool(name: str, description: str, **parameters: dict[str, str]) -> dict[str, Any]:
-    schema = {"type": "object", "properties": parameters, "required": list(parameters), "additionalProperties": False}
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}

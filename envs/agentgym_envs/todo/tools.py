@@ -9,6 +9,7 @@ from typing import Any
 from agentgym_envs.todo import changes, reads
 from agentgym_envs.todo.app import PAGE, App, RefusedError
 from agentgym_envs.todo.board import EVERY, LONGEST_TITLE
+from agentgym_py.env import function_tool
 from agentgym_py.errors import did_you_mean
 
 
@@ -36,13 +37,7 @@ class Tool:
     def schema(self) -> dict[str, Any]:
         """The tool as an OpenAI function."""
         properties = {name: dict(ARGUMENTS[name]) for name in (*self.needs, *self.takes)}
-        parameters = {
-            "type": "object",
-            "properties": properties,
-            "required": list(self.needs),
-            "additionalProperties": False,
-        }
-        return {"type": "function", "function": {"name": self.name, "description": self.does, "parameters": parameters}}
+        return function_tool(self.name, self.does, properties, self.needs)
 
 
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {

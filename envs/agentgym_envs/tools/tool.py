@@ -11,6 +11,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any, Literal
 
+from agentgym_py.env import function_tool
 from agentgym_py.errors import did_you_mean
 
 _CLOCK = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
@@ -149,19 +150,7 @@ class Tool:
 
     def schema(self) -> dict[str, Any]:
         """An OpenAI function tool."""
-        return {
-            "type": "function",
-            "function": {
-                "name": self.name,
-                "description": f"{self.does}.",
-                "parameters": {
-                    "type": "object",
-                    "properties": {each.name: each.schema() for each in self.parameters},
-                    "required": [each.name for each in self.parameters],
-                    "additionalProperties": False,
-                },
-            },
-        }
+        return function_tool(self.name, f"{self.does}.", {each.name: each.schema() for each in self.parameters})
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments as `run` takes them; Refused, saying what is missing, unknown or of the wrong type."""

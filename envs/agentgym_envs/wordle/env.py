@@ -21,7 +21,7 @@ from agentgym_envs.wordle.solver import (
     words,
 )
 from agentgym_py.actions import Reply
-from agentgym_py.env import Outcome, Task, bare_action
+from agentgym_py.env import Outcome, Task, bare_action, function_tool, text_parameter
 from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng, seed_of
 
@@ -144,10 +144,8 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
 
     def tools(self) -> list[dict[str, Any]]:
         """`guess(word)`."""
-        word = {"type": "string", "description": "An English word of five letters."}
-        schema = {"type": "object", "properties": {"word": word}, "required": ["word"], "additionalProperties": False}
-        described = {"name": "guess", "description": "Guess the hidden word.", "parameters": schema}
-        return [{"type": "function", "function": described}]
+        word = text_parameter("An English word of five letters.")
+        return [function_tool("guess", "Guess the hidden word.", {"word": word})]
 
     # ---- forks and the experts --------------------------------------------------------------------------------------
 
