@@ -23,7 +23,7 @@ from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.evaluate import as_json, evaluate
-from agentgym_py.rng import seed_of
+from agentgym_py.rng import Rng, seed_of
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, build
 from agentgym_py.trainer import Trainer, TrainReport
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 log = logging.getLogger(__name__)
+
+_TASKS = 1_000_000
+"""Of so many training tasks a run draws its own, in a world of endlessly many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +151,14 @@ class Evolution:
         self.folder.finish(number, metrics)
 
     def _demonstrate(self) -> list[Trajectory]:
-        jobs = jobs_for(self.envs, "train", range(self.config.expert_tasks))
+        jobs = self._train_jobs(0, self.config.expert_tasks)
         expert = ExpertAgent(fair=self.config.expert == "fair", thoughts=self.config.expert_thoughts)
         return self._collect(0, "expert", expert, jobs)
 
     def _explore(self, number: int) -> list[Trajectory]:
         policy = self.load_policy(str(self.folder.round(number - 1) / "checkpoint"))
         first = self.config.expert_tasks + (number - 1) * self.config.explore_tasks
-        tasks = range(first, first + self.config.explore_tasks)
-        jobs = jobs_for(self.envs, "train", tasks, self.config.tries)
+        jobs = self._train_jobs(first, self.config.explore_tasks, self.config.tries)
         return self._collect(number, "explore", self._agent(number - 1, policy, self.config.temperature), jobs)
 
     def _train(self, number: int, kept: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:
@@ -190,6 +192,17 @@ class Evolution:
         return str(self.folder.round(number) / "trajectories.jsonl")
 
     # ---- episodes -----------------------------------------------------------------------------------------------
+
+    def _train_jobs(self, first: int, tasks: int, tries: int = 1) -> list[Job]:
+        """Training tasks of every world, from place `first` of the order that the run's seed gives them."""
+        drawn = [(spec, self._order(spec)[first : first + tasks]) for spec in self.envs]
+        return [job for i in range(tasks) for spec, order in drawn for job in jobs_for([spec], "train", [order[i]], tries)]
+
+    def _order(self, spec: EnvSpec) -> list[int]:
+        """The training tasks of all rounds, in the order they are met: runs of other seeds meet other tasks."""
+        needed = self.config.expert_tasks + self.config.rounds * self.config.explore_tasks
+        there = spec.count("train", max(needed, _TASKS))
+        return Rng(self.config.seed, "tasks", spec.key).sample(range(there), needed)
 
     def _agent(self, version: int, policy: Policy, temperature: float) -> ModelAgent:
         from agentgym_py.engine import HFEngine

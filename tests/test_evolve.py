@@ -76,6 +76,19 @@ def evolution(path: Path, policy: Any, config: EvolveConfig, **changes: Any) -> 
     return Evolution(folder, [EnvSpec("shop", {"max_steps": 6})], config, load_policy=load, **parts)
 
 
+def test_other_seeds_meet_other_training_tasks(tiny_policy: Any, tmp_path: Path) -> None:
+    """A seed draws its training tasks: each is met once in a run, again by the same seed, and not by another."""
+
+    def tasks(name: str, seed: int) -> list[str]:
+        run = evolution(tmp_path / name, tiny_policy, replace(SMALL, seed=seed, valid_tasks=1, test_tasks=0))
+        run.run()
+        return [t.task_id for r in range(3) for t in store.read(run.folder.round(r) / "trajectories.jsonl")]
+
+    first, again, other = tasks("a", 0), tasks("b", 0), tasks("c", 1)
+    assert len(set(first)) == len(first) == 3 + 2 * 4
+    assert first == again and not set(first) & set(other)
+
+
 def test_a_run_leaves_everything_in_plain_files(tiny_policy: Any, tmp_path: Path) -> None:
     """Each round has its trajectories, evaluation, metrics and checkpoint; explored tasks are new in each round."""
     run = evolution(tmp_path / "run", tiny_policy, SMALL)
