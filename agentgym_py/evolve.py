@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from agentgym_py import store
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
-from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
+from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
@@ -196,7 +196,12 @@ class Evolution:
     def _train_jobs(self, first: int, tasks: int, tries: int = 1) -> list[Job]:
         """Training tasks of every world, from place `first` of the order that the run's seed gives them."""
         drawn = [(spec, self._order(spec)[first : first + tasks]) for spec in self.envs]
-        return [job for i in range(tasks) for spec, order in drawn for job in jobs_for([spec], "train", [order[i]], tries)]
+        return [
+            Job(spec, order[i], "train", attempt)
+            for i in range(tasks)
+            for spec, order in drawn
+            for attempt in range(tries)
+        ]
 
     def _order(self, spec: EnvSpec) -> list[int]:
         """The training tasks of all rounds, in the order they are met: runs of other seeds meet other tasks."""

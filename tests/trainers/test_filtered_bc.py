@@ -14,10 +14,11 @@ from agentgym_py.agents import ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError
+from agentgym_py.finetune import _on_device
 from agentgym_py.policy import Policy
 from agentgym_py.samples import encode_all
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.filtered_bc import FilteredBC, _config_on
+from agentgym_trainers.filtered_bc import FilteredBC
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def test_it_trains_on_the_policys_device_alone(
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     monkeypatch.setattr("accelerate.state.check_cuda_p2p_ib_support", lambda: True)
     settings: dict[str, Any] = {"bf16": False, "gradient_checkpointing": False, "output_dir": str(tmp_path)}
-    args = _config_on(torch.device("cuda:1"))(**settings)
+    args = _on_device(SFTConfig, torch.device("cuda:1"))(**settings)
     assert (args.n_gpu, args.device, chosen[-1]) == (1, torch.device("cuda:1"), torch.device("cuda:1"))
     args = SFTConfig(**settings)
     assert (args.n_gpu, args.device) == (2, torch.device("cuda:0")), "else there were nothing to mend"

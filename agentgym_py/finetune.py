@@ -1,0 +1,183 @@
+"""What the trainers that stand on trl share: their common settings, its arguments, its loop, and what it reports."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.samples import Sample, encode
+from agentgym_py.trainer import Progress, TrainReport
+from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_py.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class FineTuning:
+    """Settings of a training on stored trajectories."""
+
+    epochs: float = 2.0
+    """Passes over the data."""
+    learning_rate: float = 7e-4
+    """Peak of the cosine schedule; 7e-4 suits the tiny model, 1e-5 to 5e-5 a pretrained one."""
+    batch_size: int = 4
+    """Trajectories (or pairs of them) a batch."""
+    gradient_accumulation: int = 1
+    """Batches a step of the optimizer."""
+    warmup_ratio: float = 0.05
+    """Share of the steps in which the learning rate rises; below 1."""
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    max_length: int = 4096
+    """Longer trajectories (in tokens) are left out, never cut."""
+    lora_rank: int = 0
+    """Rank of LoRA adapters on all linear layers; 0 trains every weight. The adapters are merged afterwards."""
+
+    def __post_init__(self) -> None:
+        least = {"epochs": 0.0, "learning_rate": 0.0, "batch_size": 1, "gradient_accumulation": 1, "warmup_ratio": 0.0}
+        least |= {"weight_decay": 0.0, "max_grad_norm": 0.0, "max_length": 1, "lora_rank": 0}
+        for name, bound in least.items():
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= bound):
+                raise ConfigError(f"{name} must be a number of at least {bound:g}, got {value}")
+        if not self.epochs or not self.learning_rate or self.warmup_ratio >= 1:
+            raise ConfigError("epochs and learning_rate must not be 0, warmup_ratio must be below 1")
+
+
+class Kept(NamedTuple):
+    """Trajectories that can be trained on, in tokens, and why the others cannot."""
+
+    trajectories: list[Trajectory]
+    samples: list[Sample]
+    dropped: Counter[str]
+    """How many were left out, by reason."""
+
+
+def usable(policy: Policy, trajectories: Sequence[Trajectory], max_length: int, threshold: float = -math.inf) -> Kept:
+    """What of `trajectories` has a reply to learn, ended by itself, returned `threshold` and fits into `max_length`."""
+    kept = Kept([], [], Counter())
+    for trajectory in trajectories:
+        sample = encode(trajectory, policy.chat)
+        if trajectory.error is not None:
+            kept.dropped["ended by an infrastructure error"] += 1
+        elif trajectory.reward < threshold:
+            kept.dropped[f"below the trainer's threshold {threshold:g}"] += 1
+        elif not any(sample.mask):
+            kept.dropped["without a reply to learn"] += 1
+        elif len(sample.input_ids) > max_length:
+            kept.dropped[f"longer than {max_length} tokens"] += 1
+        else:
+            kept.trajectories.append(trajectory)
+            kept.samples.append(sample)
+    return kept
+
+
+def nothing_left(name: str, dropped: Counter[str]) -> NothingToTrainOnError:
+    """The error of a trainer that has left every trajectory out."""
+    reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
+    return NothingToTrainOnError(
+        f"{name}: nothing left of {dropped.total()} trajectories{': ' * bool(reasons)}{reasons}"
+    )
+
+
+def arguments(kind: Any, settings: FineTuning, policy: Policy, seed: int, output_dir: Path, **more: Any) -> Any:
+    """The settings as trl's `kind` (SFTConfig, DPOConfig, ...), on the policy's device; `more` are that kind's own."""
+    device = policy.model.device
+    return _on_device(kind, device)(
+        output_dir=str(output_dir), num_train_epochs=settings.epochs, learning_rate=settings.learning_rate,
+        per_device_train_batch_size=settings.batch_size, gradient_accumulation_steps=settings.gradient_accumulation,
+        warmup_steps=settings.warmup_ratio, weight_decay=settings.weight_decay, max_grad_norm=settings.max_grad_norm,
+        lr_scheduler_type="cosine", seed=seed, data_seed=seed, max_length=None, bf16=False,
+        gradient_checkpointing=False, use_cpu=device.type == "cpu", save_strategy="no", report_to="none",
+        logging_steps=0.05, disable_tqdm=True, dataloader_pin_memory=False, adam_beta2=0.95, **more,
+    )  # fmt: skip
+
+
+def lora(settings: FineTuning) -> Any:
+    """The adapters that the settings ask for, or None."""
+    if not settings.lora_rank:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(r=settings.lora_rank, lora_alpha=2 * settings.lora_rank, target_modules="all-linear")
+
+
+def fit(trainer: Any, policy: Policy, progress: Progress | None) -> None:
+    """Run a trl trainer of the policy's model to its end, in silence; adapters are merged into the policy."""
+    from transformers import PrinterCallback
+
+    trainer.remove_callback(PrinterCallback)  # disable_tqdm puts it there: it prints every logged step
+    if progress:
+        trainer.add_callback(_progress_callback(progress))
+    trainer.train()
+    if hasattr(trainer.model, "merge_and_unload"):
+        policy.model = trainer.model.merge_and_unload()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the warning of a name that transformers gave up, and trl and peft still use."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`(is_)?gradient_checkpointing` is deprecated", FutureWarning)
+        yield
+
+
+def report(trainer: Any, kept: Kept, epochs: float, began: float) -> TrainReport:
+    """What a trl trainer did with what was kept; `began` is by `time.monotonic`."""
+    history = trainer.state.log_history
+    return TrainReport(
+        trajectories=len(kept.samples),
+        dropped=dict(kept.dropped),
+        tokens=int(epochs * sum(len(s.input_ids) for s in kept.samples)),
+        agent_tokens=int(epochs * sum(sum(s.mask) for s in kept.samples)),
+        seconds=time.monotonic() - began,
+        loss=[float(row["loss"]) for row in history if "loss" in row],
+        metrics={k: float(v) for row in history for k, v in row.items() if k not in _NO_METRICS},
+    )
+
+
+_NO_METRICS = {
+    "loss", "epoch", "step", "learning_rate", "total_flos", "train_loss", "train_runtime", "train_samples_per_second",
+    "train_steps_per_second", "num_tokens",
+}  # fmt: skip
+"""Of what a Trainer logs: bookkeeping, and what the report has elsewhere."""
+
+
+def _progress_callback(progress: Progress) -> Any:
+    from transformers import TrainerCallback
+
+    class Tell(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            progress(state.global_step, state.max_steps)
+
+    return Tell()
+
+
+def _on_device(kind: Any, device: Any) -> Any:
+    """The `kind` of a process that trains on `device` alone: trl's takes all GPUs it sees, the first one first.
+
+    Where several processes train together each keeps the device that it was given.
+    """
+    import torch
+
+    class OnDevice(kind):  # type: ignore[misc]  # trl is untyped here
+        @property
+        def _setup_devices(self) -> Any:
+            found = super()._setup_devices
+            if self.distributed_state.num_processes > 1:
+                return found
+            self._n_gpu: int = min(self._n_gpu, 1)
+            if device.type == "cuda":
+                torch.cuda.set_device(device)  # accelerate's "cuda" is the current one
+            return device
+
+    return OnDevice
