@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import registry
 from agentgym_py.cli.common import console, env_spec, print_json
-from agentgym_py.cli.parser import add_command
+from agentgym_py.cli.parser import add_command, add_commands
 from agentgym_py.env import SPLITS, TextEnv
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _JSON_HELP = "Print JSON, for a program."
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `envs` takes."""
     del argv
-    commands = parser.add_subcommands(dest="what", title="commands", metavar="list|show")
+    commands = add_commands(parser, "agentgym envs", "what")
     listing = add_command(commands, "agentgym envs", "list", KINDS["list"])
     listing.add_argument("--json", action="store_true", help=_JSON_HELP)
     show = add_command(commands, "agentgym envs", "show", KINDS["show"])
