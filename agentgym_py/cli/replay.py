@@ -45,7 +45,8 @@ def _show(results: Sequence[ReplayResult], differ: Sequence[ReplayResult], held:
     steps = sum(each.steps for each in results if each.holds)
     skipped = [each for each in results if each.skipped]
     print(
-        f"{len(results)} trajectories: {held} hold ({steps} steps), {len(differ)} differ"
+        f"{len(results)} trajector{'y' if len(results) == 1 else 'ies'}: {held} hold{'s' * (held == 1)} "
+        f"({steps} step{'s' * (steps != 1)}), {len(differ)} differ{'s' * (len(differ) == 1)}"
         + (f", {len(skipped)} not replayed" if skipped else "")
     )
     for each in differ[:_SHOWN]:
