@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,19 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
             assert root in known[command].split(), f"{line}: {option}"
     assert main(["--help"]) == 0
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/cli.md"])
+def test_what_the_examples_write_is_no_change_for_git(page: str) -> None:
+    """Who types them in a checkout finds nothing to commit."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no checkout")
+    text = (ROOT / page).read_text(encoding="utf-8")
+    written = re.findall(r"^agentgym .*--out (\S+)", text, re.MULTILINE)
+    written += re.findall(r"^agentgym data convert \S+ (\S+)", text, re.MULTILINE)
+    assert written
+    done = subprocess.run(["git", "check-ignore", *written], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == written
 
 
 def test_world_pages_show_episodes_that_were_played() -> None:

@@ -182,3 +182,10 @@ def test_a_failure_without_moves_has_a_program_all_the_same() -> None:
     """It makes and resets the world."""
     assert "env.reset(seed=None, options=None)" in Failure("x").script(EnvSpec("ConformanceHonest-v0"))
     assert Moves() == Moves(None, None, ())
+
+
+def test_without_hypothesis_the_note_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check passes without it, with fewer strings."""
+    monkeypatch.setattr("agentgym_py.testing.strings.find_spec", lambda _: None)
+    report = run_checks(EnvSpec("maze"), ["strings"], Settings(episodes=2))
+    assert report.ok and "pip install hypothesis" in report.results[0].line

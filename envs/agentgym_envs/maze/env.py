@@ -21,7 +21,9 @@ _WAYS = {
 
 
 class MazeEnv(GeneratedEnv[House]):
-    """AgentMaze-v0: find a key and the gate that it opens, in a house of which one sees a room at a time.
+    """AgentMaze-v0: find a key and the gate that it opens.
+
+    The house is seen a room at a time.
 
     Task: leave by the gate of a metal, with the key of that metal. A house has 3 x 3 (easy), 4 x 4 (medium) or 5 x 5
     (hard) rooms in a grid, joined by a random tree of doors and a few doors more; three or four keys and as many gates,

@@ -41,7 +41,9 @@ class Puzzle:
 
 
 class TextCraftEnv(GeneratedEnv[Puzzle]):
-    """AgentTextCraft-v0, after TextCraft (Prasad et al., ADaPT, 2023): craft a thing by recipes.
+    """AgentTextCraft-v0: craft a thing by recipes.
+
+    After TextCraft (Prasad et al., ADaPT, 2023).
 
     Task: craft one of a thing, such as a lantern. Recipes are a tree below it, 1 or 2 deep (easy), 3 or 4 (medium), 5
     or 6 (hard), among five to eight that do not help. The words are divided among the splits, so that no thing

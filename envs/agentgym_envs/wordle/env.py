@@ -37,7 +37,7 @@ _WAYS = {
 
 
 class WordleEnv(GeneratedEnv[tuple[str, str]]):
-    """AgentWordle-v0: find a hidden English word of five letters in six tries.
+    """AgentWordle-v0: find a hidden word of five letters in six tries.
 
     Task: a word is hidden, drawn from the project's own list of plain words. easy: two of its letters are shown
     in their places. medium: nothing is. hard: nothing is, and a guess must use what the tries before have found, as in
