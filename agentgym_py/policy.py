@@ -173,7 +173,7 @@ def _no_folder(path: Path) -> str:
 
 def _is_hub_id(name: str) -> bool:
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # its module re-exports lazily
 
     try:
         validate_repo_id(name)
