@@ -21,7 +21,9 @@ from agentgym_py.collect import EnvSpec
 from agentgym_py.testing import CHECKS, Report, Result, Settings, run_checks
 
 DIFFICULTIES = ("easy", "medium", "hard")
+"""Of a world that does not say its own, in `limits`."""
 FEWER = 25
+"""The part of the memory episodes that the other difficulties play."""
 ONCE = {"gymnasium", "vectors", "interface", "card", "globals"}
 COLUMNS = ("episodes", "steps", "plans", "strings", "snapshots", "corrupt snapshots")
 
@@ -30,9 +32,11 @@ def worlds(names: list[str], settings: Settings) -> Iterator[tuple[EnvSpec, list
     """Each world and difficulty, with its checks and how much they try."""
     for name in names or registry.names("agentgym.envs"):
         env_id = registry.env_id(name)
-        takes = inspect.signature(type(EnvSpec(env_id).make())).parameters
-        for difficulty in DIFFICULTIES if "difficulty" in takes else ("",):
-            first = difficulty in ("", DIFFICULTIES[0])
+        world = type(EnvSpec(env_id).make())
+        takes = inspect.signature(world).parameters
+        known = tuple(getattr(world, "limits", DIFFICULTIES)) if "difficulty" in takes else ("",)
+        for difficulty in known:
+            first = difficulty == known[0]
             spec = EnvSpec(env_id, {"difficulty": difficulty} if difficulty else {})
             fewer = replace(settings, memory_episodes=settings.memory_episodes // FEWER)
             yield spec, [c for c in CHECKS if first or c not in ONCE], settings if first else fewer
