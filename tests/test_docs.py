@@ -59,7 +59,7 @@ UNEXPLAINED = {"seed", "trainer.weight_decay", "trainer.max_grad_norm"}
 """Names that say all there is to say."""
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/cli.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/cli.md", "examples/plugin/README.md"])
 def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every `agentgym …` line in a block has a command that exists and options that it takes."""
     text = (ROOT / page).read_text(encoding="utf-8")
