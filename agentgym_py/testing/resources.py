@@ -62,8 +62,8 @@ def memory(subject: Subject) -> None:
 
     Four quarters. In the first, caches may fill, up to `_CACHES` bytes of the process. The second has tasks that the
     first had not: caches are full then, and a process that grows on forgets nothing (fewer episodes than `_FILLED` in a
-    quarter fill no cache, and show only what is gross). Third and fourth repeat the second to the letter under
-    tracemalloc, and the fourth may leave nothing; the resident size shows what Python does not know of.
+    quarter fill no cache, and show only what is gross). Third and fourth are the second again to the letter, in another
+    instance under tracemalloc, and the fourth may leave nothing; the resident size shows what Python does not know of.
     """
     quarter = subject.settings.memory_episodes // _QUARTERS
     if quarter < 1:
@@ -71,7 +71,11 @@ def memory(subject: Subject) -> None:
     old, new = subject.seeds(2 * quarter)[:quarter], subject.seeds(2 * quarter)[quarter:]
     player = _Player(subject)
     filled, fresh = player.play(old), player.play(new)
+    subject.close()  # blocks of the past that Python hands out again are not traced: they go first
+    del player
+    gc.collect()
     with _traced():
+        player = _Player(subject)
         again, last = player.play(new), player.play(new)
         told = f"{last.traced:+,} bytes in the last {quarter:,} episodes"
         subject.notes.append(f"{told}, caches of {max(0, filled.resident) / (1 << 20):.1f} MiB")
