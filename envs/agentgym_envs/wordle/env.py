@@ -96,7 +96,8 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
 
     def begin(self, task: Task) -> str:
         """What is asked."""
-        self._guesses, self._done = [], False
+        self._guesses: list[str] = []
+        self._done = False
         return f"{task.instruction}\nYou have {TRIES} tries."
 
     # ---- the episode ------------------------------------------------------------------------------------------------
