@@ -60,7 +60,7 @@ UNEXPLAINED = {"seed", "trainer.weight_decay", "trainer.max_grad_norm"}
 """Names that say all there is to say."""
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/cli.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/cli.md", "examples/plugin/README.md"])
 def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every `agentgym …` line in a block has a command that exists and options that it takes."""
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -100,3 +100,17 @@ def test_world_pages_show_episodes_that_were_played() -> None:
     for name in registry.names("agentgym.envs"):
         written = (ROOT / "docs" / "envs" / f"{registry.short_name(name)}.md").read_text(encoding="utf-8")
         assert written == pages.page(name), "run docs/env_pages.py"
+
+
+def test_world_pages_say_how_hard_it_is() -> None:
+    """Every built-in world has a row for each difficulty; what is said of one is said of all of its difficulties."""
+    pages = script("env_pages")
+    from agentgym_py import registry
+    from agentgym_py.collect import EnvSpec
+
+    for plugin in registry.plugins("agentgym.envs"):
+        if plugin.target.startswith("agentgym_envs."):
+            env = EnvSpec(plugin.name).make()
+            levels = set(getattr(env, "limits", ("easy", "medium", "hard")))
+            assert {row["difficulty"] for row in pages.measured()[env.name]} == levels
+            assert set(pages.DIFFERS.get(env.name, levels)) == levels
