@@ -182,7 +182,7 @@ def test_a_mistake_is_one_line_and_status_2(agentgym: Run, argv: list[str], said
 
 
 def test_a_wrong_model_is_said_before_torch_is_loaded(tmp_path: Path) -> None:
-    """In an empty folder, of a hub that is not reached: by one line, and by one question, without the library's retries."""
+    """In an empty folder, of a hub that is not reached: one line after one question, without the library's retries."""
     code = (
         "import sys; from agentgym_py.cli import main; status = main(['eval', '--model', 'nope/checkpoint']);"
         "print(status, 'torch' in sys.modules)"
