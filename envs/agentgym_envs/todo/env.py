@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentgym_envs.todo.app import App, RefusedError
-from agentgym_envs.todo.board import Row, board_from_json, facts, same, shift, weekday
+from agentgym_envs.todo.board import Board, Row, board_from_json, facts, same, shift, weekday
 from agentgym_envs.todo.errands import Errand
 from agentgym_envs.todo.plan import plan, written
 from agentgym_envs.todo.requests import draft
@@ -72,22 +72,6 @@ class TodoEnv(GeneratedEnv[Errand]):
         "none": "",
     }
 
-    def __init__(
-        self,
-        *,
-        difficulty: str = "medium",
-        max_steps: int | None = None,
-        split: str = "train",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
-        self._errand: Errand
-        self._app: App
-        self._read: list[int] = []
-        self._over = False
-        self._listed: dict[str, tuple[Row, tuple[str, ...]]] = {}
-        """Actions on a task as it is; made once for each row."""
-
     # ---- the episode ------------------------------------------------------------------------------------------------
 
     def draft(self, rng: Rng, split: str) -> Draft:
@@ -96,10 +80,14 @@ class TodoEnv(GeneratedEnv[Errand]):
 
     def begin(self, task: Task) -> str:
         """The day and the request."""
-        self._errand = self.puzzle_of(task)
-        self._app, self._read, self._over = App(self._errand.start.copy(), self._errand.today), [], False
-        self._listed = {}
+        errand = self.puzzle_of(task)
+        self._take(errand, errand.start.copy(), [], over=False)
         return f"Today is {weekday(self._app.today)} {self._app.today}.\n{task.instruction}"
+
+    def _take(self, errand: Errand, board: Board, read: list[int], *, over: bool) -> None:
+        self._errand, self._app, self._read, self._over = errand, App(board, errand.today), read, over
+        self._listed: dict[str, tuple[Row, tuple[str, ...]]] = {}
+        """Actions on a task as it is; made once for each row."""
 
     def act(self, reply: Reply) -> Outcome:
         """Call one tool."""
@@ -142,12 +130,12 @@ class TodoEnv(GeneratedEnv[Errand]):
 
     def actions(self) -> list[str]:
         """Looks at every list and task, and changes of every task that need no text; not all that is admissible."""
-        listed = list(_LOOKS)
-        known, tomorrow = self._listed, shift(self._app.today, 1)
+        listed, known, tomorrow = list(_LOOKS), self._listed, shift(self._app.today, 1)
         for tid, row in self._app.board.tasks.items():
-            if tid not in known or known[tid][0] is not row:
-                known[tid] = (row, _actions_on(tid, row, tomorrow))
-            listed += known[tid][1]
+            made = known.get(tid)
+            if made is None or made[0] is not row:
+                made = known[tid] = (row, _actions_on(tid, row, tomorrow))
+            listed += made[1]
         return listed
 
     def tools(self) -> list[dict[str, Any]]:
@@ -168,6 +156,11 @@ class TodoEnv(GeneratedEnv[Errand]):
         unread = [read for number, read in enumerate(self._errand.reads) if number not in self._read]
         return written(*unread[0]) if unread and not self._over else super().fair_expert()
 
+    def secrets(self) -> list[str]:
+        """At the start the answer, unless it is part of today's date; any tool may then show it, for it is on the board."""
+        answer, today = self._errand.answer, self._app.today
+        return [answer] if answer and self.steps == 0 and answer not in (today, *today.split("-")) else []
+
     # ---- forks ------------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
@@ -182,9 +175,7 @@ class TodoEnv(GeneratedEnv[Errand]):
             raise ValueError("neither finished nor unfinished, or not a list of looks")
         if not all(type(number) is int and 0 <= number < len(errand.reads) for number in read):
             raise ValueError(f"looks that the request does not need: {read!r:.200}")
-        board = board_from_json(state, errand.start)
-        self._errand, self._app, self._read, self._over = errand, App(board, errand.today), list(read), over
-        self._listed = {}
+        self._take(errand, board_from_json(state, errand.start), list(read), over=over)
 
     def over(self, state: Mapping[str, Any]) -> bool:
         """Whether `finish` was called."""
@@ -207,7 +198,7 @@ def _actions_on(tid: str, row: Row, tomorrow: str) -> tuple[str, ...]:
         listed.append(f'set_due{task}, "date": "{tomorrow}"}}')
     if row.every:
         listed.append(f"stop_repeat{task}}}")
-    listed += [f'set_priority{task}, "priority": {each}}}' for each in _OTHER_PRIORITIES[row.priority]]
+    listed += [f'set_priority{task}, "priority": {each}}}' for each in (1, 2, 3, 4) if each != row.priority]
     for label in row.labels:
         listed.append(written("unlabel_task", {"task": tid, "label": label}))
     for number in range(1, len(row.comments) + 1):
@@ -215,7 +206,6 @@ def _actions_on(tid: str, row: Row, tomorrow: str) -> tuple[str, ...]:
     return tuple(listed)
 
 
-_OTHER_PRIORITIES = {each: [other for other in (1, 2, 3, 4) if other != each] for each in (1, 2, 3, 4)}
 _LOOKS = (
     "list_projects", "list_labels", "list_done", "list_trash", "show_calendar", "list_tasks",
     'list_tasks\nAction Input: {"due": "overdue"}', 'list_tasks\nAction Input: {"due": "none"}', "finish",

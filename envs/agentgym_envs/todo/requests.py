@@ -9,8 +9,7 @@ from agentgym_envs.todo import deeds, phrases
 from agentgym_envs.todo.app import App, RefusedError
 from agentgym_envs.todo.board import Board, same
 from agentgym_envs.todo.errands import Drafter, Errand, NoneFitError, Part
-from agentgym_envs.todo.plan import plan
-from agentgym_envs.todo.tools import call
+from agentgym_envs.todo.tools import TOOLS
 from agentgym_py.generated import Draft
 from agentgym_py.rng import Rng
 
@@ -32,19 +31,18 @@ def draft(rng: Rng, split: str, difficulty: str) -> Draft:
 
 
 def _draft(drafter: Drafter, part: Part) -> Draft:
+    """The request. No call of a part can be saved, so that a shortest plan has as many, and `finish`."""
     goal = _after(drafter, part)
     reads = tuple(each for n, each in enumerate(part.reads) if each not in part.reads[:n])
     errand = Errand(drafter.today, drafter.board, goal, reads, part.answer)
-    steps = len(plan(drafter.board, goal, drafter.board, drafter.today)) + 1
-    return Draft(part.text, errand, part.kind, steps)
+    return Draft(part.text, errand, part.kind, len(part.calls) + 1)
 
 
-def _after(drafter: Drafter, *parts: Part) -> Board:
-    """The board once all the calls are done."""
-    app = App(drafter.board.copy(), drafter.today)
-    for part in parts:
-        for name, arguments in part.calls:
-            call(app, name, arguments)
+def _after(drafter: Drafter, part: Part, board: Board | None = None) -> Board:
+    """The board, or another, once all the calls are done."""
+    app = App((board or drafter.board).copy(), drafter.today)
+    for name, arguments in part.calls:
+        TOOLS[name].run(app, **arguments)
     return app.board
 
 
@@ -118,10 +116,11 @@ def _two(drafter: Drafter) -> Part:
     first, second = (_tried(drafter, maker) for maker in makers)
     if set(first.ids) & set(second.ids):
         raise NoneFitError
-    if not same(_after(drafter, first, second), _after(drafter, second, first), drafter.board):
+    with_first, with_second = _after(drafter, first), _after(drafter, second)
+    if not same(_after(drafter, second, with_first), _after(drafter, first, with_second), drafter.board):
         raise NoneFitError
-    _unmoved(drafter, first, second)
-    _unmoved(drafter, second, first)
+    _unmoved(drafter, first, with_second)
+    _unmoved(drafter, second, with_first)
     text, answer = f"{first.text} {second.text}", first.answer or second.answer
     if first.answer and second.answer:
         raise NoneFitError
@@ -130,11 +129,11 @@ def _two(drafter: Drafter) -> Part:
     )
 
 
-def _unmoved(drafter: Drafter, part: Part, other: Part) -> None:
-    """NoneFitError where a part would mean other tasks once the other part is done."""
-    before, after = App(drafter.board, drafter.today), App(_after(drafter, other), drafter.today)
+def _unmoved(drafter: Drafter, part: Part, board: Board) -> None:
+    """NoneFitError where a part would mean other tasks on that board, once another part is done."""
+    before, after = App(drafter.board, drafter.today), App(board, drafter.today)
     for name, arguments in part.reads:
-        seen = [call(app, name, arguments) for app in (before, after)]
+        seen = [TOOLS[name].run(app, **arguments) for app in (before, after)]
         if seen[0] != seen[1]:
             raise NoneFitError
 
