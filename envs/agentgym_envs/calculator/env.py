@@ -78,7 +78,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[Problem]:
         """A word problem."""
         return draft(rng, split, self.difficulty)
 

@@ -219,7 +219,7 @@ def _sensible(value: Fraction, whole: bool) -> bool:
     return 0 < above < _HUGE * below and (below == 1 if whole else _SHORT % below == 0)
 
 
-def draft(rng: Rng, split: str, difficulty: str) -> Draft:
+def draft(rng: Rng, split: str, difficulty: str) -> Draft[Problem]:
     """A problem."""
     (low, high), asides = STEPS[difficulty], ASIDES[difficulty]
     steps = low + rng.below(high - low + 1)

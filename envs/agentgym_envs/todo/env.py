@@ -74,7 +74,7 @@ class TodoEnv(GeneratedEnv[Errand]):
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[Errand]:
         """A board and a request."""
         return draft(rng, split, self.difficulty)
 
@@ -157,7 +157,7 @@ class TodoEnv(GeneratedEnv[Errand]):
         return written(*unread[0]) if unread and not self._over else super().fair_expert()
 
     def secrets(self) -> list[str]:
-        """At the start the answer, unless it is part of today's date; any tool may then show it, for it is on the board."""
+        """The answer at the start, unless today's date holds it; afterwards any tool may show it."""
         answer, today = self._errand.answer, self._app.today
         return [answer] if answer and self.steps == 0 and answer not in (today, *today.split("-")) else []
 

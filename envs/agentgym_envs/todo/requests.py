@@ -18,7 +18,7 @@ _TRIES = 15
 """Draws on one board before another is drawn."""
 
 
-def draft(rng: Rng, split: str, difficulty: str) -> Draft:
+def draft(rng: Rng, split: str, difficulty: str) -> Draft[Errand]:
     """A board, a request, and how the board must be when it is fulfilled."""
     maker = rng.choice(_MAKERS[difficulty])  # once, so that what seldom fits a board is not asked less often
     while True:
@@ -30,7 +30,7 @@ def draft(rng: Rng, split: str, difficulty: str) -> Draft:
                 pass
 
 
-def _draft(drafter: Drafter, part: Part) -> Draft:
+def _draft(drafter: Drafter, part: Part) -> Draft[Errand]:
     """The request. No call of a part can be saved, so that a shortest plan has as many, and `finish`."""
     goal = _after(drafter, part)
     reads = tuple(each for n, each in enumerate(part.reads) if each not in part.reads[:n])
