@@ -61,6 +61,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     """
 
     name: ClassVar[str] = "calculator"
+    version: ClassVar[int] = 1
     limits: ClassVar[Mapping[str, int]] = {"easy": 15, "medium": 20, "hard": 25}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (

@@ -8,7 +8,7 @@ from dataclasses import replace
 from agentgym_envs.todo import deeds, phrases
 from agentgym_envs.todo.app import App, RefusedError
 from agentgym_envs.todo.board import Board, same
-from agentgym_envs.todo.errands import Drafter, Errand, NoneFitError, Part
+from agentgym_envs.todo.errands import Drafter, Errand, NoneFitError, Part, Pick
 from agentgym_envs.todo.tools import TOOLS
 from agentgym_py.generated import Draft
 from agentgym_py.rng import Rng
@@ -51,8 +51,14 @@ def _after(drafter: Drafter, part: Part, board: Board | None = None) -> Board:
 
 def _one(drafter: Drafter) -> Part:
     kind = drafter.rng.choice(tuple(deeds.CHANGES))
-    pick = drafter.named(done=kind == "reopen", deleted=kind == "restore", repeats=kind == "stop")
-    return deeds.change(drafter, kind, pick)
+    having = {"stop": "every", "uncomment": "comments"}.get(kind, "")
+    pick = drafter.named(done=kind == "reopen", deleted=kind == "restore", having=having)
+    return deeds.change(drafter, kind, _shown(pick) if kind == "uncomment" else pick)
+
+
+def _shown(pick: Pick) -> Pick:
+    """The same, but whoever reads up on it also sees the comments."""
+    return replace(pick, reads=(*pick.reads, *(("show_task", {"task": tid}) for tid in pick.ids)))
 
 
 def _name(drafter: Drafter) -> Part:
@@ -67,7 +73,7 @@ def _lookup(drafter: Drafter) -> Part:
     answer = {"when": row.due, "where": row.project, "note": row.comments[0] if len(row.comments) == 1 else ""}[kind]
     if not answer:
         raise NoneFitError
-    reads = (*pick.reads, ("show_task", {"task": pick.ids[0]})) if kind == "note" else pick.reads
+    reads = _shown(pick).reads if kind == "note" else pick.reads
     return Part("question", drafter.say(phrases.ASK[kind], what=pick.what), reads, answer=answer)
 
 
@@ -76,7 +82,13 @@ def _lookup(drafter: Drafter) -> Part:
 
 def _change(drafter: Drafter) -> Part:
     pick = drafter.excepted(*drafter.many) if drafter.rng.below(4) == 0 else drafter.several(*drafter.many)
-    return deeds.change(drafter, drafter.rng.choice(deeds.OF_SEVERAL), pick)
+    return _done_to(drafter, pick)
+
+
+def _done_to(drafter: Drafter, pick: Pick) -> Part:
+    """Any change that makes sense for several tasks."""
+    repeat = all(drafter.board.tasks[tid].every for tid in pick.ids)
+    return deeds.change(drafter, drafter.rng.choice((*deeds.OF_SEVERAL, *("stop",) * 3 * repeat)), pick)
 
 
 def _several(drafter: Drafter) -> Part:
@@ -101,7 +113,7 @@ def _which(drafter: Drafter) -> Part:
 
 def _found(drafter: Drafter) -> Part:
     """Something is done to a task that must be looked for."""
-    return deeds.change(drafter, drafter.rng.choice(deeds.OF_SEVERAL), drafter.found_one())
+    return _done_to(drafter, drafter.found_one())
 
 
 def _project(drafter: Drafter) -> Part:
