@@ -31,9 +31,15 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     """AgentCalculator-v0, word problems with a calculator.
 
     Task: a tale such as "Ana has 6 bags, and 12 rolls in each. Ana is 31 years old. Ana gives away 10 of the rolls. How
-    many rolls are there now?", of things, money, ways, areas or food, with units that must be converted. Easy problems
-    take 1 to 2 calculations and have up to 1 sentence that does not matter, medium ones 3 to 5 and 1 to 2, hard ones 6
-    to 8 and 2 to 3.
+    many rolls are there now?", of things, money, ways, areas or food, with units that must be converted.
+
+    | difficulty | calculations | sentences that do not matter | limit | expert's steps | random |
+    |---|---|---|--:|--:|--:|
+    | easy | 1 to 2 | 0 to 1 | 15 | 2.5 | 2 % |
+    | medium | 3 to 5 | 1 to 2 | 20 | 4.8 | 0 % |
+    | hard | 6 to 8 | 2 to 3 | 25 | 7.9 | 0 % |
+
+    Steps and success of random actions are those of docs/benchmarks.md, 300 test tasks each.
 
     Action: `calculate[expression]` as often as wanted, `finish[answer]` once; as tools `calculate(expression)`,
     `finish(answer)`. Expressions have numbers, + - * / ^ ! ( ) and abs, ceil, floor, factorial, max, min, round, sqrt.
@@ -43,6 +49,9 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     Reward: 1 for the right number at `finish`, else 0. The answer must be exact, unless the problem says that an error
     of 0.01 is allowed. It may be a decimal or a fraction and may have the unit that is asked for.
+
+    What is exact: all that is computed, and how an answer is judged, are fractions of whole numbers, never floats; a
+    root that is no fraction is refused. Expressions have up to 300 characters, numbers 512 bits above and below the bar.
 
     End: `finish` with a number terminates; an answer that is no number can be mended. `max_steps` truncates.
 

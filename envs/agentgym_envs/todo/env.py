@@ -34,6 +34,14 @@ class TodoEnv(GeneratedEnv[Errand]):
     Medium: something for all tasks that a filter finds, with exceptions or a question how many; a task that must be
     looked for; a new project; a section to be emptied. Hard: two such parts, or one that depends on a number.
 
+    | difficulty | projects, tasks | several are | limit | expert's steps | random |
+    |---|---|---|--:|--:|--:|
+    | easy | 3, 12 | | 25 | 1.9 | 0 % |
+    | medium | 4, 20 | 2 to 4 | 30 | 3.2 | 0 % |
+    | hard | 5, 30 | 3 to 6 | 40 | 5.3 | 0 % |
+
+    Steps and success of random actions are those of docs/benchmarks.md, 300 test tasks each.
+
     Action: a call of one of the tools in the rules, as `Action: set_due` and `Action Input: {"task": "t7", "date":
     "2026-03-12"}` on two lines, or as a tool call. `actions` lists what needs no text, not all that is possible.
     Nothing is lost: what is deleted can be restored, and every change says what was before.
@@ -48,8 +56,11 @@ class TodoEnv(GeneratedEnv[Errand]):
 
     End: `finish` terminates; `max_steps` truncates.
 
-    Splits: each of train, valid and test has its own wording for every kind of request and filter, and its own people,
-    things, cities, labels and comments; names of projects and sections that are there are shared.
+    What is exact: the board is compared fact by fact; only the order of sections, comments and new tasks is free, and
+    what is in the trash is only that. A task that repeats is next due on the first of its days after today and its day.
+
+    Splits: each of train, valid and test has its own wordings, two at least, for every kind of request and filter, and
+    its own people, things, cities, labels and comments; names of projects and sections that are there are shared.
 
     Expert: one call for each thing that is not as it should be, then `finish`. From the start of a task that is a
     shortest solution, as no tool changes two of the things that a request asks for; from elsewhere it also undoes

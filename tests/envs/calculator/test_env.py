@@ -57,6 +57,14 @@ def test_asides_and_tolerance_are_as_promised(difficulty: str) -> None:
     assert rough
 
 
+def test_the_card_says_what_differs() -> None:
+    """The table of difficulties is that of the constants."""
+    for level in LEVELS:
+        calculations, asides = (" to ".join(map(str, table[level])) for table in (STEPS, ASIDES))
+        row = f"| {level} | {calculations} | {asides} | {CalculatorEnv.limits[level]} |"
+        assert row in (CalculatorEnv.__doc__ or "")
+
+
 def test_all_themes_are_told() -> None:
     """And every sentence of theirs, in every split."""
     for split in SPLITS:

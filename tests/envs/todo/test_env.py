@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agentgym_envs.todo.app import App, RefusedError
 from agentgym_envs.todo.board import same
 from agentgym_envs.todo.env import TodoEnv, plain
+from agentgym_envs.todo.errands import MANY, SIZES
 from agentgym_envs.todo.phrases import ASK, COUNT, DO, EXCEPT, IF, WHAT
 from agentgym_envs.todo.plan import written
 from agentgym_envs.todo.tools import TOOLS, call
@@ -220,6 +221,15 @@ def test_each_split_has_its_own_words() -> None:
     for slot in FILL["train"]:
         words = [word.casefold() for split in SPLITS for word in FILL[split][slot]]
         assert len(set(words)) == len(words), slot
+
+
+def test_the_card_says_what_differs() -> None:
+    """The table of difficulties is that of the constants."""
+    card = " ".join((TodoEnv.__doc__ or "").split())
+    for level in LEVELS:
+        several = "" if level == "easy" else "{} to {} ".format(*MANY[level])
+        assert "| {}, {} | {}| {} |".format(*SIZES[level], several, TodoEnv.limits[level]) in card
+        assert f"| {level} |" in card
 
 
 def test_every_kind_of_request_has_several_wordings() -> None:
