@@ -51,7 +51,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     of 0.01 is allowed. It may be a decimal or a fraction and may have the unit that is asked for.
 
     What is exact: all that is computed, and how an answer is judged, are fractions of whole numbers, never floats; a
-    root that is no fraction is refused. Expressions have up to 300 characters, numbers 512 bits above and below the bar.
+    root that is no fraction is refused. Expressions have at most 300 characters, numbers 512 bits a part.
 
     End: `finish` with a number terminates; an answer that is no number can be mended. `max_steps` truncates.
 
