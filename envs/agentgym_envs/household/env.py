@@ -121,7 +121,7 @@ class HouseholdEnv(GeneratedEnv[Room]):
 
     # ---- tasks ----------------------------------------------------------------------------------------------------
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[Room]:
         """A room of this difficulty with a task in it."""
         room = generate(rng, split, self.difficulty, shared="shared_points" in self.quirks)
         if self.observation_mode == "alfworld":

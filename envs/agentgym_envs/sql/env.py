@@ -106,7 +106,7 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     # ---- tasks ------------------------------------------------------------------------------------------------------
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[Puzzle]:
         """A database and a question that has one answer in it."""
         while True:
             made = layout(rng, split, plain=self.difficulty == "easy")

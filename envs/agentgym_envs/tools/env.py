@@ -93,7 +93,7 @@ class ToolsEnv(GeneratedEnv[Errand]):
         super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
         self._session: Session | None = None
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[Errand]:
         """A request to one of the split's databases."""
         return draft(DESK, rng, split, self.difficulty)
 
