@@ -20,6 +20,7 @@ from agentgym_py.collect import EnvSpec
 from agentgym_py.testing import CHECKS, Report, Result, Settings, run_checks
 
 DIFFICULTIES = ("easy", "medium", "hard")
+"""Of a world that does not say its own, in `limits`."""
 ONCE = {"gymnasium", "vectors", "interface", "card", "globals"}
 COLUMNS = ("episodes", "steps", "plans", "strings", "snapshots", "corrupt snapshots")
 
@@ -28,13 +29,14 @@ def worlds(names: list[str]) -> Iterator[tuple[str, dict[str, str], list[str]]]:
     """Id, arguments and checks of each world and difficulty."""
     for name in names or registry.names("agentgym.envs"):
         env_id = registry.env_id(name)
-        takes = inspect.signature(type(EnvSpec(env_id).make())).parameters
-        for difficulty in DIFFICULTIES if "difficulty" in takes else ("",):
-            first = difficulty in ("", DIFFICULTIES[0])
+        world = type(EnvSpec(env_id).make())
+        takes = inspect.signature(world).parameters
+        known = tuple(getattr(world, "limits", DIFFICULTIES)) if "difficulty" in takes else ("",)
+        for difficulty in known:
             yield (
                 env_id,
                 {"difficulty": difficulty} if difficulty else {},
-                [c for c in CHECKS if first or c not in ONCE],
+                [c for c in CHECKS if difficulty == known[0] or c not in ONCE],
             )
 
 

@@ -80,16 +80,7 @@ class ToolsEnv(GeneratedEnv[Errand]):
         "none": "",
     }
 
-    def __init__(
-        self,
-        *,
-        difficulty: str = "medium",
-        max_steps: int | None = None,
-        split: str = "train",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
-        self._session: Session | None = None
+    _session: Session | None = None
 
     def draft(self, rng: Rng, split: str) -> Draft:
         """A request to one of the split's databases."""
@@ -205,6 +196,18 @@ class ToolsEnv(GeneratedEnv[Errand]):
     def expert(self) -> list[str]:
         """A plan from here, see the class for what it claims; empty after the end."""
         return [] if self.ended == "terminated" else self.session.plan()
+
+    def secrets(self) -> list[str]:
+        """The call that gives the answer; and the answer, until a tool or the list of tools has said it.
+
+        A number is no secret by itself: it may stand in anything, a date or another thing's number.
+        """
+        session = self.session
+        if session.answer is not None:
+            return []
+        wanted = session.errand.answer
+        last = session.plan()[-1]
+        return [last] if wanted.isdigit() or session.has_said(wanted) else [last, wanted]
 
     def think(self, action: str) -> str:
         """What the tool is for."""

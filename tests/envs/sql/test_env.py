@@ -87,7 +87,8 @@ def test_a_twin_answers_otherwise(difficulty: str) -> None:
     for number in range(40):
         env.reset(options={"task": number})
         sql = env.puzzle.question.sql
-        assert _answer(env.twin().run(sql)) != _answer(env.database.run(sql)), env.current
+        twin, answer = env.twin()
+        assert _answer(twin.run(sql)) == answer != _answer(env.database.run(sql)) == env.puzzle.answer, env.current
 
 
 def test_what_counts_of_a_result() -> None:
