@@ -121,6 +121,7 @@ def fit(trainer: Any, policy: Policy, progress: Progress | None) -> None:
     trainer.train()
     if hasattr(trainer.model, "merge_and_unload"):
         policy.model = trainer.model.merge_and_unload()
+    vars(policy.model).pop("forward", None)  # trl's own, bound to this model: a copy's would run this one's weights
 
 
 @contextmanager
@@ -170,6 +171,10 @@ def _on_device(kind: Any, device: Any) -> Any:
     import torch
 
     class OnDevice(kind):  # type: ignore[misc]  # trl is untyped here
+        def get_warmup_steps(self, num_training_steps: int) -> int:
+            """Never all of them: the learning rate of a training of one step would be 0."""
+            return int(min(super().get_warmup_steps(num_training_steps), num_training_steps - 1))
+
         @property
         def _setup_devices(self) -> Any:
             found = super()._setup_devices

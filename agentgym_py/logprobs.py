@@ -42,3 +42,10 @@ def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
     finally:
         hook.remove()
     return AgentLogits(logits.float(), labels[:, 1:][wanted])
+
+
+def row_logprobs(model: Any, input_ids: Tensor, labels: Tensor) -> Tensor:
+    """Sums of the log-probabilities of each row's agent tokens, (B,); arguments as for `agent_logits`."""
+    wanted = labels[:, 1:] != IGNORED
+    logprobs_N = agent_logprobs(agent_logits(model, input_ids, labels))
+    return logprobs_N.new_zeros(wanted.shape).masked_scatter(wanted, logprobs_N).sum(-1)
