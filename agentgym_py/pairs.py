@@ -83,6 +83,11 @@ def sides(trajectories: Sequence[Trajectory], pair: Pair, level: Level) -> tuple
     return _only(chosen, pair.fork, last), _only(rejected, pair.fork, last)
 
 
+def opening(trajectory: Trajectory) -> tuple[Hashable, ...]:
+    """What two trajectories (of one step or more) must have in common to be compared."""
+    return *trajectory.provenance.task_key, trajectory.rules, trajectory.steps[0].observation
+
+
 def _only(trajectory: Trajectory, first: int, last: int) -> Trajectory:
     """Trained on in turns `first` to `last` only; what follows them is cut off, for nothing depends on it."""
     steps = trajectory.steps[: last + 1]
@@ -94,7 +99,7 @@ def _groups(trajectories: Sequence[Trajectory], dropped: Counter[str]) -> dict[t
     groups: dict[tuple[Hashable, ...], list[int]] = defaultdict(list)
     for i, each in enumerate(trajectories):
         if each.steps and each.error is None:
-            groups[*each.provenance.task_key, each.rules, each.steps[0].observation].append(i)
+            groups[opening(each)].append(i)
         else:
             dropped["without a turn, or ended by an infrastructure error"] += 1
     for key in [key for key, group in groups.items() if len(group) == 1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,15 @@ else:
 
 Progress = Callable[[int, int], None]
 """Called with the optimizer steps that are done, and how many there will be."""
+
+
+CONTRASTS: Mapping[str, Any] = {
+    "tries": 4, "explore_tasks": 250, "select.threshold": -math.inf, "select.success_only": False,
+}  # fmt: skip
+"""`evolve_defaults` of a trainer that compares trajectories of one task: failed ones are selected too, and a task is
+played several times (in all as many episodes a round as without)."""
+WEIGHS: Mapping[str, Any] = {"select.threshold": -math.inf, "select.success_only": False}
+"""`evolve_defaults` of a trainer that makes something of failed trajectories, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,12 @@ class TrainReport:
 
 @runtime_checkable
 class Trainer(Protocol):
-    """A plugin of the group `agentgym.trainers`: a dataclass, instantiated with its settings."""
+    """A plugin of the group `agentgym.trainers`: a dataclass, instantiated with its settings.
+
+    It may say what it needs of the AgentEvol rounds, in two class attributes (a dataclass marks them `ClassVar`):
+    `evolve_defaults`, a mapping, are other defaults of `agentgym evolve` by the option's name, such as `CONTRASTS`;
+    `cloner` is the name of the trainer that makes Agent_v0 of the expert's successes in its place.
+    """
 
     def train(
         self,

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch")
 
 from agentgym_py import registry
-from agentgym_py.agents import ExpertAgent
+from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.errors import NothingToTrainOnError
 from agentgym_py.policy import Policy
@@ -37,19 +37,20 @@ def test_it_changes_the_policy_reproducibly_and_says_what_it_did(
     trainer: Any, tiny_policy: Any, tmp_path: Path
 ) -> None:
     """The same seed gives the same, changed weights; steps are told; counts add up; no empty folder stays."""
-    demos = Collector(ExpertAgent()).collect_batch(jobs_for([EnvSpec("shop")], "train", range(4)))
+    jobs = jobs_for([EnvSpec("shop", {"max_steps": 6})], "train", range(4))  # good and bad ones of each task
+    played = Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
     digests, told = [], list[tuple[int, int]]()
     for _ in range(2):
         policy = Policy(copy.deepcopy(tiny_policy.model), tiny_policy.tokenizer, "copy")
         report = trainer.train(
             policy,
-            demos,
+            played,
             seed=3,
             output_dir=tmp_path / "output",
             progress=lambda done, total: told.append((done, total)),
         )
         digests.append(policy.digest())
-        assert report.trajectories + sum(report.dropped.values()) == len(demos) and report.loss
+        assert report.trajectories + sum(report.dropped.values()) == len(played) and report.loss
         assert 0 < report.agent_tokens < report.tokens
     assert digests[0] == digests[1] != tiny_policy.digest()
     assert told and told[-1][0] == told[-1][1]

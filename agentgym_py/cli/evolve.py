@@ -22,6 +22,7 @@ from agentgym_py.agents import require_room
 from agentgym_py.cli import INTERRUPTED
 from agentgym_py.cli.common import (
     ModelOptions,
+    add_cloner_options,
     add_env_options,
     add_trainer_options,
     console,
@@ -29,8 +30,10 @@ from agentgym_py.cli.common import (
     need_tasks,
     need_train_extra,
     print_json,
+    read_cloner,
     read_trainer,
     settings_of,
+    trainer_class,
     worlds_of,
 )
 from agentgym_py.cli.parser import (
@@ -105,8 +108,10 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
         return
     parser.add_argument("--config", action="config", help="YAML file with any of these options, as run.yaml has them.")
     add_options(parser, RunOptions)
-    add_settings(parser, first.get("trainer", "filtered_bc"))
-    parser.set_defaults(_preset(first.get("preset", "default"), parser))
+    trainer = first.get("trainer", "filtered_bc")
+    add_settings(parser, trainer)
+    needed = getattr(trainer_class(trainer), "evolve_defaults", {})
+    parser.set_defaults({**needed, **_preset(first.get("preset", "default"), parser)})
 
 
 def add_settings(parser: ArgumentParser, trainer: str) -> None:
@@ -116,6 +121,7 @@ def add_settings(parser: ArgumentParser, trainer: str) -> None:
     add_options(parser, EvolveConfig, skip={"select"})
     add_options(parser.add_argument_group("Which trajectories a round learns from"), SelectConfig, "select")
     add_trainer_options(parser, trainer)
+    add_cloner_options(parser, trainer)
 
 
 def _refuse_settings(argv: Sequence[str]) -> None:
@@ -158,7 +164,7 @@ def run(given: Namespace) -> int:
                 lock.enter_context(folder.locked())
                 _check_basis(folder, envs, model, config.seed)
             load = _loader(model, config.seed, ready)
-            evolution = partial(Evolution, folder, envs, config, trainer, load)
+            evolution = partial(Evolution, folder, envs, config, trainer, load, cloner=read_cloner(settings))
             result = _show(evolution, folder, _header(folder, config, len(envs)), out)
     except KeyboardInterrupt as stop:
         how = f"to go on: agentgym evolve --resume {folder.path}" if folder else "the run had not begun; start it again"
