@@ -168,8 +168,9 @@ def fit(trainer: Any, policy: Policy, progress: Progress | None) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the warning of a name that transformers gave up, and trl and peft still use."""
+    """Without the warnings of trl's novelties, and of a name that transformers gave up, and trl and peft still use."""
     with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "You are importing from 'trl.experimental'")
         warnings.filterwarnings("ignore", "`(is_)?gradient_checkpointing` is deprecated", FutureWarning)
         yield
 

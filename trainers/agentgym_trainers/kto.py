@@ -20,13 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from agentgym_py.errors import ConfigError
 from agentgym_py.finetune import FineTuning, arguments, fit, lora, nothing_left, quiet, report, usable
 from agentgym_py.rng import Rng
 from agentgym_py.samples import IGNORED, Sample
-from agentgym_py.trainer import Progress, Tensor, TrainReport
+from agentgym_py.trainer import WEIGHS, Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -61,6 +61,9 @@ def kto_loss(
 @dataclass(frozen=True, slots=True)
 class KTO(FineTuning):
     """Settings of KTO."""
+
+    evolve_defaults: ClassVar = WEIGHS
+    cloner: ClassVar = "filtered_bc"
 
     learning_rate: float = 1e-4
     """Peak of the cosine schedule; 1e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""
@@ -122,6 +125,8 @@ class KTO(FineTuning):
         import datasets
         from trl import KTOConfig
 
+        from agentgym_py.logprobs import sample_logprobs
+
         args = arguments(
             KTOConfig, self, policy, seed, output_dir,
             beta=self.beta, desirable_weight=self.desirable_weight, undesirable_weight=self.undesirable_weight,
@@ -129,12 +134,15 @@ class KTO(FineTuning):
         )  # fmt: skip
         order = Rng("kto", seed).sample(range(len(samples)), len(samples))
         others = mismatched([samples[i] for i in order], self.batch_size, self.max_length)
+        refs = sample_logprobs(policy.model, samples, self.batch_size)
+        other_refs = sample_logprobs(policy.model, others, self.batch_size)
         rows = [
             {
                 "input_ids": samples[i].input_ids, "labels": samples[i].labels, "label": good[i],
                 "KL_input_ids": other.input_ids, "KL_labels": other.labels,
+                "ref_logps": refs[i], "ref_KL_logps": other_ref,
             }
-            for i, other in zip(order, others, strict=True)
+            for i, other, other_ref in zip(order, others, other_refs, strict=True)
         ]  # fmt: skip
         return _agent_token_trainer()(
             model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self),
@@ -170,8 +178,7 @@ def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
         batch[f"{prefix}attention_mask"] = pad([torch.ones_like(each) for each in ids], 0, padding_side="right")
         agent = [(each != IGNORED).long() for each in labels]
         batch[f"{prefix}completion_mask"] = pad(agent, padding_value=0, padding_side="right")
-        if f"ref_{prefix}logps" in rows[0]:
-            batch[f"ref_{prefix}logps"] = torch.tensor([row[f"ref_{prefix}logps"] for row in rows])
+        batch[f"ref_{prefix}logps"] = torch.tensor([row[f"ref_{prefix}logps"] for row in rows])
     return batch
 
 
@@ -190,19 +197,8 @@ def _agent_token_trainer() -> Any:
         def _prepare_dataset(self, dataset: Any, *args: Any) -> Any:
             return dataset  # is token ids already
 
-        def _precompute_ref_logps(self, dataset: Any, name: str, batch_size: int) -> Any:
-            """The reference is the policy as it is now; trl's own would write these numbers to files."""
-            self.model.eval()
-            found: dict[str, list[float]] = {"ref_logps": [], "ref_KL_logps": []}
-            for start in range(0, len(dataset), batch_size):
-                rows = dataset.select(range(start, min(start + batch_size, len(dataset))))
-                batch = {key: each.to(self.model.device) for key, each in _collate(list(rows)).items()}
-                with torch.no_grad():
-                    for prefix in ("", "KL_"):
-                        found[f"ref_{prefix}logps"] += logps_of(self.model, batch, prefix).tolist()
-            for key, values in found.items():
-                dataset = dataset.add_column(key, values)
-            return dataset
+        def _precompute_ref_logps(self, dataset: Any, *args: Any) -> Any:
+            return dataset  # has them
 
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
