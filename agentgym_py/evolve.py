@@ -27,7 +27,7 @@ from agentgym_py.evaluate import as_json, evaluate
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, build
-from agentgym_py.trainer import Trainer, TrainReport
+from agentgym_py.trainer import Trainer, TrainReport, need_policy
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -118,6 +118,9 @@ class Evolution:
     reporter: Reporter
     cloner: Trainer | None = None
     """Makes Agent_v0 of the expert's successes; None: the trainer itself does, of what `select` leaves."""
+
+    def __post_init__(self) -> None:
+        need_policy(self.trainer)
 
     def run(self) -> dict[str, Any]:
         """Run every round that is not over yet, then the test; returns the test's result."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from agentgym_py.errors import ConfigError
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ class Trainer(Protocol):
     It may say what it needs of the AgentEvol rounds, in two class attributes (a dataclass marks them `ClassVar`):
     `evolve_defaults`, a mapping, are other defaults of `agentgym evolve` by the option's name, such as `CONTRASTS`;
     `cloner` is the name of the trainer that makes Agent_v0 of the expert's successes in its place.
+
+    One that makes something else than a better policy names it in a class attribute `produces`, such as
+    `reward_model`: it writes that to `output_dir` and leaves the policy as it is. See `product`.
     """
 
     def train(
@@ -77,3 +81,16 @@ class Trainer(Protocol):
             NothingToTrainOnError: no trajectory carries a token to learn from.
         """
         ...
+
+
+def product(trainer: Trainer | type) -> str:
+    """What a trainer makes: `policy`, or what its class attribute `produces` names."""
+    return str(getattr(trainer, "produces", "policy"))
+
+
+def need_policy(trainer: Trainer | type) -> None:
+    """Refuse a trainer that makes something else, where the policy that it leaves is wanted."""
+    if (made := product(trainer)) != "policy":
+        raise ConfigError(
+            f"a trainer of a policy is wanted here, and this one makes a {made}: `agentgym train` runs it"
+        )

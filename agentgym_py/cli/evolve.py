@@ -50,6 +50,7 @@ from agentgym_py.errors import RunError
 from agentgym_py.evolve import Evolution, EvolveConfig
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.select import SelectConfig
+from agentgym_py.trainer import need_policy
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -145,6 +146,7 @@ def run(given: Namespace) -> int:
         folder, settings = None, given
     model = read_options(ModelOptions, settings, threads=given["threads"])
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
+    need_policy(trainer)
     if folder is None:
         need_tasks(envs, _tasks_of(config))
     out = console(given["json"])

@@ -421,6 +421,20 @@ def test_train_and_eval_on_stored_trajectories(agentgym: Run, small_model: str) 
     assert status == 0 and json.loads(out)["trajectories"] == 6
 
 
+def test_a_trainer_of_something_else_leaves_that(agentgym: Run, small_model: str) -> None:
+    """A reward model stands in its folder, and no checkpoint of the policy, which is as it was, beside it."""
+    for agent in ("expert", "random"):
+        args = ("collect", "--agent", agent, "--env", "GUESS", "--tasks", "3", "--out", f"{agent}.jsonl")
+        assert agentgym(*args)[0] == 0
+    files = ("--data", "expert.jsonl,random.jsonl", "--model", small_model, "--threads", "1")
+    heads = ("--trainer.heads", "{steps: 1}")  # nobody fails here
+    status, out, err = agentgym("train", *files, "--trainer", "reward_model", *heads, "--out", "x")
+    assert status == 0 and "x/reward_model: " in out, err
+    assert {each.name for each in Path("x").iterdir()} == {"reward_model", "train.json"}
+    about = json.loads(Path("x/reward_model/reward_model.json").read_text())
+    assert about["heads"] == {"steps": 1} and about["members"] == ["member_0"]
+
+
 def test_a_model_collects_at_several_temperatures(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
