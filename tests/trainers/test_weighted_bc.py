@@ -197,16 +197,19 @@ def choices(policy: Policy, episode: Callable[..., Trajectory], before: list[str
 
 
 @pytest.mark.parametrize("mode", ["softmax", "advantage", "agentevol"])
-def test_it_solves_a_bandit_and_a_chain(
-    tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory], mode: Any
-) -> None:
-    """From all behaviours alike: the better arm, and five right steps of which a single wrong one spoils all."""
-    settings = WeightedBC(mode=mode, temperature=0.1, epochs=40, learning_rate=1e-2, batch_size=4)
+def test_it_solves_a_bandit(tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory], mode: Any) -> None:
+    """From both arms alike, within 40 steps it takes the better one nine times in ten."""
+    settings = WeightedBC(mode=mode, temperature=0.1, epochs=20, learning_rate=1e-2, batch_size=4)
     arms = [episode("left", reward=1.0), episode("right", reward=0.0)]
     policy = fresh(tiny_policy)
     settings.train(policy, arms * 4, seed=0, output_dir=tmp_path)
     left, right = choices(policy, episode, [], "left", "right")
     assert left - right > math.log(9)
+
+
+def test_it_solves_a_chain(tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory]) -> None:
+    """From all walks alike, of which only five right steps lead anywhere, within 100 steps it goes right at each."""
+    settings = WeightedBC(temperature=0.1, epochs=25, learning_rate=1e-2, batch_size=8)
     walks = [list(each) for each in product(("go", "stop"), repeat=5)]
     policy = fresh(tiny_policy)
     settings.train(

@@ -49,12 +49,12 @@ def ranking_loss(ratios_R: Tensor, returns_R: Tensor, tasks_R: Tensor, beta: flo
     """
     from torch.nn.functional import logsigmoid
 
-    pairs_RR = (tasks_R[:, None] == tasks_R) & (returns_R[:, None] > returns_R)
-    of_task_R = ((tasks_R[:, None] == tasks_R) * pairs_RR.sum(-1)).sum(-1)  # pairs of each row's task
-    tasks = (pairs_RR.sum(-1) / of_task_R.clamp(min=1)).sum()
+    same_RR = tasks_R[:, None] == tasks_R
+    pairs_RR = same_RR & (returns_R[:, None] > returns_R)
+    of_task_R = same_RR.to(ratios_R.dtype) @ pairs_RR.sum(-1).to(ratios_R.dtype)  # pairs of each row's task
+    shares_P = 1 / of_task_R[:, None].expand_as(pairs_RR)[pairs_RR]  # they add up to the number of tasks
     margins_P = beta * (ratios_R[:, None] - ratios_R)[pairs_RR]
-    shares_P = (1 / of_task_R.to(margins_P.dtype).clamp(min=1))[:, None].expand(pairs_RR.shape)[pairs_RR]
-    loss = -(shares_P * logsigmoid(margins_P)).sum() / tasks.to(margins_P.dtype).clamp(min=1)
+    loss = -(shares_P * logsigmoid(margins_P)).sum() / shares_P.sum().clamp(min=1)
     return RankingLoss(loss, margins_P.detach())
 
 
