@@ -26,6 +26,7 @@ from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import PolicyError
 from agentgym_py.evolve import EvolveConfig
 from agentgym_py.runs import RunFolder
+from agentgym_py.select import SelectConfig
 from agentgym_trainers.filtered_bc import FilteredBC
 
 pytest.importorskip("trl")
@@ -116,7 +117,9 @@ def finished(agentgym: Run, small_model: str) -> Path:
     status, out, err = agentgym("evolve", *SMALL, "--model", small_model, "--out", "run")
     assert status == 0, err
     assert "test split" in out and "report: run/report.html" in out and "{'loss'" not in out
-    assert "Failed episodes are selected too: --select.success_only false, --select.threshold 0.\n" in out
+    start, _, end = out.partition("valid success")
+    assert "The smoke preset checks only the machinery: " in start and "its success rates mean nothing.\n" in start
+    assert "\nSuccess rates of the smoke preset mean nothing: " in end and "Failed episodes" not in out
     return Path("run")
 
 
@@ -138,6 +141,7 @@ def test_a_used_folder_is_refused_but_resumed(agentgym: Run, finished: Path) -> 
     before = (finished / "rounds/01/metrics.json").read_bytes()
     status, out, err = agentgym("evolve", "--resume", "run", "--json")
     assert status == 0 and json.loads(out)["last"] == 1 and "finished already" in err
+    assert err.count("success rates mean nothing") == err.count("Success rates of the smoke preset mean nothing") == 1
     assert "valid success" in err and "last (round 1)" in " ".join(err.split())
     assert (finished / "rounds/01/metrics.json").read_bytes() == before
 
@@ -164,6 +168,13 @@ def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int
         folder.write_json("test.json", {})
     plan = f"Agent_v0 from 12 expert episodes, {said[0]}; {folder.path}"
     assert module("evolve")._header(folder, EvolveConfig(rounds=rounds), 1) == [plan, *said[1:]]
+
+
+def test_failed_episodes_that_were_asked_for_are_said(tmp_path: Path) -> None:
+    """A setting that surprises, and in a run of no preset no word of one."""
+    config = EvolveConfig(select=SelectConfig(threshold=0, success_only=False))
+    said = "Failed episodes are selected too: --select.success_only false, --select.threshold 0."
+    assert module("evolve")._header(RunFolder.create(tmp_path / "run", {}), config, 1)[1:] == [said]
 
 
 def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:
@@ -220,11 +231,11 @@ def test_ctrl_c_says_how_to_go_on_and_it_goes_on(
     )
 
 
-@pytest.mark.parametrize("place", ["_basis", "_started"])
+@pytest.mark.parametrize("place", ["env_specs", "need_model", "_basis", "_started"])
 def test_ctrl_c_before_there_is_a_run(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """While the base is read nothing is left; there is nothing to go on with, and the same command starts again."""
+    """While worlds, torch and the base are loaded nothing is left to go on with; the same command starts again."""
 
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
@@ -232,7 +243,7 @@ def test_ctrl_c_before_there_is_a_run(
     with monkeypatch.context() as patch:
         patch.setattr(module("evolve"), place, interrupted)
         status, _, err = agentgym("evolve", *SMALL, "--model", small_model, "--out", "run")
-    assert status == 130 and "the run had not begun; start it again" in err and "--resume" not in err
+    assert status == 130 and "interrupted; nothing was written yet; start it again" in err and "--resume" not in err
     assert not Path("run").exists()
     begun(agentgym, monkeypatch, "--model", small_model, "--out", "run")
 

@@ -317,11 +317,11 @@ def test_a_trained_policy_can_be_copied_and_trained_again(
 ) -> None:
     """Training leaves nothing of trl on the model: a copy runs its own weights, and a second training is a new one."""
     policy = fresh(tiny_policy)
-    DPO(epochs=1, warmup_ratio=0).train(policy, played, seed=0, output_dir=tmp_path)
+    DPO(epochs=1).train(policy, played, seed=0, output_dir=tmp_path)
     sample = samples_of(policy, played)[0]
     before = sample_logprobs(policy.model, [sample], 1)
     other = fresh(policy)
-    report = DPO(epochs=1, lora_rank=2, warmup_ratio=0).train(other, played, seed=0, output_dir=tmp_path)
+    report = DPO(epochs=1, lora_rank=2).train(other, played, seed=0, output_dir=tmp_path)
     assert report.loss[0] == pytest.approx(math.log(2), abs=1e-4), "the reference is the policy as it came"
     assert sample_logprobs(policy.model, [sample], 1) == before != sample_logprobs(other.model, [sample], 1)
     assert not hasattr(other.model, "peft_config") and "forward" not in vars(other.model)
