@@ -84,7 +84,10 @@ class TextEnv(gymnasium.Env[str, str]):
     rules: ClassVar[Mapping[str, str]] = {"full": "", "brief": "", "none": ""}
     """The text that opens an episode for a language model, by `Prompt`."""
     floor: ClassVar[float] = 0.05
-    """The share of episodes in which an agent that does not think may succeed, by luck; above 5 % the card says why."""
+    """The share of episodes in which an agent that does not think may succeed, by luck: 5 % where a world says nothing.
+
+    The conformance kit tests it; above 5 % the card says why.
+    """
     stops_at_end: bool = True
     """False only where a world reproduces an original that goes on after the end."""
 

@@ -77,16 +77,21 @@ class NothingToTrainOnError(AgentGymError, RuntimeError):
     """A round selected no trajectory, so that training would be a silent no-op."""
 
 
-def nearest(name: str, choices: Iterable[str], cutoff: float = 0.5) -> str | None:
+NEAR = 0.65
+"""How alike two names are, by difflib's ratio, of which one may be a slip for the other: `shpo` is `shop`, `nope` is
+not."""
+
+
+def nearest(name: str, choices: Iterable[str], cutoff: float = NEAR) -> str | None:
     """The one of `choices` that is most like `name` in any case, if one is near."""
     known = {choice.lower(): choice for choice in sorted(choices, reverse=True)}
     near = difflib.get_close_matches(name.lower(), sorted(known), n=1, cutoff=cutoff)
     return known[near[0]] if near else None
 
 
-def did_you_mean(name: str, choices: Iterable[str], there_is: str = "Installed") -> str:
+def did_you_mean(name: str, choices: Iterable[str], there_is: str = "Installed", cutoff: float = NEAR) -> str:
     """A clause for an error message: the nearest of `choices` to `name`, and what there is."""
     known = sorted(choices)
-    meant = nearest(name, known)
+    meant = nearest(name, known, cutoff)
     hint = f" Did you mean {meant!r}?" if meant else ""
     return f"{hint} {there_is}: {', '.join(known) or 'none'}."

@@ -191,7 +191,9 @@ class Evolution:
                 )
             except NothingToTrainOnError as error:
                 if not self.config.allow_empty or previous is None:
-                    raise
+                    raise NothingToTrainOnError(
+                        f"round {number}: {error}; more --tries or --temperature may help, --allow_empty goes on"
+                    ) from error
                 log.warning("round %d: %s", number, error)
                 return self.load_policy(previous), None
         return policy, report

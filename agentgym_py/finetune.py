@@ -228,4 +228,9 @@ def _on_device(kind: Any, device: Any) -> Any:
                 torch.cuda.set_device(device)  # accelerate's "cuda" is the current one
             return device
 
+        def get_warmup_steps(self, num_training_steps: int) -> int:
+            """Never all the steps: the learning rate of the first is 0."""
+            warmup: int = super().get_warmup_steps(num_training_steps)
+            return min(warmup, num_training_steps - 1)
+
     return OnDevice

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.chat import ChatFormat, Fallback
-from agentgym_py.errors import AgentGymError, ConfigError, PolicyError, UnknownNameError, did_you_mean
+from agentgym_py.errors import AgentGymError, ConfigError, PolicyError, UnknownNameError, did_you_mean, nearest
 from agentgym_py.tiny import base_folder
 
 BUILT_IN = ("tiny", "tiny-random", "smollm2")
 _DTYPES = ("float32", "bfloat16", "float16")
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _DEFAULT_LENGTH = 4096
 
 
@@ -50,6 +48,7 @@ class Policy:
         name = os.fspath(name_or_path)
         if dtype not in _DTYPES:
             raise ConfigError(f"dtype must be one of {', '.join(_DTYPES)}, got {dtype!r}")
+        require_model(name)
         place = _usable(device or _best_device())
         with _without_progress_bars():
             model, tokenizer = _load(name, dtype, seed)
@@ -104,7 +103,7 @@ def _load(name: str, dtype: str, seed: int) -> tuple[Any, Any]:
     if name in ("tiny", "tiny-random"):
         with base_folder() as folder:
             return _open(str(folder), dtype, random_seed=seed if name == "tiny-random" else None)
-    return _open(str(_smollm2_folder()) if name == "smollm2" else _known(name), dtype)
+    return _open(str(_smollm2_folder()) if name == "smollm2" else name, dtype)
 
 
 def _replace(new: Path, target: Path) -> None:
@@ -115,37 +114,94 @@ def _replace(new: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _known(name: str) -> str:
-    within = Path(name) / "checkpoint"
-    if within.is_dir() and not (Path(name) / "config.json").is_file():
+def require_model(name: str) -> None:
+    """Refuse a name under which no model can be found, without loading torch, which takes seconds.
+
+    The hub is asked once, and only for what can be one of its ids: `owner/name`, where `owner` is no folder here.
+
+    Raises:
+        UnknownNameError: no folder, no built-in model and none of the hub, or the hub is not reached.
+        PolicyError: a folder that is no model, or `smollm2` without its package.
+    """
+    if name == "smollm2":
+        _smollm2_gguf()
+    elif name not in BUILT_IN:
+        _require_folder_or_hub(name)
+
+
+def _require_folder_or_hub(name: str) -> None:
+    path = Path(name)
+    within = path / "checkpoint"
+    if within.is_dir() and not (path / "config.json").is_file():
         raise PolicyError(f"the folder {name!r} is no model; did you mean {str(within)!r}?")
-    if (Path(name) / "run.yaml").is_file():
-        found = sorted(Path(name).glob("rounds/*/checkpoint"))
+    if (path / "run.yaml").is_file():
+        found = sorted(path.glob("rounds/*/checkpoint"))
         hint = (
             f"name the checkpoint of one of its rounds, such as {str(found[-1])!r}" if found else "without checkpoints"
         )
         raise PolicyError(f"the folder {name!r} is a run, no model: {hint}")
-    if Path(name).is_dir():
-        return name
-    if not _HUB_ID.fullmatch(name):
-        raise UnknownNameError(
-            f"no model {name!r}: neither a folder nor a hub id (owner/name).{did_you_mean(name, BUILT_IN, 'There are')}"
-        )
-    if why := _not_on_the_hub(name):
-        raise UnknownNameError(f"no model {name!r}: there is no such folder, and {why}")
-    return name
+    if path.is_file():
+        raise PolicyError(f"{name!r} is a file; a model is the folder that holds its config.json and weights")
+    if not path.is_dir() and (why := _nowhere(name)):
+        raise UnknownNameError(f"no model {name!r}: {why}")
+
+
+def _nowhere(name: str) -> str:
+    """Why a name that is no folder is no model either; empty where the hub, or its cache, has it."""
+    if not {"/", os.sep} & set(name):
+        return "neither a folder here nor a hub id (owner/name)." + did_you_mean(name, BUILT_IN, "There are")
+    if not _is_hub_id(name):
+        return _no_folder(Path(name))
+    if _cached(name):
+        return ""
+    owner = name.partition("/")[0]
+    if Path(owner).is_dir():
+        return f"{_no_folder(Path(name))}; beside a folder {owner!r} it is not looked for on the hub"
+    missing = _not_on_the_hub(name)
+    return missing and f"neither a folder here nor {missing}"
+
+
+def _no_folder(path: Path) -> str:
+    """How much of a path is there, and what stands there that is like the part that is not."""
+    missing = path
+    while not missing.parent.is_dir():  # ends at `.` or `/`
+        missing = missing.parent
+    near = nearest(missing.name, [each.name for each in missing.parent.iterdir() if each.is_dir()])
+    whole = "" if missing == path else f" ({str(missing)!r} is not there)"
+    return f"there is no such folder{whole}" + (f"; did you mean {str(missing.with_name(near))!r}?" if near else "")
+
+
+def _is_hub_id(name: str) -> bool:
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # its module re-exports lazily
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return name.count("/") == 1
+
+
+def _cached(name: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(name, "config.json"), str)
 
 
 def _not_on_the_hub(name: str) -> str:
-    """Why the hub need not be asked, which without a network takes a minute to fail; empty where it may have it."""
-    from huggingface_hub import constants, try_to_load_from_cache
+    """`on the hub`, with the reason; empty where it is there. Asked once: a download's retries take 46 s to fail."""
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError
 
-    if isinstance(try_to_load_from_cache(name, "config.json"), str):
+    if huggingface_hub.constants.HF_HUB_OFFLINE:
+        return "in the hub's cache, and HF_HUB_OFFLINE keeps the hub from being asked"
+    try:
+        found = huggingface_hub.file_exists(name, "config.json")
+    except HfHubHTTPError:  # behind a gate, or busy: loading it says so, or tries again
         return ""
-    if constants.HF_HUB_OFFLINE:
-        return "HF_HUB_OFFLINE keeps the hub from being asked, whose cache has none"
-    owner = name.partition("/")[0]
-    return f"beside a folder {owner!r} it is not looked for on the hub" if Path(owner).is_dir() else ""
+    except Exception as error:  # the network's, of whatever library the hub's client uses
+        return f"reachable on the hub ({_first_line(error)})"
+    return "" if found else "on the hub (where a private model needs a token, HF_TOKEN)"
 
 
 @contextmanager
@@ -189,7 +245,8 @@ def _open(source: str, dtype: str, *, random_seed: int | None = None) -> tuple[A
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
     local = Path(source).is_dir()
-    kwargs: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
+    here = local or bool(_cached(source) and _not_on_the_hub(source))  # a cached model needs no network
+    kwargs: dict[str, Any] = {"local_files_only": here, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **kwargs)
         if random_seed is None:

@@ -94,7 +94,7 @@ def env_id(name: str) -> str:
     by_short = {short_name(each): each for each in ids}
     if name in by_short:
         return by_short[name]
-    raise UnknownNameError(f"No environment {name!r} is installed." + did_you_mean(name, [*by_short, *ids]))
+    raise UnknownNameError(f"No environment {name!r} is installed." + did_you_mean(short_name(name), by_short))
 
 
 def register_envs() -> None:

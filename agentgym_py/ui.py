@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
 from agentgym_py.evaluate import few, interval, left
@@ -179,12 +179,8 @@ class TerminalReporter:
         """The run is over: the comparison on the test split, and where the report is."""
         self.phases.clear()
         if rows:
-            names = ("test split", "success [95 %]", "reward [95 %]", "steps", "invalid")
-            table = Table(*names, box=None, header_style="bold", pad_edge=False)
-            for row in rows:
-                table.add_row(*row)
             self.console.print()
-            self.console.print(table)
+            print_table(self.console, ("test split", "success [95 %]", "reward [95 %]", "steps", "invalid"), rows)
         if verdict:
             self.console.print(verdict, soft_wrap=True)
         self.console.print(f"\nreport: {report}", soft_wrap=True)
@@ -225,6 +221,22 @@ def several_worlds(summary: Mapping[str, Any]) -> Mapping[str, Any]:
     """Each world's part of a summary, where there are several; runs of older versions did not note it."""
     worlds: Mapping[str, Any] = summary.get("worlds", {})
     return worlds if len(worlds) > 1 else {}
+
+
+def print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Aligned columns below a bold header, without spaces at the ends of lines; a terminal cuts lines too long."""
+    head, *body = columns([header, *rows])
+    console.print(Text(head, style="bold"), soft_wrap=True)
+    for line in map(Text, body):
+        if console.is_terminal:
+            line.truncate(console.width, overflow="ellipsis")
+        console.print(line, soft_wrap=True)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines whose cells stand below each other, two spaces apart."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(set_cell_size(*each) for each in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def number_text(value: float | None, digits: int, scale: float = 1) -> str:

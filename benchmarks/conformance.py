@@ -2,8 +2,8 @@
 
     python benchmarks/conformance.py [--episodes 100] [--memory_episodes 10000] [--seed 0] [NAME ...]
 
-Each world is checked in each of its difficulties; those after the first go without the checks that do not depend on it.
-Exit status 1 where something failed.
+Each world is checked in each of its difficulties; those after the first go without the checks that do not depend on it,
+and play a 25th of the memory episodes. Exit status 1 where something failed.
 """
 
 from __future__ import annotations
@@ -14,28 +14,32 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from agentgym_py import registry
 from agentgym_py.collect import EnvSpec
 from agentgym_py.testing import CHECKS, Report, Result, Settings, run_checks
 
 DIFFICULTIES = ("easy", "medium", "hard")
+"""Of a world that does not say its own, in `limits`."""
+FEWER = 25
+"""The part of the memory episodes that the other difficulties play."""
 ONCE = {"gymnasium", "vectors", "interface", "card", "globals"}
 COLUMNS = ("episodes", "steps", "plans", "strings", "snapshots", "corrupt snapshots")
 
 
-def worlds(names: list[str]) -> Iterator[tuple[str, dict[str, str], list[str]]]:
-    """Id, arguments and checks of each world and difficulty."""
+def worlds(names: list[str], settings: Settings) -> Iterator[tuple[EnvSpec, list[str], Settings]]:
+    """Each world and difficulty, with its checks and how much they try."""
     for name in names or registry.names("agentgym.envs"):
         env_id = registry.env_id(name)
-        takes = inspect.signature(type(EnvSpec(env_id).make())).parameters
-        for difficulty in DIFFICULTIES if "difficulty" in takes else ("",):
-            first = difficulty in ("", DIFFICULTIES[0])
-            yield (
-                env_id,
-                {"difficulty": difficulty} if difficulty else {},
-                [c for c in CHECKS if first or c not in ONCE],
-            )
+        world = type(EnvSpec(env_id).make())
+        takes = inspect.signature(world).parameters
+        known = tuple(getattr(world, "limits", DIFFICULTIES)) if "difficulty" in takes else ("",)
+        for difficulty in known:
+            first = difficulty == known[0]
+            spec = EnvSpec(env_id, {"difficulty": difficulty} if difficulty else {})
+            fewer = replace(settings, memory_episodes=settings.memory_episodes // FEWER)
+            yield spec, [c for c in CHECKS if first or c not in ONCE], settings if first else fewer
 
 
 def row(title: str, counts: Counter[str], failures: int, seconds: float) -> str:
@@ -54,11 +58,11 @@ def main() -> int:
     print(f"| world | {' | '.join(COLUMNS)} | failures | seconds |\n|---|{'--:|' * (len(COLUMNS) + 2)}", flush=True)
     reports: list[Report] = []
     began = time.monotonic()
-    for env_id, kwargs, checks in worlds(given.names):
+    for spec, checks, chosen in worlds(given.names, settings):
         start = time.monotonic()
-        report = run_checks(EnvSpec(env_id, kwargs), checks, settings, told=_tell)
+        report = run_checks(spec, checks, chosen, told=_tell)
         reports.append(report)
-        title = " ".join([env_id, *kwargs.values()])
+        title = " ".join([spec.name, *spec.kwargs.values()])
         print(row(title, report.counts, len(report.failed), time.monotonic() - start), flush=True)
     counts = sum((each.counts for each in reports), Counter[str]())
     failures = sum(len(each.failed) for each in reports)

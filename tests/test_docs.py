@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ UNEXPLAINED = {"seed", "trainer.weight_decay", "trainer.max_grad_norm"}
 """Names that say all there is to say."""
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/cli.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/cli.md", "examples/plugin/README.md"])
 def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every `agentgym …` line in a block has a command that exists and options that it takes."""
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -78,6 +79,19 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
     capsys.readouterr()
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/cli.md"])
+def test_what_the_examples_write_is_no_change_for_git(page: str) -> None:
+    """Who types them in a checkout finds nothing to commit."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no checkout")
+    text = (ROOT / page).read_text(encoding="utf-8")
+    written = re.findall(r"^agentgym .*--out (\S+)", text, re.MULTILINE)
+    written += re.findall(r"^agentgym data convert \S+ (\S+)", text, re.MULTILINE)
+    assert written
+    done = subprocess.run(["git", "check-ignore", *written], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == written
+
+
 def test_world_pages_show_episodes_that_were_played() -> None:
     """Every installed world has a page, and it is what `python docs/env_pages.py` writes today."""
     pages = script("env_pages")
@@ -86,3 +100,17 @@ def test_world_pages_show_episodes_that_were_played() -> None:
     for name in registry.names("agentgym.envs"):
         written = (ROOT / "docs" / "envs" / f"{registry.short_name(name)}.md").read_text(encoding="utf-8")
         assert written == pages.page(name), "run docs/env_pages.py"
+
+
+def test_world_pages_say_how_hard_it_is() -> None:
+    """Every built-in world has a row for each difficulty; what is said of one is said of all of its difficulties."""
+    pages = script("env_pages")
+    from agentgym_py import registry
+    from agentgym_py.collect import EnvSpec
+
+    for plugin in registry.plugins("agentgym.envs"):
+        if plugin.target.startswith("agentgym_envs."):
+            env = EnvSpec(plugin.name).make()
+            levels = set(getattr(env, "limits", ("easy", "medium", "hard")))
+            assert {row["difficulty"] for row in pages.measured()[env.name]} == levels
+            assert set(pages.DIFFERS.get(env.name, levels)) == levels

@@ -30,6 +30,7 @@ def test_the_tree_draws_nothing_else() -> None:
         ("shpo", ["shop", "todo"], " Did you mean 'shop'? Installed: shop, todo."),
         ("AGENTSHOP-V0", ["AgentShop-v0"], " Did you mean 'AgentShop-v0'? Installed: AgentShop-v0."),
         ("zzz", ["shop", "todo"], " Installed: shop, todo."),
+        ("nope", ["shop", "todo"], " Installed: shop, todo."),
         ("x", [], " Installed: none."),
         ("", ["shop"], " Installed: shop."),
     ],

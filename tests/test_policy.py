@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -223,30 +228,117 @@ def test_smollm2_without_its_package_names_the_extra() -> None:
         Policy.load("smollm2")
 
 
-@pytest.mark.parametrize("offline", [False, True])
-@pytest.mark.parametrize("owner", ["runs", "somebody"])
-@pytest.mark.parametrize("cached", [False, True])
-def test_a_missing_folder_is_said_without_asking_the_hub(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: bool, owner: str, cached: bool
-) -> None:
-    """`runs/none` looks like owner/name: where `runs` is a folder, or the hub is off, only its cache is looked into."""
+@dataclass
+class Hub:
+    """What the hub answers, whether its cache has the model, what it was asked, and what was opened, offline or not."""
+
+    status: int = 0
+    cached: bool = False
+    asked: list[str] = field(default_factory=list)
+    opened: list[bool] = field(default_factory=list)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub of one's own, seen from an empty folder: it answers with `status`, or hangs up where that is 0."""
     import huggingface_hub
+    import transformers
+
+    hub = Hub()
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            hub.asked.append(self.path)
+            if hub.status:
+                self.send_response(hub.status)
+                if hub.status == 404:
+                    self.send_header("X-Error-Code", "RepoNotFound")
+                self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    def opened(source: str, **kwargs: object) -> None:
+        hub.opened.append(bool(kwargs["local_files_only"]))
+        raise OSError("opened")
 
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "runs").mkdir()
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", offline)
-    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: "a path" if cached else None)
-    asked: list[str] = []
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: "a path" if hub.cached else None)
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", opened)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        monkeypatch.setattr(huggingface_hub.hf_api.api, "endpoint", f"http://127.0.0.1:{server.server_port}")
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield hub
+        server.shutdown()
 
-    def opened(source: str, dtype: str, **_: object) -> None:
-        asked.append(source)
-        raise PolicyError("asked")
 
-    monkeypatch.setattr("agentgym_py.policy._open", opened)
-    refused = not cached and (offline or owner == "runs")
-    with pytest.raises(UnknownNameError if refused else PolicyError, match="no such folder" if refused else "asked"):
-        Policy.load(f"{owner}/none")
-    assert asked == ([] if refused else [f"{owner}/none"])
+@pytest.mark.parametrize(
+    ("status", "said"), [(0, r"reachable on the hub \(.+\)"), (404, r"on the hub \(where a private model .+\)")]
+)
+def test_a_model_that_is_nowhere_costs_one_question(hub: Hub, status: int, said: str) -> None:
+    """Neither a folder nor on the hub, or the hub is not reached: said at once, without a download's retries."""
+    hub.status = status
+    with pytest.raises(UnknownNameError, match=f"^no model 'some/one': neither a folder here nor {said}$"):
+        Policy.load("some/one")
+    assert hub.asked == ["/some/one/resolve/main/config.json"] and not hub.opened
+
+
+@pytest.mark.parametrize("status", [200, 403, 503])
+def test_a_model_that_the_hub_may_have_is_opened(hub: Hub, status: int) -> None:
+    """Also where it is behind a gate, or the hub is busy: loading it says so, or tries again."""
+    hub.status = status
+    with pytest.raises(PolicyError, match=r"^the hub model 'some/one' does not open .*: opened$"):
+        Policy.load("some/one", device="cpu")
+    assert hub.opened == [False]
+
+
+@pytest.mark.parametrize("status", [0, 200])
+def test_a_model_in_the_cache_needs_no_network(hub: Hub, status: int) -> None:
+    """Without one it is read from the cache, else the hub is asked for a newer one; also beside a folder `some`."""
+    hub.status, hub.cached = status, True
+    Path("some").mkdir()
+    with pytest.raises(PolicyError, match="opened"):
+        Policy.load("some/one", device="cpu")
+    assert hub.opened == [status == 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("runs/bc", "there is no such folder; beside a folder 'runs' it is not looked for on the hub"),
+        ("runs/mime", "there is no such folder; did you mean 'runs/mine'?; beside a folder 'runs' it is not looked"),
+        ("runs/mine/checkpont", "there is no such folder; did you mean 'runs/mine/checkpoint'?"),
+        ("runs/other/checkpoint", "there is no such folder ('runs/other' is not there)"),
+        ("./nope", "there is no such folder"),
+        ("/no/such/folder", "there is no such folder ('/no' is not there)"),
+        ("some/..one", "there is no such folder ('some' is not there)"),
+    ],
+)
+def test_a_missing_folder_is_said_without_asking_the_hub(hub: Hub, name: str, said: str) -> None:
+    """What is written as a path, or stands beside a folder of that name, is no hub id; what is near is named."""
+    Path("runs/mine/checkpoint").mkdir(parents=True)
+    with pytest.raises(UnknownNameError, match=re.escape(f"no model '{name}': {said}")):
+        Policy.load(name)
+    assert not hub.asked and not hub.opened
+
+
+def test_the_hub_is_not_asked_where_it_is_switched_off(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`HF_HUB_OFFLINE` is named."""
+    import huggingface_hub
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(UnknownNameError, match="nor in the hub's cache, and HF_HUB_OFFLINE keeps"):
+        Policy.load("some/one")
+    assert not hub.asked
+
+
+def test_a_file_is_no_model(tmp_path: Path) -> None:
+    """The weights' file alone: the folder is meant."""
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(PolicyError, match=r"model\.safetensors' is a file; a model is the folder"):
+        Policy.load(tmp_path / "model.safetensors")
 
 
 def test_a_folder_around_a_checkpoint_points_at_it(tmp_path: Path) -> None:

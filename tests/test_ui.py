@@ -11,7 +11,16 @@ import pytest
 from rich.console import Console
 
 from agentgym_py.trajectory import Provenance, Trajectory
-from agentgym_py.ui import Phases, TerminalReporter, duration, number_text, round_cells, selection_line
+from agentgym_py.ui import (
+    Phases,
+    TerminalReporter,
+    columns,
+    duration,
+    number_text,
+    print_table,
+    round_cells,
+    selection_line,
+)
 
 LINE = "kept 432 of 1000; dropped: 568 below reward 1"
 ESTIMATE = {"value": 0.5612, "low": 0.462, "high": 0.653, "n": 100}
@@ -103,6 +112,17 @@ def test_bars_end_with_an_exception() -> None:
         phases.begin("explore", 10)
         raise KeyboardInterrupt
     assert out.getvalue().count("\x1b[?25l") == out.getvalue().count("\x1b[?25h")
+
+
+def test_tables_have_no_spaces_at_the_ends_of_lines() -> None:
+    """Cells stand below each other, by their width on the screen; what is too wide is cut in a terminal only."""
+    assert columns([("a", "b"), ("日本", ""), ("c", "d")]) == ["a     b", "日本", "c     d"]
+    for terminal, last in ((False, "row   " + "x" * 30), (True, "row   " + "x" * 13 + "…")):
+        out = io.StringIO()
+        console = Console(file=out, force_terminal=terminal, width=20, color_system=None)
+        print_table(console, ("name", "what"), [("row", "x" * 30)])
+        assert out.getvalue() == f"name  what\n{last}\n"
+    assert not re.search(r" \n", shown(terminal=False)[0])
 
 
 def test_a_round_in_cells() -> None:

@@ -56,12 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build(name: str, argv: Sequence[str]) -> tuple[Any, Any]:
     """The whole parser and the one of command `name`; only the latter's options are filled in."""
-    from agentgym_py.cli.parser import add_command, new_parser
+    from agentgym_py.cli.parser import add_command, add_commands, new_parser
 
-    parser = new_parser("agentgym", (__doc__ or "").partition(",")[0], version=__version__)
-    parser.description = "Text worlds and trainers for language-model agents."
-    about = "`agentgym COMMAND --help` shows a command's options."
-    commands = parser.add_subcommands(dest="command", title="commands", metavar="COMMAND", description=about)
+    parser = new_parser("agentgym", "Text worlds and trainers for language-model agents.", version=__version__)
+    commands = add_commands(parser, "agentgym", "command")
     chosen = parser
     for each, line in COMMANDS.items():
         command = add_command(commands, "agentgym", each, line)
@@ -95,9 +93,20 @@ def _main(argv: Sequence[str]) -> int:
     except argparse.ArgumentError as error:
         inner = _inner(chosen, words[1:])
         known = [option for option in inner._option_string_actions if option.startswith("--")]
+        known += _world_options(known, words[1:])
         said = explain(str(error), known, _choices(inner) or list(COMMANDS))
         raise UsageError(f"{said}; see {inner.prog} --help") from error
     return int(module(name).run(given[name]))
+
+
+def _world_options(options: Sequence[str], words: Sequence[str]) -> list[str]:
+    """`--env_kwargs.difficulty` and the like, of the worlds that are named, for who writes `--difficulty`."""
+    from agentgym_py.cli.common import arguments_of, worlds_in
+
+    if "--env_kwargs" not in options:
+        return []
+    named = worlds_in(words) or ["shop"] * ("--env" in options and "--config" not in words)
+    return [f"--env_kwargs.{key}" for name in named for key in arguments_of(name)]
 
 
 def _inner(parser: Any, words: Sequence[str]) -> Any:

@@ -7,11 +7,13 @@ import inspect
 import json
 import math
 import os
+import re
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,7 +24,7 @@ from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, i
 from agentgym_py.collect import EnvSpec
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import Prompt
-from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean
+from agentgym_py.errors import ConfigError, DataError, UnknownNameError, did_you_mean
 from agentgym_py.runs import finite
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from agentgym_py.agents import Agent
     from agentgym_py.policy import Policy
+    from agentgym_py.trajectory import Trajectory
 
 _NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "json", "threads"}
 """Options that are not part of what a command computes."""
@@ -94,9 +97,21 @@ def _kwargs_of(name: str, names: Sequence[str], given: Mapping[str, Any]) -> dic
 
 def _path_arguments(name: str) -> set[str]:
     """The arguments of a world that are files or folders."""
+    return {key for key, each in arguments_of(name).items() if "Path" in str(each.annotation)}
+
+
+def arguments_of(name: str) -> dict[str, inspect.Parameter]:
+    """The named arguments of an installed world's class."""
     found = _class_of(name)
     taken = inspect.signature(found).parameters if found else {}
-    return {key for key, each in taken.items() if "Path" in str(each.annotation)}
+    return {key: each for key, each in taken.items() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
+
+
+def worlds_in(words: Sequence[str]) -> list[str]:
+    """The installed worlds that a command line names, wherever: `--env=shop,maze`, `play shop`."""
+    ids = registry.names("agentgym.envs")
+    names = {*ids, *map(registry.short_name, ids)}
+    return [part for word in words for part in re.split("[=,]", word) if part in names]
 
 
 def _rooted(kwargs: Mapping[str, Any], paths: set[str]) -> dict[str, Any]:
@@ -229,7 +244,7 @@ class AgentOptions:
 
     def _models(self, model: ModelOptions, temperatures: Sequence[float]) -> list[Agent]:
         params = [SamplingParams(temperature=each, max_new_tokens=self.max_new_tokens) for each in temperatures]
-        need_train_extra(model.threads)
+        need_model(model.model, model.threads)
         from agentgym_py.agents import ModelAgent
         from agentgym_py.engine import HFEngine
 
@@ -294,11 +309,17 @@ def read_cloner(given: Namespace) -> Any:
 # ------------------------------------------------------------------------------------------------- torch and its noise
 
 
-def need_train_extra(threads: int | None = None) -> None:
-    """Say how to install what models need, where it is missing; else make the libraries quiet and set the threads."""
+def need_model(name: str, threads: int | None = None) -> None:
+    """Say how to install what models need, or that there is no such model; else quiet libraries and set threads.
+
+    Before torch is loaded, for that takes seconds.
+    """
     missing = [name for name in _HEAVY if find_spec(name) is None]
     if missing:
         raise ConfigError(f"models need {' and '.join(missing[:2])}: pip install 'agentgym-py[train]'")
+    from agentgym_py.policy import require_model
+
+    require_model(name)
     quiet()
     import torch
 
@@ -350,6 +371,19 @@ def console(json_output: bool = False) -> Console:
 def print_json(value: Any) -> None:
     """`value` on stdout as JSON; what is not a number is null."""
     print(json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def played_in(path: str) -> Iterator[Trajectory]:
+    """The trajectories of a file in any form that can be read; DataError where it holds none that is whole."""
+    from agentgym_py.dataset import read_any
+
+    found = read_any(path)
+    with warnings.catch_warnings(record=True) as said:  # the torn line is all that there is: the error says it
+        warnings.simplefilter("always")
+        first = next(found, None)
+    if first is None:
+        raise DataError(f"{path} holds no trajectory" + ": its only line is torn" * bool(said))
+    return chain([first], found)
 
 
 def new_file(path: str, what: str) -> Path:

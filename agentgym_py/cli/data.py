@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_py import agenttraj, export, store
-from agentgym_py.cli.common import new_file, print_json
-from agentgym_py.cli.parser import UsageError, add_command, meant
-from agentgym_py.dataset import AgentTrajDataset, read_any, verify_any
+from agentgym_py.cli.common import new_file, played_in, print_json
+from agentgym_py.cli.parser import UsageError, add_command, add_commands, meant
+from agentgym_py.dataset import AgentTrajDataset, verify_any
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _SHOWN = 10
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `data` takes."""
     del argv
-    commands = parser.add_subcommands(dest="what", title="commands", metavar="verify|convert")
+    commands = add_commands(parser, "agentgym data", "what")
     verify = add_command(commands, "agentgym data", "verify", KINDS["verify"])
     verify.usage = "agentgym data verify FILE [options]"
     verify.add_argument("file", metavar="FILE", help="Our store, AgentTraj or parquet, told apart by content.")
@@ -82,7 +82,7 @@ def _convert(source: str, target: str, to: str | None) -> None:
     form = to or ENDINGS.get(Path(target).suffix, "")
     if form not in FORMATS:
         raise UsageError(_which_format(target, to))
-    file, played = new_file(target, "the target"), read_any(source)
+    file, played = new_file(target, "the target"), played_in(source)
     if form in ROWS:
         print(f"{target}: {export.write_rows(file, ROWS[form](played))} rows, {form}")
         return

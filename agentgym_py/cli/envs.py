@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import registry
 from agentgym_py.cli.common import console, env_spec, print_json
-from agentgym_py.cli.parser import add_command
+from agentgym_py.cli.parser import add_command, add_commands
 from agentgym_py.env import SPLITS, TextEnv
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _JSON_HELP = "Print JSON, for a program."
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `envs` takes."""
     del argv
-    commands = parser.add_subcommands(dest="what", title="commands", metavar="list|show")
+    commands = add_commands(parser, "agentgym envs", "what")
     listing = add_command(commands, "agentgym envs", "list", KINDS["list"])
     listing.add_argument("--json", action="store_true", help=_JSON_HELP)
     show = add_command(commands, "agentgym envs", "show", KINDS["show"])
@@ -55,18 +55,26 @@ def _list(as_json: bool) -> None:
     if as_json:
         print_json([asdict(each) | {"short_name": registry.short_name(each.name)} for each in found])
         return
-    from rich.table import Table
-    from rich.text import Text
+    from agentgym_py.ui import print_table
 
-    table = Table("name", "id", "package", "what it is", box=None, header_style="bold", pad_edge=False)
+    several = len({each.package for each in found}) > 1
+    rows = [
+        (registry.short_name(each.name), each.name, *[each.package] * several, _about(each))
+        for each in sorted(found, key=lambda each: registry.short_name(each.name))
+    ]
+    out = console()
+    print_table(out, ("name", "id", *["package"] * several, "what one does there"), rows)
     for each in found:
-        about = Text(f"broken: {each.broken}", "red") if each.broken else _first_line(each.name)
-        table.add_row(registry.short_name(each.name), each.name, each.package, about)
-    console().print(table)
+        if each.broken:
+            out.print(f"{each.name} ({each.target}) is broken: {each.broken}", style="red", soft_wrap=True)
 
 
-def _first_line(env_id: str) -> str:
-    return (inspect.getdoc(registry.load("agentgym.envs", env_id)) or "").partition("\n")[0]
+def _about(world: registry.Plugin) -> str:
+    """The first line of a world's card without its id and its period."""
+    if world.broken:
+        return "broken, see below"
+    line = (inspect.getdoc(registry.load("agentgym.envs", world.name)) or "").partition("\n")[0]
+    return line.removeprefix(world.name).lstrip(":,. ").rstrip(".")
 
 
 def _show(name: str, kwargs: Any, as_json: bool) -> None:

@@ -105,23 +105,19 @@ def _result(played: Sequence[Trajectory], agent: Agent) -> dict[str, Any]:
 
 
 def _show(summary: Evaluation, worlds: Mapping[str, Evaluation], title: str) -> None:
-    from rich.table import Table
-
     from agentgym_py.evaluate import decimal, left, percent
+    from agentgym_py.ui import print_table
 
-    table = Table(
-        "", "tasks", "success [95 %]", title=title, title_justify="left", box=None, header_style="bold", pad_edge=False,
-    )  # fmt: skip
-    table.add_row("all", str(summary.success.n), percent(summary.success))
+    lines = [("all", str(summary.success.n), percent(summary.success))]
     for world, each in worlds.items():
         rows = {f"kind {key}": of_kind for key, of_kind in each.by_kind.items()}
         rows |= {f"difficulty {key}": of_difficulty for key, of_difficulty in each.by_difficulty.items()}
         if len(worlds) > 1:  # kinds of two worlds may have one name
             rows = {f"world {world}": each.success} | {f"{world}, {name}": row for name, row in rows.items()}
-        for name, estimate in rows.items():
-            table.add_row(name, str(estimate.n), percent(estimate))
+        lines += [(name, str(estimate.n), percent(estimate)) for name, estimate in rows.items()]
     out = console()
-    out.print(table)
+    out.print(title, soft_wrap=True)
+    print_table(out, ("", "tasks", "success [95 %]"), lines)
     means = f"{summary.steps:.1f} steps an episode, {100 * summary.invalid:.1f} % invalid actions"
     out.print(f"\nreward {decimal(summary.reward)}, {means}")
     if summary.given_up:

@@ -27,8 +27,8 @@ from agentgym_py.cli.common import (
     add_trainer_options,
     console,
     env_specs,
+    need_model,
     need_tasks,
-    need_train_extra,
     print_json,
     read_cloner,
     read_trainer,
@@ -69,6 +69,12 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
 }  # fmt: skip
 """Other defaults by name; what a trainer has no setting for is left out."""
+_SMOKE = (
+    "The smoke preset checks only the machinery: it trains on failed episodes too, and its success rates mean nothing.",
+    "Success rates of the smoke preset mean nothing: it checked that every step runs. Without it an agent learns.",
+)
+"""What is said of it at the start and at the end."""
+_NOTHING_YET = "nothing was written yet; start it again"
 _RECORDED = ("numpy", "gymnasium", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
 
 
@@ -82,8 +88,8 @@ class RunOptions:
     """Go on with the run in this folder, with the settings that it was started with, and as many threads unless
     --threads says otherwise."""
     preset: str = "default"
-    """`default`, or `smoke`: everything small, every step real, done in under a minute; it trains on failed episodes
-    too, for so short a run may have no others."""
+    """`default`, or `smoke`: everything small, every step real, done in under a minute. It checks the machinery alone:
+    it trains on failed episodes too, for so short a run may have no others, and its success rates mean nothing."""
     json: bool = False
     """Print the test result as JSON at the end; what happens meanwhile goes to stderr."""
 
@@ -139,11 +145,23 @@ def _refuse_settings(argv: Sequence[str]) -> None:
 
 def run(given: Namespace) -> int:
     """Start a run, or go on with one; 130 after Ctrl-C."""
-    if given.get("resume"):
-        folder = RunFolder.open(Path(given["resume"]))
-        settings = _settings_of(folder)
-    else:
-        folder, settings = None, given
+    begun = [RunFolder.open(Path(given["resume"]))] if given.get("resume") else []
+    try:
+        with _kill_is_a_way_out(), ExitStack() as lock:
+            result = _run(given, begun, lock)
+    except KeyboardInterrupt as stop:
+        how = f"to go on: agentgym evolve --resume {begun[0].path}" if begun else _NOTHING_YET
+        print(f"\ninterrupted; {how}", file=sys.stderr)
+        return KILLED if isinstance(stop, _Killed) else INTERRUPTED
+    if given["json"]:
+        print_json(result | {"folder": str(begun[0].path)})
+    return 0
+
+
+def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str, Any]:
+    """Go on with the run in `begun`, or start one and put it there; `lock` keeps others out of it."""
+    folder = begun[0] if begun else None
+    settings = _settings_of(folder) if folder else given
     model = read_options(ModelOptions, settings, threads=given["threads"])
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
     need_policy(trainer)
@@ -152,29 +170,21 @@ def run(given: Namespace) -> int:
     out = console(given["json"])
     out.print(_headline(settings, config), style="bold", soft_wrap=True)  # what follows takes seconds to load
     if not (folder and folder.finished):
-        need_train_extra(_threads(folder, model.threads))
+        need_model(model.model, _threads(folder, model.threads))
     ready: list[Policy] = []
-    try:
-        with _kill_is_a_way_out(), ExitStack() as lock:
-            if folder is None:
-                if given["out"]:
-                    new_folder(given["out"])
-                ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
-                require_room(ready[0], config.max_new_tokens)
-                folder = lock.enter_context(_started(given, envs, ready[0]))
-            else:
-                lock.enter_context(folder.locked())
-                _check_basis(folder, envs, model, config.seed)
-            load = _loader(model, config.seed, ready)
-            evolution = partial(Evolution, folder, envs, config, trainer, load, cloner=read_cloner(settings))
-            result = _show(evolution, folder, _header(folder, config, len(envs)), out)
-    except KeyboardInterrupt as stop:
-        how = f"to go on: agentgym evolve --resume {folder.path}" if folder else "the run had not begun; start it again"
-        print(f"\ninterrupted; {how}", file=sys.stderr)
-        return KILLED if isinstance(stop, _Killed) else INTERRUPTED
-    if given["json"]:
-        print_json(result | {"folder": str(folder.path)})
-    return 0
+    if folder is None:
+        if given["out"]:
+            new_folder(given["out"])
+        ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
+        require_room(ready[0], config.max_new_tokens)
+        folder = lock.enter_context(_started(given, envs, ready[0]))
+        begun.append(folder)
+    else:
+        lock.enter_context(folder.locked())
+        _check_basis(folder, envs, model, config.seed)
+    load = _loader(model, config.seed, ready)
+    evolution = partial(Evolution, folder, envs, config, trainer, load, cloner=read_cloner(settings))
+    return _show(evolution, folder, _header(folder, config, len(envs)), out)
 
 
 def evolve_config(given: Namespace) -> EvolveConfig:
@@ -186,7 +196,7 @@ def evolve_config(given: Namespace) -> EvolveConfig:
 
 
 def _started(given: Namespace, envs: Sequence[EnvSpec], base: Policy) -> AbstractContextManager[RunFolder]:
-    settings, made_with = settings_of(given, envs), provenance() | _basis(envs, base)
+    settings, made_with = settings_of(given, envs), provenance() | {"preset": given["preset"]} | _basis(envs, base)
     return RunFolder.started(Path(given["out"]) if given["out"] else _own_folder(settings), settings, made_with)
 
 
@@ -291,7 +301,9 @@ def _show(
     with out_of_the_way, TerminalReporter(out, lambda: write_report(folder.path)) as reporter:
         reporter.header(*header)
         result = evolution(reporter).run()
-        reporter.finish(*comparison(folder), write_report(folder.path))
+        rows, verdict = comparison(folder)
+        said = "\n".join(filter(None, [verdict, _SMOKE[1] if _is_smoke(folder) else ""]))
+        reporter.finish(rows, said, write_report(folder.path))
     return result
 
 
@@ -313,10 +325,16 @@ def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
     """The run's plan, what may surprise in it, and how far it is."""
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
     lines = [f"Agent_v0 from {config.expert_tasks * worlds} expert episodes, {rounds}; {folder.path}"]
-    if not config.select.success_only:
+    if _is_smoke(folder):
+        lines.append(_SMOKE[0])
+    elif not config.select.success_only:
         how = f"--select.success_only false, --select.threshold {config.select.threshold:g}"
         lines.append(f"Failed episodes are selected too: {how}.")
     return lines + _so_far(folder, config)
+
+
+def _is_smoke(folder: RunFolder) -> bool:
+    return folder.read_json("provenance.json").get("preset") == "smoke"
 
 
 def _so_far(folder: RunFolder, config: EvolveConfig) -> list[str]:

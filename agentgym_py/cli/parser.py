@@ -9,7 +9,14 @@ from dataclasses import fields
 from typing import Any, TypeVar, cast
 
 import yaml
-from jsonargparse import ArgumentParser, Namespace, get_loader, set_loader, set_parsing_settings
+from jsonargparse import (
+    ArgumentParser,
+    DefaultHelpFormatter,
+    Namespace,
+    get_loader,
+    set_loader,
+    set_parsing_settings,
+)
 
 from agentgym_py.errors import AgentGymError, ConfigError, nearest
 
@@ -30,8 +37,24 @@ def new_parser(prog: str, help_line: str, **kwargs: Any) -> ArgumentParser:
     set_parsing_settings(docstring_parse_attribute_docstrings=True)
     set_loader(_MODE, _load_yaml, exceptions=(yaml.YAMLError,))
     return ArgumentParser(
-        prog=prog, description=help_line, parser_mode=_MODE, exit_on_error=False, allow_abbrev=False, **kwargs
-    )
+        prog=prog, description=help_line, parser_mode=_MODE, exit_on_error=False, allow_abbrev=False,
+        formatter_class=_Help, **kwargs,
+    )  # fmt: skip
+
+
+class _Help(DefaultHelpFormatter):
+    def _format_action(self, action: argparse.Action) -> str:
+        """Commands stand below their title at once; jsonargparse has a line of its own before them."""
+        if isinstance(action, argparse._SubParsersAction):
+            return "".join(map(self._format_action, action._get_subactions()))
+        return super()._format_action(action)
+
+
+def add_commands(parser: ArgumentParser, prog: str, dest: str) -> Any:
+    """A place for the subcommands of `prog`; its help is the same everywhere."""
+    parser.usage = f"{prog} COMMAND [options]"
+    about = f"`{prog} COMMAND --help` shows a command's options."
+    return parser.add_subcommands(dest=dest, title="commands", metavar="COMMAND", description=about)
 
 
 def add_command(commands: Any, prog: str, name: str, help_line: str) -> ArgumentParser:
@@ -198,11 +221,15 @@ def explain(message: str, options: Sequence[str], commands: Sequence[str]) -> st
 
 
 def meant(name: str, choices: Iterable[str]) -> str:
-    """` (did you mean …?)`, or nothing where no choice is near; `--rat` is near to `--trainer.rat` too."""
-    known = sorted(choices)
-    alike = [each for each in known if each.rpartition(".")[2] == name.lstrip("-").rpartition(".")[2]]
-    near = nearest(name, known, 0.7) or next(iter(alike), None) or nearest(name, known)
-    return f" (did you mean {near}?)" if near else ""
+    """` (did you mean …?)`, or nothing where no choice is near; `--rat` is near to `--trainer.rat` too.
+
+    Hyphens at the start are left out of it: all options have them.
+    """
+    bare, known = name.lstrip("-"), sorted(choices, reverse=True)
+    whole = {each.lstrip("-"): each for each in known}
+    last = {each.rpartition(".")[2]: whole[each] for each in whole}
+    near = bare if bare in last else nearest(bare, last | whole)
+    return f" (did you mean {(last | whole)[near]}?)" if near else ""
 
 
 def _value(rest: str) -> str:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.cli.common import env_spec
-from agentgym_py.cli.parser import add_options, read_options
+from agentgym_py.cli.parser import add_options, meant, read_options
 from agentgym_py.env import TextEnv
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
-HELP = "? lists what can be done here, hint shows what the expert would do, quit leaves. Anything else is an action."
+COMMANDS = {
+    ":actions": "lists what can be done here",
+    ":hint": "shows what the expert would do",
+    ":help": "shows this",
+    ":quit": "leaves, as Ctrl-D does",
+}
+"""Words of `play` itself; no world has an action that begins with a colon."""
+HELP = "\n".join([*(f"{name:9} {what}" for name, what in COMMANDS.items()), "Anything else is an action."])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ def run(given: Namespace) -> int:
     if chosen.task is not None:
         start["task"] = int(chosen.task) if chosen.task.isdecimal() else chosen.task
     observation, info = env.reset(seed=chosen.seed, options=start)
-    print(f"{info['task_id']}. {HELP}\n")
+    print(f"{info['task_id']}. Write an action, or :help.\n")
     print(observation)
     _play(env)
     return 0
@@ -58,19 +66,12 @@ def run(given: Namespace) -> int:
 def _play(env: TextEnv) -> None:
     total = 0.0
     while not env.ended:
-        try:
-            said = input("> ").strip()
-        except EOFError:
-            said = "quit"
-        if not sys.stdin.isatty():  # a terminal shows what was typed, a pipe does not
-            print(said)
-        if said.lower() in ("quit", "exit"):
+        said = _said()
+        if said is None or said == ":quit":
             print(f"You left after {_steps(env.steps)}.")
             return
-        if said in ("", "?", "help"):
-            print(_admissible(env) if said == "?" else HELP)
-        elif said.lower() == "hint":
-            print("\n".join(env.expert()[:1]) or "The expert knows no way from here.")
+        if said.startswith(":") or not said:
+            print(_answer(env, said))
         else:
             observation, reward, *_ = env.step(said)
             total += reward
@@ -79,10 +80,34 @@ def _play(env: TextEnv) -> None:
     print(f"{outcome}: reward {total:g} after {_steps(env.steps)}.")
 
 
+def _said() -> str | None:
+    """The next line, without spaces around it; None where there are no more. A pipe's is shown, as a terminal does."""
+    if sys.stdin.isatty():
+        with suppress(ImportError):  # with it `input` knows the arrow keys
+            import readline  # noqa: F401
+        try:
+            return input("> ").strip()
+        except EOFError:
+            print()
+            return None
+    line = sys.stdin.readline()
+    if not line:
+        return None
+    print(f"> {line.strip()}")
+    return line.strip()
+
+
+def _answer(env: TextEnv, command: str) -> str:
+    """What `play` itself says to one of its commands."""
+    if command == ":actions":
+        actions = env.actions()
+        return "This world does not list its actions." if actions is None else "\n".join(actions)
+    if command == ":hint":
+        return "\n".join(env.expert()[:1]) or "The expert knows no way from here."
+    if command in ("", ":help"):
+        return HELP
+    return f"No command {command!r}{meant(command, COMMANDS)}; :help lists them."
+
+
 def _steps(number: int) -> str:
     return f"{number} step{'' if number == 1 else 's'}"
-
-
-def _admissible(env: TextEnv) -> str:
-    actions = env.actions()
-    return "This world does not list its actions." if actions is None else "\n".join(actions)

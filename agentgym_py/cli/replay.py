@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from agentgym_py.cli.common import print_json
+from agentgym_py.cli.common import played_in, print_json
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -28,10 +28,9 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 
 def run(given: Namespace) -> int:
     """Replay a file; 1 where a trajectory differs, or none could be replayed."""
-    from agentgym_py.dataset import read_any
     from agentgym_py.replay import replay_all
 
-    results = list(replay_all(read_any(given["file"])))
+    results = list(replay_all(played_in(given["file"])))
     differ = [each for each in results if each.difference]
     held = sum(each.holds for each in results)
     if given["json"]:
@@ -46,7 +45,8 @@ def _show(results: Sequence[ReplayResult], differ: Sequence[ReplayResult], held:
     steps = sum(each.steps for each in results if each.holds)
     skipped = [each for each in results if each.skipped]
     print(
-        f"{len(results)} trajectories: {held} hold ({steps} steps), {len(differ)} differ"
+        f"{len(results)} trajector{'y' if len(results) == 1 else 'ies'}: {held} hold{'s' * (held == 1)} "
+        f"({steps} step{'s' * (steps != 1)}), {len(differ)} differ{'s' * (len(differ) == 1)}"
         + (f", {len(skipped)} not replayed" if skipped else "")
     )
     for each in differ[:_SHOWN]:

@@ -11,7 +11,8 @@ from agentgym_py.cli.common import (
     ModelOptions,
     add_trainer_options,
     console,
-    need_train_extra,
+    need_model,
+    played_in,
     print_json,
     read_trainer,
 )
@@ -56,8 +57,8 @@ def run(given: Namespace) -> int:
     if not files or chosen.out is None:
         raise UsageError("--data FILE wanted: trajectories to train on" if not files else "--out DIR wanted")
     out = new_folder(chosen.out)
-    data = AgentTrajDataset.load(*files)
-    need_train_extra(model.threads)
+    data = AgentTrajDataset(each for file in files for each in played_in(file))
+    need_model(model.model, model.threads)
     policy = model.load(chosen.seed)
     from agentgym_py.ui import Phases
 

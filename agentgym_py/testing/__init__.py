@@ -11,6 +11,9 @@ In a test:
 
 In a terminal `agentgym check my-world`. Neither needs torch, and the kit itself no pytest; with hypothesis installed it
 tries hypothesis's strings too. A failure names the seed and the actions that show it, as a program to paste.
+
+What a world may declare: its `floor`, the share of episodes in which luck may succeed (`TextEnv.floor`, 5 % where the
+class says nothing, and no thoughtless agent may be above it); its `secrets()`, the texts that must not show yet.
 """
 
 from agentgym_py.testing.report import Failure, Report, Result

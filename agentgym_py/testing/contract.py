@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 from agentgym_py.env import SPLITS, Task, TextEnv
 from agentgym_py.errors import ActionError, ResetNeededError, SnapshotError, UnknownNameError
 from agentgym_py.registry import env_id
-from agentgym_py.testing.subject import NONSENSE, BrokenContractError, Subject
+from agentgym_py.testing.subject import NONSENSE, BrokenContractError, Moves, Subject
 
 VECTORS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("sync", {}),
@@ -24,6 +24,7 @@ VECTORS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("async", {"context": "spawn"}),
     ("async", {"copy": False}),
 )
+_SAID = (NONSENSE, "more of it: 🎉")
 _NOT_STRINGS: tuple[Any, ...] = (None, 3, b"bytes", {"name": "search"}, ["look"])
 _CARD = ("task", "action", "observation", "reward", "end")
 _LUCK = ("floor", "luck", "chance", "random", "guess")
@@ -49,11 +50,11 @@ def vectors(subject: Subject) -> None:
         except BrokenContractError:
             raise
         except Exception as error:  # a worker may die of anything
-            raise BrokenContractError(f"make_vec, {mode} {kwargs or ''}: {error!r}") from error
+            moves = Moves(subject.seeds(1)[0], None, _SAID)
+            raise BrokenContractError(f"make_vec, {mode} {kwargs or ''}: {error!r}", moves) from error
 
 
 def _vector(subject: Subject, mode: str, kwargs: dict[str, Any]) -> None:
-    said = (NONSENSE, "mehr davon: 🎉")
     start = subject.seeds(1)[0]
     name = env_id(subject.spec.name)
     made: Any = gymnasium.make_vec(
@@ -65,9 +66,9 @@ def _vector(subject: Subject, mode: str, kwargs: dict[str, Any]) -> None:
         for i, play in enumerate(firsts):
             same = observations[i] == play.observation and infos["task_id"][i] == play.info["task_id"]
             play.need(same, f"make_vec, {mode} {kwargs or ''}: copy {i} resets to another episode than it does alone")
-        observations = vector.step(said)[0]
+        observations = vector.step(_SAID)[0]
         for i, play in enumerate(firsts):
-            same = observations[i] == play.step(said[i]).observation
+            same = observations[i] == play.step(_SAID[i]).observation
             play.need(same, f"make_vec, {mode} {kwargs or ''}: copy {i} observes something else than it does alone")
 
 
@@ -149,24 +150,30 @@ def tasks(subject: Subject) -> None:
         for task in of_split:
             _is_of(subject, task, split)
         for task in of_split[:20]:
-            subject.need(subject.make().task(task.id) == task, f"the id {task.id!r} gives another task the second time")
+            again = subject.make().task(task.id) == task
+            subject.need(again, f"the id {task.id!r} gives another task the second time", _reset_to(task))
     _share_nothing(subject, found)
     _names_are_checked(subject)
 
 
 def _is_of(subject: Subject, task: Task, split: str) -> None:
-    subject.need(task.split == split, f"task {task.id!r} of the split {split} says that it is of {task.split!r}")
+    where = f"task {task.id!r} of the split {split} says that it is of {task.split!r}"
+    subject.need(task.split == split, where, _reset_to(task))
     texts = (task.id, task.kind, task.difficulty, task.instruction)
     fine = all(isinstance(text, str) and text for text in texts)
-    subject.need(fine, f"id, kind, difficulty and instruction of a task are texts: {task!r}")
+    subject.need(fine, f"id, kind, difficulty and instruction of a task are texts: {task!r}", _reset_to(task))
+
+
+def _reset_to(task: Task) -> Moves:
+    return Moves(None, {"task": task.id})
 
 
 def _share_nothing(subject: Subject, found: dict[str, list[Task]]) -> None:
     split_of: dict[str, Task] = {}
     for task in (task for of_split in found.values() for task in of_split):
         other = split_of.setdefault(task.instruction, task)
-        same = other.split == task.split
-        subject.need(same, f"{other.id!r} and {task.id!r} have the same instruction: {task.instruction!r:.200}")
+        told = f"{other.id!r} and {task.id!r} have the same instruction: {task.instruction!r:.200}"
+        subject.need(other.split == task.split, told, _reset_to(task))
 
 
 def _names_are_checked(subject: Subject) -> None:

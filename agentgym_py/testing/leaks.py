@@ -60,12 +60,16 @@ def _hides(play: Play) -> None:
     task = play.env.current
     public = "\n".join((task.instruction if task else "", *play.env.rules.values(), *play.moves.actions)).lower()
     seen = {"observation": play.observation, **{f"info[{key!r}]": text for key, text in _leaves(play.info)}}
+    lowered = {where: text.lower() for where, text in seen.items()}
     for secret in play.env.secrets() or []:
-        whole = re.compile(rf"(?<!\w){re.escape(secret.lower())}(?!\w)")
-        if not secret.strip() or whole.search(public):
-            continue
-        for where, text in seen.items():
-            play.need(not whole.search(text.lower()), f"the secret {shown(secret)} stands in {where}: {shown(text)}")
+        for where, text in lowered.items():
+            if _stands_in(secret.lower(), text) and not _stands_in(secret.lower(), public):
+                play.fail(f"the secret {shown(secret)} stands in {where}: {shown(seen[where])}")
+
+
+def _stands_in(secret: str, text: str) -> bool:
+    """As whole words; that it is there at all is looked at first, for that is cheap."""
+    return secret.strip() != "" and secret in text and bool(re.search(rf"(?<!\w){re.escape(secret)}(?!\w)", text))
 
 
 def _leaves(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from agentgym_py.env import SPLITS
 from agentgym_py.rng import Rng
-from agentgym_py.testing.subject import NotApplicableError, Play, Subject
+from agentgym_py.testing.subject import Moves, NotApplicableError, Play, Subject
 
 _SURE = 1e-4
 """How unlikely the successes of a thoughtless agent must be, under the floor, to count as a fault."""
+_MORE = 10
 _LONG = 3
 """A wanderer takes at most so many times the steps of the plan, and 12."""
 
@@ -96,33 +97,47 @@ THOUGHTLESS: Mapping[str, Policy] = {
 
 
 def floor(subject: Subject) -> None:
-    """Agents that do not think succeed no more often than the world's `floor`.
+    """Agents that do not think succeed no more often than the world's `floor`, 5 % where it declares none.
 
-    A fault is what would come about by chance in fewer than 1 of 10,000 runs if the agent's rate were the floor.
+    Who comes above it plays ten times as many episodes. A fault is what would come about by chance in fewer than 1 of
+    10,000 runs if the agent's rate were the floor.
     """
-    env = subject.shared
     numbers = subject.tasks("test", subject.settings.episodes)
     if not numbers:
         raise NotApplicableError("no test tasks")
-    for name, policy in THOUGHTLESS.items():
-        won: list[Play] = []
-        for number in numbers:
-            play = _thoughtless(subject.play(env), policy, number, subject.rng("floor", name, number))
-            if env.succeeded:
-                won.append(play)
-        chance = tail(len(won), len(numbers), env.floor)
-        if won and chance < _SURE:
-            share = f"{len(won)} of {len(numbers)} episodes, the floor is {env.floor:.0%}"
-            won[0].fail(f"an agent that {name} succeeds in {share} (p = {chance:.1g}); one of them:")
-        subject.notes.append(f"{name}: {len(won)} of {len(numbers)}")
+    for name in THOUGHTLESS:
+        won, tried = _wins(subject, name, numbers), len(numbers)
+        if len(won) > subject.shared.floor * tried:
+            more = [each for each in subject.tasks("test", _MORE * subject.settings.episodes) if each not in numbers]
+            won, tried = won + _wins(subject, name, more), tried + len(more)
+            _no_more_than_luck(subject, name, won, tried)
+        subject.notes.append(f"{name}: {len(won)} of {tried}")
 
 
-def _thoughtless(play: Play, policy: Policy, number: int, rng: Rng) -> Play:
+def _wins(subject: Subject, name: str, numbers: Iterable[int]) -> list[Moves]:
+    """The episodes of these test tasks in which a thoughtless agent succeeds."""
+    won = []
+    for number in numbers:
+        play = subject.play(subject.shared)
+        _thoughtless(play, THOUGHTLESS[name], number, subject.rng("floor", name, number))
+        if play.env.succeeded:
+            won.append(play.moves)
+    return won
+
+
+def _no_more_than_luck(subject: Subject, name: str, won: Sequence[Moves], tried: int) -> None:
+    least = subject.shared.floor
+    chance = tail(len(won), tried, least)
+    share = f"{len(won)} of {tried} episodes, the floor is {least:.0%}"
+    told = f"an agent that {name} succeeds in {share} (p = {chance:.1g}); one of them:"
+    subject.need(chance >= _SURE, told, won[0])
+
+
+def _thoughtless(play: Play, policy: Policy, number: int, rng: Rng) -> None:
     play.reset(0, {"task": number, "split": "test"})
     first = play.any_action(rng)
     while not play.ended:
         play.step(policy(play, rng, first))
-    return play
 
 
 def tail(hits: int, n: int, p: float) -> float:

@@ -13,6 +13,12 @@ from agentgym_py.env import TextEnv
 from agentgym_py.registry import env_id
 from agentgym_py.testing.subject import Moves, Settings
 
+_RESTORE = """before = env.snapshot()
+try:
+    env.restore({}.encode('latin-1'))
+    print(env.expert(), env.step('anything'))
+except agentgym_py.errors.SnapshotError as error:
+    print(f"{{error}}; the episode has changed: {{env.snapshot() != before}}")"""
 Status = Literal["passed", "failed", "skipped"]
 _PERIOD_AT_MOST = 16
 _LONG_TEXT = 400
@@ -53,8 +59,7 @@ class Failure:
             said = "".join(f"\n    {written(action)}," for action in moves.actions)
             lines.append(f"for action in ({said}\n):\n    print(env.step(action))")
         if moves.snapshot is not None:
-            raw = written(moves.snapshot)
-            lines.append(f"env.restore({raw}.encode('latin-1'))\nprint(env.expert(), env.step('anything'))")
+            lines.append(_RESTORE.format(written(moves.snapshot)))
         return "\n".join(lines)
 
 

@@ -42,7 +42,7 @@ def strings(subject: Subject) -> None:
     if find_spec("hypothesis"):
         _with_hypothesis(subject)
     else:
-        subject.notes.append("hypothesis is not installed: a fixed list and distorted actions only")
+        subject.notes.append("a fixed list and distorted actions only (pip install hypothesis for its strings too)")
 
 
 def _say(play: Play, text: str) -> None:

@@ -134,10 +134,10 @@ class Subject:
             start = 0
         return range(start, start + self.spec.count(split, start + number) - start)
 
-    def need(self, condition: bool, message: str) -> None:
-        """The check fails with `message` unless the condition holds."""
+    def need(self, condition: bool, message: str, moves: Moves | None = None) -> None:
+        """The check fails with `message` unless the condition holds; `moves` show it, else the latest episode."""
         if not condition:
-            raise BrokenContractError(message, self.latest.moves if self.latest else None)
+            raise BrokenContractError(message, moves or (self.latest.moves if self.latest else None))
 
     def close(self) -> None:
         """Close what was made."""

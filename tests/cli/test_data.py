@@ -127,11 +127,27 @@ def test_a_tampered_file_does_not_replay(agentgym: Run) -> None:
     assert "guess/train/2#0 differs at step 1, last observation:" in out and "-Really." in out
 
 
-def test_nothing_to_replay_is_no_success(agentgym: Run) -> None:
-    """A file without a trajectory proves nothing: status 1."""
-    Path("empty.jsonl").write_text("")
-    status, out, _ = agentgym("replay", "empty.jsonl")
-    assert status == 1 and "0 hold" in out
+@pytest.mark.parametrize(
+    "command",
+    [["replay", "FILE"], ["data", "convert", "FILE", "b.json"], ["train", "--data", "FILE", "--out", "bc"]],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize(
+    ("text", "said"), [("", "FILE holds no trajectory"), ('{"torn', "FILE holds no trajectory: its only line is torn")]
+)
+def test_a_file_without_a_trajectory_is_refused(agentgym: Run, command: list[str], text: str, said: str) -> None:
+    """There is nothing to replay, to convert or to learn from: one line, status 2, and nothing is written."""
+    if command[0] == "train":
+        pytest.importorskip("trl")
+    Path("FILE").write_text(text)
+    assert agentgym(*command) == (2, "", f"agentgym: {said}\n")
+    assert [each.name for each in Path().iterdir()] == ["FILE"]
+
+
+def test_replay_counts_in_whole_sentences(agentgym: Run) -> None:
+    """One trajectory is no `1 trajectories`."""
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "1", "--out", "one.jsonl")[0] == 0
+    assert agentgym("replay", "one.jsonl")[1].startswith("1 trajectory: 1 holds (")
 
 
 def test_replay_as_json(agentgym: Run) -> None:

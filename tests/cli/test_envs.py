@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import re
+import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from agentgym_py import registry
+from agentgym_py.cli.play import HELP
+from agentgym_py.collect import EnvSpec
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 def test_list_shows_what_is_installed(agentgym: Run) -> None:
-    """The shop is there, by short name and by id."""
+    """The shop is there, by short name and by id, with what one does there."""
     status, out, err = agentgym("envs", "list")
-    assert status == 0 and err == "" and "shop" in out and "AgentShop-v0" in out
+    assert status == 0 and err == ""
+    assert re.search(r"^shop +AgentShop-v0 +find and buy what a request describes$", out, re.MULTILINE)
+
+
+def test_list_is_a_line_a_world_in_80_columns(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorted by short name; each world once, without the package that all share, its id or a full stop at the end."""
+    ours = {name: point for name, point in registry._points("agentgym.envs").items() if "agentgym_envs" in point.value}
+    monkeypatch.setattr(registry, "_points", lambda group: ours)
+    head, *lines = agentgym("envs", "list")[1].splitlines()
+    assert head.split(None, 2) == ["name", "id", "what one does there"]
+    assert [line.split()[0] for line in lines] == sorted(map(registry.short_name, ours))
+    for line in lines:
+        _, env_id, about = line.split(None, 2)
+        assert len(line) <= 80 and env_id not in about and about[0].islower() and about[-1].isalpha(), line
+
+
+def test_list_names_packages_where_there_are_several(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads it sees whose world it is; a terminal cuts what is too long, a pipe does not."""
+    found = [registry.Plugin("AgentShop-v0", "x:X", "agentgym-py"), registry.Plugin("Cave-v0", "y:Y", "caves")]
+    monkeypatch.setattr(registry, "plugins", lambda _: found)
+    monkeypatch.setattr(registry, "load", lambda *_: type("Cave", (), {"__doc__": "Cave-v0, a cave " + "in " * 50}))
+    head, cave, _ = agentgym("envs", "list")[1].splitlines()
+    assert head.split()[:3] == ["name", "id", "package"]
+    assert cave.split()[:5] == ["cave", "Cave-v0", "caves", "a", "cave"] and cave.count("in") == 50
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "in i…\n" in agentgym("envs", "list")[1]
 
 
 def test_list_as_json(agentgym: Run) -> None:
@@ -32,7 +64,8 @@ def test_a_broken_plugin_is_listed_with_its_reason(agentgym: Run, monkeypatch: p
     broken = {"AgentBad-v0": EntryPoint("AgentBad-v0", "no_such_module_here:Env", "agentgym.envs")}
     monkeypatch.setattr(registry, "_points", lambda group: broken if group == "agentgym.envs" else {})
     status, out, err = agentgym("envs", "list")
-    assert status == 0 and err == "" and "broken: ModuleNotFoundError" in " ".join(out.split())
+    assert status == 0 and err == "" and re.search(r"^bad +AgentBad-v0 +broken, see below$", out, re.MULTILINE)
+    assert "\nAgentBad-v0 (no_such_module_here:Env) is broken: ModuleNotFoundError(" in out
     assert "no_such_module_here" in json.loads(agentgym("envs", "list", "--json")[1])[0]["broken"]
 
 
@@ -59,42 +92,69 @@ def test_show_as_json(agentgym: Run) -> None:
 
 
 def play(agentgym: Run, monkeypatch: pytest.MonkeyPatch, lines: list[str], *argv: str) -> str:
-    """What a person sees who types these lines."""
-    said = iter(lines)
-
-    def typed(_: str) -> str:
-        try:
-            return next(said)
-        except StopIteration:
-            raise EOFError from None
-
-    monkeypatch.setattr("builtins.input", typed)
+    """The transcript of an episode whose lines come from a pipe."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
     status, out, err = agentgym("play", "GUESS", *argv)
     assert status == 0 and err == ""
     return out
 
 
 def test_play_follows_the_experts_hint_to_the_end(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`hint` shows the expert's action, which solves the task."""
-    out = play(agentgym, monkeypatch, ["hint"], "--task", "guess/test/3")
+    """`:hint` shows the expert's action, which solves the task."""
+    out = play(agentgym, monkeypatch, [":hint"], "--task", "guess/test/3")
     action = next(line for line in out.splitlines() if line.startswith("guess["))
     assert "Solved: reward 1 after 1 step." in play(agentgym, monkeypatch, [action], "--task", "guess/test/3")
 
 
 def test_play_lists_actions_and_takes_any_text(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`?` lists what can be done; nonsense is an observation; the end of input leaves."""
-    out = play(agentgym, monkeypatch, ["?", "", "so what"], "--task", "3", "--split", "valid")
+    """`:actions` lists what can be done; nonsense is an observation; the end of input leaves."""
+    out = play(agentgym, monkeypatch, [":actions", "so what"], "--task", "3", "--split", "valid")
     assert (
         "guess/valid/3" in out and "guess[12]" in out and "Write guess[n]." in out and "You left after 1 step." in out
     )
 
 
 def test_play_writes_what_a_pipe_says(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal echoes what is typed; where there is none, the transcript shows it all the same, and the end."""
+    """A terminal echoes what is typed; where there is none, the transcript shows it all the same; it ends cleanly."""
     out = play(agentgym, monkeypatch, ["so what"], "--task", "3")
-    assert "\nso what\nWrite guess[n]." in out and out.endswith("quit\nYou left after 1 step.\n")
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    assert "so what" not in play(agentgym, monkeypatch, ["so what"], "--task", "3")
+    assert out.endswith("\n> so what\nWrite guess[n].\nYou left after 1 step.\n")
+    assert play(agentgym, monkeypatch, [":quit", "so what"]).endswith("\n> :quit\nYou left after 0 steps.\n")
+
+
+def test_play_leaves_every_word_to_the_world(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`help`, `quit` and `hint` are actions; play's own commands have a colon, and a wrong one costs no step."""
+    out = play(agentgym, monkeypatch, ["help", "quit", "hint", "?", ":hlp", "", ":help"])
+    assert out.count("Write guess[n].") == 4 and out.endswith("You left after 4 steps.\n")
+    assert "> :hlp\nNo command ':hlp' (did you mean :help?); :help lists them.\n" in out
+    assert out.count(HELP) == 2 and all(name in HELP for name in (":actions", ":hint", ":help", ":quit"))
+
+
+@pytest.mark.parametrize("name", registry.names("agentgym.envs"))
+def test_no_world_has_an_action_that_play_takes_for_itself(name: str) -> None:
+    """None begins with a colon."""
+    env = EnvSpec(name).make()
+    env.reset(seed=1)
+    assert not [each for each in [*(env.actions() or []), *env.expert()] if each.startswith(":")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of its own")
+def test_play_in_a_terminal_ends_with_ctrl_d() -> None:
+    """The prompt's line is ended, the last line says how far one came, and the status is 0."""
+    import pty
+
+    code = "import sys; from agentgym_py.cli import main; sys.exit(main(['play', 'maze', '--seed', '1']))"
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs) as running:
+        os.close(theirs)
+        seen, typed = b"", [b"look\n", b"\x04"]
+        with suppress(OSError):  # the terminal is gone when the program is
+            while part := os.read(ours, 4096):
+                seen += part
+                if typed and seen.endswith(b"> "):
+                    os.write(ours, typed.pop(0))
+        assert running.wait(60) == 0
+    os.close(ours)
+    assert seen.endswith(b"> \r\nYou left after 1 step.\r\n"), seen
 
 
 def test_play_draws_a_task(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -19,12 +20,14 @@ import yaml
 
 from agentgym_py import store
 from agentgym_py.cli import build, module
-from agentgym_py.cli.common import settings_of
+from agentgym_py.cli.common import read_cloner, settings_of
 from agentgym_py.cli.parser import spelled
 from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import PolicyError
 from agentgym_py.evolve import EvolveConfig
 from agentgym_py.runs import RunFolder
+from agentgym_py.select import SelectConfig
+from agentgym_trainers.filtered_bc import FilteredBC
 
 pytest.importorskip("trl")
 Run = Callable[..., tuple[int, str, str]]
@@ -73,6 +76,31 @@ def test_a_preset_gives_way_to_config_and_command_line(agentgym: Run) -> None:
     assert (config.rounds, config.tries, config.expert_tasks) == (2, 3, smoke.expert_tasks)
 
 
+def test_a_trainer_changes_the_defaults_of_the_rounds(agentgym: Run) -> None:
+    """One that compares wants several tries and failures, too; a preset, a file and the command line win over it."""
+    config = config_of("--trainer", "dpo")
+    assert (config.tries, config.explore_tasks) == (4, 250) and not config.select.success_only
+    assert config.select.threshold == -math.inf and config_of() == EvolveConfig()
+    assert config.tries * config.explore_tasks == EvolveConfig().tries * EvolveConfig().explore_tasks
+    smoke = config_of("--trainer", "dpo", "--preset", "smoke")
+    assert (smoke.tries, smoke.explore_tasks, smoke.select.threshold) == (4, 8, 0.0)
+    assert config_of("--trainer", "dpo", "--tries", "2").tries == 2
+    Path("c.yaml").write_text("tries: 3\nselect: {threshold: 0.5}\n")
+    config = config_of("--config", "c.yaml", "--trainer", "dpo")
+    assert (config.tries, config.select.threshold, config.explore_tasks) == (3, 0.5, 250)
+
+
+def test_a_trainer_has_its_cloner_with_settings_of_its_own(agentgym: Run) -> None:
+    """`--cloner.NAME` are those of the trainer that makes Agent_v0; one without a cloner has no such options."""
+    given = parsed("--trainer", "dpo", "--cloner.epochs", "5", "--trainer.epochs", "3")
+    assert read_cloner(given) == FilteredBC(epochs=5) and read_cloner(parsed()) is None
+    status, _, err = agentgym("evolve", "--cloner.epochs", "5")
+    assert status == 2 and "--cloner.epochs" in err
+    status, out, _ = agentgym("evolve", "--trainer", "dpo", "--cloner.epochs", "5", "--print_config")
+    held = yaml.safe_load(out)
+    assert status == 0 and held["cloner"]["epochs"] == 5 and held["select"]["threshold"] == -math.inf
+
+
 def test_print_config_is_a_config_file(agentgym: Run) -> None:
     """What `--print_config` prints is read back by `--config`."""
     status, out, _ = agentgym("evolve", "--rounds", "8", "--print_config")
@@ -89,7 +117,9 @@ def finished(agentgym: Run, small_model: str) -> Path:
     status, out, err = agentgym("evolve", *SMALL, "--model", small_model, "--out", "run")
     assert status == 0, err
     assert "test split" in out and "report: run/report.html" in out and "{'loss'" not in out
-    assert "Failed episodes are selected too: --select.success_only false, --select.threshold 0.\n" in out
+    start, _, end = out.partition("valid success")
+    assert "The smoke preset checks only the machinery: " in start and "its success rates mean nothing.\n" in start
+    assert "\nSuccess rates of the smoke preset mean nothing: " in end and "Failed episodes" not in out
     return Path("run")
 
 
@@ -111,6 +141,7 @@ def test_a_used_folder_is_refused_but_resumed(agentgym: Run, finished: Path) -> 
     before = (finished / "rounds/01/metrics.json").read_bytes()
     status, out, err = agentgym("evolve", "--resume", "run", "--json")
     assert status == 0 and json.loads(out)["last"] == 1 and "finished already" in err
+    assert err.count("success rates mean nothing") == err.count("Success rates of the smoke preset mean nothing") == 1
     assert "valid success" in err and "last (round 1)" in " ".join(err.split())
     assert (finished / "rounds/01/metrics.json").read_bytes() == before
 
@@ -137,6 +168,13 @@ def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int
         folder.write_json("test.json", {})
     plan = f"Agent_v0 from 12 expert episodes, {said[0]}; {folder.path}"
     assert module("evolve")._header(folder, EvolveConfig(rounds=rounds), 1) == [plan, *said[1:]]
+
+
+def test_failed_episodes_that_were_asked_for_are_said(tmp_path: Path) -> None:
+    """A setting that surprises, and in a run of no preset no word of one."""
+    config = EvolveConfig(select=SelectConfig(threshold=0, success_only=False))
+    said = "Failed episodes are selected too: --select.success_only false, --select.threshold 0."
+    assert module("evolve")._header(RunFolder.create(tmp_path / "run", {}), config, 1)[1:] == [said]
 
 
 def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:
@@ -193,11 +231,11 @@ def test_ctrl_c_says_how_to_go_on_and_it_goes_on(
     )
 
 
-@pytest.mark.parametrize("place", ["_basis", "_started"])
+@pytest.mark.parametrize("place", ["env_specs", "need_model", "_basis", "_started"])
 def test_ctrl_c_before_there_is_a_run(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """While the base is read nothing is left; there is nothing to go on with, and the same command starts again."""
+    """While worlds, torch and the base are loaded nothing is left to go on with; the same command starts again."""
 
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
@@ -205,7 +243,7 @@ def test_ctrl_c_before_there_is_a_run(
     with monkeypatch.context() as patch:
         patch.setattr(module("evolve"), place, interrupted)
         status, _, err = agentgym("evolve", *SMALL, "--model", small_model, "--out", "run")
-    assert status == 130 and "the run had not begun; start it again" in err and "--resume" not in err
+    assert status == 130 and "interrupted; nothing was written yet; start it again" in err and "--resume" not in err
     assert not Path("run").exists()
     begun(agentgym, monkeypatch, "--model", small_model, "--out", "run")
 

@@ -29,7 +29,16 @@ def test_every_command_has_help(agentgym: Run, command: str) -> None:
 def test_help_names_every_command(agentgym: Run) -> None:
     """`agentgym --help` lists them all."""
     status, out, _ = agentgym("--help")
-    assert status == 0 and all(f"\n    {name} " in out for name in COMMANDS)
+    assert status == 0 and all(f"\n  {name} " in out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", [[], ["data"], ["envs"]])
+def test_helps_of_commands_that_have_commands_look_alike(agentgym: Run, command: list[str]) -> None:
+    """The same usage, the same way to go on, and the commands below it without a line of the library's."""
+    out, name = agentgym(*command, "--help")[1], " ".join(["agentgym", *command])
+    assert out.startswith(f"usage: {name} COMMAND [options]\n")
+    assert f"\ncommands:\n  `{name} COMMAND --help` shows a command's options.\n\n  " in out
+    assert "vailable subcommands" not in out and "(required)" not in out
 
 
 def test_version(agentgym: Run) -> None:
@@ -76,6 +85,15 @@ def test_help_and_lists_load_no_torch_and_are_quick() -> None:
         (["evolve", "--trainer", "filterd_bc"], "Did you mean 'filtered_bc'?"),
         (["evolve", "--trainer", "reward_model"], "this one makes a reward_model: `agentgym train` runs it"),
         (["evolve", "--env", "GUES"], "No environment 'GUES' is installed."),
+        (["evolve", "--env", "nope"], "No environment 'nope' is installed. Installed: calculator, "),
+        (["evolve", "--env", "AgentShp-v0"], "is installed. Did you mean 'shop'? Installed: calculator, "),
+        (["evolve", "--verbose"], ": no option --verbose; see agentgym evolve --help\n"),
+        (["eval", "--difficulty", "hard"], "no option --difficulty (did you mean --env_kwargs.difficulty?)"),
+        (["eval", "--env=todo,maze", "--dificulty", "x"], "(did you mean --env_kwargs.difficulty?)"),
+        (["play", "sql", "--max-step", "3"], "no option --max_step (did you mean --env_kwargs.max_steps?)"),
+        (["eval", "--env", "household", "--games", "x"], "(did you mean --env_kwargs.games?)"),
+        (["eval", "--env", "wordle", "--games", "x"], ": no option --games; see agentgym eval --help\n"),
+        (["evolve", "--thresold", "1"], "(did you mean --select.threshold?)"),
         (["evolve", "--env", "GUESS", "--env_kwargs.max_step", "3"], "'max_step'"),
         (
             ["evolve", "--env", "GUESS", "--env_kwargs.max_steps", "0"],
@@ -138,6 +156,9 @@ def test_help_and_lists_load_no_torch_and_are_quick() -> None:
         ),
         (["eval", "--model", "tiny", "--temperature", "-1"], ": --temperature must be 0 (greedy) or more, got -1.0"),
         (["eval", "--model", "tiny", "--slots", "0"], ": --slots must be at least 1, got 0"),
+        (["eval", "--model", "./nope"], ": no model './nope': there is no such folder\n"),
+        (["eval", "--model", "a/b/c"], ": no model 'a/b/c': there is no such folder ('a' is not there)\n"),
+        (["eval", "--model", "nope"], "no model 'nope': neither a folder here nor a hub id (owner/name). There are:"),
         (["play"], "wanted: NAME"),
         (["play", "nowhere"], "No environment 'nowhere' is installed."),
         (["play", "GUESS", "--task", "nothing"], "No task 'nothing'"),
@@ -165,6 +186,23 @@ def test_a_mistake_is_one_line_and_status_2(agentgym: Run, argv: list[str], said
     assert err.startswith("agentgym: ") and err.count("\n") == 1 and "Traceback" not in err
     assert said in err
     assert not list(Path().iterdir())
+
+
+def test_a_wrong_model_is_said_before_torch_is_loaded(tmp_path: Path) -> None:
+    """In an empty folder, of a hub that is not reached: quickly, by one line, and without the library's retries."""
+    code = (
+        "import sys; from agentgym_py.cli import main; status = main(['eval', '--model', 'nope/checkpoint']);"
+        "print(status, 'torch' in sys.modules)"
+    )
+    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "0", "NO_PROXY": "*", "HF_HOME": str(tmp_path)}
+    pytest.importorskip("huggingface_hub")
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path, env=os.environ | nowhere
+    )
+    said = "agentgym: no model 'nope/checkpoint': neither a folder here nor reachable on the hub ("
+    assert done.stdout == "2 False\n" and done.stderr.startswith(said) and done.stderr.count("\n") == 1
+    assert time.monotonic() - began < 40  # 2 s on an idle core; the retries alone wait 46 s
 
 
 @pytest.mark.parametrize(

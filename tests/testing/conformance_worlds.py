@@ -8,6 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+
 from agentgym_py.actions import Reply
 from agentgym_py.env import Outcome, Task, bare_action
 from agentgym_py.generated import Draft, GeneratedEnv
@@ -182,6 +184,20 @@ class Forgets(Honest):
         return super().begin(task)
 
 
+class ForgetsLate(Honest):
+    """A snapshot holds the first three questions."""
+
+    def state(self) -> dict[str, Any]:
+        """Cut short."""
+        return {"known": self.known[:3]}
+
+    def act(self, reply: Reply) -> Outcome:
+        """With their number."""
+        found = super().act(reply)
+        said = f"{len(self.known)}: {found.observation}"
+        return Outcome(said, found.reward, found.terminated, found.success, found.valid)
+
+
 class Entangled(Honest):
     """All instances share what is known."""
 
@@ -265,6 +281,91 @@ class Lucky(Honest):
         return [*super().actions(), *super().expert()]
 
 
+class WinsByNothing(Honest):
+    """Opens to who says nothing."""
+
+    def opens(self, reply: Reply) -> bool:
+        """Not a word."""
+        return not reply.action
+
+    def act(self, reply: Reply) -> Outcome:
+        """Or as it should be."""
+        return Outcome("Open.", 1.0, terminated=True, success=True) if self.opens(reply) else super().act(reply)
+
+
+class WinsByEcho(WinsByNothing):
+    """Opens to its own words, which are no instruction."""
+
+    def opens(self, reply: Reply) -> bool:
+        """Those with which an episode begins."""
+        return reply.action.startswith("Somebody calls.")
+
+    def begin(self, task: Task) -> str:
+        """Before the instruction."""
+        return f"Somebody calls. {super().begin(task)}"
+
+
+class WinsByPatience(WinsByNothing):
+    """Opens to the same question asked six times."""
+
+    def opens(self, reply: Reply) -> bool:
+        """In a row."""
+        return len(self.known) >= 6 and len(set(self.known[-6:])) == 1
+
+    def actions(self) -> list[str]:
+        """Questions alone."""
+        return [f"ask[{n}]" for n in range(1, DIGITS + 1)]
+
+
+class WinsByParrot(WinsByNothing):
+    """Opens to the instruction, which the observation does not say as it is."""
+
+    def opens(self, reply: Reply) -> bool:
+        """To the letter."""
+        return reply.action == self._need_reset().instruction
+
+    def begin(self, task: Task) -> str:
+        """With more behind it."""
+        return f"{super().begin(task)} Please."
+
+
+class HalfLucky(Honest):
+    """Lists the right digits in one task of six: too few to stand out in fifteen episodes."""
+
+    def actions(self) -> list[str]:
+        """Among the others."""
+        return [*super().actions(), *(super().expert() if int(self.puzzle) % 6 == 0 else [])]
+
+
+class Encodes(Honest):
+    """Writes what it is told to a log, which takes no half of a pair of surrogates."""
+
+    def act(self, reply: Reply) -> Outcome:
+        """As UTF-8."""
+        reply.action.encode()
+        return super().act(reply)
+
+
+class Overflows(Honest):
+    """Has a buffer of half a megabyte."""
+
+    def act(self, reply: Reply) -> Outcome:
+        """Which overflows."""
+        if len(reply.action) > 1 << 19:
+            raise MemoryError("the buffer is full")
+        return super().act(reply)
+
+
+class Hypothetical(Honest):
+    """Stumbles over letters that no list of awkward strings has."""
+
+    def act(self, reply: Reply) -> Outcome:
+        """Those beyond the basic plane, but for the one emoji that everybody tries."""
+        if any(each > "\uffff" and each != "\U0001f389" for each in reply.action) and len(reply.action) < 2:
+            raise KeyError(reply.action)
+        return super().act(reply)
+
+
 class Parses(Honest):
     """Reads numbers without care."""
 
@@ -325,6 +426,44 @@ class Global(Honest):
     def begin(self, task: Task) -> str:
         """Once."""
         random.random()
+        return super().begin(task)
+
+
+class GlobalNumpy(Honest):
+    """Seeds numpy's generator."""
+
+    def begin(self, task: Task) -> str:
+        """So that others draw from it what they drew before."""
+        np.random.seed(0)  # noqa: NPY002  # a world that does so must be found out
+        return super().begin(task)
+
+
+class RemembersTasks(Honest):
+    """A cache without bounds, by task."""
+
+    solved: ClassVar[dict[str, str]] = {}
+    much = 10_000
+
+    def begin(self, task: Task) -> str:
+        """Kept for the next time."""
+        self.solved.setdefault(task.id, task.id[-1] * self.much)
+        return super().begin(task)
+
+
+class GrowsBig(RemembersTasks):
+    """The same with a megabyte of each."""
+
+    solved: ClassVar[dict[str, str]] = {}
+    much = 1_000_000
+
+
+class Raises(Honest):
+    """Fails in a rare task."""
+
+    def begin(self, task: Task) -> str:
+        """One of thirty."""
+        if int(self.puzzle_of(task)) % 30 == 0:
+            raise ZeroDivisionError(task.id)
         return super().begin(task)
 
 

@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from importlib import import_module
+from io import StringIO
 from itertools import product
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import gymnasium
 import pytest
 
 from agentgym_py.collect import EnvSpec
-from agentgym_py.errors import ConfigError, ConformanceError, UnknownNameError
+from agentgym_py.errors import ConfigError, ConformanceError, SnapshotError, UnknownNameError
 from agentgym_py.testing import CHECKS, Failure, Moves, Settings, check_world, run_check, run_checks
 from agentgym_py.testing.players import tail
 from agentgym_py.testing.report import written
@@ -30,6 +32,7 @@ BROKEN = [
     ("card", "NoCard", "does not say: task, action, observation, reward, end, conformancenocard-v0"),
     ("reproducible", "Hashed", "two fresh processes"),
     ("futures", "Forgets", "in another instance, action"),
+    ("futures", "ForgetsLate", "in another instance, action"),
     ("forks", "Entangled", "what a fork does changes the original's snapshot"),
     ("forks", "Questioned", "expert() changes the episode"),
     ("corrupt", "Gullible", "is accepted, and cannot be played on"),
@@ -38,6 +41,14 @@ BROKEN = [
     ("expert", "Long", "the plan has 2 actions, optimal_steps is 1"),
     ("wanderer", "Jams", "has not terminated"),
     ("floor", "Lucky", "an agent that acts at random succeeds in"),
+    ("floor", "WinsByNothing", "an agent that says nothing succeeds in 150 of 150"),
+    ("floor", "WinsByEcho", "an agent that echoes the observation succeeds in 150 of 150"),
+    ("floor", "WinsByPatience", "an agent that does one action for ever succeeds in 150 of 150"),
+    ("floor", "WinsByParrot", "an agent that repeats the instruction succeeds in 150 of 150"),
+    ("floor", "HalfLucky", "an agent that acts at random succeeds in"),
+    ("strings", "Encodes", "raised UnicodeEncodeError"),
+    ("strings", "Overflows", "raised MemoryError"),
+    ("strings", "Hypothetical", "raised KeyError"),
     ("strings", "Parses", "raised ValueError"),
     ("strings", "Hangs", "step takes longer than 0.5 seconds"),
     ("leaks", "Tells", "stands in info['debug']"),
@@ -45,8 +56,13 @@ BROKEN = [
     ("leaks", "TellsLater", "stands in observation: 'Closed, it is"),
     ("leaks", "TellsLaterUnnamed", "what follows a wrong reply holds the answer"),
     ("globals", "Global", "the global generator of random is used"),
+    ("globals", "GlobalNumpy", "the global generator of numpy.random is used"),
     ("memory", "Hoards", "bytes an episode stay"),
+    ("memory", "GrowsBig", "KiB stay for each of 100 new tasks, without bounds; this episode leaves 1,00"),
+    ("memory", "Raises", "raised ZeroDivisionError('conformance/train/medium/"),
 ]
+NO_EPISODE = {"gymnasium", "card"}
+"""Checks of which a failure needs no episode to be seen."""
 
 
 @pytest.fixture(autouse=True)
@@ -81,16 +97,47 @@ def test_a_world_of_few_tasks_passes(check: str) -> None:
 
 @pytest.mark.parametrize(("check", "world", "message"), BROKEN, ids=lambda each: each)
 def test_each_check_can_fail(check: str, world: str, message: str) -> None:
-    """A world with one fault is found out, in words that say the fault."""
+    """A world with one fault is found out, in words that say the fault, and an episode shows it."""
     settings = Settings(QUICK.episodes, QUICK.memory_episodes, longest_step=0.5 if world == "Hangs" else 20.0)
-    result = run_check(check, EnvSpec(f"Conformance{world}-v0"), settings)
+    spec = EnvSpec(f"Conformance{world}-v0")
+    result = run_check(check, spec, settings)
     assert result.status == "failed" and result.failure
     assert message in result.failure.message
+    if check not in NO_EPISODE and world != "Hangs":
+        _is_shown(spec, result.failure)
+
+
+def _is_shown(spec: EnvSpec, failure: Failure) -> None:
+    """Seed or task and the actions lead to the moment again, or raise again what was raised."""
+    assert failure.moves and (failure.moves.seed is not None or failure.moves.options)
+    try:
+        steps = failure.replay(spec).steps
+    except Exception as error:
+        assert repr(error)[:40] in failure.message or (failure.moves.snapshot and isinstance(error, SnapshotError))
+    else:
+        assert "raised" not in failure.message
+        assert steps == len(failure.moves.actions) or failure.moves.snapshot
 
 
 def test_every_check_was_seen_to_fail() -> None:
     """All but the measurement."""
     assert {check for check, *_ in BROKEN} == set(CHECKS) - {"speed"}
+
+
+def test_a_cache_without_bounds_is_found_among_thousands_of_tasks() -> None:
+    """A few kilobytes a task, which one that has bounds might keep too, go on after it would be full."""
+    found = run_check("memory", EnvSpec("ConformanceRemembersTasks-v0"), Settings(memory_episodes=4000))
+    assert found.failure and "stay for each of 1,000 new tasks" in found.failure.message
+    assert found.failure.moves and found.failure.moves.seed and found.failure.moves.actions
+
+
+def test_speeds_are_measured() -> None:
+    """Steps, resets, plans and snapshots, none of them nought."""
+    measured = run_check("speed", EnvSpec("ConformanceHonest-v0"), QUICK).measured
+    assert set(measured) == {
+        "random steps a second", "reset µs", "expert µs", "snapshot + restore µs", "snapshot bytes"
+    }  # fmt: skip
+    assert all(value > 0 for value in measured.values())
 
 
 def test_a_failure_can_be_shown_again() -> None:
@@ -108,13 +155,19 @@ def test_a_failure_can_be_shown_again() -> None:
 
 
 def test_a_bad_snapshot_is_part_of_what_is_shown() -> None:
-    """The program restores it after the actions."""
+    """The program restores it after the actions; where it is refused, it says whether the episode has changed."""
     spec = EnvSpec("ConformanceGullible-v0")
     failure = run_check("corrupt", spec, QUICK).failure
     assert failure and failure.moves and failure.moves.snapshot and "env.restore(" in failure.script(spec)
     env = failure.replay(spec)
     with pytest.raises((IndexError, TypeError)):
         env.step("anything")
+    failure = run_check("corrupt", EnvSpec("ConformanceHalfway-v0"), QUICK).failure
+    assert failure
+    told = StringIO()
+    with redirect_stdout(told):
+        exec(failure.script(EnvSpec("ConformanceHalfway-v0")), {})  # noqa: S102  # the kit's own program
+    assert told.getvalue().endswith("not places that were asked: None; the episode has changed: True\n")
 
 
 def test_a_report_says_all_of_it() -> None:
@@ -182,3 +235,10 @@ def test_a_failure_without_moves_has_a_program_all_the_same() -> None:
     """It makes and resets the world."""
     assert "env.reset(seed=None, options=None)" in Failure("x").script(EnvSpec("ConformanceHonest-v0"))
     assert Moves() == Moves(None, None, ())
+
+
+def test_without_hypothesis_the_note_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check passes without it, with fewer strings."""
+    monkeypatch.setattr("agentgym_py.testing.strings.find_spec", lambda _: None)
+    report = run_checks(EnvSpec("maze"), ["strings"], Settings(episodes=2))
+    assert report.ok and "pip install hypothesis" in report.results[0].line

@@ -20,9 +20,9 @@ from agentgym_py.logprobs import agent_logits, agent_logprobs, sample_logprobs
 from agentgym_py.policy import Policy
 from agentgym_py.samples import IGNORED, Sample, encode
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.dpo import DPO, LogRatios, _collate, dpo_loss
+from agentgym_trainers.dpo import DPO, LogRatios, LossType, _collate, dpo_loss
 
-LOSSES = [("sigmoid", 0.0), ("sigmoid", 0.2), ("hinge", 0.0), ("ipo", 0.0)]
+LOSSES: list[tuple[LossType, float]] = [("sigmoid", 0.0), ("sigmoid", 0.2), ("hinge", 0.0), ("ipo", 0.0)]
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_the_loss_pushes_the_right_way() -> None:
     for (loss_type, smoothing), start in zip(LOSSES, (math.log(2), math.log(2), 1.0, 25.0), strict=True):
         w, l = (torch.zeros(2, requires_grad=True) for _ in range(2))  # noqa: E741  # better and worse
         losses = dpo_loss(LogRatios(w, tokens), LogRatios(l, tokens), 0.1, loss_type, smoothing)
-        losses.sum().backward()
+        torch.autograd.backward(losses.sum())
         assert losses.tolist() == pytest.approx([start] * 2)
         assert w.grad is not None and l.grad is not None and w.grad.max() < 0 < l.grad.min()
 
@@ -280,7 +280,7 @@ def test_pairs_of_a_fork_learn_from_what_follows_it(
     for level in ("episode", "fork", "turn"):
         samples = samples_of(policy, forked, level=level)
         masks[level] = [[i for i, m in zip(s.input_ids, s.mask, strict=True) if m] for s in samples]
-        trainer = DPO(level=level, batch_size=1)._dpo(fresh(tiny_policy), samples, 0, tmp_path)  # type: ignore[arg-type]
+        trainer = DPO(level=level, batch_size=1)._dpo(fresh(tiny_policy), samples, 0, tmp_path)
         batch = next(iter(trainer.get_train_dataloader()))
         moved_model = moved(fresh(tiny_policy)).model
         losses[level] = trainer.compute_loss(moved_model, batch)
@@ -317,11 +317,11 @@ def test_a_trained_policy_can_be_copied_and_trained_again(
 ) -> None:
     """Training leaves nothing of trl on the model: a copy runs its own weights, and a second training is a new one."""
     policy = fresh(tiny_policy)
-    DPO(epochs=1, warmup_ratio=0).train(policy, played, seed=0, output_dir=tmp_path)
+    DPO(epochs=1).train(policy, played, seed=0, output_dir=tmp_path)
     sample = samples_of(policy, played)[0]
     before = sample_logprobs(policy.model, [sample], 1)
     other = fresh(policy)
-    report = DPO(epochs=1, lora_rank=2, warmup_ratio=0).train(other, played, seed=0, output_dir=tmp_path)
+    report = DPO(epochs=1, lora_rank=2).train(other, played, seed=0, output_dir=tmp_path)
     assert report.loss[0] == pytest.approx(math.log(2), abs=1e-4), "the reference is the policy as it came"
     assert sample_logprobs(policy.model, [sample], 1) == before != sample_logprobs(other.model, [sample], 1)
     assert not hasattr(other.model, "peft_config") and "forward" not in vars(other.model)

@@ -27,7 +27,7 @@ _SHORT = {
 
 
 class CalculatorEnv(GeneratedEnv[Problem]):
-    """AgentCalculator-v0, word problems with a calculator.
+    """AgentCalculator-v0: solve word problems with a calculator.
 
     Task: a tale such as "Ana has 6 bags, and 12 rolls in each. Ana is 31 years old. Ana gives away 10 of the rolls. How
     many rolls are there now?", of things, money, ways, areas or food, with units that must be converted. Easy problems

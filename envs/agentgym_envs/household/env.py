@@ -28,7 +28,9 @@ _PHYSICAL = frozenset({"one_temperature"})
 
 
 class HouseholdEnv(GeneratedEnv[Room]):
-    """AgentHousehold-v0, ALFWorld's text world: find things in a room, treat them, put them where they are wanted.
+    """AgentHousehold-v0: find things, treat them, put them in place.
+
+    ALFWorld's text world, a room at a time.
 
     Task: of six kinds, for example "put a clean mug in coffeemachine.", "find two book and put them in bed.", "look at
     cd under the desklamp." Any thing of the type counts, in any receptacle of the type; of two, both must lie in one.

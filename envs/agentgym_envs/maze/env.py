@@ -21,7 +21,9 @@ _WAYS = {
 
 
 class MazeEnv(GeneratedEnv[House]):
-    """AgentMaze-v0: find a key and the gate that it opens, in a house of which one sees a room at a time.
+    """AgentMaze-v0: find a key and the gate that it opens.
+
+    The house is seen a room at a time.
 
     Task: leave by the gate of a metal, with the key of that metal. A house has 3 x 3 (easy), 4 x 4 (medium) or 5 x 5
     (hard) rooms in a grid, joined by a random tree of doors and a few doors more; three or four keys and as many gates,
@@ -67,20 +69,7 @@ class MazeEnv(GeneratedEnv[House]):
         "none": "",
     }
 
-    def __init__(
-        self,
-        *,
-        difficulty: str = "medium",
-        max_steps: int | None = None,
-        split: str = "train",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
-        self._room = 0
-        self._held = ""
-        self._keys: dict[str, int] = {}
-        self._visited: set[int] = set()
-        self._opened = ""
+    _opened = ""  # there before the first reset, so that what needs one says so
 
     # ---- tasks ------------------------------------------------------------------------------------------------------
 
@@ -208,6 +197,10 @@ class MazeEnv(GeneratedEnv[House]):
     def over(self, state: Mapping[str, Any]) -> bool:
         """Whether a gate was opened."""
         return bool(state["opened"])
+
+    def secrets(self) -> list[str]:
+        """The names of the rooms where one has not been."""
+        return [name for room, name in enumerate(self.puzzle.rooms) if room not in self._visited]
 
     def expert(self) -> list[str]:
         """A shortest plan from here."""

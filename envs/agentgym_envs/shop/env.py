@@ -26,7 +26,9 @@ _ACTION = re.compile(r"(search|click)\[(.+)\]", re.DOTALL)
 
 
 class ShopEnv(TextEnv):
-    """AgentShop-v0, a WebShop: find the product that a request describes, choose its options, buy it.
+    """AgentShop-v0: find and buy what a request describes.
+
+    A WebShop: search, read pages, choose the options.
 
     Task: a request such as "Find me machine wash, slim fit men's shirts with color: navy blue, and size: small, and
     price lower than 50.00 dollars". Several products may satisfy it. Generated tasks name 1 (easy), 2 (medium) or 3

@@ -36,7 +36,9 @@ class Puzzle:
 
 
 class SQLEnv(GeneratedEnv[Puzzle]):
-    """AgentSQL-v0: answer a question about a database that nobody has seen, with one SELECT.
+    """AgentSQL-v0: answer a question with one SQL query.
+
+    The question is about a database that nobody has seen.
 
     Task: a question such as "How many loans of more than 12 days are there?" to a database of three tables that is made
     for it: one of eight subjects, with names of tables and columns, rows, and ways to write values drawn from the

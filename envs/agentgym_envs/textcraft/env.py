@@ -26,6 +26,11 @@ _LONGEST = {"easy": 6, "medium": 14, "hard": 24}
 _LONGEST_COMMAND = 1_000
 _SPLIT_OF = ("train",) * 7 + ("valid",) + ("test",) * 2
 _FOLDER_DISTRACTORS = 6
+_WAYS = {
+    "train": ("Craft 1 {thing}.", "Make 1 {thing}.", "1 {thing} is wanted."),
+    "valid": ("Produce 1 {thing}.",),
+    "test": ("You are done when you have crafted 1 {thing}.",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +46,12 @@ class Puzzle:
 
 
 class TextCraftEnv(GeneratedEnv[Puzzle]):
-    """AgentTextCraft-v0, after TextCraft (Prasad et al., ADaPT, 2023): craft a thing by recipes.
+    """AgentTextCraft-v0: craft a thing by recipes.
+
+    After TextCraft (Prasad et al., ADaPT, 2023).
 
     Task: craft one of a thing, such as a lantern. Recipes are a tree below it, 1 or 2 deep (easy), 3 or 4 (medium), 5
-    or 6 (hard), among five to eight that do not help. The words are divided among the splits, so that no thing
+    or 6 (hard), among five to eight that do not help. Things and ways to ask are divided among the splits, so that none
     stands in two. With `recipes=DIR` the recipes are those of a folder of Minecraft's recipe files (a data pack's
     `recipes`); things to craft are then divided by their names, and none takes more steps than there are.
 
@@ -72,6 +79,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "textcraft"
+    version: ClassVar[int] = 1
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 30, "hard": 50}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
@@ -126,7 +134,8 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
         listed = ["inventory", *(f"get {count} {item}" for item in ready for count in range(1, _LISTED_GETS + 1))]
         listed += [recipe.command for recipe in recipes]
         puzzle = Puzzle(target, book, tuple(ready), tuple(listed))
-        return Draft(f"Craft 1 {target}.", puzzle, f"depth {depth(book, target)}", len(plan))
+        words = rng.choice(_WAYS[split]).format(thing=target)
+        return Draft(words, puzzle, f"depth {depth(book, target)}", len(plan))
 
     def _from_folder(self, rng: Rng, split: str) -> tuple[str, list[Recipe]]:
         assert self.folder is not None
@@ -238,6 +247,10 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
         """Whether the thing is crafted."""
         return state["done"] is True
 
+    def secrets(self) -> list[str]:
+        """None: whatever is to be known is shown at first."""
+        return []
+
     def expert(self) -> list[str]:
         """A shortest plan from here."""
         return [] if self._done else shortest(self.puzzle.book, self.puzzle.target, self._held)
@@ -247,7 +260,8 @@ def _command(reply: Reply) -> str:
     """The action as a line of text, also from a tool call."""
     if reply.arguments is None:
         return reply.action if reply.action_input is None else f"{reply.action} {reply.action_input}"
-    return " ".join([reply.action, *map(str, reply.arguments.values())])
+    given = sorted(reply.arguments.items(), key=lambda each: each[0] != "count")  # an object of JSON has no order
+    return " ".join([reply.action, *(str(value) for _, value in given)])
 
 
 def _refused(why: str) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from typing import Any
 from agentgym_py.errors import CatalogueError
 
 _SHAPED, _SHAPELESS = "crafting_shaped", "crafting_shapeless"
+_PLACES = 9
+_MOST_MADE = 999
+_NAME = re.compile(r"[a-z0-9/ -]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +108,19 @@ def read_folder(path: str) -> Folder:
 
     Shaped and shapeless crafting count, other kinds (smelting, stonecutting) are passed over. An ingredient that may be
     one of several is the first of them; a tag stands for one thing of its name. Of several recipes for a thing the
-    first by file name that leads to no circle counts; where all do (ingot, block), what most recipes use is found
-    ready.
+    first by file name that leads to no circle counts; where all do (ingot, block; a template that is copied), what most
+    recipes use is found ready.
+
+    Raises:
+        CatalogueError: a file that is no recipe, with its path and the key that is wrong; no recipe at all.
     """
     files = sorted(Path(path).rglob("*.json"))
     digest = hashlib.sha256()
     recipes: list[Recipe] = []
     for file in files:
-        raw = file.read_bytes()
+        raw, read = _read(file)
         digest.update(raw)
-        recipes += _read(file, raw)
+        recipes += read
     if not recipes:
         raise CatalogueError(f"{path}: no crafting recipes (*.json of Minecraft's data packs) here")
     book = without_circles(recipes)
@@ -145,37 +152,64 @@ def _first_ready(ways: list[Recipe], known: set[str]) -> Recipe | None:
     return next((way for way in ways if all(need in known for need, _ in way.needs)), None)
 
 
-def _read(file: Path, raw: bytes) -> Iterator[Recipe]:
+def _read(file: Path) -> tuple[bytes, list[Recipe]]:
+    """A file's bytes, and its recipe if it is one for the crafting grid."""
     try:
-        whole = json.loads(raw)
-        kind = whole["type"].removeprefix("minecraft:")
-        if kind not in (_SHAPED, _SHAPELESS):
-            return
-        result = whole["result"]
-        result = {"item": result} if isinstance(result, str) else result
-        count = result.get("count", 1)
-        needs = Counter(map(_name, _ingredients(whole, kind)))
-        item = _name(result["item"] if "item" in result else result["id"])
-        if type(count) is not int or count < 1 or not needs or item in needs:
-            raise ValueError(f"count {count!r}, ingredients {dict(needs)}")
-        yield Recipe(item, count, tuple(needs.items()))
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-        raise CatalogueError(f"{file} is no recipe of Minecraft's: {error!r}") from error
+        raw = file.read_bytes()
+        return raw, list(_recipe(json.loads(raw)))
+    except (ValueError, OSError, RecursionError) as error:
+        raise CatalogueError(f"{file} is no recipe of Minecraft's: {error}") from error
 
 
-def _ingredients(whole: dict[str, Any], kind: str) -> list[Any]:
-    if kind == _SHAPELESS:
-        return list(whole["ingredients"])
-    return [whole["key"][mark] for row in whole["pattern"] for mark in row if mark != " "]
+def _recipe(whole: Any) -> Iterator[Recipe]:
+    """The recipe; ValueError names the key that is wrong."""
+    kind = _field(whole, "type")
+    if not isinstance(kind, str):
+        raise ValueError(f"'type' is no text: {kind!r:.100}")
+    if kind.removeprefix("minecraft:") not in (_SHAPED, _SHAPELESS):
+        return
+    result = _field(whole, "result")
+    count = result.get("count", 1) if isinstance(result, dict) else 1
+    if type(count) is not int or not 1 <= count <= _MOST_MADE:
+        raise ValueError(f"'result.count' is no number from 1 to {_MOST_MADE}: {count!r:.100}")
+    given = _shaped(whole) if kind.endswith(_SHAPED) else _shapeless(whole)
+    if not 1 <= len(given) <= _PLACES:
+        raise ValueError(f"{len(given)} ingredients, a grid has {_PLACES} places")
+    needs = Counter(_name(each, where) for where, each in given)
+    yield Recipe(_name(result, "result"), count, tuple(needs.items()))
 
 
-def _name(given: Any) -> str:
+def _shaped(whole: Any) -> list[tuple[str, Any]]:
+    """Key and ingredient of each place that is not empty."""
+    pattern, key = _field(whole, "pattern"), _field(whole, "key")
+    if not isinstance(pattern, list) or not all(isinstance(row, str) for row in pattern):
+        raise ValueError(f"'pattern' is no list of texts: {pattern!r:.100}")
+    marks = [mark for mark in "".join(pattern) if mark != " "]
+    return [(f"key.{mark}", _field(key, mark, "'key'")) for mark in marks]
+
+
+def _shapeless(whole: Any) -> list[tuple[str, Any]]:
+    given = _field(whole, "ingredients")
+    if not isinstance(given, list):
+        raise ValueError(f"'ingredients' is no list: {given!r:.100}")
+    return [(f"ingredients[{number}]", each) for number, each in enumerate(given)]
+
+
+def _field(whole: Any, key: str, what: str = "the file") -> Any:
+    if not isinstance(whole, dict):
+        raise ValueError(f"{what} is no object: {whole!r:.100}")
+    if key not in whole:
+        raise ValueError(f"{what} has no {key!r}")
+    return whole[key]
+
+
+def _name(given: Any, where: str) -> str:
     """A thing's name in words: of `minecraft:oak_log`, `#minecraft:logs`, {"item": ...}, {"tag": ...}, or a list."""
-    if isinstance(given, list):
-        given = given[0]
-    if isinstance(given, dict):
-        given = given["item"] if "item" in given else given["tag"]
-    name: str = given.lstrip("#").rpartition(":")[2].replace("_", " ").strip().lower()
-    if not name or "," in name or " using " in f" {name} ":
-        raise ValueError(f"no name of a thing: {given!r}")
+    each = given[0] if isinstance(given, list) and given else given
+    if isinstance(each, dict):
+        each = next((each[key] for key in ("item", "id", "tag") if key in each), None)
+    name = str(each).lstrip("#").rpartition(":")[2].replace("_", " ").replace(".", " ").lower()
+    name = " ".join(name.split())
+    if not isinstance(each, str) or not _NAME.fullmatch(name) or "using" in name.split():
+        raise ValueError(f"{where!r} names no thing: {given!r:.100}")
     return name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -38,10 +38,15 @@ def task_row(app: App, task: str, *, deleted: bool = False) -> Row:
     return row
 
 
+def near(name: str, known: Iterable[str]) -> str:
+    """A clause on the nearest name and all that there are; how near is part of this world, as all that it says."""
+    return did_you_mean(name[:40], known, "There are", 0.5)
+
+
 def known_project(app: App, project: str) -> str:
     """A project that is there."""
     if project not in app.board.projects:
-        raise RefusedError(f"No project {project[:40]!r}.{did_you_mean(project[:40], app.board.projects, 'There are')}")
+        raise RefusedError(f"No project {project[:40]!r}.{near(project, app.board.projects)}")
     return project
 
 
@@ -49,14 +54,14 @@ def known_section(app: App, project: str, section: str) -> str:
     """A section that the project has; the empty name stands for none."""
     known = app.board.sections[known_project(app, project)]
     if section and section not in known:
-        raise RefusedError(f"No section {section[:40]!r} in {project}.{did_you_mean(section[:40], known, 'There are')}")
+        raise RefusedError(f"No section {section[:40]!r} in {project}.{near(section, known)}")
     return section
 
 
 def known_label(app: App, label: str) -> str:
     """A label that is there."""
     if label not in app.board.labels:
-        raise RefusedError(f"No label {label[:40]!r}.{did_you_mean(label[:40], app.board.labels, 'There are')}")
+        raise RefusedError(f"No label {label[:40]!r}.{near(label, app.board.labels)}")
     return label
 
 

@@ -26,7 +26,9 @@ _FORM = 'Answer in this form:\nThought: why\nAction: tool\nAction Input: {"argum
 
 
 class TodoEnv(GeneratedEnv[Errand]):
-    """AgentTodo-v0, a to-do application: do what a request asks for on somebody's lists, and nothing else.
+    """AgentTodo-v0: do what a request asks for in a to-do list.
+
+    Nothing else may change.
 
     Task: a request such as "Move everything overdue in Work to tomorrow. Tell me how many there were." on a board of
     projects, sections, labels and tasks with priorities, due dates, repetitions and comments, some of them done or in

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_envs.todo import changes, reads
-from agentgym_envs.todo.app import PAGE, App, RefusedError
+from agentgym_envs.todo.app import PAGE, App, RefusedError, near
 from agentgym_envs.todo.board import EVERY, LONGEST_TITLE
 from agentgym_py.env import function_tool
-from agentgym_py.errors import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def call(app: App, name: str, arguments: Mapping[str, Any]) -> str:
     """Do one call and say what came of it; RefusedError, with nothing changed, where it cannot be done."""
     tool = TOOLS.get(name)
     if tool is None:
-        raise RefusedError(f"No tool {name[:40]!r}.{did_you_mean(name[:40], TOOLS, 'There are')}")
+        raise RefusedError(f"No tool {name[:40]!r}.{near(name, TOOLS)}")
     return tool.run(app, **checked(tool, arguments))
 
 

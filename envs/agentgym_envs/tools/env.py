@@ -21,7 +21,9 @@ _ONE_LINE = re.compile(r"\s*(\w+)\s*(\{.*\})\s*", re.DOTALL)
 
 
 class ToolsEnv(GeneratedEnv[Errand]):
-    """AgentTools-v0: answer requests, and carry them out, by calling tools that read and change a database.
+    """AgentTools-v0: answer requests, and carry them out, by tools.
+
+    The tools read and change a database.
 
     Task: a request about weather, films, papers, a calendar or a shop's orders. `easy`: one call, or two; `medium`: two
     or three, each with what the one before has shown; `hard`: four to six. Among them are questions whose tool has a

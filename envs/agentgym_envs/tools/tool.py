@@ -20,6 +20,8 @@ _LONGEST = 200
 to_json = json.JSONEncoder(ensure_ascii=False).encode
 """JSON as agents read and write it here."""
 _SHOWN = 40
+_NEAR = 0.5
+"""How alike a name that is not there must be to one that is named for it."""
 
 Answer = dict[str, Any] | list[dict[str, Any]]
 """What a tool answers: one thing or several."""
@@ -172,4 +174,4 @@ def unknown_tool(name: str, known: list[str]) -> str:
     """What to say of a tool that is not there."""
     if not name:
         return "No tool was named. Write Action: and a tool's name, then Action Input: and its parameters as JSON."
-    return f"There is no tool {quoted(name)} here." + did_you_mean(name[:_SHOWN], known, "There are")
+    return f"There is no tool {quoted(name)} here." + did_you_mean(name[:_SHOWN], known, "There are", _NEAR)

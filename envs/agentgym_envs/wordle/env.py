@@ -29,6 +29,8 @@ _ACTION = re.compile(r"\s*(?:guess\s*\[\s*([^\[\]]*?)\s*\]|([a-z]{5}))\s*", re.I
 _SIGNS = {ABSENT: "-", ELSEWHERE: "+", RIGHT: "="}
 _SPLIT_OF = ("train",) * 7 + ("valid",) + ("test",) * 2
 _SHOWN_LETTERS = 2
+_SAID_ANYWAY = frozenset(("false", "found", "guess", "train", "twice", "valid", "write"))
+"""Words of the list that stand in this world's sentences and in `info`, whatever is hidden."""
 _WAYS = {
     "train": ("Find the hidden word.", "A word is hidden. Find it.", "Guess the word that is hidden."),
     "valid": ("Which word is hidden here?",),
@@ -37,7 +39,7 @@ _WAYS = {
 
 
 class WordleEnv(GeneratedEnv[tuple[str, str]]):
-    """AgentWordle-v0: find a hidden English word of five letters in six tries.
+    """AgentWordle-v0: find a hidden word of five letters in six tries.
 
     Task: a word is hidden, drawn from the project's own list of plain words. easy: two of its letters are shown
     in their places. medium: nothing is. hard: nothing is, and a guess must use what the tries before have found, as in
@@ -78,17 +80,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         "none": "",
     }
 
-    def __init__(
-        self,
-        *,
-        difficulty: str = "medium",
-        max_steps: int | None = None,
-        split: str = "train",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
-        self._guesses: list[str] = []
-        self._done = False
+    _done = False  # there before the first reset, so that what needs one says so
 
     # ---- tasks ------------------------------------------------------------------------------------------------------
 
@@ -104,7 +96,8 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
 
     def begin(self, task: Task) -> str:
         """What is asked."""
-        self._guesses, self._done = [], False
+        self._guesses: list[str] = []
+        self._done = False
         return f"{task.instruction}\nYou have {TRIES} tries."
 
     # ---- the episode ------------------------------------------------------------------------------------------------
@@ -168,6 +161,12 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     def over(self, state: Mapping[str, Any]) -> bool:
         """Whether the word is found or the tries are used."""
         return state["done"] is True
+
+    def secrets(self) -> list[str]:
+        """The hidden word, and as it would stand above marks; that alone where the world says the word anyway."""
+        hidden = self.puzzle[0]
+        spaced = " ".join(hidden)
+        return [] if self._done else [spaced] if hidden in _SAID_ANYWAY else [hidden, spaced]
 
     def expert(self) -> list[str]:
         """The hidden word: a shortest plan."""

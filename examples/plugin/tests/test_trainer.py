@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
+
 import pytest
 
 from agentgym_py import registry
@@ -7,7 +10,10 @@ from agentgym_py.agents import RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 
 Clumsy = registry.load("agentgym.agents", "clumsy")
-shortest_successes = pytest.importorskip("odd_coin.trainer").shortest_successes
+Shortest = registry.load("agentgym.trainers", "shortest")
+shortest_successes, loss_of = (
+    getattr(import_module(Shortest.__module__), it) for it in ("shortest_successes", "loss_of")
+)
 
 
 def test_it_keeps_the_shortest_success_of_each_task() -> None:
@@ -19,3 +25,33 @@ def test_it_keeps_the_shortest_success_of_each_task() -> None:
     assert {each.task_id for each in kept} == solved and len(kept) == len(solved) < len(played)
     for each in kept:
         assert len(each.steps) == min(len(one.steps) for one in played if one.success and one.task_id == each.task_id)
+
+
+def test_the_loss_is_the_mean_of_the_surprise() -> None:
+    """Of one agent token as of three, by hand."""
+    torch = pytest.importorskip("torch")
+    for logprobs in ([-2.0], [-1.0, -3.0, -0.5]):
+        assert float(loss_of(torch.tensor(logprobs))) == pytest.approx(-sum(logprobs) / len(logprobs))
+
+
+def test_training_makes_what_was_done_likelier(tmp_path: Path) -> None:
+    """The same four episodes for three epochs; the same seed gives the same losses."""
+    pytest.importorskip("torch")
+    from agentgym_py.policy import Policy
+
+    played = Collector(Clumsy(0.0)).collect_batch(jobs_for([EnvSpec("oddcoin")], "train", range(4)))
+    reports = [Shortest(epochs=3).train(Policy.load("tiny"), played, seed=1, output_dir=tmp_path) for _ in range(2)]
+    losses = reports[0].loss
+    assert len(losses) == 12 and sum(losses[-4:]) < 0.9 * sum(losses[:4]) and losses == reports[1].loss
+
+
+def test_nothing_to_learn_from_is_said(tmp_path: Path) -> None:
+    """Where no trajectory succeeded."""
+    pytest.importorskip("torch")
+    from agentgym_py.errors import ConfigError, NothingToTrainOnError
+    from agentgym_py.policy import Policy
+
+    with pytest.raises(NothingToTrainOnError, match="no success"):
+        Shortest().train(Policy.load("tiny"), [], seed=0, output_dir=tmp_path)
+    with pytest.raises(ConfigError, match="epochs"):
+        Shortest(epochs=0)

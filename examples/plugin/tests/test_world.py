@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentgym_py.collect import EnvSpec
 from agentgym_py.testing import CHECKS, check_world
@@ -42,3 +44,18 @@ def test_a_wrong_action_says_what_would_be_right(action: str, said: str) -> None
     env.reset(seed=0)
     observation, reward, terminated, _, info = env.step(action)
     assert said in observation and (reward, terminated, info["valid_action"]) == (0.0, False, False)
+
+
+@given(st.lists(st.lists(st.integers(-5, 200), max_size=6), max_size=4), st.sampled_from(["weigh", "name"]))
+def test_any_numbers_are_weighed_or_refused(pans: list[list[int]], verb: str) -> None:
+    """What is weighed is on the balance as it was said; what is refused leaves no trace."""
+    env = EnvSpec("oddcoin").make()
+    env.reset(options={"task": 0})
+    before = env.state()
+    info = env.step(f"{verb}[{' | '.join(' '.join(map(str, pan)) for pan in pans)}]")[-1]
+    if not info["valid_action"]:
+        assert env.state() == before
+    elif verb == "weigh":
+        assert env.state()["weighings"] == [pans]
+    else:
+        assert env.state()["named"] == pans[0][0]

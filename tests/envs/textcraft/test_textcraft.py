@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections import deque
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.textcraft import trees
-from agentgym_envs.textcraft.env import TextCraftEnv
+from agentgym_envs.textcraft.env import Puzzle, TextCraftEnv
 from agentgym_envs.textcraft.recipes import Book, Recipe, closure, depth, read_folder, shortest, without_circles
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import CatalogueError, ConfigError, SnapshotError
@@ -123,7 +124,8 @@ def test_the_episode_opens_with_the_recipes_and_the_goal(env: TextCraftEnv) -> N
     """The recipes in lines, each as it is to be written."""
     first, _ = env.reset(options={"task": 3})
     lines = first.split("\n")
-    assert lines[0] == "Crafting commands:" and lines[-1] == f"Goal: Craft 1 {env.puzzle.target}."
+    assert lines[0] == "Crafting commands:" and lines[-1].startswith("Goal: ")
+    assert f"1 {env.puzzle.target}" in lines[-1]
     assert lines[1:-1] == [recipe.command for recipe in env.puzzle.book.values()]
 
 
@@ -153,9 +155,10 @@ def test_a_command_may_be_written_freely(env: TextCraftEnv) -> None:
         f"GET  2 {item}",
         f"Action: get 2 {item}",
         f'{{"name": "get", "arguments": {{"count": 2, "item": "{item}"}}}}',
+        f'{{"name": "get", "arguments": {{"item": "{item}", "count": 2}}}}',
     ):
         assert env.step(reply)[0] == f"Got 2 {item}."
-    assert env.step('{"name": "inventory", "arguments": {}}')[0] == f"Inventory: [{item}] (6)"
+    assert env.step('{"name": "inventory", "arguments": {}}')[0] == f"Inventory: [{item}] (8)"
     recipe = next(each for each in env.puzzle.book.values() if all(need in env.puzzle.ready for need, _ in each.needs))
     for need, count in recipe.needs:
         env.step(f"get {count} {need}")
@@ -171,6 +174,20 @@ def test_any_text_after_a_verb_is_a_step(text: str) -> None:
     env.reset(options={"task": 3})
     for verb in ("get 1 ", "craft 1 ", "craft 1 x using 1 y, ", "get "):
         assert isinstance(env.step(verb + text)[0], str)
+
+
+def test_splits_ask_in_other_words() -> None:
+    """No way to ask for a thing stands in two splits."""
+    ways = {
+        split: {
+            task.instruction.replace(env.puzzle_of(task).target, "")
+            for env in [TextCraftEnv()]
+            for task in (env.task(number, split) for number in range(40))
+        }
+        for split in SPLITS
+    }
+    assert len(ways["train"]) > 1
+    assert sum(map(len, ways.values())) == len(set.union(*ways.values()))
 
 
 def test_splits_share_no_thing() -> None:
@@ -247,21 +264,127 @@ def test_tasks_from_a_folder_are_solved(tmp_path: Path) -> None:
         TextCraftEnv(recipes=path, difficulty="easy").restore(made.snapshot())
 
 
+def shapeless(**changed: Any) -> dict[str, Any]:
+    """A recipe of `a` from `b`, changed."""
+    return {"type": "crafting_shapeless", "ingredients": ["b"], "result": "a"} | changed
+
+
+def shaped(**changed: Any) -> dict[str, Any]:
+    """A recipe of `a` from `b` by a pattern, changed."""
+    return {"type": "crafting_shaped", "pattern": ["X"], "key": {"X": "b"}, "result": "a"} | changed
+
+
 @pytest.mark.parametrize(
-    "content",
-    ["{", "[]", '{"type": "crafting_shaped"}', '{"type": "crafting_shapeless", "ingredients": [], "result": "a"}',
-     '{"type": "crafting_shapeless", "ingredients": ["b"], "result": {"item": "a", "count": 0}}',
-     '{"type": "crafting_shapeless", "ingredients": ["a"], "result": "a"}',
-     '{"type": "crafting_shaped", "pattern": ["X"], "key": {}, "result": "a"}'],
+    ("content", "said"),
+    [("{", "line 1 column 2"), ("[]", "the file is no object"), ("{}", "no 'type'"),
+     (shapeless(type=3), "'type' is no text: 3"),
+     ({"type": "crafting_shaped"}, "no 'result'"),
+     (shapeless(ingredients=[]), "0 ingredients"),
+     (shapeless(ingredients=["b"] * 10), "10 ingredients, a grid has 9"),
+     (shapeless(ingredients={"X": "b"}), "'ingredients' is no list"),
+     (shapeless(ingredients=["b", {"thing": "b"}]), r"'ingredients\[1\]' names no thing"),
+     (shapeless(ingredients=[[]]), r"'ingredients\[0\]' names no thing"),
+     (shapeless(ingredients=["b, c"]), r"'ingredients\[0\]' names no thing"),
+     (shapeless(result={"item": "a", "count": 0}), r"'result\.count' is no number from 1"),
+     (shapeless(result={"id": "a", "count": True}), r"'result\.count' is no number from 1"),
+     (shapeless(result={"count": 2}), "'result' names no thing"),
+     (shapeless(result=None), "'result' names no thing"),
+     (shaped(key={}), "'key' has no 'X'"), (shaped(key=["b"]), "'key' is no object"),
+     (shaped(key={"X": {"item": 5}}), r"'key\.X' names no thing"),
+     (shaped(pattern="X"), "'pattern' is no list of texts"), (shaped(pattern=[" "]), "0 ingredients")],
 )  # fmt: skip
-def test_a_broken_file_is_named(content: str, tmp_path: Path) -> None:
-    """As is a folder without recipes."""
-    (tmp_path / "odd.json").write_text(content, encoding="utf-8")
-    with pytest.raises(CatalogueError, match=r"odd\.json is no recipe"):
+def test_a_broken_file_is_named(content: Any, said: str, tmp_path: Path) -> None:
+    """With the key that is wrong; as is a folder without recipes."""
+    text = content if isinstance(content, str) else json.dumps(content)
+    (tmp_path / "odd.json").write_text(text, encoding="utf-8")
+    with pytest.raises(CatalogueError, match=rf"odd\.json is no recipe of Minecraft's: .*{said}"):
         TextCraftEnv(recipes=tmp_path)
     (tmp_path / "odd.json").unlink()
     with pytest.raises(CatalogueError, match="no crafting recipes"):
         read_folder(str(tmp_path / "nowhere"))
+
+
+def test_a_folder_by_the_name_of_a_file_is_named(tmp_path: Path) -> None:
+    """As a file that cannot be read."""
+    (tmp_path / "odd.json").mkdir()
+    with pytest.raises(CatalogueError, match=r"odd\.json is no recipe"):
+        read_folder(str(tmp_path))
+
+
+def test_what_is_copied_from_itself_is_found_ready(tmp_path: Path) -> None:
+    """As Minecraft's smithing templates are; other recipes of the folder count."""
+    copied = shapeless(ingredients=["template", "diamond"], result={"id": "minecraft:template", "count": 2})
+    folder = read_folder(written(tmp_path, {"template": copied, "use": shapeless(ingredients=["template"])}))
+    assert [recipe.command for recipe in folder.book.values()] == ["craft 1 a using 1 template"]
+
+
+NAMES = st.from_regex(r"(minecraft:)?[a-z0-9_.-]{1,8}", fullmatch=True).filter(lambda name: "using" not in name)
+GIVEN = st.one_of(
+    NAMES,
+    NAMES.map("#{}".format),
+    *(st.builds(lambda name, key=key: {key: name}, NAMES) for key in ("item", "tag")),
+    st.lists(NAMES.map(lambda name: {"item": name}), min_size=1, max_size=3),
+)
+RESULT = st.one_of(
+    NAMES,
+    st.fixed_dictionaries({"item": NAMES}, optional={"count": st.integers(1, 64)}),
+    st.fixed_dictionaries({"id": NAMES}, optional={"count": st.integers(1, 64)}),
+)
+RECIPES = st.one_of(
+    st.builds(lambda given, made: shapeless(ingredients=given, result=made), st.lists(GIVEN, min_size=1, max_size=9),
+              RESULT),
+    st.builds(lambda rows, x, y, made: shaped(pattern=["X", *rows], key={"X": x, "Y": y}, result=made),
+              st.lists(st.text("XY ", max_size=3), max_size=2), GIVEN, GIVEN, RESULT),
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(RECIPES, min_size=1, max_size=6))
+def test_whatever_can_be_read_can_be_crafted(recipes: list[dict[str, Any]]) -> None:
+    """In every form of names and results: a plan for each thing of the book is done command by command."""
+    assume(all(name.strip("_. ") for name in _texts(recipes)))
+    with TemporaryDirectory() as folder:
+        for number, recipe in enumerate(recipes):
+            (Path(folder) / f"{number}.json").write_text(json.dumps(recipe), encoding="utf-8")
+        found = read_folder(folder)
+    env = TextCraftEnv(difficulty="easy", max_steps=10_000)
+    for item in found.book:
+        env.reset(options={"task": 0})
+        task = env.current
+        assert task
+        raw = tuple(sorted(set(closure(found.book, item)) - set(found.book)))
+        env._drafts[task.id] = (task, Puzzle(item, found.book, raw, ()))
+        plan = shortest(found.book, item, {})
+        if len(plan) < 200 and all(int(each.split()[1]) < 1000 for each in plan):
+            assert all(env.step(action)[4]["valid_action"] for action in plan) and env.succeeded
+
+
+def _texts(value: Any) -> list[str]:
+    """The names in recipes, without what stands before them."""
+    if isinstance(value, str):
+        return [value.lstrip("#").rpartition(":")[2]]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for each in inner for text in _texts(each) if text.strip("XY ")]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+        max_leaves=6,
+    ),
+    st.sampled_from(["type", "pattern", "key", "ingredients", "result"]),
+    st.sampled_from([shaped, shapeless]),
+)
+def test_any_value_anywhere_is_read_or_refused(value: Any, key: str, recipe: Any) -> None:
+    """By the one error that names the file."""
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "odd.json").write_text(json.dumps(recipe(**{key: value})), encoding="utf-8")
+        try:
+            assert read_folder(folder).book
+        except CatalogueError as error:
+            assert folder in str(error)  # either is right
 
 
 def test_of_several_recipes_the_first_without_a_circle_counts() -> None:

@@ -69,6 +69,7 @@ def test_what_a_tool_says(name: str, arguments: dict[str, Any], said: str) -> No
     ("name", "arguments", "why"),
     [
         ("list_task", {}, "Did you mean 'list_tasks'"),
+        ("show_bin", {}, "Did you mean 'show_task'"),
         ("set_due", {"task": "t1"}, r"set_due needs 'date'; it is set_due\(task, date\)"),
         ("set_due", {"task": "t1", "date": "tomorrow"}, "write YYYY-MM-DD"),
         ("set_due", {"task": "t1", "date": "2026-03-04", "x": 1}, "takes no 'x'"),

@@ -93,6 +93,7 @@ def test_schemas_say_what_is_checked() -> None:
 def test_unknown_tools_come_with_what_there_is() -> None:
     """The nearest name and all others are said, and a megabyte of nonsense in few words."""
     assert "Did you mean 'get_film'?" in unknown_tool("get_films", ["get_film", "finish"])
+    assert "Did you mean 'get_film'?" in unknown_tool("find_film", ["get_film", "finish"])
     assert "No tool was named" in unknown_tool("", ["finish"])
     assert len(unknown_tool("x" * 10**6, ["finish"])) < 100
     assert quoted("\ud800") == '"\\ud800"'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -16,7 +17,7 @@ from agentgym_envs.wordle import solver
 from agentgym_envs.wordle.env import WordleEnv, _hidden_words
 from agentgym_envs.wordle.solver import best_guess, broken_hint, fits, marks, patterns, words
 from agentgym_py.env import SPLITS
-from agentgym_py.errors import SnapshotError
+from agentgym_py.errors import ResetNeededError, SnapshotError
 from agentgym_py.rng import Rng
 
 LEVELS = ("easy", "medium", "hard")
@@ -127,6 +128,46 @@ def test_a_guess_is_read_in_every_form(reply: str) -> None:
     env = WordleEnv()
     env.reset(options={"task": 2})
     assert env.step(reply.replace("@", env.puzzle[0]))[4]["success"]
+
+
+def test_the_word_is_a_secret_until_the_end() -> None:
+    """By itself and letter by letter; no sentence, `info` or refusal says it, whichever word is hidden."""
+    env = WordleEnv(difficulty="hard", max_steps=20)
+    hidden_words = set()
+    for number in range(1200):
+        _, info = env.reset(options={"task": number})
+        secrets, hidden = env.secrets(), env.puzzle[0]
+        hidden_words.add(hidden)
+        assert secrets[-1] == " ".join(hidden) and secrets[:-1] in ([], [hidden])
+        seen = [str(info)]
+        for action in ("nonsense", "guess[zzzzz]", "eerie", "eerie", "mummy", "crane", "geese", "llama"):
+            if hidden not in action and not env.ended:
+                seen += map(str, env.step(action))
+        said = re.findall(r"\w+", " ".join(seen).lower())
+        assert env.ended or hidden not in secrets or hidden not in said, hidden
+        env.restore(env.snapshot())
+        if not env.ended:
+            env.step(f"guess[{hidden}]")
+        assert env.secrets() == []
+    assert len(hidden_words) > 600
+
+
+def test_before_a_reset_the_experts_say_that_one_is_needed() -> None:
+    """As `step` does."""
+    for ask in (WordleEnv().expert, WordleEnv().fair_expert, WordleEnv().secrets):
+        with pytest.raises(ResetNeededError):
+            ask()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(words()), st.sampled_from(words()))
+def test_marks_count_each_letter(guess: str, hidden: str) -> None:
+    """Right where the letters are equal; of each letter as many are marked as both words have."""
+    found = marks(guess, hidden)
+    assert [mark == solver.RIGHT for mark in found] == [a == b for a, b in zip(guess, hidden, strict=True)]
+    for letter in set(guess):
+        marked = sum(mark != solver.ABSENT for each, mark in zip(guess, found, strict=True) if each == letter)
+        assert marked == min(guess.count(letter), hidden.count(letter))
 
 
 def test_what_is_refused_costs_no_try() -> None:
