@@ -186,9 +186,8 @@ def test_the_loss_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: 
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
     told = trainer._metrics["train"]
-    assert told["kl"][0] == pytest.approx(told["kl"][1], rel=1e-4)
-    assert told["rewards/good"][0] == pytest.approx(told["rewards/chosen"][0], rel=1e-4)
-    assert told["rewards/bad"][0] == pytest.approx(told["rewards/rejected"][0], rel=1e-4)
+    for name in ("kl", "rewards/chosen", "rewards/rejected", "logps/chosen", "logps/rejected"):
+        assert told[name][0] == pytest.approx(told[name][1], rel=1e-4), name
 
 
 def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
@@ -240,7 +239,7 @@ def test_it_moves_good_and_bad_apart(tiny_policy: Any, played: list[Trajectory],
     assert all(good > bad + 5 for good, bad in zip(moved[:3], moved[3:], strict=True)), "though they begin alike"
     assert report.loss[0] == pytest.approx(0.5, abs=0.05) and report.loss[-1] < 0.35
     assert report.trajectories == 6 and report.metrics["good"] == report.metrics["bad"] == 3
-    assert report.metrics["rewards/good"] > 0 > report.metrics["rewards/bad"]
+    assert report.metrics["rewards/chosen"] > 0 > report.metrics["rewards/rejected"]
 
 
 @pytest.mark.parametrize("rank", [0, 2])

@@ -210,8 +210,8 @@ def _agent_token_trainer() -> Any:
             loss, rewards_B = kto_loss(
                 logps_B, inputs["ref_logps"], good_B, z, self.beta, self.desirable_weight, self.undesirable_weight
             )
-            told = {"kl": z, "rewards/good": rewards_B[good_B], "rewards/bad": rewards_B[~good_B]}
-            told |= {"logps/good": logps_B.detach()[good_B], "logps/bad": logps_B.detach()[~good_B]}
+            told = {"kl": z, "rewards/chosen": rewards_B[good_B], "rewards/rejected": rewards_B[~good_B]}
+            told |= {"logps/chosen": logps_B.detach()[good_B], "logps/rejected": logps_B.detach()[~good_B]}
             for name, values in told.items():
                 if values.numel():
                     self._metrics["train"][name].append(values.mean().item())
