@@ -214,10 +214,6 @@ def _on_device(kind: Any, device: Any) -> Any:
     import torch
 
     class OnDevice(kind):  # type: ignore[misc]  # trl is untyped here
-        def get_warmup_steps(self, num_training_steps: int) -> int:
-            """Never all of them: the learning rate of a training of one step would be 0."""
-            return int(min(super().get_warmup_steps(num_training_steps), num_training_steps - 1))
-
         @property
         def _setup_devices(self) -> Any:
             found = super()._setup_devices

@@ -21,7 +21,10 @@ from agentgym_trainers.kto import KTO, kto_loss, mismatched, reference_point
 def played(episode: Any) -> list[Trajectory]:
     """Three good and three bad trajectories, of different lengths."""
     good = [episode(*("search cup", "open it", "buy it")[: n + 1], task=f"task {n}") for n in range(3)]
-    bad = [episode(*("search hat", "go back", "leave")[: n + 1], task=f"task {n}", reward=0.0) for n in range(3)]
+    bad = [
+        episode(*("search hat", "go back", "leave")[: n + 1], task=f"task {n}", reward=0.4, success=False)
+        for n in range(3)
+    ]
     return [*good, *bad]
 
 
@@ -256,6 +259,13 @@ def test_a_copy_of_the_trained_policy_stands_alone(
         for parameter in policy.model.parameters():
             parameter.zero_()
         torch.testing.assert_close(twin(input_ids=ids).logits, before)
+
+
+def test_a_threshold_says_what_is_good(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """Success does by default; else the return, whatever the world calls a success."""
+    for threshold, good in ((None, 3), (0.4, 6), (0.5, 3), (2.0, 0)):
+        report = KTO(epochs=1, threshold=threshold).train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
+        assert (report.metrics["good"], report.metrics["bad"]) == (good, 6 - good)
 
 
 def test_what_cannot_be_trained_on_is_counted(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:

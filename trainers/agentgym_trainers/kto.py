@@ -69,8 +69,8 @@ class KTO(FineTuning):
     """Peak of the cosine schedule; 1e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""
     batch_size: int = 8
     """Trajectories a batch, at least 2: the reference point is estimated over it."""
-    threshold: float = 0.5
-    """Least return of a good trajectory; the others are bad."""
+    threshold: float | None = None
+    """Least return of a good trajectory, the others are bad; None: those that succeeded are good."""
     beta: float = 0.1
     """How soon a loss is saturated as the policy moves away from where it began; smaller lets it move further."""
     desirable_weight: float = 1.0
@@ -82,7 +82,7 @@ class KTO(FineTuning):
         FineTuning.__post_init__(self)
         if self.batch_size < 2:
             raise ConfigError(f"batch_size must be at least 2, got {self.batch_size}: KTO compares within a batch")
-        if math.isnan(self.threshold):
+        if self.threshold is not None and math.isnan(self.threshold):
             raise ConfigError("threshold must be a number, got nan")
         if not (math.isfinite(self.beta) and self.beta > 0):
             raise ConfigError(f"beta must be a number above 0, got {self.beta}")
@@ -113,7 +113,8 @@ class KTO(FineTuning):
         if len(kept.samples) < 2:
             raise nothing_left("kto", kept.dropped)
         began = time.monotonic()
-        good = [each.reward >= self.threshold for each in kept.trajectories]
+        bound = self.threshold
+        good = [each.success if bound is None else each.reward >= bound for each in kept.trajectories]
         with TemporaryDirectory(prefix="agentgym") as scratch:  # trl makes a folder at once, and saves nothing there
             with quiet():
                 trainer = self._kto(policy, kept.samples, good, seed, Path(scratch))
