@@ -6,14 +6,14 @@ import json
 import math
 import warnings
 from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal, overload
 
-from agentgym_py import agenttraj, export, select, store
+from agentgym_py import agenttraj, export, pairs, select, store
 from agentgym_py.errors import ConfigError, DataError
 from agentgym_py.evaluate import Evaluation, summarise
 from agentgym_py.rng import Rng
@@ -193,11 +193,13 @@ class AgentTrajDataset(Sequence[Trajectory]):
 
         At most `per_task` pairs a task; their rewards differ by `min_gap` or more.
         """
-        groups: dict[Hashable, list[Trajectory]] = defaultdict(list)
-        for each in self:
-            if each.steps and each.error is None:
-                groups[each.provenance.task_key, each.rules, each.steps[0].observation].append(each)
-        return [pair for group in groups.values() for pair in _pairs(group, min_gap, per_task)]
+        found, seen = list[Preference](), Counter[str]()
+        for pair in pairs.build(self, max_pairs=per_task, min_gap=min_gap).pairs:
+            task = self[pair.chosen].task_id
+            seen[task] += 1
+            id_ = task if seen[task] == 1 else f"{task}#{seen[task]}"
+            found.append(Preference(id_, self[pair.chosen], self[pair.rejected]))
+        return found
 
     def to_preferences(
         self, *, min_gap: float = 1e-9, per_task: int = 1, level: Literal["episode", "turn"] = "episode"
@@ -317,11 +319,3 @@ def _drawn(n: int, weights_N: Sequence[float], open_N: Sequence[int], rng: Rng) 
     sums = list(accumulate(weights_N[i] for i in open_N))
     for _ in range(n):
         yield open_N[min(bisect_right(sums, rng.uniform() * sums[-1]), len(open_N) - 1)]
-
-
-def _pairs(group: Sequence[Trajectory], min_gap: float, per_task: int) -> Iterator[Preference]:
-    ranked = select.ranked(group)
-    for number in range(min(per_task, len(ranked) // 2)):
-        best, worst = ranked[number], ranked[-1 - number]
-        if best.reward - worst.reward >= max(min_gap, 1e-12):
-            yield Preference(best.task_id if number == 0 else f"{best.task_id}#{number + 1}", best, worst)

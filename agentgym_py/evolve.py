@@ -1,9 +1,10 @@
 """AgentEvol: explore, select, evolve, evaluate, in rounds (Xi et al., arXiv:2406.04151).
 
-Round 0 clones the expert on a few training tasks: Agent_v0. Each later round lets the agent of the last round explore
-new training tasks, selects the trajectories that did well, trains on them, and evaluates on held-out tasks. What a
-round trains on (`merge`) and from where (`restart`) are both settings: the paper merges with the initial data and
-restarts from the base; its public code does neither.
+Round 0 clones the expert on a few training tasks: Agent_v0 (a trainer that learns from more than successes has a
+`cloner` for that). Each later round lets the agent of the last round explore new training tasks, selects the
+trajectories that did well, trains on them, and evaluates on held-out tasks. What a round trains on (`merge`) and from
+where (`restart`) are both settings: the paper merges with the initial data and restarts from the base; its public code
+does neither.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from agentgym_py.evaluate import as_json, evaluate
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, build
-from agentgym_py.trainer import Trainer, TrainReport
+from agentgym_py.trainer import Trainer, TrainReport, need_policy
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class EvolveConfig:
     slots: int = 128
     """Episodes that are live at once."""
     allow_empty: bool = False
-    """Go on when a round selected nothing (its agent is then the last round's)."""
+    """Go on when a round has nothing to train on (its agent is then the last round's)."""
 
     def __post_init__(self) -> None:
         for name in ("expert_tasks", "explore_tasks", "tries", "valid_tasks", "slots"):
@@ -115,6 +116,11 @@ class Evolution:
     load_policy: Callable[[str | None], Policy]
     """Loads the base policy (None) or a checkpoint folder."""
     reporter: Reporter
+    cloner: Trainer | None = None
+    """Makes Agent_v0 of the expert's successes; None: the trainer itself does, of what `select` leaves."""
+
+    def __post_init__(self) -> None:
+        need_policy(self.trainer)
 
     def run(self) -> dict[str, Any]:
         """Run every round that is not over yet, then the test; returns the test's result."""
@@ -134,7 +140,8 @@ class Evolution:
         folder = self.folder.fresh(number)
         explored = self._demonstrate() if number == 0 else self._explore(number)
         store.write(folder / "trajectories.jsonl", explored)
-        selection = build(self.config.select)(explored)
+        cloned = number == 0 and self.cloner is not None
+        selection = build(SelectConfig() if cloned else self.config.select)(explored)
         log.info("round %d: %s", number, selection.line)
         policy, trained = self._train(number, selection.kept)
         policy.save(folder / "checkpoint")
@@ -172,14 +179,23 @@ class Evolution:
             return self.load_policy(previous), None
         data = self._merged(number, kept)
         policy = self.load_policy(previous if self.config.restart == "previous" else None)
+        trainer = self.trainer if number or self.cloner is None else self.cloner
         with tempfile.TemporaryDirectory(prefix="agentgym") as output:
-            report = self.trainer.train(
-                policy,
-                data,
-                seed=seed_of(self.config.seed, "train", number) % (1 << 31),
-                output_dir=Path(output),
-                progress=self.reporter.training(number, len(data)),
-            )
+            try:
+                report = trainer.train(
+                    policy,
+                    data,
+                    seed=seed_of(self.config.seed, "train", number) % (1 << 31),
+                    output_dir=Path(output),
+                    progress=self.reporter.training(number, len(data)),
+                )
+            except NothingToTrainOnError as error:
+                if not self.config.allow_empty or previous is None:
+                    raise NothingToTrainOnError(
+                        f"round {number}: {error}; more --tries or --temperature may help, --allow_empty goes on"
+                    ) from error
+                log.warning("round %d: %s", number, error)
+                return self.load_policy(previous), None
         return policy, report
 
     def _merged(self, number: int, kept: Sequence[Trajectory]) -> list[Trajectory]:

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
+from agentgym_py import pairs
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.pairs import Level, Match
 from agentgym_py.samples import Sample, encode
 from agentgym_py.trainer import Progress, TrainReport
 from agentgym_py.trajectory import Trajectory
@@ -53,11 +55,32 @@ class FineTuning:
             raise ConfigError("epochs and learning_rate must not be 0, warmup_ratio must be below 1")
 
 
+@dataclass(frozen=True, slots=True)
+class PairTuning(FineTuning):
+    """Settings of a training on pairs of a better and a worse trajectory of one task."""
+
+    match: Match = "best_worst"
+    """Who is compared: `best_worst` by return, `success` every success with every failure, `all` with all by return."""
+    level: Level = "episode"
+    """What is compared: whole episodes; what follows the `fork`, the state in which two that began alike part; or only
+    the `turn` there."""
+    max_pairs: int = 4
+    """At most so many pairs of a task."""
+
+    def __post_init__(self) -> None:
+        FineTuning.__post_init__(self)
+        if self.match not in get_args(Match) or self.level not in get_args(Level):
+            raise ConfigError(f"no match {self.match!r} at level {self.level!r}: {get_args(Match)}, {get_args(Level)}")
+        if self.max_pairs < 1:
+            raise ConfigError(f"max_pairs must be at least 1, got {self.max_pairs}")
+
+
 class Kept(NamedTuple):
     """Trajectories that can be trained on, in tokens, and why the others cannot."""
 
     trajectories: list[Trajectory]
     samples: list[Sample]
+    """One a trajectory; of `usable_pairs` two a pair, the better and the worse one."""
     dropped: Counter[str]
     """How many were left out, by reason."""
 
@@ -79,6 +102,25 @@ def usable(policy: Policy, trajectories: Sequence[Trajectory], max_length: int, 
             kept.trajectories.append(trajectory)
             kept.samples.append(sample)
     return kept
+
+
+def usable_pairs(
+    policy: Policy, trajectories: Sequence[Trajectory], settings: PairTuning, seed: int
+) -> tuple[Kept, int]:
+    """The pairs of `trajectories`, in tokens, and how many were none because both did equally well."""
+    kept = usable(policy, trajectories, settings.max_length)
+    found = pairs.build(
+        kept.trajectories, match=settings.match, level=settings.level, max_pairs=settings.max_pairs, seed=seed
+    )
+    samples, used, in_pairs = list[Sample](), set[int](), {i for pair in found.pairs for i in pair[:2]}
+    for pair in found.pairs:
+        two = [encode(each, policy.chat) for each in pairs.sides(kept.trajectories, pair, settings.level)]
+        if all(any(each.mask) for each in two):
+            samples += two
+            used |= {pair.chosen, pair.rejected}
+    dropped = kept.dropped + found.dropped
+    dropped += Counter({"without a reply to learn after the fork": len(in_pairs - used)})  # + leaves a 0 out
+    return Kept([kept.trajectories[i] for i in sorted(used)], samples, dropped), found.ties
 
 
 def nothing_left(name: str, dropped: Counter[str]) -> NothingToTrainOnError:
@@ -121,12 +163,14 @@ def fit(trainer: Any, policy: Policy, progress: Progress | None) -> None:
     trainer.train()
     if hasattr(trainer.model, "merge_and_unload"):
         policy.model = trainer.model.merge_and_unload()
+    vars(policy.model).pop("forward", None)  # trl's own, bound to this model: a copy's would run this one's weights
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the warning of a name that transformers gave up, and trl and peft still use."""
+    """Without the warnings of trl's novelties, and of a name that transformers gave up, and trl and peft still use."""
     with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "You are importing from 'trl.experimental'")
         warnings.filterwarnings("ignore", "`(is_)?gradient_checkpointing` is deprecated", FutureWarning)
         yield
 
@@ -135,7 +179,7 @@ def report(trainer: Any, kept: Kept, epochs: float, began: float) -> TrainReport
     """What a trl trainer did with what was kept; `began` is by `time.monotonic`."""
     history = trainer.state.log_history
     return TrainReport(
-        trajectories=len(kept.samples),
+        trajectories=len(kept.trajectories),
         dropped=dict(kept.dropped),
         tokens=int(epochs * sum(len(s.input_ids) for s in kept.samples)),
         agent_tokens=int(epochs * sum(sum(s.mask) for s in kept.samples)),
@@ -179,5 +223,10 @@ def _on_device(kind: Any, device: Any) -> Any:
             if device.type == "cuda":
                 torch.cuda.set_device(device)  # accelerate's "cuda" is the current one
             return device
+
+        def get_warmup_steps(self, num_training_steps: int) -> int:
+            """Never all the steps: the learning rate of the first is 0."""
+            warmup: int = super().get_warmup_steps(num_training_steps)
+            return min(warmup, num_training_steps - 1)
 
     return OnDevice

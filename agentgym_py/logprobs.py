@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from agentgym_py.samples import IGNORED
+from agentgym_py.samples import IGNORED, Sample
 
 
 class AgentLogits(NamedTuple):
@@ -42,3 +43,34 @@ def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
     finally:
         hook.remove()
     return AgentLogits(logits.float(), labels[:, 1:][wanted])
+
+
+def row_logprobs(model: Any, input_ids: Tensor, labels: Tensor) -> Tensor:
+    """Sums of the log-probabilities of each row's agent tokens, (B,); arguments as for `agent_logits`."""
+    wanted = labels[:, 1:] != IGNORED
+    logprobs_N = agent_logprobs(agent_logits(model, input_ids, labels))
+    return logprobs_N.new_zeros(wanted.shape).masked_scatter(wanted, logprobs_N).sum(-1)
+
+
+def padded(samples: Sequence[Sample], device: Any = None) -> tuple[Tensor, Tensor]:
+    """Token ids and labels of B samples, padded at their right end, both (B, S)."""
+
+    def rows(lists: list[list[int]], padding: int) -> Tensor:
+        tensors = [torch.tensor(each, device=device) for each in lists]
+        return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=padding)
+
+    return rows([each.input_ids for each in samples], 0), rows([each.labels for each in samples], IGNORED)
+
+
+def sample_logprobs(model: Any, samples: Sequence[Sample], batch_size: int) -> list[float]:
+    """What the model says of each sample as it is now, without gradient: sums over the agent's tokens."""
+    model.eval()
+    found = [0.0] * len(samples)
+    by_length = sorted(range(len(samples)), key=lambda i: -len(samples[i].input_ids))
+    for start in range(0, len(samples), batch_size):
+        rows = by_length[start : start + batch_size]
+        with torch.no_grad():
+            logprobs_B = row_logprobs(model, *padded([samples[i] for i in rows], model.device))
+        for i, logprob in zip(rows, logprobs_B.tolist(), strict=True):
+            found[i] = logprob
+    return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from agentgym_py.errors import ConfigError
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -19,6 +21,15 @@ else:
 
 Progress = Callable[[int, int], None]
 """Called with the optimizer steps that are done, and how many there will be."""
+
+
+CONTRASTS: Mapping[str, Any] = {
+    "tries": 4, "explore_tasks": 250, "select.threshold": -math.inf, "select.success_only": False,
+}  # fmt: skip
+"""`evolve_defaults` of a trainer that compares trajectories of one task: failed ones are selected too, and a task is
+played several times (in all as many episodes a round as without)."""
+WEIGHS: Mapping[str, Any] = {"select.threshold": -math.inf, "select.success_only": False}
+"""`evolve_defaults` of a trainer that makes something of failed trajectories, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +53,15 @@ class TrainReport:
 
 @runtime_checkable
 class Trainer(Protocol):
-    """A plugin of the group `agentgym.trainers`: a dataclass, instantiated with its settings."""
+    """A plugin of the group `agentgym.trainers`: a dataclass, instantiated with its settings.
+
+    It may say what it needs of the AgentEvol rounds, in two class attributes (a dataclass marks them `ClassVar`):
+    `evolve_defaults`, a mapping, are other defaults of `agentgym evolve` by the option's name, such as `CONTRASTS`;
+    `cloner` is the name of the trainer that makes Agent_v0 of the expert's successes in its place.
+
+    One that makes something else than a better policy names it in a class attribute `produces`, such as
+    `reward_model`: it writes that to `output_dir` and leaves the policy as it is. See `product`.
+    """
 
     def train(
         self,
@@ -62,3 +81,16 @@ class Trainer(Protocol):
             NothingToTrainOnError: no trajectory carries a token to learn from.
         """
         ...
+
+
+def product(trainer: Trainer | type) -> str:
+    """What a trainer makes: `policy`, or what its class attribute `produces` names."""
+    return str(getattr(trainer, "produces", "policy"))
+
+
+def need_policy(trainer: Trainer | type) -> None:
+    """Refuse a trainer that makes something else, where the policy that it leaves is wanted."""
+    if (made := product(trainer)) != "policy":
+        raise ConfigError(
+            f"a trainer of a policy is wanted here, and this one makes a {made}: `agentgym train` runs it"
+        )

@@ -140,6 +140,37 @@ def test_merge_decides_what_a_round_trains_on(tiny_policy: Any, tmp_path: Path, 
     assert isinstance(run.trainer, Nudge) and run.trainer.got == counts
 
 
+def test_a_cloner_makes_agent_v0(tiny_policy: Any, tmp_path: Path) -> None:
+    """Of the expert's full successes only, whatever the rounds select; after it the trainer goes on with theirs."""
+    cloner, config = Nudge(), replace(SMALL, rounds=1, test_tasks=0, expert_tasks=6)
+    run = evolution(tmp_path / "run", tiny_policy, config, cloner=cloner)
+    run.envs = [EnvSpec("shop", {"max_steps": 4})]  # too few for most tasks
+    run.run()
+    demos = list(store.read(run.folder.round(0) / "trajectories.jsonl"))
+    good = sum(each.success and each.reward == 1 for each in demos)
+    assert isinstance(run.trainer, Nudge) and cloner.got == [good] and run.trainer.got == [4] and 0 < good < 6
+    assert run.folder.metrics(0)["selection"]["kept"] == good
+
+
+def test_a_round_whose_trainer_has_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:
+    """As one that selected nothing; allowed, its agent is the last round's and its training is none."""
+
+    class Picky(Nudge):
+        def train(self, policy: Policy, trajectories: Sequence[Trajectory], **_: Any) -> TrainReport:
+            raise NothingToTrainOnError("no pairs")
+
+    config = replace(SMALL, rounds=1, test_tasks=0)
+    with pytest.raises(NothingToTrainOnError, match="no pairs"):
+        evolution(tmp_path / "fails", tiny_policy, config, trainer=Picky(), cloner=Nudge()).run()
+    config = replace(config, allow_empty=True)
+    with pytest.raises(NothingToTrainOnError, match="no pairs"):
+        evolution(tmp_path / "v0", tiny_policy, config, trainer=Picky()).run()
+    run = evolution(tmp_path / "goes_on", tiny_policy, config, trainer=Picky(), cloner=Nudge())
+    run.run()
+    assert run.folder.metrics(1)["training"] is None
+    assert run.folder.metrics(1)["policy_digest"] == run.folder.metrics(0)["policy_digest"]
+
+
 def test_restart_decides_where_training_starts(tiny_policy: Any, tmp_path: Path) -> None:
     """From the base every round moves the weight by its own data; from the previous agent the moves add up."""
     moved = {}

@@ -6,8 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.logprobs import agent_logits, agent_logprobs
-from agentgym_py.samples import IGNORED
+from agentgym_py.logprobs import agent_logits, agent_logprobs, padded, row_logprobs, sample_logprobs
+from agentgym_py.samples import IGNORED, Sample
 
 ROWS = ((0, 12), (1, 7))
 """Number and length of the rows of `ragged`."""
@@ -63,3 +63,24 @@ def test_the_head_computes_nothing_else(tiny_policy: Any) -> None:
     hook.remove()
     assert seen == [8, 8, 24]
     assert torch.equal(plain.logits_NV, wrapped.logits_NV) and torch.equal(plain.targets_N, labels[labels != IGNORED])
+
+
+def test_rows_are_summed(tiny_policy: Any) -> None:
+    """A row's sum is that of its tokens' log-probabilities, 0 without a token, and has their gradient."""
+    model = tiny_policy.model
+    ids, labels = ragged(model.config.vocab_size)
+    ids, labels = torch.cat([ids, ids[:1]]), torch.cat([labels, torch.full_like(labels[:1], IGNORED)])
+    found, tokens = row_logprobs(model, ids, labels), agent_logprobs(agent_logits(model, ids, labels))
+    torch.testing.assert_close(found, torch.stack([tokens[:5].sum(), tokens[5:].sum(), torch.zeros(())]))
+    assert found.requires_grad
+
+
+def test_samples_are_padded_and_scored(tiny_policy: Any) -> None:
+    """Ids and labels end in padding; scores keep the samples' order, whatever the batches, and have no gradient."""
+    samples = [Sample([5, 6, 7, 8], [0, 0, 1, 1]), Sample([9, 4], [0, 1]), Sample([7, 8, 9], [0, 1, 0])]
+    ids, labels = padded(samples)
+    assert ids.tolist() == [[5, 6, 7, 8], [9, 4, 0, 0], [7, 8, 9, 0]]
+    assert labels.tolist() == [[-100, -100, 7, 8], [-100, 4, -100, -100], [-100, 8, -100, -100]]
+    alone = [float(row_logprobs(tiny_policy.model, *padded([each]))[0].detach()) for each in samples]
+    for size in (1, 2, 3):
+        assert sample_logprobs(tiny_policy.model, samples, size) == pytest.approx(alone, rel=1e-5)

@@ -293,6 +293,19 @@ def read_trainer(given: Namespace) -> Any:
     return read_options(trainer_class(given["trainer.name"]), given["trainer"], "trainer.")
 
 
+def add_cloner_options(parser: ArgumentParser, name: str) -> None:
+    """`--cloner.FIELD`, where the trainer `name` has another one make Agent_v0."""
+    if cloner := getattr(trainer_class(name), "cloner", None):
+        group = parser.add_argument_group(f"The trainer {cloner}, which makes Agent_v0")
+        add_options(group, trainer_class(cloner), "cloner")
+
+
+def read_cloner(given: Namespace) -> Any:
+    """The trainer that `add_cloner_options` described, with its settings, or None."""
+    cloner = getattr(trainer_class(given["trainer.name"]), "cloner", None)
+    return read_options(trainer_class(cloner), given["cloner"], "cloner.") if cloner else None
+
+
 # ------------------------------------------------------------------------------------------------- torch and its noise
 
 

@@ -22,6 +22,7 @@ from agentgym_py.agents import require_room
 from agentgym_py.cli import INTERRUPTED
 from agentgym_py.cli.common import (
     ModelOptions,
+    add_cloner_options,
     add_env_options,
     add_trainer_options,
     console,
@@ -29,8 +30,10 @@ from agentgym_py.cli.common import (
     need_model,
     need_tasks,
     print_json,
+    read_cloner,
     read_trainer,
     settings_of,
+    trainer_class,
     worlds_of,
 )
 from agentgym_py.cli.parser import (
@@ -47,6 +50,7 @@ from agentgym_py.errors import RunError
 from agentgym_py.evolve import Evolution, EvolveConfig
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.select import SelectConfig
+from agentgym_py.trainer import need_policy
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -111,8 +115,10 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
         return
     parser.add_argument("--config", action="config", help="YAML file with any of these options, as run.yaml has them.")
     add_options(parser, RunOptions)
-    add_settings(parser, first.get("trainer", "filtered_bc"))
-    parser.set_defaults(_preset(first.get("preset", "default"), parser))
+    trainer = first.get("trainer", "filtered_bc")
+    add_settings(parser, trainer)
+    needed = getattr(trainer_class(trainer), "evolve_defaults", {})
+    parser.set_defaults({**needed, **_preset(first.get("preset", "default"), parser)})
 
 
 def add_settings(parser: ArgumentParser, trainer: str) -> None:
@@ -122,6 +128,7 @@ def add_settings(parser: ArgumentParser, trainer: str) -> None:
     add_options(parser, EvolveConfig, skip={"select"})
     add_options(parser.add_argument_group("Which trajectories a round learns from"), SelectConfig, "select")
     add_trainer_options(parser, trainer)
+    add_cloner_options(parser, trainer)
 
 
 def _refuse_settings(argv: Sequence[str]) -> None:
@@ -157,6 +164,7 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     settings = _settings_of(folder) if folder else given
     model = read_options(ModelOptions, settings, threads=given["threads"])
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
+    need_policy(trainer)
     if folder is None:
         need_tasks(envs, _tasks_of(config))
         if given["out"]:
@@ -174,7 +182,8 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     else:
         lock.enter_context(folder.locked())
         _check_basis(folder, envs, model, config.seed)
-    evolution = partial(Evolution, folder, envs, config, trainer, _loader(model, config.seed, ready))
+    load = _loader(model, config.seed, ready)
+    evolution = partial(Evolution, folder, envs, config, trainer, load, cloner=read_cloner(settings))
     return _show(evolution, folder, _header(folder, config, len(envs)), out)
 
 

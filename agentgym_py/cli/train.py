@@ -28,7 +28,7 @@ class TrainOptions:
     """The training."""
 
     out: str | None = None
-    """Folder that gets `checkpoint/` and `train.json`; it must be new or empty."""
+    """Folder that gets `checkpoint/`, or what else the trainer makes, and `train.json`; it must be new or empty."""
     seed: int = 0
     """Seed of the training, and of the weights of `tiny-random`."""
     json: bool = False
@@ -50,6 +50,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 def run(given: Namespace) -> int:
     """Train, save, report."""
     from agentgym_py.dataset import AgentTrajDataset
+    from agentgym_py.trainer import product
 
     chosen, model, trainer = read_options(TrainOptions, given), read_options(ModelOptions, given), read_trainer(given)
     files = listed(given["data"])
@@ -61,11 +62,13 @@ def run(given: Namespace) -> int:
     policy = model.load(chosen.seed)
     from agentgym_py.ui import Phases
 
-    began = time.monotonic()
+    began, made = time.monotonic(), product(trainer)
+    extra = out / ("trainer" if made == "policy" else made)
     with Phases(console(chosen.json)) as phases:
         progress = phases.training(f"train {policy.name} on {len(data)} trajectories")
-        report = trainer.train(policy, data, seed=chosen.seed, output_dir=out / "trainer", progress=progress)
-    policy.save(out / "checkpoint")
+        report = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
+    if made == "policy":
+        policy.save(out / "checkpoint")
     settings = {"data": files, "seed": chosen.seed, **asdict(model), "trainer": as_plain(given["trainer"])}
     result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": policy.digest()}
     RunFolder(out).write_json("train.json", result)
@@ -73,5 +76,6 @@ def run(given: Namespace) -> int:
         print_json(result)
     else:
         loss = f"loss {report.loss[0]:.3f} → {report.loss[-1]:.3f}, " if report.loss else ""
-        print(f"{out / 'checkpoint'}: {report.trajectories} trajectories, {loss}{time.monotonic() - began:.0f} s")
+        where = out / "checkpoint" if made == "policy" else extra
+        print(f"{where}: {report.trajectories} trajectories, {loss}{time.monotonic() - began:.0f} s")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -19,13 +20,14 @@ import yaml
 
 from agentgym_py import store
 from agentgym_py.cli import build, module
-from agentgym_py.cli.common import settings_of
+from agentgym_py.cli.common import read_cloner, settings_of
 from agentgym_py.cli.parser import spelled
 from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import PolicyError
 from agentgym_py.evolve import EvolveConfig
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig
+from agentgym_trainers.filtered_bc import FilteredBC
 
 pytest.importorskip("trl")
 Run = Callable[..., tuple[int, str, str]]
@@ -72,6 +74,31 @@ def test_a_preset_gives_way_to_config_and_command_line(agentgym: Run) -> None:
     Path("c.yaml").write_text("preset: smoke\ntries: 3\n")
     config = config_of("--config", "c.yaml", "--rounds", "2")
     assert (config.rounds, config.tries, config.expert_tasks) == (2, 3, smoke.expert_tasks)
+
+
+def test_a_trainer_changes_the_defaults_of_the_rounds(agentgym: Run) -> None:
+    """One that compares wants several tries and failures, too; a preset, a file and the command line win over it."""
+    config = config_of("--trainer", "dpo")
+    assert (config.tries, config.explore_tasks) == (4, 250) and not config.select.success_only
+    assert config.select.threshold == -math.inf and config_of() == EvolveConfig()
+    assert config.tries * config.explore_tasks == EvolveConfig().tries * EvolveConfig().explore_tasks
+    smoke = config_of("--trainer", "dpo", "--preset", "smoke")
+    assert (smoke.tries, smoke.explore_tasks, smoke.select.threshold) == (4, 8, 0.0)
+    assert config_of("--trainer", "dpo", "--tries", "2").tries == 2
+    Path("c.yaml").write_text("tries: 3\nselect: {threshold: 0.5}\n")
+    config = config_of("--config", "c.yaml", "--trainer", "dpo")
+    assert (config.tries, config.select.threshold, config.explore_tasks) == (3, 0.5, 250)
+
+
+def test_a_trainer_has_its_cloner_with_settings_of_its_own(agentgym: Run) -> None:
+    """`--cloner.NAME` are those of the trainer that makes Agent_v0; one without a cloner has no such options."""
+    given = parsed("--trainer", "dpo", "--cloner.epochs", "5", "--trainer.epochs", "3")
+    assert read_cloner(given) == FilteredBC(epochs=5) and read_cloner(parsed()) is None
+    status, _, err = agentgym("evolve", "--cloner.epochs", "5")
+    assert status == 2 and "--cloner.epochs" in err
+    status, out, _ = agentgym("evolve", "--trainer", "dpo", "--cloner.epochs", "5", "--print_config")
+    held = yaml.safe_load(out)
+    assert status == 0 and held["cloner"]["epochs"] == 5 and held["select"]["threshold"] == -math.inf
 
 
 def test_print_config_is_a_config_file(agentgym: Run) -> None:
@@ -430,6 +457,20 @@ def test_train_and_eval_on_stored_trajectories(agentgym: Run, small_model: str) 
     assert agentgym("replay", "result/trajectories.jsonl")[0] == 0
     status, out, _ = agentgym("collect", *small, "--temperatures", "0.7,1", "--out", "d.jsonl", "--json")
     assert status == 0 and json.loads(out)["trajectories"] == 6
+
+
+def test_a_trainer_of_something_else_leaves_that(agentgym: Run, small_model: str) -> None:
+    """A reward model stands in its folder, and no checkpoint of the policy, which is as it was, beside it."""
+    for agent in ("expert", "random"):
+        args = ("collect", "--agent", agent, "--env", "GUESS", "--tasks", "3", "--out", f"{agent}.jsonl")
+        assert agentgym(*args)[0] == 0
+    files = ("--data", "expert.jsonl,random.jsonl", "--model", small_model, "--threads", "1")
+    heads = ("--trainer.heads", "{steps: 1}")  # nobody fails here
+    status, out, err = agentgym("train", *files, "--trainer", "reward_model", *heads, "--out", "x")
+    assert status == 0 and "x/reward_model: " in out, err
+    assert {each.name for each in Path("x").iterdir()} == {"reward_model", "train.json"}
+    about = json.loads(Path("x/reward_model/reward_model.json").read_text())
+    assert about["heads"] == {"steps": 1} and about["members"] == ["member_0"]
 
 
 def test_a_model_collects_at_several_temperatures(

@@ -111,6 +111,13 @@ def test_every_step_is_told(tiny_policy: Any, demos: list[Trajectory], tmp_path:
     assert told == [(1, 2), (2, 2)]
 
 
+def test_a_training_of_one_step_changes_the_policy(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """The warm-up, whose first step moves nothing, leaves at least one step."""
+    policy = fresh(tiny_policy)
+    FilteredBC(epochs=1, batch_size=6).train(policy, demos, seed=0, output_dir=tmp_path)
+    assert policy.digest() != tiny_policy.digest()
+
+
 @pytest.mark.parametrize("rank", [0, 4])
 def test_no_library_warns_of_our_settings(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int) -> None:
     """Whoever trains from Python reads of no deprecated argument, with LoRA or without; other warnings stay."""

@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import chain, product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.agents import ExpertAgent, RandomAgent
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.finetune import arguments, fit, usable_pairs
+from agentgym_py.logprobs import agent_logits, agent_logprobs, sample_logprobs
+from agentgym_py.policy import Policy
+from agentgym_py.samples import IGNORED, Sample, encode
+from agentgym_py.trajectory import Trajectory
+from agentgym_trainers.dpo import DPO, LogRatios, LossType, _collate, dpo_loss
+
+LOSSES: list[tuple[LossType, float]] = [("sigmoid", 0.0), ("sigmoid", 0.2), ("hinge", 0.0), ("ipo", 0.0)]
+
+
+@pytest.fixture(scope="module")
+def played() -> list[Trajectory]:
+    """Of three tasks of the shop an expert's success and a failure."""
+    jobs = jobs_for([EnvSpec("shop", {"max_steps": 8})], "train", range(3))
+    return Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
+
+
+def fresh(policy: Any) -> Policy:
+    """A copy whose training leaves the fixture alone."""
+    return Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
+
+
+def samples_of(policy: Policy, trajectories: list[Trajectory], **settings: Any) -> list[Sample]:
+    """The pairs in tokens, better and worse in turn."""
+    return usable_pairs(policy, trajectories, DPO(**settings), 0)[0].samples
+
+
+def moved(policy: Policy) -> Policy:
+    """The policy with other weights, so that it differs from its reference."""
+    torch.manual_seed(5)
+    with torch.no_grad():
+        for each in policy.model.parameters():
+            each += 0.02 * torch.randn_like(each)
+    return policy
+
+
+def random_pairs(seed: int) -> list[tuple[Any, Any, Any]]:
+    """Of chosen and rejected: log-probabilities of policy and reference, and a ragged mask, all (B, S)."""
+    rng, found = torch.Generator().manual_seed(seed), []
+    for _ in range(2):
+        mask = torch.rand(4, 7, generator=rng) < torch.linspace(0.3, 0.9, 4)[:, None]
+        mask[:, 3] = True
+        logprobs, ref = -5 * torch.rand(2, 4, 7, generator=rng, dtype=torch.float64)
+        found.append((logprobs, ref, mask))
+    return found
+
+
+def ratios_of(side: tuple[Any, Any, Any]) -> LogRatios:
+    """What `dpo_loss` takes."""
+    logprobs, ref, mask = side
+    return LogRatios(((logprobs - ref) * mask).sum(-1), mask.sum(-1))
+
+
+@pytest.mark.parametrize(("loss_type", "smoothing"), LOSSES)
+@pytest.mark.parametrize("beta", [0.1, 0.7])
+def test_the_loss_is_the_formula(loss_type: Any, smoothing: float, beta: float) -> None:
+    """In float64, against loops over pairs and tokens; its gradient is checked by differences."""
+    for seed in range(3):
+        pair = random_pairs(seed)
+        found = dpo_loss(ratios_of(pair[0]), ratios_of(pair[1]), beta, loss_type, smoothing)
+        for row in range(4):
+            sums, means = [], []
+            for logprobs, ref, mask in pair:
+                terms = [float(logprobs[row, t] - ref[row, t]) for t in range(7) if mask[row, t]]
+                sums.append(sum(terms))
+                means.append(sum(terms) / len(terms))
+            h, good = beta * (sums[0] - sums[1]), 1 / (1 + math.exp(-beta * (sums[0] - sums[1])))
+            expected = {
+                "sigmoid": -(1 - smoothing) * math.log(good) - smoothing * math.log(1 - good),
+                "hinge": max(0.0, 1 - h),
+                "ipo": (means[0] - means[1] - 1 / (2 * beta)) ** 2,
+            }[loss_type]
+            assert abs(float(found[row]) - expected) < 1e-9
+        rest = [(each[1], each[2]) for each in pair]
+
+        def loss(w: Any, l: Any, rest: Any = rest) -> Any:  # noqa: E741  # better and worse
+            return dpo_loss(ratios_of((w, *rest[0])), ratios_of((l, *rest[1])), beta, loss_type, smoothing).mean()
+
+        assert torch.autograd.gradcheck(loss, [each[0].requires_grad_() for each in pair])
+
+
+def test_the_loss_pushes_the_right_way() -> None:
+    """Every loss pulls the better one up and the worse one down; it begins at log 2, 1 or 1 / 4 beta^2."""
+    tokens = torch.tensor([3, 5])
+    for (loss_type, smoothing), start in zip(LOSSES, (math.log(2), math.log(2), 1.0, 25.0), strict=True):
+        w, l = (torch.zeros(2, requires_grad=True) for _ in range(2))  # noqa: E741  # better and worse
+        losses = dpo_loss(LogRatios(w, tokens), LogRatios(l, tokens), 0.1, loss_type, smoothing)
+        torch.autograd.backward(losses.sum())
+        assert losses.tolist() == pytest.approx([start] * 2)
+        assert w.grad is not None and l.grad is not None and w.grad.max() < 0 < l.grad.min()
+
+
+@pytest.mark.parametrize(("loss_type", "smoothing"), LOSSES)
+def test_the_loss_of_a_batch_is_trls(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, loss_type: Any, smoothing: float
+) -> None:
+    """Loss and gradient of a policy that has moved are those of trl's own loss on the same batch."""
+    from trl import DPOTrainer
+
+    policy = fresh(tiny_policy)
+    settings = DPO(batch_size=1 if smoothing else 3, loss_type=loss_type, label_smoothing=smoothing)
+    trainer = settings._dpo(policy, samples_of(policy, played), 0, tmp_path)
+    moved(policy)
+    batch = next(iter(trainer.get_train_dataloader()))
+    trainer.model.train()
+    found = trainer.compute_loss(trainer.model, batch)
+    found.backward()
+    grads = [each.grad.clone() for each in trainer.model.parameters()]
+    trainer.model.zero_grad()
+    if smoothing:
+        trainer.loss_types = ["aot"]  # of a single pair it is the smoothed sigmoid, for which trl has no other name
+    expected = DPOTrainer._compute_loss(trainer, trainer.model, batch, False)
+    expected.backward()
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    for mine, parameter in zip(grads, trainer.model.parameters(), strict=True):
+        torch.testing.assert_close(mine, parameter.grad, rtol=1e-3, atol=1e-5)
+    told = trainer._metrics["train"]
+    shared = [name for name in told if name.startswith(("rewards/", "logps/"))]
+    assert len(shared) == 6 and all(told[name][0] == pytest.approx(told[name][1], rel=1e-4) for name in shared)
+
+
+@pytest.mark.parametrize("loss_type", ["sigmoid", "hinge", "ipo"])
+def test_a_training_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, loss_type: Any) -> None:
+    """With a frozen copy as its reference, trl's own trainer has the same losses and ends with the same weights."""
+    import datasets
+    from trl import DPOConfig, DPOTrainer
+
+    class Plain(DPOTrainer):  # type: ignore[misc]  # trl is untyped here
+        def _prepare_dataset(self, dataset: Any, *args: Any) -> Any:
+            return dataset
+
+    settings, ours, theirs = DPO(batch_size=2, loss_type=loss_type, epochs=3), fresh(tiny_policy), fresh(tiny_policy)
+    told = settings.train(ours, played, seed=1, output_dir=tmp_path)
+    samples = samples_of(theirs, played)
+    rows = [
+        {
+            "chosen_ids": good.input_ids, "chosen_labels": good.labels, "ref_chosen_logps": 0.0,
+            "rejected_ids": bad.input_ids, "rejected_labels": bad.labels, "ref_rejected_logps": 0.0,
+            "length": max(len(good.input_ids), len(bad.input_ids)),
+        }
+        for good, bad in zip(samples[::2], samples[1::2], strict=True)
+    ]  # fmt: skip
+    args = arguments(
+        DPOConfig, settings, theirs, 1, tmp_path, beta=0.1, loss_type=[loss_type], remove_unused_columns=False,
+        train_sampling_strategy="group_by_length",
+    )  # fmt: skip
+    trainer = Plain(
+        model=theirs.model, ref_model=copy.deepcopy(theirs.model), args=args, processing_class=theirs.tokenizer,
+        train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
+    )  # fmt: skip
+    fit(trainer, theirs, None)
+    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
+    assert told.loss == pytest.approx(losses, rel=1e-3) and told.loss[0] != told.loss[-1]
+    for mine, other in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_the_reference_is_the_policy_before(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, rank: int
+) -> None:
+    """The numbers of a frozen copy, and with LoRA of the model whose adapters are off, whatever has been learnt."""
+    policy = fresh(tiny_policy)
+    samples = samples_of(policy, played)
+    trainer = DPO(batch_size=3, lora_rank=rank)._dpo(policy, samples, 0, tmp_path)
+    batch = next(iter(trainer.get_train_dataloader()))
+    expected = dict(
+        zip((tuple(s.input_ids) for s in samples), sample_logprobs(tiny_policy.model, samples, 1), strict=True)
+    )
+    lengths = batch["attention_mask"].sum(-1).tolist()
+    rows = [tuple(ids[:n].tolist()) for ids, n in zip(batch["input_ids"], lengths, strict=True)]
+    refs = torch.cat([batch["ref_chosen_logps"], batch["ref_rejected_logps"]])
+    torch.testing.assert_close(refs, torch.tensor([expected[row] for row in rows]), rtol=1e-5, atol=1e-4)
+    if rank:
+        with torch.no_grad():
+            for name, each in trainer.model.named_parameters():
+                if "lora_B" in name:
+                    each += 0.1
+        assert trainer.compute_loss(trainer.model, batch).item() != pytest.approx(math.log(2), abs=1e-4)
+        off = torch.cat(trainer.compute_ref_log_probs(trainer.model, batch))
+        torch.testing.assert_close(refs, off, rtol=1e-4, atol=1e-3)
+
+
+def test_a_batch_holds_the_better_ones_first_and_agent_tokens_only(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+) -> None:
+    """Row n is better than row n + B of the same task; the mask is the samples', then padding."""
+    policy = fresh(tiny_policy)
+    trainer = DPO(batch_size=3)._dpo(policy, samples_of(policy, played), 0, tmp_path)
+    batch = next(iter(trainer.get_train_dataloader()))
+    by_ids = {tuple(sample.input_ids): (each, sample) for each in played for sample in [encode(each, policy.chat)]}
+    rows = []
+    for ids, mask, seen in zip(batch["input_ids"], batch["completion_mask"], batch["attention_mask"], strict=True):
+        length = int(seen.sum())
+        trajectory, sample = by_ids[tuple(ids[:length].tolist())]
+        assert mask[:length].tolist() == sample.mask and not mask[length:].any()
+        rows.append(trajectory)
+    for better, worse in zip(rows[:3], rows[3:], strict=True):
+        assert better.task_id == worse.task_id and better.success and not worse.success
+
+
+def test_observations_get_no_gradient(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """Of the last states, those that predict an observation or padding have gradient zero."""
+    policy, kept = fresh(tiny_policy), list[Any]()
+    trainer = DPO(batch_size=3)._dpo(policy, samples_of(policy, played), 0, tmp_path)
+    batch = next(iter(trainer.get_train_dataloader()))
+
+    def keep(module: Any, inputs: Any, output: Any) -> None:
+        output.retain_grad()
+        kept.append(output)
+
+    policy.model.model.norm.register_forward_hook(keep)
+    trainer.compute_loss(trainer.model, batch).backward()
+    gradient = kept[0].grad[:, :-1].abs().sum(-1)
+    agent = batch["completion_mask"][:, 1:] == 1
+    assert gradient[~agent].max() == 0 and gradient[agent].min() > 0
+
+
+def test_padding_order_and_splits_change_nothing(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """A batch in another order, with more padding, or one pair at a time has the same loss."""
+    policy = fresh(tiny_policy)
+    trainer = DPO(batch_size=3)._dpo(policy, samples_of(policy, played), 0, tmp_path)
+    moved(policy)
+    batch = next(iter(trainer.get_train_dataloader()))
+
+    def loss_of(rows: list[int], padding: int = 0) -> float:
+        both = rows + [row + 3 for row in rows]
+        part = {key: each[rows if key.startswith("ref") else both] for key, each in batch.items()}
+        part |= {k: torch.nn.functional.pad(part[k], (0, padding)) for k in ("input_ids", "completion_mask")}
+        return float(trainer.compute_loss(trainer.model, part).detach())
+
+    whole = loss_of([0, 1, 2])
+    assert loss_of([2, 0, 1]) == pytest.approx(whole, rel=1e-5)
+    assert loss_of([0, 1, 2], padding=9) == pytest.approx(whole, rel=1e-5)
+    assert sum(loss_of([row]) for row in range(3)) / 3 == pytest.approx(whole, rel=1e-5)
+
+
+def test_it_prefers_what_did_better(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """After the training every better one has gained more than its worse one; the report counts pairs and ties."""
+    policy = fresh(tiny_policy)
+    tie = replace(played[0], id="again")
+    report = DPO(epochs=8, batch_size=3).train(policy, [*played, tie], seed=0, output_dir=tmp_path)
+    samples = samples_of(policy, played)
+    before, after = (sample_logprobs(each.model, samples, 2) for each in (tiny_policy, policy))
+    gained = [b - a for a, b in zip(before, after, strict=True)]
+    assert all(good > bad + 1 for good, bad in zip(gained[::2], gained[1::2], strict=True))
+    assert report.loss[0] == pytest.approx(math.log(2), abs=1e-3) and report.loss[-1] < 0.6
+    assert report.metrics["pairs"] == 3 and report.metrics["rewards/accuracies"] == 1
+    assert report.trajectories == 6 and report.dropped == {"without a better or worse one of their task": 1}
+    assert report.agent_tokens == 8 * sum(sum(sample.mask) for sample in samples)
+
+
+def test_pairs_of_a_fork_learn_from_what_follows_it(
+    tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path
+) -> None:
+    """Two that share their first turn: it is masked at level fork, all but the turn of the fork at level turn.
+
+    With the sigmoid the shared turn counts for nothing anyhow: it is in both terms of the difference.
+    """
+    forked = [episode("look", "buy", "leave"), episode("look", "wait", "leave", reward=0.0)]
+    policy, losses, masks = fresh(tiny_policy), {}, {}
+    replies = [[policy.chat.reply(step.reply) for step in each.steps] for each in forked]
+    for level in ("episode", "fork", "turn"):
+        samples = samples_of(policy, forked, level=level)
+        masks[level] = [[i for i, m in zip(s.input_ids, s.mask, strict=True) if m] for s in samples]
+        trainer = DPO(level=level, batch_size=1)._dpo(fresh(tiny_policy), samples, 0, tmp_path)
+        batch = next(iter(trainer.get_train_dataloader()))
+        moved_model = moved(fresh(tiny_policy)).model
+        losses[level] = trainer.compute_loss(moved_model, batch)
+    assert masks["episode"] == [list(chain(*each)) for each in replies]
+    assert masks["fork"] == [list(chain(*each[1:])) for each in replies]
+    assert masks["turn"] == [each[1] for each in replies]
+    torch.testing.assert_close(losses["episode"], losses["fork"], rtol=1e-5, atol=1e-5)
+    assert abs(losses["turn"] - losses["fork"]) > 1e-4
+
+
+def test_it_solves_a_bandit_and_a_chain(tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory]) -> None:
+    """From all behaviours alike: the better arm, and at each of five steps the one that leads to the end."""
+    policy = fresh(tiny_policy)
+    arms = [episode("left", reward=1.0), episode("right", reward=0.0)]
+    DPO(epochs=40, batch_size=1, learning_rate=3e-3).train(policy, arms, seed=0, output_dir=tmp_path)
+    left, right = choices(policy, episode, [], "left", "right")
+    assert left - right > math.log(9)
+    walks = [list(each) for each in product(("go", "stop"), repeat=5)]
+    walked = [episode(*walk, reward=walk.index("stop") / 5 if "stop" in walk else 1.0) for walk in walks]
+    policy = fresh(tiny_policy)
+    DPO(epochs=2, match="all", max_pairs=48, learning_rate=3e-3).train(policy, walked, seed=0, output_dir=tmp_path)
+    for done in range(5):
+        go, stop = choices(policy, episode, ["go"] * done, "go", "stop")
+        assert go > stop, done
+
+
+def choices(policy: Policy, episode: Callable[..., Trajectory], before: list[str], *actions: str) -> list[float]:
+    """Log-probabilities of whole episodes that end with one of the actions."""
+    return sample_logprobs(policy.model, [encode(episode(*before, each), policy.chat) for each in actions], 2)
+
+
+def test_a_trained_policy_can_be_copied_and_trained_again(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+) -> None:
+    """Training leaves nothing of trl on the model: a copy runs its own weights, and a second training is a new one."""
+    policy = fresh(tiny_policy)
+    DPO(epochs=1).train(policy, played, seed=0, output_dir=tmp_path)
+    sample = samples_of(policy, played)[0]
+    before = sample_logprobs(policy.model, [sample], 1)
+    other = fresh(policy)
+    report = DPO(epochs=1, lora_rank=2).train(other, played, seed=0, output_dir=tmp_path)
+    assert report.loss[0] == pytest.approx(math.log(2), abs=1e-4), "the reference is the policy as it came"
+    assert sample_logprobs(policy.model, [sample], 1) == before != sample_logprobs(other.model, [sample], 1)
+    assert not hasattr(other.model, "peft_config") and "forward" not in vars(other.model)
+
+
+def test_no_pair_is_an_error(tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path) -> None:
+    """Tasks in which all did equally well, and single trajectories, are counted in the error."""
+    lone = [episode("a"), episode("b"), episode("c", task="shop/train/easy/2")]
+    with pytest.raises(
+        NothingToTrainOnError, match=r"dpo: nothing left of 3 .*1 alone at their task, 2 without a better or worse"
+    ):
+        DPO().train(fresh(tiny_policy), lone, seed=0, output_dir=tmp_path)
+    never = [replace(each, steps=(each.steps[0], replace(each.steps[1], trained=False))) for each in
+             (episode("look", "buy"), episode("look", "wait", reward=0.0))]  # fmt: skip
+    with pytest.raises(NothingToTrainOnError, match="2 without a reply to learn after the fork"):
+        DPO(level="fork").train(fresh(tiny_policy), never, seed=0, output_dir=tmp_path)
+
+
+def test_wrong_settings_are_refused() -> None:
+    """Settings that cannot be meant raise at once and are named."""
+    wrong: dict[str, Any] = {"beta": 0.0, "label_smoothing": 0.5, "loss_type": "exo", "max_pairs": 0, "match": "any"}
+    for name, value in (wrong | {"level": "token", "epochs": 0}).items():
+        with pytest.raises(ConfigError, match=name):
+            DPO(**{name: value})
+    with pytest.raises(ConfigError, match="label_smoothing belongs to"):
+        DPO(loss_type="ipo", label_smoothing=0.1)
+
+
+def test_a_batch_is_the_formula_token_by_token(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """From the model's whole logits, row by row without padding, the loss comes out as by the trainer."""
+    policy = fresh(tiny_policy)
+    trainer = DPO(batch_size=3)._dpo(policy, samples_of(policy, played), 0, tmp_path)
+    moved(policy)
+    batch = next(iter(trainer.get_train_dataloader()))
+    logps = []
+    for ids, mask, seen in zip(batch["input_ids"], batch["completion_mask"], batch["attention_mask"], strict=True):
+        logits = policy.model(input_ids=ids[: int(seen.sum())][None]).logits[0].double()
+        said = [torch.log_softmax(logits[t - 1], -1)[ids[t]] for t in range(1, int(seen.sum())) if mask[t]]
+        logps.append(torch.stack(said).sum())
+    losses = []
+    for n in range(3):
+        ratio_w, ratio_l = logps[n] - batch["ref_chosen_logps"][n], logps[n + 3] - batch["ref_rejected_logps"][n]
+        losses.append(-torch.log(1 / (1 + torch.exp(-0.1 * (ratio_w - ratio_l)))))
+    found = trainer.compute_loss(trainer.model, batch)
+    torch.testing.assert_close(found.double(), torch.stack(losses).mean(), rtol=1e-4, atol=1e-5)
+    labels = batch["input_ids"].masked_fill(batch["completion_mask"] == 0, IGNORED)
+    assert (
+        agent_logprobs(agent_logits(policy.model, batch["input_ids"], labels)).numel() == batch["completion_mask"].sum()
+    )

@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.policy import Policy
+from agentgym_py.samples import Sample, encode, encode_all
+from agentgym_py.trajectory import Trajectory
+from agentgym_trainers.kto import KTO, kto_loss, mismatched, reference_point
+
+
+@pytest.fixture(scope="module")
+def played(episode: Any) -> list[Trajectory]:
+    """Three good and three bad trajectories, of different lengths."""
+    good = [episode(*("search cup", "open it", "buy it")[: n + 1], task=f"task {n}") for n in range(3)]
+    bad = [
+        episode(*("search hat", "go back", "leave")[: n + 1], task=f"task {n}", reward=0.4, success=False)
+        for n in range(3)
+    ]
+    return [*good, *bad]
+
+
+def fresh(policy: Any, dtype: Any = None) -> Policy:
+    """A copy whose training leaves the fixture alone."""
+    return Policy(copy.deepcopy(policy.model).to(dtype), policy.tokenizer, "copy")
+
+
+def trainer_of(policy: Policy, played: list[Trajectory], folder: Path, **settings: Any) -> Any:
+    """The trl trainer of a policy that has moved away from its reference."""
+    good = [each.reward >= 0.5 for each in played]
+    trainer = KTO(**{"batch_size": 6, **settings})._kto(policy, encode_all(played, policy.chat), good, 0, folder)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in trainer.model.parameters():
+            parameter += 0.01 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+    trainer.model.train()
+    return trainer
+
+
+def batch_of(trainer: Any) -> dict[str, Any]:
+    """The first batch, as the model gets it."""
+    batch: dict[str, Any] = next(iter(trainer.get_train_dataloader()))
+    return batch
+
+
+# --------------------------------------------------------------------------------------------------------- the formula
+
+
+def slow_logp(model: Any, ids: Any, mask: Any) -> Any:
+    """Sum over the agent's tokens of log pi(a_t | before), token by token."""
+    total = torch.zeros((), dtype=torch.float64)
+    logits = model(input_ids=ids[None]).logits[0].double()
+    for t in range(1, len(ids)):
+        if mask[t]:
+            total = total + torch.log_softmax(logits[t - 1], -1)[ids[t]]
+    return total
+
+
+def slow_loss(logps: Any, refs: Any, good: Any, z: Any, beta: float, weights: tuple[float, float]) -> Any:
+    """The formula, one trajectory after another."""
+    total = 0.0
+    for logp, ref, is_good in zip(logps, refs, good, strict=True):
+        if is_good:
+            total = total + weights[0] * (1 - 1 / (1 + math.e ** -(beta * (logp - ref) - beta * z)))
+        else:
+            total = total + weights[1] * (1 - 1 / (1 + math.e ** -(beta * z - beta * (logp - ref))))
+    return total / len(logps)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_loss_is_the_formula(seed: int) -> None:
+    """In double precision, for any weights and any share of good ones; and its gradient is right."""
+    random = torch.Generator().manual_seed(seed)
+    logps, refs, others, other_refs = 9 * torch.randn(4, 7, generator=random, dtype=torch.float64)
+    good = torch.rand(7, generator=random) < seed / 4  # none at first, all at last
+    z = reference_point(others, other_refs)
+    assert float(z) == pytest.approx(max(0.0, sum((others - other_refs).tolist()) / 7), abs=1e-9)
+    found = kto_loss(logps, refs, good, z, 0.3, 1.5, 0.7)
+    torch.testing.assert_close(found.loss, slow_loss(logps, refs, good, z, 0.3, (1.5, 0.7)), rtol=0, atol=1e-9)
+    torch.testing.assert_close(found.rewards_B, 0.3 * (logps - refs))
+    logps.requires_grad_()
+    assert torch.autograd.gradcheck(lambda each: kto_loss(each, refs, good, z, 0.3, 1.5, 0.7).loss, logps)
+
+
+def test_the_reference_point_carries_no_gradient_and_is_never_negative() -> None:
+    """It is the mean of what the batch shows, not 0, unless the policy has become less likely on the whole."""
+    moved = torch.tensor([1.0, 2.0, 6.0], requires_grad=True)
+    assert reference_point(moved, torch.zeros(3)) == 3 and not reference_point(moved, torch.zeros(3)).requires_grad
+    assert reference_point(-moved, torch.zeros(3)) == 0
+
+
+def test_batch_order_and_splitting_change_nothing() -> None:
+    """At one reference point the loss of a batch is the mean of its parts', in any order."""
+    random = torch.Generator().manual_seed(3)
+    logps, refs = torch.randn(2, 6, generator=random, dtype=torch.float64)
+    good, z, rest = torch.rand(6, generator=random) < 0.5, torch.tensor(0.4), (0.1, 1.0, 2.0)
+    whole = kto_loss(logps, refs, good, z, *rest).loss
+    order = torch.tensor([3, 5, 0, 1, 4, 2])
+    torch.testing.assert_close(kto_loss(logps[order], refs[order], good[order], z, *rest).loss, whole)
+    parts = [kto_loss(logps[i : i + 2], refs[i : i + 2], good[i : i + 2], z, *rest).loss for i in (0, 2, 4)]
+    torch.testing.assert_close(sum(parts) / 3, whole)
+
+
+# ---------------------------------------------------------------------------------------------------------- in batches
+
+
+def test_a_mismatched_row_is_an_episode_after_anothers_opening() -> None:
+    """In a batch each opening gets what follows the one before it; a batch of one takes the one before in all."""
+    samples = [Sample([n, n, 10 + n, 20 + n, 30 + n], [0, 0, 1, 0, 1]) for n in range(3)]
+    made = mismatched(samples, batch_size=2, max_length=9)
+    assert [each.input_ids for each in made] == [[0, 0, 11, 21, 31], [1, 1, 10, 20, 30], [2, 2, 11, 21, 31]]
+    assert all(each.mask == [0, 0, 1, 0, 1] for each in made)
+    cut = mismatched(samples, batch_size=3, max_length=4)
+    assert [each.input_ids for each in cut] == [[0, 0, 12, 22], [1, 1, 10, 20], [2, 2, 11, 21]]
+    assert all(len(each.mask) == 4 for each in cut)
+
+
+def test_a_batch_is_the_samples_their_masks_and_what_the_policy_said_before(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+) -> None:
+    """Masks are 1 on agent tokens only, mismatched rows' too; the reference is the policy before the training."""
+    policy = fresh(tiny_policy)
+    batch = batch_of(trainer_of(policy, played, tmp_path))
+    known = {tuple(encode(each, policy.chat).input_ids): each for each in played}
+    for row in range(6):
+        length = int(batch["attention_mask"][row].sum())
+        trajectory = known[tuple(batch["input_ids"][row, :length].tolist())]
+        sample = encode(trajectory, policy.chat)
+        assert batch["completion_mask"][row].tolist()[:length] == sample.mask
+        assert batch["completion_mask"][row, length:].sum() == 0
+        assert bool(batch["label"][row]) == (trajectory.reward >= 0.5)
+        for prefix in ("", "KL_"):
+            ids, mask = batch[f"{prefix}input_ids"][row], batch[f"{prefix}completion_mask"][row]
+            expected = slow_logp(tiny_policy.model, ids, mask)
+            assert float(batch[f"ref_{prefix}logps"][row]) == pytest.approx(expected.item(), rel=1e-4)
+
+
+def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+) -> None:
+    """From the model's whole logits, row by row without padding: the same number, the same gradient everywhere."""
+    policy = fresh(tiny_policy)
+    trainer = trainer_of(policy, played, tmp_path, desirable_weight=1.5)
+    batch = batch_of(trainer)
+    reference = copy.deepcopy(tiny_policy.model)
+    reference.load_state_dict(trainer.model.state_dict())
+    logps = {
+        prefix: [
+            slow_logp(reference, ids[: int(seen.sum())], mask)
+            for ids, mask, seen in zip(
+                batch[f"{prefix}input_ids"],
+                batch[f"{prefix}completion_mask"],
+                batch[f"{prefix}attention_mask"],
+                strict=True,
+            )
+        ]
+        for prefix in ("", "KL_")
+    }
+    moved = [logp.item() - ref.item() for logp, ref in zip(logps["KL_"], batch["ref_KL_logps"], strict=True)]
+    z = max(0.0, sum(moved) / len(moved))
+    expected = slow_loss(logps[""], batch["ref_logps"], batch["label"], z, 0.1, (1.5, 1.0))
+    loss = trainer.compute_loss(trainer.model, dict(batch))
+    torch.testing.assert_close(loss, expected.float(), rtol=1e-4, atol=1e-6)
+    loss.backward()
+    expected.backward()
+    for (name, ours), (_, theirs) in zip(trainer.model.named_parameters(), reference.named_parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-2, atol=1e-5, msg=name)
+
+
+def test_the_loss_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """Taken at the agent's tokens only, the loss and its gradient are those of trl's KTOTrainer over whole rows."""
+    from trl import KTOTrainer
+
+    trainer = trainer_of(fresh(tiny_policy), played, tmp_path, beta=0.2, undesirable_weight=2.0)
+    batch, found = batch_of(trainer), []
+    for loss_of in (type(trainer).compute_loss, KTOTrainer.compute_loss):
+        trainer.model.zero_grad()
+        loss = loss_of(trainer, trainer.model, dict(batch))
+        loss.backward()
+        found.append([loss.detach(), *(each.grad.clone() for each in trainer.model.parameters())])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
+    told = trainer._metrics["train"]
+    for name in ("kl", "rewards/chosen", "rewards/rejected", "logps/chosen", "logps/rejected"):
+        assert told[name][0] == pytest.approx(told[name][1], rel=1e-4), name
+
+
+def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+) -> None:
+    """Of the states that the loss reads, those that predict an observation or padding have gradient zero."""
+    policy = fresh(tiny_policy)
+    trainer = trainer_of(policy, played, tmp_path)
+    batch, kept = batch_of(trainer), []
+
+    def keep(module: Any, inputs: Any, output: Any) -> None:
+        if output.requires_grad:
+            output.retain_grad()
+            kept.append(output)
+
+    policy.model.model.norm.register_forward_hook(keep)
+    trainer.compute_loss(trainer.model, dict(batch)).backward()
+    gradient = kept[0].grad[:, :-1].abs().sum(-1)  # (B, S - 1): the state at t predicts the token at t + 1
+    agent = batch["completion_mask"][:, 1:] == 1
+    assert len(kept) == 1 and gradient[~agent].max() == 0 and gradient[agent].min() > 0
+
+
+def test_padding_changes_nothing(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """More of it at the right leaves the loss as it was."""
+    trainer = trainer_of(fresh(tiny_policy), played, tmp_path)
+    batch = batch_of(trainer)
+    rows = {key for key in batch if key.endswith(("_ids", "_mask"))}
+    padded = {key: torch.nn.functional.pad(each, (0, 9)) if key in rows else each for key, each in batch.items()}
+    with torch.no_grad():
+        losses = [float(trainer.compute_loss(trainer.model, each)) for each in (batch, padded)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+# ------------------------------------------------------------------------------------------------------------ training
+
+
+def test_it_moves_good_and_bad_apart(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """Trained long enough on six trajectories, the good ones become likelier and the bad ones less likely."""
+    policy = fresh(tiny_policy)
+    report = KTO(epochs=40, batch_size=6, learning_rate=3e-3).train(policy, played, seed=0, output_dir=tmp_path)
+    policy.model.eval()
+    moved = []
+    for trajectory in played:
+        sample = encode(trajectory, policy.chat)
+        ids, mask = torch.tensor(sample.input_ids), sample.mask
+        with torch.no_grad():
+            moved.append(float(slow_logp(policy.model, ids, mask) - slow_logp(tiny_policy.model, ids, mask)))
+    assert min(moved[:3]) > 5 and sum(moved[3:]) < -15, moved
+    assert all(good > bad + 5 for good, bad in zip(moved[:3], moved[3:], strict=True)), "though they begin alike"
+    assert report.loss[0] == pytest.approx(0.5, abs=0.05) and report.loss[-1] < 0.35
+    assert report.trajectories == 6 and report.metrics["good"] == report.metrics["bad"] == 3
+    assert report.metrics["rewards/chosen"] > 0 > report.metrics["rewards/rejected"]
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_copy_of_the_trained_policy_stands_alone(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, rank: int
+) -> None:
+    """It is an ordinary model: what later happens to the trained one does not change what a copy says."""
+    policy = fresh(tiny_policy)
+    KTO(epochs=1, lora_rank=rank).train(policy, played, seed=0, output_dir=tmp_path)
+    assert policy.digest() != tiny_policy.digest() and not hasattr(policy.model, "peft_config")
+    twin, ids = copy.deepcopy(policy.model).eval(), torch.arange(4, 12)[None]
+    with torch.no_grad():
+        before = policy.model.eval()(input_ids=ids).logits
+        for parameter in policy.model.parameters():
+            parameter.zero_()
+        torch.testing.assert_close(twin(input_ids=ids).logits, before)
+
+
+def test_a_threshold_says_what_is_good(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """Success does by default; else the return, whatever the world calls a success."""
+    for threshold, good in ((None, 3), (0.4, 6), (0.5, 3), (2.0, 0)):
+        report = KTO(epochs=1, threshold=threshold).train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
+        assert (report.metrics["good"], report.metrics["bad"]) == (good, 6 - good)
+
+
+def test_what_cannot_be_trained_on_is_counted(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """A failure of the machinery is left out; one trajectory alone has nothing to estimate z from."""
+    broken = replace(played[0], error="timeout")
+    report = KTO(epochs=1).train(fresh(tiny_policy), [broken, *played[1:5]], seed=0, output_dir=tmp_path)
+    assert report.trajectories == 4 and report.dropped == {"ended by an infrastructure error": 1}
+    with pytest.raises(NothingToTrainOnError, match=r"nothing left of 2 .*1 ended by .*, 1 without another one"):
+        KTO().train(fresh(tiny_policy), [broken, played[1]], seed=0, output_dir=tmp_path)
+
+
+def test_wrong_settings_are_refused() -> None:
+    """Settings that cannot be meant raise at once and are named."""
+    wrong: dict[str, Any] = {"epochs": 0, "batch_size": 1, "threshold": math.nan, "beta": 0.0}
+    wrong |= {"desirable_weight": -1.0, "undesirable_weight": math.inf}
+    for name, value in wrong.items():
+        with pytest.raises(ConfigError, match=name):
+            KTO(**{name: value})

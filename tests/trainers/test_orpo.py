@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.policy import Policy
+from agentgym_py.samples import Sample, encode
+from agentgym_py.trajectory import Trajectory
+from agentgym_trainers.orpo import ORPO, log1mexp, orpo_loss
+
+
+@pytest.fixture(scope="module")
+def played(episode: Any) -> list[Trajectory]:
+    """Of each of three tasks a good and a bad trajectory, of different lengths."""
+    good = [episode(*("search cup", "open it", "buy it")[: n + 1], task=f"task {n}") for n in range(3)]
+    bad = [episode(*("search hat", "go back", "leave")[: 3 - n], task=f"task {n}", reward=0.0) for n in range(3)]
+    return [*good, *bad]
+
+
+def fresh(policy: Any) -> Policy:
+    """A copy whose training leaves the fixture alone."""
+    return Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
+
+
+def trainer_of(policy: Policy, played: list[Trajectory], folder: Path, **settings: Any) -> Any:
+    """The trl trainer on the pairs of the three tasks, in one batch."""
+    samples = [encode(each, policy.chat) for n in range(3) for each in (played[n], played[n + 3])]
+    trainer = ORPO(**{"batch_size": 3, **settings})._orpo(policy, samples, 0, folder)
+    trainer.model.train()
+    return trainer
+
+
+def batch_of(trainer: Any) -> dict[str, Any]:
+    """The first batch, as the model gets it."""
+    batch: dict[str, Any] = next(iter(trainer.get_train_dataloader()))
+    return batch
+
+
+def slow_mean(model: Any, ids: Any, labels: Any) -> Any:
+    """Mean over the agent's tokens of log pi(a_t | before), token by token."""
+    total, count = torch.zeros((), dtype=torch.float64), 0
+    logits = model(input_ids=ids[None]).logits[0].double()
+    for t in range(1, len(ids)):
+        if labels[t] != -100:
+            total, count = total + torch.log_softmax(logits[t - 1], -1)[ids[t]], count + 1
+    return total / count
+
+
+def slow_loss(chosen: Any, rejected: Any, weight: float) -> Any:
+    """The formula as it is printed, pair by pair."""
+    total = 0.0
+    for good, bad in zip(chosen, rejected, strict=True):
+        odds = [each.exp() / (1 - each.exp()) for each in (good, bad)]
+        share = 1 / (1 + torch.exp(-torch.log(odds[0] / odds[1])))
+        total = total - good - weight * torch.log(share)
+    return total / len(chosen)
+
+
+# --------------------------------------------------------------------------------------------------------- the formula
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_loss_is_the_formula(seed: int) -> None:
+    """In double precision, and its gradient is right."""
+    random = torch.Generator().manual_seed(seed)
+    chosen, rejected = -3 * torch.rand(2, 6, generator=random, dtype=torch.float64) - 1e-3
+    found = orpo_loss(chosen, rejected, 0.3)
+    torch.testing.assert_close(found.loss, slow_loss(chosen, rejected, 0.3), rtol=0, atol=1e-9)
+    odds = [each.exp() / (1 - each.exp()) for each in (chosen, rejected)]
+    torch.testing.assert_close(found.log_odds_B, (odds[0] / odds[1]).log(), rtol=0, atol=1e-9)
+    inputs = chosen.requires_grad_(), rejected.requires_grad_()
+    assert torch.autograd.gradcheck(lambda a, b: orpo_loss(a, b, 0.3).loss, inputs)
+
+
+def test_batch_order_and_splitting_change_nothing() -> None:
+    """The loss of a batch is the mean of its parts', in any order."""
+    chosen, rejected = -torch.rand(2, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float64) - 0.1
+    whole, order = orpo_loss(chosen, rejected, 0.1).loss, torch.tensor([3, 5, 0, 1, 4, 2])
+    torch.testing.assert_close(orpo_loss(chosen[order], rejected[order], 0.1).loss, whole)
+    parts = [orpo_loss(chosen[i : i + 2], rejected[i : i + 2], 0.1).loss for i in (0, 2, 4)]
+    torch.testing.assert_close(sum(parts) / 3, whole)
+
+
+def test_it_is_trls_odds_ratio(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """For all but certain tokens the second term and its gradient are those of trl's ORPOTrainer."""
+    trainer = trainer_of(fresh(tiny_policy), played, tmp_path, odds_weight=0.4)
+    both = -(10 ** torch.linspace(-3, 1.5, 12)).reshape(2, 6)
+    found = []
+    for ours in (True, False):
+        inputs = both.clone().requires_grad_()
+        loss: Any = -trainer.odds_ratio_loss(*inputs)[0].mean()
+        if ours:
+            loss = orpo_loss(inputs[0], inputs[1], 0.4).loss + inputs[0].mean()
+        loss.backward()
+        found.append((loss.detach(), inputs.grad))
+    torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_certain_tokens_have_a_finite_loss_and_gradient(dtype: Any) -> None:
+    """From a probability of 1 to one that underflows; trl's own gradient is nan where exp(x) rounds to 1."""
+    x = torch.tensor([0.0, -1e-12, -1e-9, -1e-6, -0.5, -0.7, -2.0, -300.0], dtype=dtype, requires_grad=True)
+    total: Any = log1mexp(x).sum()
+    total.backward()
+    assert torch.isfinite(total) and torch.isfinite(x.grad).all()
+    exact = [math.log(-math.expm1(each)) for each in (-1e-6, -0.5, -0.7, -2.0, -300.0)]
+    torch.testing.assert_close(log1mexp(x)[3:].double(), torch.tensor(exact, dtype=torch.float64), rtol=1e-6, atol=1e-8)
+    sure, other = torch.zeros(1, dtype=dtype, requires_grad=True), torch.full((1,), -2.0, dtype=dtype)
+    for pair in ((sure, other), (other, sure), (sure, sure)):
+        loss: Any = orpo_loss(*pair, 0.1).loss
+        loss.backward()
+        assert torch.isfinite(loss) and torch.isfinite(sure.grad).all()
+
+
+# ---------------------------------------------------------------------------------------------------------- in batches
+
+
+def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+) -> None:
+    """From the model's whole logits, row by row without padding: the same number, the same gradient everywhere."""
+    trainer = trainer_of(fresh(tiny_policy), played, tmp_path, odds_weight=0.7)
+    batch, reference = batch_of(trainer), copy.deepcopy(tiny_policy.model)
+    means = {}
+    for side in ("chosen", "rejected"):
+        rows = zip(*(batch[f"{side}_{name}"] for name in ("input_ids", "labels", "attention_mask")), strict=True)
+        means[side] = [slow_mean(reference, ids[: seen.sum()], labels) for ids, labels, seen in rows]
+    expected = slow_loss(means["chosen"], means["rejected"], 0.7)
+    loss = trainer.compute_loss(trainer.model, dict(batch))
+    torch.testing.assert_close(loss, expected.float(), rtol=1e-4, atol=1e-6)
+    loss.backward()
+    expected.backward()
+    for (name, ours), (_, theirs) in zip(trainer.model.named_parameters(), reference.named_parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-2, atol=1e-5, msg=name)
+
+
+def test_the_loss_is_trls_where_all_is_learnt(tiny_policy: Any, tmp_path: Path) -> None:
+    """Without prompts or observations, and the better ones as long as each other, so is the first term."""
+    from trl.experimental.orpo import ORPOTrainer
+
+    random = torch.Generator().manual_seed(2)
+    ids = [torch.randint(4, 700, (length,), generator=random).tolist() for length in (9, 5, 9, 12)]
+    policy = fresh(tiny_policy)
+    trainer = ORPO(batch_size=2, odds_weight=0.5)._orpo(
+        policy, [Sample(each, [0] + [1] * (len(each) - 1)) for each in ids], 0, tmp_path
+    )
+    batch = batch_of(trainer)
+    losses = [
+        loss_of(trainer, trainer.model, dict(batch))
+        for loss_of in (type(trainer).compute_loss, ORPOTrainer.compute_loss)
+    ]
+    torch.testing.assert_close(losses[0], losses[1], rtol=1e-5, atol=1e-6)
+    told = trainer._stored_metrics["train"]
+    for name in ("logps/chosen", "logps/rejected", "log_odds_chosen", "rewards/accuracies"):
+        assert told[name][0] == pytest.approx(told[name][1], rel=1e-4, abs=1e-6)
+
+
+def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+) -> None:
+    """Of the states that the loss reads, those that predict an observation or padding have gradient zero."""
+    policy, kept = fresh(tiny_policy), []
+    trainer = trainer_of(policy, played, tmp_path)
+    batch = batch_of(trainer)
+
+    def keep(module: Any, inputs: Any, output: Any) -> None:
+        output.retain_grad()
+        kept.append(output)
+
+    policy.model.model.norm.register_forward_hook(keep)
+    trainer.compute_loss(trainer.model, dict(batch)).backward()
+    gradient = kept[0].grad[:, :-1].abs().sum(-1)  # (2B, S - 1): the state at t predicts the token at t + 1
+    agent = torch.cat([batch["chosen_labels"], batch["rejected_labels"]])[:, 1:] != -100
+    assert gradient[~agent].max() == 0 and gradient[agent].min() > 0
+
+
+def test_padding_changes_nothing(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """More of it at the right leaves the loss as it was."""
+    trainer = trainer_of(fresh(tiny_policy), played, tmp_path)
+    batch = batch_of(trainer)
+    fill = {"input_ids": 0, "labels": -100, "attention_mask": 0}
+    wider = {
+        key: torch.nn.functional.pad(each, (0, 9), value=fill[key.partition("_")[2]]) for key, each in batch.items()
+    }
+    with torch.no_grad():
+        losses = [float(trainer.compute_loss(trainer.model, each)) for each in (batch, wider)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+# ------------------------------------------------------------------------------------------------------------ training
+
+
+def test_it_prefers_the_better_one(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """Trained long enough on three pairs the good ones are nearly certain, the bad ones far from it."""
+    policy = fresh(tiny_policy)
+    report = ORPO(epochs=80, batch_size=3, learning_rate=1e-2).train(policy, played, seed=0, output_dir=tmp_path)
+    policy.model.eval()
+    means = []
+    for trajectory in played:
+        sample = encode(trajectory, policy.chat)
+        with torch.no_grad():
+            means.append(float(slow_mean(policy.model, torch.tensor(sample.input_ids), sample.labels)))
+    assert min(means[:3]) > -0.7 and all(good > bad + 0.3 for good, bad in zip(means[:3], means[3:], strict=True)), (
+        means
+    )
+    assert report.trajectories == 6 and report.metrics["pairs"] == 3 and report.metrics["rewards/accuracies"] == 1
+    assert report.loss[-1] < report.loss[0] / 3
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_no_library_warns_and_nothing_is_cut(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, rank: int
+) -> None:
+    """Neither of what trl calls experimental nor of lengths; the policy is an ordinary model again, and changed."""
+    policy = fresh(tiny_policy)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        ORPO(epochs=1, lora_rank=rank).train(policy, played, seed=0, output_dir=tmp_path)
+    assert not [str(each.message) for each in heard if "trl" in str(each.message) or "max_length" in str(each.message)]
+    assert policy.digest() != tiny_policy.digest() and not hasattr(policy.model, "peft_config")
+    assert "forward" not in vars(policy.model)
+
+
+def test_what_is_in_no_pair_is_counted(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """A task of one trajectory has none, and equal returns are ties."""
+    alone, tie = played[2], replace(played[4], reward=1.0)
+    report = ORPO(epochs=1).train(
+        fresh(tiny_policy), [played[0], played[3], alone, played[1], tie], seed=0, output_dir=tmp_path
+    )
+    assert report.trajectories == 2 and sum(report.dropped.values()) == 3 and report.metrics["ties"] == 1
+    with pytest.raises(NothingToTrainOnError, match=r"orpo: nothing left of 3 .*1 alone at their task"):
+        ORPO().train(fresh(tiny_policy), [alone, played[1], tie], seed=0, output_dir=tmp_path)
+
+
+def test_wrong_settings_are_refused() -> None:
+    """Settings that cannot be meant raise at once and are named."""
+    wrong: dict[str, Any] = {"epochs": 0, "odds_weight": -0.1, "max_pairs": 0, "match": "best"}
+    for name, value in wrong.items():
+        with pytest.raises(ConfigError, match=name):
+            ORPO(**{name: value})

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.agents import ExpertAgent, RandomAgent
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.finetune import usable
+from agentgym_py.logprobs import sample_logprobs
+from agentgym_py.policy import Policy
+from agentgym_py.samples import encode_all
+from agentgym_py.trajectory import Trajectory
+from agentgym_trainers.dpo import DPO, LogRatios, dpo_loss
+from agentgym_trainers.ranking import Ranking, ranking_loss, spread
+
+
+def fresh(policy: Any) -> Policy:
+    """A copy whose training leaves the fixture alone."""
+    return Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
+
+
+def random_batch(seed: int) -> tuple[Any, Any, Any]:
+    """Log-ratios, returns and tasks of twelve trajectories, with ties, and a task of one."""
+    rng = torch.Generator().manual_seed(seed)
+    ratios = torch.randn(12, generator=rng, dtype=torch.float64) * 5
+    returns = torch.randint(4, (12,), generator=rng).double() / 4
+    return ratios, returns, torch.tensor([0, 1, 1, 2, 0, 0, 2, 3, 0, 0, 1, 2])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_loss_is_the_formula(seed: int) -> None:
+    """In float64, against a loop over tasks and ordered pairs; its gradient is checked by differences."""
+    ratios, returns, tasks = random_batch(seed)
+    means, margins = [], []
+    for task in range(4):
+        rows = [row for row in range(12) if tasks[row] == task]
+        terms = []
+        for i in rows:
+            for j in rows:
+                if returns[i] > returns[j]:
+                    margins.append(0.3 * float(ratios[i] - ratios[j]))
+                    terms.append(math.log(1 + math.exp(-margins[-1])))
+        if terms:
+            means.append(sum(terms) / len(terms))
+    found = ranking_loss(ratios, returns, tasks, 0.3)
+    assert abs(float(found.loss) - sum(means) / len(means)) < 1e-9 and len(means) >= 2
+    assert sorted(found.margins_P.tolist()) == pytest.approx(sorted(margins))
+    assert torch.autograd.gradcheck(lambda x: ranking_loss(x, returns, tasks, 0.3).loss, ratios.requires_grad_())
+
+
+def test_order_and_splits_change_nothing() -> None:
+    """Rows in another order have the same loss, and a batch of two tasks the mean of theirs."""
+    ratios, returns, tasks = random_batch(1)
+    order = torch.randperm(12, generator=torch.Generator().manual_seed(2))
+    whole = ranking_loss(ratios, returns, tasks, 0.1).loss
+    torch.testing.assert_close(ranking_loss(ratios[order], returns[order], tasks[order], 0.1).loss, whole)
+    alone = [tasks == task for task in range(3)]
+    losses = [ranking_loss(ratios[rows], returns[rows], tasks[rows], 0.1).loss for rows in alone]
+    torch.testing.assert_close(sum(losses) / 3, whole)
+
+
+def test_ties_alone_are_no_loss() -> None:
+    """A batch without two different returns of one task has loss and gradient 0, not NaN."""
+    ratios = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    found = ranking_loss(ratios, torch.tensor([1.0, 1.0, 0.0]), torch.tensor([0, 0, 1]), 0.1)
+    torch.autograd.backward(found.loss)
+    assert found.loss == 0 and found.margins_P.numel() == 0
+    assert ratios.grad is not None and ratios.grad.abs().sum() == 0
+
+
+def test_of_one_task_it_is_dpo_on_every_pair() -> None:
+    """The mean of DPO's sigmoid loss over all ordered pairs."""
+    ratios, returns = torch.randn(5, dtype=torch.float64), torch.tensor([0.0, 1.0, 0.5, 0.5, 0.2])
+    better, worse = zip(*[(i, j) for i in range(5) for j in range(5) if returns[i] > returns[j]], strict=True)
+    sides = [LogRatios(ratios[list(rows)], torch.ones(9)) for rows in (better, worse)]
+    expected = dpo_loss(sides[0], sides[1], 0.1).mean()
+    torch.testing.assert_close(ranking_loss(ratios, returns, torch.zeros(5), 0.1).loss, expected)
+
+
+def test_with_two_trajectories_a_task_it_is_dpo(tiny_policy: Any, tmp_path: Path) -> None:
+    """Losses at every step and the weights after the training are those of the trainer `dpo`."""
+    jobs = jobs_for([EnvSpec("shop", {"max_steps": 8})], "train", range(3))
+    played = Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
+    reports, ended = [], []
+    for trainer in (DPO(batch_size=2, epochs=2), Ranking(batch_size=2, epochs=2)):
+        policy = fresh(tiny_policy)
+        reports.append(trainer.train(policy, played, seed=1, output_dir=tmp_path))
+        ended.append(torch.cat([each.detach().flatten() for each in policy.model.parameters()]))
+    assert reports[0].loss == pytest.approx(reports[1].loss, rel=1e-4)
+    torch.testing.assert_close(*ended, rtol=1e-3, atol=2e-5)
+
+
+def walks(episode: Callable[..., Trajectory], *returns: float, task: str = "shop/train/easy/1") -> list[Trajectory]:
+    """One short trajectory of the task a return."""
+    made = [episode("look", f"buy {n}", task=task, reward=each) for n, each in enumerate(returns)]
+    return [replace(each, id=f"t{n}") for n, each in enumerate(made)]
+
+
+def test_it_ranks_the_trajectories_of_a_task(
+    tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path
+) -> None:
+    """After the training what did better has gained more, for every pair; the report counts tasks and ties."""
+    returns = (0.0, 1.0, 0.4, 0.4, 0.8)
+    played, policy = walks(episode, *returns), fresh(tiny_policy)
+    others = [*walks(episode, 0.0, 0.0, task="other"), *walks(episode, 1.0, task="lone")]
+    report = Ranking(epochs=60, learning_rate=3e-3).train(policy, [*played, *others], seed=0, output_dir=tmp_path)
+    samples = encode_all(played, policy.chat)
+    before, after = (sample_logprobs(each.model, samples, 5) for each in (tiny_policy, policy))
+    gained = [b - a for a, b in zip(before, after, strict=True)]
+    pairs = [(i, j) for i in range(5) for j in range(5) if returns[i] > returns[j]]
+    assert all(gained[i] > gained[j] for i, j in pairs) and report.loss[-1] < 0.5
+    assert report.trajectories == 5 and report.metrics["tasks"] == 1 and report.metrics["ties"] == 2
+    assert report.dropped == {"alone at their task": 1, "without a better or worse one of their task": 2}
+    assert report.tokens == 60 * sum(len(each.input_ids) for each in samples), "each goes through once an epoch"
+
+
+def test_a_batch_is_its_tasks_whole(tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path) -> None:
+    """All trajectories of as many tasks as the batch holds, with returns and the reference's log-probabilities.
+
+    Observations get no gradient.
+    """
+    played = [*walks(episode, 1.0, 0.5, 0.0), *walks(episode, 0.2, 0.7, task="other")]
+    policy, settings, seen = fresh(tiny_policy), Ranking(batch_size=2), list[Any]()
+    kept = usable(policy, played, 4096)
+    trainer = settings._ranking(policy, kept, settings._groups(kept)[0], 0, tmp_path)
+    batch = next(iter(trainer.get_train_dataloader()))
+    by_return = {each.reward: sample for each, sample in zip(kept.trajectories, kept.samples, strict=True)}
+    for ids, labels, of in zip(batch["input_ids"], batch["labels"], batch["returns"].tolist(), strict=True):
+        sample = by_return[of]
+        assert ids[: len(sample.input_ids)].tolist() == sample.input_ids
+        assert labels[: len(sample.labels)].tolist() == sample.labels and bool((labels[len(sample.labels) :] < 0).all())
+    assert sorted(map(sorted, _by_task(batch))) == [[0.0, 0.5, 1.0], [0.2, 0.7]]
+    refs = sample_logprobs(tiny_policy.model, [by_return[of] for of in batch["returns"].tolist()], 5)
+    torch.testing.assert_close(batch["ref_logps"], torch.tensor(refs), rtol=1e-5, atol=1e-4)
+
+    def keep(module: Any, inputs: Any, output: Any) -> None:
+        output.retain_grad()
+        seen.append(output)
+
+    policy.model.model.norm.register_forward_hook(keep)
+    trainer.compute_loss(trainer.model, batch).backward()
+    gradient = seen[0].grad[:, :-1].abs().sum(-1)
+    agent = batch["labels"][:, 1:] != -100
+    assert gradient[~agent].max() == 0
+    moving = batch["returns"] != 0.5  # at the start what comes of the middle one's two pairs is equal and opposite
+    assert gradient[moving][agent[moving]].min() > 0
+
+
+def _by_task(batch: dict[str, Any]) -> list[list[float]]:
+    tasks = set(batch["tasks"].tolist())
+    return [batch["returns"][batch["tasks"] == task].tolist() for task in tasks]
+
+
+def test_a_task_gives_at_most_so_many(tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path) -> None:
+    """Evenly from the best to the worst; the others are counted."""
+    assert spread(range(3), 4) == [0, 1, 2] and spread(range(10), 4) == [0, 3, 6, 9] and spread(range(5), 2) == [0, 4]
+    played = walks(episode, *(n / 10 for n in range(10)))
+    report = Ranking(epochs=1, max_per_task=4).train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
+    assert report.trajectories == 4 and report.dropped == {"beyond 4 of their task": 6}
+
+
+def test_no_pair_is_an_error(tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path) -> None:
+    """Where all did equally well there is nothing to rank, and it is said why."""
+    with pytest.raises(NothingToTrainOnError, match=r"ranking: nothing left of 3 .*3 without a better or worse"):
+        Ranking().train(fresh(tiny_policy), walks(episode, 0.5, 0.5, 0.5), seed=0, output_dir=tmp_path)
+
+
+def test_wrong_settings_are_refused() -> None:
+    """Settings that cannot be meant raise at once and are named."""
+    for name, value in {"beta": 0.0, "max_per_task": 1, "epochs": 0}.items():
+        with pytest.raises(ConfigError, match=name):
+            Ranking(**{name: value})  # type: ignore[arg-type]  # one of several

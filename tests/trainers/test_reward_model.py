@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import copy
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.policy import Policy
+from agentgym_py.reward import RewardModel
+from agentgym_py.samples import encode
+from agentgym_py.trajectory import Trajectory
+from agentgym_trainers.reward_model import RewardModelling, _untrained, bradley_terry_loss
+
+
+@pytest.fixture(scope="module")
+def played(episode: Any) -> list[Trajectory]:
+    """Of each of three tasks a good and a bad trajectory, of different lengths."""
+    good = [episode(*("search cup", "open it", "buy it")[: n + 1], task=f"task {n}", id="good") for n in range(3)]
+    bad = [
+        episode(*("search hat", "go back", "leave")[: 3 - n], task=f"task {n}", id="bad", reward=0.0, success=False)
+        for n in range(3)
+    ]
+    return [*good, *bad]
+
+
+def trainer_of(policy: Any, played: list[Trajectory], folder: Path, **settings: Any) -> Any:
+    """The trl trainer of one member, on all pairs in one batch."""
+    asked = RewardModelling(**{"batch_size": 6, **settings})
+    _, judged, _ = asked._judged(policy, played, 0)
+    trainer = asked._reward(_untrained(policy, len(asked.heads), 0), judged, 0, folder)
+    trainer.model.train()
+    return trainer
+
+
+def batch_of(trainer: Any) -> dict[str, Any]:
+    """The first batch, as the model gets it."""
+    batch: dict[str, Any] = next(iter(trainer.get_train_dataloader()))
+    return batch
+
+
+def slow_loss(better: Any, worse: Any) -> Any:
+    """The formula, pair by pair: -log of 1 / (1 + exp(r_l - r_w))."""
+    total = 0.0
+    for good, bad in zip(better, worse, strict=True):
+        total = total - torch.log(1 / (1 + torch.exp(bad - good)))
+    return total / len(better)
+
+
+def slow_rewards(trainer: Any, batch: dict[str, Any]) -> list[Any]:
+    """Each row's number, from the row alone: the head of the pair on the state of the last token."""
+    found = []
+    for ids, seen, head in zip(batch["input_ids"], batch["attention_mask"], batch["head"], strict=True):
+        states = trainer.model.backbone(input_ids=ids[: seen.sum()][None], output_hidden_states=True).hidden_states[-1]
+        weights, bias = trainer.model.heads.weight[head], trainer.model.heads.bias[head]
+        found.append(sum((a * b for a, b in zip(weights, states[0, -1], strict=True)), bias))
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------- the formula
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_loss_is_the_formula(seed: int) -> None:
+    """In double precision, in any order and in parts, finite for any margin; and its gradient is right."""
+    better, worse = 3 * torch.randn(2, 6, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    whole = bradley_terry_loss(better, worse)
+    torch.testing.assert_close(whole, slow_loss(better, worse), rtol=0, atol=1e-9)
+    order = torch.tensor([3, 5, 0, 1, 4, 2])
+    torch.testing.assert_close(bradley_terry_loss(better[order], worse[order]), whole)
+    parts = [bradley_terry_loss(better[i : i + 2], worse[i : i + 2]) for i in (0, 2, 4)]
+    torch.testing.assert_close(sum(parts) / 3, whole)
+    assert bradley_terry_loss(torch.tensor([0.0]), torch.tensor([1e5])) == 1e5
+    assert torch.autograd.gradcheck(bradley_terry_loss, (better.requires_grad_(), worse.requires_grad_()))
+
+
+def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+) -> None:
+    """With two heads, each of which learns its own pairs; the other head has no part in them."""
+    trainer = trainer_of(tiny_policy, played, tmp_path, heads={"reward": 1.0, "steps": 0.5})
+    batch, found = batch_of(trainer), []
+    for ours in (True, False):
+        trainer.model.zero_grad()
+        rewards = slow_rewards(trainer, batch)
+        loss = trainer.compute_loss(trainer.model, dict(batch)) if ours else slow_loss(rewards[:5], rewards[5:])
+        loss.backward()
+        found.append(
+            [loss.detach(), *(each.grad.clone() for each in trainer.model.parameters() if each.grad is not None)]
+        )
+    assert len(batch["head"]) == 10 and batch["head"].tolist()[:5] == batch["head"].tolist()[5:]
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+def test_the_loss_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """With one head it is that of trl's RewardTrainer, of our model and of transformers' with the same weights."""
+    from transformers import AutoModelForSequenceClassification
+    from trl import RewardTrainer
+
+    trainer = trainer_of(tiny_policy, played, tmp_path)
+    batch = batch_of(trainer)
+    loss = trainer.compute_loss(trainer.model, dict(batch))
+    rows = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    torch.testing.assert_close(loss, RewardTrainer.compute_loss(trainer, trainer.model, dict(rows)))
+    config = copy.deepcopy(tiny_policy.model.config)
+    config.num_labels, config.pad_token_id = 1, 0
+    other = AutoModelForSequenceClassification.from_config(config)
+    other.model.load_state_dict(trainer.model.backbone.model.state_dict())
+    other.score.load_state_dict({"weight": trainer.model.heads.weight})
+    torch.testing.assert_close(RewardTrainer.compute_loss(trainer, other, dict(rows)), loss, rtol=1e-5, atol=1e-6)
+    told = trainer._metrics["train"]
+    assert told["accuracy"][0] == told["accuracy"][1] == told["accuracy"][2]
+    assert told["margin"][0] == pytest.approx(told["margin"][2], rel=1e-4)
+
+
+def test_only_the_last_state_of_a_row_gets_a_gradient(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+) -> None:
+    """Neither padding nor another token's state; and more padding changes nothing."""
+    trainer = trainer_of(tiny_policy, played, tmp_path)
+    batch, kept = batch_of(trainer), []
+
+    def keep(module: Any, inputs: Any, output: Any) -> None:
+        output.retain_grad()
+        kept.append(output)
+
+    trainer.model.backbone.model.norm.register_forward_hook(keep)
+    loss = trainer.compute_loss(trainer.model, dict(batch))
+    loss.backward()
+    gradient = kept[0].grad.abs().sum(-1)  # (2B, S)
+    last = batch["attention_mask"].sum(-1) - 1
+    expected = torch.zeros_like(gradient, dtype=torch.bool).scatter(1, last[:, None], True)
+    assert torch.equal(gradient > 0, expected)
+    wider = {name: each if name == "head" else torch.nn.functional.pad(each, (0, 7)) for name, each in batch.items()}
+    torch.testing.assert_close(trainer.compute_loss(trainer.model, wider), loss)
+
+
+# ------------------------------------------------------------------------------------------------------------ training
+
+
+def test_it_learns_who_is_better_and_leaves_the_policy(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+) -> None:
+    """A model that was written and read again scores every good trajectory above the bad one of its task, mean 0."""
+    before, mode = tiny_policy.digest(), tiny_policy.model.training
+    report = RewardModelling(epochs=15, batch_size=3, learning_rate=3e-3).train(
+        tiny_policy, played, seed=0, output_dir=tmp_path / "made"
+    )
+    assert (tiny_policy.digest(), tiny_policy.model.training) == (before, mode)
+    model = RewardModel.load(tmp_path / "made")
+    scores = model.score(played)
+    assert scores.shape == (6,) and min(scores[:3] - scores[3:]) > 1 and abs(scores.mean()) < 1e-4
+    assert report.loss[-1] < 0.3 < report.loss[0] and report.metrics["accuracy"] == 1
+    assert report.trajectories == 6 and report.metrics["pairs"] == 3 and report.agent_tokens == 15 * 6
+    assert report.tokens == 15 * sum(len(encode(each, tiny_policy.chat).input_ids) for each in played)
+
+
+def test_members_differ_and_are_told_apart_from_one(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """An ensemble is trained member by member, reproducibly; its steps are told as one row of steps."""
+    told: list[tuple[int, int]] = []
+    asked = RewardModelling(epochs=1, batch_size=2, members=2, aggregate="min", heads={"success": 1.0, "steps": 0.1})
+    for name in ("one", "two"):
+        report = asked.train(
+            tiny_policy, played, seed=4, output_dir=tmp_path / name, progress=lambda *step: told.append(step)
+        )
+    one, two = (RewardModel.load(tmp_path / name) for name in ("one", "two"))
+    values = one.by_head(played)
+    assert values.shape == (2, 6, 2) and np.abs(values[0] - values[1]).min() > 1e-4
+    np.testing.assert_array_equal(values, two.by_head(played))
+    np.testing.assert_allclose(one.score(played), (values @ [1.0, 0.1]).min(0))
+    assert one.members[0].policy.digest() != one.members[1].policy.digest()
+    steps = len(told) // 2
+    assert (
+        told[:steps] == [(i + 1, steps) for i in range(steps)]
+        and report.agent_tokens == 2 * 2 * report.metrics["pairs"]
+    )
+
+
+def test_a_head_learns_its_own_outcome(tiny_policy: Any, episode: Any, tmp_path: Path) -> None:
+    """Of two successes of equal return the head `steps` prefers the shorter one, which the return cannot."""
+    short, long = episode("buy it", id="short"), episode("search cup", "open it", "buy it", id="long")
+    with pytest.raises(NothingToTrainOnError, match=r"no pair for the head 'reward', 1 of them ties"):
+        RewardModelling().train(tiny_policy, [short, long], seed=0, output_dir=tmp_path)
+    assert not any(tmp_path.iterdir())
+    RewardModelling(heads={"steps": 2.0}, epochs=10, learning_rate=3e-3).train(
+        tiny_policy, [long, short], seed=0, output_dir=tmp_path
+    )
+    scores = RewardModel.load(tmp_path).score([short, long])
+    assert scores[0] > scores[1] + 1
+
+
+def test_lora_trains_adapters_and_the_heads(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """The member is an ordinary checkpoint with changed weights afterwards."""
+    RewardModelling(epochs=2, lora_rank=2).train(tiny_policy, played, seed=0, output_dir=tmp_path)
+    member = Policy.load(tmp_path / "member_0")
+    assert member.digest() != tiny_policy.digest()
+    assert {name for name, _ in member.model.named_parameters()} == {
+        name for name, _ in tiny_policy.model.named_parameters()
+    }
+
+
+def test_what_is_in_no_pair_is_counted(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """Whoever a head can compare is trained on; the others are dropped with a reason."""
+    broken = replace(played[3], error="timeout")
+    report = RewardModelling(epochs=1).train(
+        tiny_policy, [played[0], broken, *played[1:3], *played[4:]], seed=0, output_dir=tmp_path
+    )
+    assert report.trajectories == 4 and report.dropped == {
+        "ended by an infrastructure error": 1,
+        "in no pair of a better and a worse one of their task": 1,
+    }
+    assert json.loads((tmp_path / "reward_model.json").read_text())["heads"] == {"reward": 1.0}
+
+
+def test_wrong_settings_are_refused() -> None:
+    """Settings that cannot be meant raise at once and are named."""
+    wrong: list[dict[str, Any]] = [{"match": "success"}, {"heads": {}}, {"heads": {"reward": 0.0}}, {"members": 0}]
+    wrong += [{"heads": {"reward": math.inf}}, {"aggregate": "max"}, {"std_weight": math.nan}, {"epochs": 0}]
+    for each in wrong:
+        with pytest.raises(ConfigError, match=next(iter(each))):
+            RewardModelling(**each)

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.agents import ExpertAgent
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.finetune import arguments, fit
+from agentgym_py.logprobs import sample_logprobs
+from agentgym_py.policy import Policy
+from agentgym_py.samples import encode, encode_all
+from agentgym_py.trajectory import Trajectory
+from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
+from agentgym_trainers.weighted_bc import WeightedBC, advantage_weights, softmax_weights, weighted_bc_loss
+
+
+@pytest.fixture(scope="module")
+def demos() -> list[Trajectory]:
+    """Six expert trajectories of the shop, of different lengths; two tries at each of three tasks."""
+    jobs = jobs_for([EnvSpec("shop")], "train", range(3), attempts=2)
+    return Collector(ExpertAgent()).collect_batch(jobs)
+
+
+def fresh(policy: Any) -> Policy:
+    """A copy whose training leaves the fixture alone."""
+    return Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
+
+
+def with_returns(trajectories: list[Trajectory], *returns: float) -> list[Trajectory]:
+    """The trajectories with other returns."""
+    return [replace(each, reward=r) for each, r in zip(trajectories, returns, strict=True)]
+
+
+def random_batch(seed: int) -> tuple[Any, Any, Any]:
+    """Log-probabilities, a ragged mask and weights: (B, S), (B, S), (B,)."""
+    rng = torch.Generator().manual_seed(seed)
+    mask = torch.rand(5, 9, generator=rng) < torch.linspace(0.2, 0.9, 5)[:, None]
+    mask[:, 0] = True
+    logprobs = -torch.rand(5, 9, generator=rng, dtype=torch.float64) * 3
+    return logprobs, mask, torch.rand(5, generator=rng, dtype=torch.float64) * 2
+
+
+def loss_of(logprobs: Any, mask: Any, weights: Any, tokens: int | None = None) -> Any:
+    """The loss of a batch of rows."""
+    return weighted_bc_loss(logprobs[mask], weights[:, None].expand(mask.shape)[mask], tokens)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_loss_is_the_formula(seed: int) -> None:
+    """In float64, against loops over rows and tokens; its gradient is checked by differences."""
+    logprobs, mask, weights = random_batch(seed)
+    total, count = 0.0, 0
+    for row in range(5):
+        for t in range(9):
+            if mask[row, t]:
+                total -= float(weights[row]) * float(logprobs[row, t])
+                count += 1
+    assert abs(float(loss_of(logprobs, mask, weights)) - total / count) < 1e-9
+    assert torch.autograd.gradcheck(lambda x: loss_of(x, mask, weights), logprobs.requires_grad_())
+
+
+def test_the_loss_does_not_depend_on_padding_order_or_splits() -> None:
+    """Rows in another order or with more padding have the same loss; two halves add up to the whole."""
+    logprobs, mask, weights = random_batch(7)
+    loss, order, tokens = loss_of(logprobs, mask, weights), torch.tensor([3, 0, 4, 1, 2]), int(mask.sum())
+    torch.testing.assert_close(loss_of(logprobs[order], mask[order], weights[order]), loss)
+    wider, more = (torch.nn.functional.pad(each, (0, 4)) for each in (logprobs, mask))
+    torch.testing.assert_close(loss_of(wider, more, weights), loss)
+    halves = [loss_of(logprobs[rows], mask[rows], weights[rows], tokens) for rows in (slice(0, 2), slice(2, 5))]
+    torch.testing.assert_close(sum(halves), loss)
+
+
+def test_softmax_weights_have_mean_one() -> None:
+    """They are N softmax(R / T): equal returns weigh 1, a cold softmax leaves the best, large returns are safe."""
+    for returns in ([0.0, 1.0, 0.5], [3.0] * 4, [1e4, -1e4, 9999.0]):
+        for temperature in (0.1, 1.0, 7.0):
+            weights = softmax_weights(returns, temperature)
+            assert math.isclose(sum(weights) / len(weights), 1.0)
+            expected = len(returns) * torch.softmax(torch.tensor(returns, dtype=torch.float64) / temperature, 0)
+            assert torch.allclose(torch.tensor(weights, dtype=torch.float64), expected, atol=1e-9)
+    assert softmax_weights([0.7] * 3, 0.5) == [1.0] * 3
+    assert softmax_weights([0.0, 1.0], 1e-3) == [0.0, 2.0]
+
+
+def test_advantage_weights_are_clipped() -> None:
+    """exp((R - b) / T), at most `max_weight`, without overflow."""
+    found = advantage_weights([0.0, 0.5, 1.0, 1e6], [0.5] * 4, 0.5, 20.0)
+    assert found == pytest.approx([math.exp(-1), 1.0, math.exp(1), 20.0])
+
+
+def test_a_mode_says_what_a_return_weighs(episode: Callable[..., Trajectory]) -> None:
+    """The baseline is the mean of all, or of the task; AgentEvol's weight is the return, and never negative."""
+    played = [episode("a", task=task, reward=r) for task, r in (("x", 1.0), ("x", 0.5), ("y", 0.0), ("y", -0.5))]
+    e = math.exp
+    assert WeightedBC(mode="agentevol").weights(played) == [1.0, 0.5, 0.0, 0.0]
+    assert WeightedBC().weights(played) == softmax_weights([1.0, 0.5, 0.0, -0.5], 1.0)
+    by_mean = WeightedBC(mode="advantage", temperature=0.5).weights(played)
+    assert by_mean == pytest.approx([e(1.5), e(0.5), e(-0.5), e(-1.5)])
+    by_task = WeightedBC(mode="advantage", baseline="task", max_weight=1.2).weights(played)
+    assert by_task == pytest.approx([1.2, e(-0.25), 1.2, e(-0.25)])
+
+
+def test_equal_returns_are_filtered_bc_to_the_bit(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """Where all weigh 1 the losses at every step and the weights after the training are those of `filtered_bc`."""
+    reports, digests = [], []
+    for trainer in (FilteredBC(batch_size=2), WeightedBC(batch_size=2), WeightedBC(batch_size=2, mode="agentevol")):
+        policy = fresh(tiny_policy)
+        reports.append(trainer.train(policy, demos, seed=1, output_dir=tmp_path))
+        digests.append(policy.digest())
+    assert len(set(digests)) == 1 != tiny_policy.digest() and reports[0].loss == reports[1].loss == reports[2].loss
+    assert all(torch.equal(bc_loss(x), weighted_bc_loss(x, torch.ones(40))) for x in torch.randn(5, 40))
+
+
+def test_equal_returns_are_trls_sft(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """Trained by trl's own SFTTrainer on the same rows, losses and weights come out the same."""
+    import datasets
+    from trl import SFTConfig, SFTTrainer
+
+    ours, theirs, settings = fresh(tiny_policy), fresh(tiny_policy), WeightedBC(batch_size=2)
+    told = settings.train(ours, demos, seed=1, output_dir=tmp_path)
+    args = arguments(
+        SFTConfig, settings, theirs, 1, tmp_path,
+        dataset_kwargs={"skip_prepare_dataset": True}, train_sampling_strategy="group_by_length",
+    )  # fmt: skip
+    rows = [{"input_ids": each.input_ids, "labels": each.labels} for each in encode_all(demos, theirs.chat)]
+    trainer = SFTTrainer(
+        model=theirs.model, args=args, processing_class=theirs.tokenizer, train_dataset=datasets.Dataset.from_list(rows)
+    )
+    fit(trainer, theirs, None)
+    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
+    assert told.loss == pytest.approx(losses, rel=1e-4) and len(losses) == 6
+    for mine, other in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-5)
+
+
+def test_the_weights_stay_with_their_rows(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """Through sampler and collator; the batch's loss is the sum of its rows' own, each times its weight."""
+    policy = fresh(tiny_policy)
+    samples = encode_all(demos[::2], policy.chat)
+    trainer = WeightedBC(batch_size=3)._sft(policy, samples, [0.5, 1.0, 1.5], 0, tmp_path)
+    batch = next(iter(trainer.get_train_dataloader()))
+    tokens = {len(sample.input_ids): n for n, sample in enumerate(samples)}
+    assert len(tokens) == 3
+    order = [tokens[int(length)] for length in batch["attention_mask"].sum(-1)]
+    assert batch["weight"].tolist() == [(0.5, 1.0, 1.5)[n] for n in order]
+    weighed = [
+        weight * logp for weight, logp in zip((0.5, 1, 1.5), sample_logprobs(policy.model, samples, 1), strict=True)
+    ]
+    expected = -sum(weighed) / sum(sum(sample.mask) for sample in samples)
+    torch.testing.assert_close(trainer.compute_loss(trainer.model, batch).item(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_split_batch_makes_the_same_step(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """Two batches of two a step end where one batch of four ends: the loss is normalised by the step's tokens."""
+    played, ended = with_returns(demos, 1.0, 0.2, 0.9, 0.0, 0.4, 0.7), []
+    for size, accumulate in ((4, 1), (2, 2)):
+        policy = fresh(tiny_policy)
+        settings = WeightedBC(epochs=2, batch_size=size, gradient_accumulation=accumulate, learning_rate=1e-3)
+        settings.train(policy, played[:4], seed=0, output_dir=tmp_path)
+        ended.append(torch.cat([each.detach().flatten() for each in policy.model.parameters()]))
+    torch.testing.assert_close(*ended, rtol=1e-3, atol=1e-5)
+
+
+def test_observations_get_no_gradient(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """Of the last states only those before an agent's token have a gradient, larger where the weight is."""
+    policy = fresh(tiny_policy)
+    twice = encode_all([demos[0], demos[0]], policy.chat)
+    trainer = WeightedBC(batch_size=2)._sft(policy, twice, [1.0, 3.0], 0, tmp_path)
+    batch, kept = next(iter(trainer.get_train_dataloader())), list[Any]()
+
+    def keep(module: Any, inputs: Any, output: Any) -> None:
+        output.retain_grad()
+        kept.append(output)
+
+    policy.model.model.norm.register_forward_hook(keep)
+    trainer.compute_loss(trainer.model, batch).backward()
+    gradient = kept[0].grad[:, :-1].abs().sum(-1)
+    agent = batch["labels"][:, 1:] != -100
+    assert gradient[~agent].max() == 0 and gradient[agent].min() > 0
+    light, heavy = gradient[batch["weight"] == 1][0], gradient[batch["weight"] == 3][0]
+    torch.testing.assert_close(heavy, 3 * light)
+
+
+def choices(policy: Policy, episode: Callable[..., Trajectory], before: list[str], *actions: str) -> list[float]:
+    """Log-probabilities of whole episodes that end with one of the actions."""
+    return sample_logprobs(policy.model, [encode(episode(*before, each), policy.chat) for each in actions], 2)
+
+
+@pytest.mark.parametrize("mode", ["softmax", "advantage", "agentevol"])
+def test_it_solves_a_bandit(tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory], mode: Any) -> None:
+    """From both arms alike, within 40 steps it takes the better one nine times in ten."""
+    settings = WeightedBC(mode=mode, temperature=0.1, epochs=20, learning_rate=1e-2, batch_size=4)
+    arms = [episode("left", reward=1.0), episode("right", reward=0.0)]
+    policy = fresh(tiny_policy)
+    settings.train(policy, arms * 4, seed=0, output_dir=tmp_path)
+    left, right = choices(policy, episode, [], "left", "right")
+    assert left - right > math.log(9)
+
+
+def test_it_solves_a_chain(tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory]) -> None:
+    """From all walks alike, of which only five right steps lead anywhere, within 100 steps it goes right at each."""
+    settings = WeightedBC(temperature=0.1, epochs=25, learning_rate=1e-2, batch_size=8)
+    walks = [list(each) for each in product(("go", "stop"), repeat=5)]
+    policy = fresh(tiny_policy)
+    settings.train(
+        policy, [episode(*walk, reward=float(walk == ["go"] * 5)) for walk in walks], seed=0, output_dir=tmp_path
+    )
+    for done in range(5):
+        go, stop = choices(policy, episode, ["go"] * done, "go", "stop")
+        assert go > stop, done
+
+
+def test_nothing_of_weight_is_an_error(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+    """Returns of 0 weigh nothing with `agentevol`: they are left out and counted, and alone they are an error."""
+    zero = with_returns(demos[:3], 0.0, -1.0, 0.0)
+    report = WeightedBC(epochs=1, mode="agentevol").train(
+        fresh(tiny_policy), [*zero, demos[3]], seed=0, output_dir=tmp_path
+    )
+    assert (report.trajectories, report.dropped) == (1, {"of weight 0": 3})
+    assert report.metrics["weights/effective"] == 1.0
+    with pytest.raises(NothingToTrainOnError, match="nothing left of 3 trajectories: 3 of weight 0"):
+        WeightedBC(mode="agentevol").train(fresh(tiny_policy), zero, seed=0, output_dir=tmp_path)
+
+
+def test_wrong_settings_are_refused() -> None:
+    """Settings that cannot be meant raise at once and are named."""
+    wrong: dict[str, Any] = {"temperature": 0.0, "max_weight": float("inf"), "mode": "hard", "baseline": "none"}
+    for name, value in (wrong | {"epochs": 0}).items():
+        with pytest.raises(ConfigError, match=name):
+            WeightedBC(**{name: value})

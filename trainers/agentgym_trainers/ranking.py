@@ -1,0 +1,202 @@
+"""Trajectory ranking: DPO on every ordered pair of a task's trajectories, each of which goes through the model once.
+
+    s_i = beta (logp_i - ref_i)                    logp: sum over a trajectory's agent tokens; ref: by the policy before
+    loss = mean over tasks of  mean over the task's pairs i, j with R_i > R_j of  - log sigma(s_i - s_j)
+
+No paper of its own: it is RankNet's loss (Burges et al., "Learning to rank using gradient descent", ICML 2005) of DPO's
+implicit reward s (arXiv:2305.18290), so that the returns of a task only have to be ordered. With two trajectories a
+task it is DPO with the sigmoid. Every task counts alike, however many pairs it has. Where DPO takes 2 rows a pair, N
+trajectories take N rows for up to N (N - 1) / 2 pairs. The work is done by trl's DPOTrainer, with deviations as in
+`dpo`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from agentgym_py import pairs
+from agentgym_py.errors import ConfigError
+from agentgym_py.finetune import FineTuning, Kept, arguments, fit, lora, nothing_left, quiet, report, usable
+from agentgym_py.samples import IGNORED, Sample
+from agentgym_py.select import ranks
+from agentgym_py.trainer import CONTRASTS, Progress, Tensor, TrainReport
+from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_py.policy import Policy
+
+
+class RankingLoss(NamedTuple):
+    """The loss of a batch, and how the pairs stand."""
+
+    loss: Tensor
+    """A scalar."""
+    margins_P: Tensor
+    """s_i - s_j of each of P pairs, without gradient."""
+
+
+def ranking_loss(ratios_R: Tensor, returns_R: Tensor, tasks_R: Tensor, beta: float) -> RankingLoss:
+    """The loss of R trajectories: logp - ref, return, and a number that is the same for the same task.
+
+    A task without two different returns counts for nothing.
+    """
+    from torch.nn.functional import logsigmoid
+
+    same_RR = tasks_R[:, None] == tasks_R
+    pairs_RR = same_RR & (returns_R[:, None] > returns_R)
+    of_task_R = same_RR.to(ratios_R.dtype) @ pairs_RR.sum(-1).to(ratios_R.dtype)  # pairs of each row's task
+    shares_P = 1 / of_task_R[:, None].expand_as(pairs_RR)[pairs_RR]  # they add up to the number of tasks
+    margins_P = beta * (ratios_R[:, None] - ratios_R)[pairs_RR]
+    loss = -(shares_P * logsigmoid(margins_P)).sum() / shares_P.sum().clamp(min=1)
+    return RankingLoss(loss, margins_P.detach())
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking(FineTuning):
+    """Settings of trajectory ranking."""
+
+    evolve_defaults: ClassVar = CONTRASTS
+    cloner: ClassVar = "filtered_bc"
+
+    learning_rate: float = 1e-4
+    """Peak of the cosine schedule; 1e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""
+    batch_size: int = 2
+    """Tasks a batch, each with all its trajectories."""
+    beta: float = 0.1
+    """How dear it is to move away from the reference, the policy as it was before."""
+    max_per_task: int = 8
+    """Of more trajectories of a task so many are taken, from the best to the worst."""
+
+    def __post_init__(self) -> None:
+        FineTuning.__post_init__(self)
+        if not (math.isfinite(self.beta) and self.beta > 0):
+            raise ConfigError(f"beta must be a number above 0, got {self.beta}")
+        if self.max_per_task < 2:
+            raise ConfigError(f"max_per_task must be at least 2, got {self.max_per_task}")
+
+    def train(
+        self,
+        policy: Policy,
+        trajectories: Sequence[Trajectory],
+        *,
+        seed: int,
+        output_dir: Path,
+        progress: Progress | None = None,
+    ) -> TrainReport:
+        """Train `policy` in place to rank the trajectories of each task by their returns.
+
+        Nothing is written to `output_dir`; who wants to keep the policy calls its `save`.
+
+        Raises:
+            NothingToTrainOnError: no task has a better and a worse trajectory.
+        """
+        del output_dir
+        kept = usable(policy, trajectories, self.max_length)
+        groups, counts = self._groups(kept)
+        if not groups:
+            raise nothing_left("ranking", kept.dropped)
+        rest = [i for group in groups for i in group]
+        used = Kept([kept.trajectories[i] for i in rest], [kept.samples[i] for i in rest], kept.dropped)
+        began = time.monotonic()
+        with TemporaryDirectory(prefix="agentgym") as scratch:  # trl makes a folder at once, and saves nothing there
+            with quiet():
+                trainer = self._ranking(policy, kept, groups, seed, Path(scratch))
+            fit(trainer, policy, progress)
+        done = report(trainer, used, self.epochs, began)
+        return replace(done, metrics={**done.metrics, **counts})
+
+    def _groups(self, kept: Kept) -> tuple[list[list[int]], dict[str, float]]:
+        """Positions of the trajectories of each task that are ranked, and counts; who is not goes to `dropped`."""
+        found = pairs.build(kept.trajectories, match="all", max_pairs=None)
+        tasks: dict[object, set[int]] = {}
+        for pair in found.pairs:
+            tasks.setdefault(pairs.opening(kept.trajectories[pair.chosen]), set()).update(pair[:2])
+        groups = [spread(ranks(kept.trajectories, task), self.max_per_task) for task in tasks.values()]
+        kept.dropped.update(found.dropped)
+        beyond = sum(map(len, tasks.values())) - sum(map(len, groups))
+        kept.dropped.update(Counter({f"beyond {self.max_per_task} of their task": beyond} if beyond else {}))
+        return groups, {"tasks": len(groups), "ties": found.ties}
+
+    def _ranking(self, policy: Policy, kept: Kept, groups: list[list[int]], seed: int, output_dir: Path) -> Any:
+        import datasets
+        from trl import DPOConfig
+
+        from agentgym_py.logprobs import sample_logprobs
+
+        samples: list[Sample] = [kept.samples[i] for group in groups for i in group]
+        refs = iter(sample_logprobs(policy.model, samples, 4 * self.batch_size))
+        rows = [
+            {
+                "input_ids": [kept.samples[i].input_ids for i in group],
+                "labels": [kept.samples[i].labels for i in group],
+                "returns": [kept.trajectories[i].reward for i in group],
+                "ref_logps": [next(refs) for _ in group],
+                "length": max(len(kept.samples[i].input_ids) for i in group),
+            }
+            for group in groups
+        ]
+        args = arguments(
+            DPOConfig, self, policy, seed, output_dir, beta=self.beta,
+            precompute_ref_log_probs=True, remove_unused_columns=False, train_sampling_strategy="group_by_length",
+        )  # fmt: skip
+        return _ranking_trainer()(
+            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self),
+            train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
+        )  # fmt: skip
+
+
+def spread(ranked: Sequence[int], most: int) -> list[int]:
+    """At most `most` of them, at equal distances, the first and the last included."""
+    if len(ranked) <= most:
+        return list(ranked)
+    return [ranked[i * (len(ranked) - 1) // (most - 1)] for i in range(most)]
+
+
+def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
+    """The trajectories of all the rows' tasks, one below the other."""
+    import torch
+    from trl.trainer.utils import pad
+
+    def flat(name: str) -> list[Any]:
+        return [each for row in rows for each in row[name]]
+
+    return {
+        "input_ids": pad([torch.tensor(each) for each in flat("input_ids")], padding_value=0, padding_side="right"),
+        "labels": pad([torch.tensor(each) for each in flat("labels")], padding_value=IGNORED, padding_side="right"),
+        "ref_logps": torch.tensor(flat("ref_logps")),
+        "returns": torch.tensor(flat("returns"), dtype=torch.float64),
+        "tasks": torch.tensor([number for number, row in enumerate(rows) for _ in row["returns"]]),
+    }
+
+
+def _ranking_trainer() -> Any:
+    """The DPOTrainer whose loss is `ranking_loss`."""
+    from trl import DPOTrainer
+
+    from agentgym_py.logprobs import row_logprobs
+
+    class RankingTrainer(DPOTrainer):  # type: ignore[misc]  # trl is untyped here
+        def _prepare_dataset(self, dataset: Any, *args: Any) -> Any:
+            return dataset  # is token ids already
+
+        def _precompute_ref_logps(self, dataset: Any, *args: Any) -> Any:
+            return dataset  # has them
+
+        def compute_loss(
+            self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+        ) -> Any:
+            logps_R = row_logprobs(model, inputs["input_ids"], inputs["labels"])
+            found = ranking_loss(logps_R - inputs["ref_logps"], inputs["returns"], inputs["tasks"], self.beta)
+            told = {"rewards/margins": found.margins_P, "rewards/accuracies": (found.margins_P > 0).float()}
+            for name, values_P in told.items():
+                self._metrics["train"][name].append(values_P.mean().item())
+            return found.loss
+
+    return RankingTrainer
