@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from agentgym_py import store
+from agentgym_py import registry, store
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.engine import SamplingParams
@@ -24,9 +24,10 @@ from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.evaluate import as_json, evaluate
 from agentgym_py.rng import Rng, seed_of
+from agentgym_py.rollouts import Rollouts
 from agentgym_py.runs import RunFolder
-from agentgym_py.select import SelectConfig, build
-from agentgym_py.trainer import Trainer, TrainReport
+from agentgym_py.select import SelectConfig, Selection, build
+from agentgym_py.trainer import OnPolicyTrainer, Trainer, TrainReport
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Evolution:
     folder: RunFolder
     envs: Sequence[EnvSpec]
     config: EvolveConfig
-    trainer: Trainer
+    trainer: Trainer | OnPolicyTrainer
     load_policy: Callable[[str | None], Policy]
     """Loads the base policy (None) or a checkpoint folder."""
     reporter: Reporter
@@ -132,11 +133,17 @@ class Evolution:
     def _round(self, number: int) -> None:
         began = time.monotonic()
         folder = self.folder.fresh(number)
-        explored = self._demonstrate() if number == 0 else self._explore(number)
-        store.write(folder / "trajectories.jsonl", explored)
-        selection = build(self.config.select)(explored)
-        log.info("round %d: %s", number, selection.line)
-        policy, trained = self._train(number, selection.kept)
+        trained: TrainReport | None
+        if number and isinstance(self.trainer, OnPolicyTrainer):
+            policy, trained, explored = self._improve(number, self.trainer)
+            store.write(folder / "trajectories.jsonl", explored)
+            selection = Selection(tuple(explored))
+        else:
+            explored = self._demonstrate() if number == 0 else self._explore(number)
+            store.write(folder / "trajectories.jsonl", explored)
+            selection = build(self.config.select)(explored)
+            log.info("round %d: %s", number, selection.line)
+            policy, trained = self._train(number, selection.kept)
         policy.save(folder / "checkpoint")
         valid = self._evaluate(number, policy, "valid", self.config.valid_tasks)
         metrics = {
@@ -157,9 +164,30 @@ class Evolution:
 
     def _explore(self, number: int) -> list[Trajectory]:
         policy = self.load_policy(str(self.folder.round(number - 1) / "checkpoint"))
-        first = self.config.expert_tasks + (number - 1) * self.config.explore_tasks
-        jobs = self._train_jobs(first, self.config.explore_tasks, self.config.tries)
+        jobs = self._train_jobs(self._first_task(number), self.config.explore_tasks, self.config.tries)
         return self._collect(number, "explore", self._agent(number - 1, policy, self.config.temperature), jobs)
+
+    def _improve(self, number: int, trainer: OnPolicyTrainer) -> tuple[Policy, TrainReport, list[Trajectory]]:
+        """A round of a trainer that plays itself, on as many episodes as another's round explores."""
+        from agentgym_py.engine import HFEngine
+
+        policy = self.load_policy(str(self.folder.round(number - 1) / "checkpoint"))
+        jobs = self._train_jobs(self._first_task(number), self.config.explore_tasks)
+        episodes = len(jobs) * self.config.tries
+        rollouts = Rollouts(
+            policy, HFEngine(policy, slots=self.config.slots),
+            SamplingParams(temperature=self.config.temperature, max_new_tokens=self.config.max_new_tokens),
+            jobs, episodes, name=f"Agent_v{number - 1}", slots=self.config.slots, prompt=self.config.prompt,
+            seed=seed_of(self.config.seed, "explore", number),
+            progress=self.reporter.phase(number, "improve", episodes),
+        )  # fmt: skip
+        with tempfile.TemporaryDirectory(prefix="agentgym") as output:
+            seed = seed_of(self.config.seed, "train", number) % (1 << 31)
+            report = trainer.improve(policy, rollouts, seed=seed, output_dir=Path(output))
+        return policy, report, rollouts.played
+
+    def _first_task(self, number: int) -> int:
+        return self.config.expert_tasks + (number - 1) * self.config.explore_tasks
 
     def _train(self, number: int, kept: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:
         previous = str(self.folder.round(number - 1) / "checkpoint") if number else None
@@ -173,7 +201,7 @@ class Evolution:
         data = self._merged(number, kept)
         policy = self.load_policy(previous if self.config.restart == "previous" else None)
         with tempfile.TemporaryDirectory(prefix="agentgym") as output:
-            report = self.trainer.train(
+            report = self._offline(number).train(
                 policy,
                 data,
                 seed=seed_of(self.config.seed, "train", number) % (1 << 31),
@@ -181,6 +209,14 @@ class Evolution:
                 progress=self.reporter.training(number, len(data)),
             )
         return policy, report
+
+    def _offline(self, number: int) -> Trainer:
+        """Who trains on what was collected; Agent_v0 is made by filtered BC where the trainer plays itself."""
+        if isinstance(self.trainer, OnPolicyTrainer):
+            assert number == 0
+            starter: Trainer = registry.load("agentgym.trainers", "filtered_bc")()
+            return starter
+        return self.trainer
 
     def _merged(self, number: int, kept: Sequence[Trajectory]) -> list[Trajectory]:
         earlier = {"all": range(number), "last": range(0), "initial+last": range(min(number, 1))}[self.config.merge]

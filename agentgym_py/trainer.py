@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor as Tensor
 
     from agentgym_py.policy import Policy
+    from agentgym_py.rollouts import Rollouts
 else:
     Tensor = Any
 """torch's, for a trainer's annotations: `--help` reads trainers, and must not load torch for it."""
@@ -38,6 +39,8 @@ class TrainReport:
     """Loss at each logged step."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Last value of whatever else the trainer logs."""
+    history: Sequence[Mapping[str, float]] = ()
+    """What an on-policy trainer logs, iteration by iteration."""
 
 
 @runtime_checkable
@@ -60,5 +63,27 @@ class Trainer(Protocol):
 
         Raises:
             NothingToTrainOnError: no trajectory carries a token to learn from.
+        """
+        ...
+
+
+@runtime_checkable
+class OnPolicyTrainer(Protocol):
+    """A plugin of the same group that plays itself: it learns from episodes of the policy as it is at that moment."""
+
+    def improve(
+        self,
+        policy: Policy,
+        rollouts: Rollouts,
+        *,
+        seed: int,
+        output_dir: Path,
+        progress: Progress | None = None,
+    ) -> TrainReport:
+        """Change `policy` in place by playing `rollouts`, iteration by iteration, until their budget is spent.
+
+        Raises:
+            NothingToTrainOnError: no iteration had anything to learn from.
+            TrainingError: the loss was not finite; the policy is as it was before that step.
         """
         ...
