@@ -85,7 +85,7 @@ class Learner:
         self.policy, self.settings = policy, settings
         self._rng = Rng(seed, "order of the records")
         adapters = lora(settings)
-        self._frozen = None
+        self._frozen, self._reference = None, reference
         if adapters is not None:
             from peft import get_peft_model
 
@@ -96,7 +96,7 @@ class Learner:
             self._frozen = ActorCritic(copy.deepcopy(policy.model).requires_grad_(False), False, temperature)
         self._accelerator = Accelerator(cpu=policy.model.device.type == "cpu")
         module = ActorCritic(policy.model, critic_rate > 0, temperature, critic_gradient)
-        trained = [{"params": [p for p in policy.model.parameters() if p.requires_grad]}]
+        trained: list[dict[str, Any]] = [{"params": [p for p in policy.model.parameters() if p.requires_grad]}]
         if module.value is not None:
             trained.append({"params": list(module.value.parameters()), "lr": critic_rate})
         optimizer = torch.optim.AdamW(
@@ -118,7 +118,7 @@ class Learner:
                 record.bootstrap = float(values[record.n]) if len(values) > record.n else 0.0
         if self._frozen is not None:
             self._read(records, self._frozen, "ref_logps", lambda out: out.logps_N)
-        elif self.settings.lora_rank:
+        elif self._reference:
             with self.policy.model.disable_adapter():
                 self._read(records, self.module, "ref_logps", lambda out: out.logps_N)
 
