@@ -154,10 +154,10 @@ class GRPO(LearnerSettings):
         made = Learner(policy, self, seed=seed, temperature=rollouts.params.temperature, reference=self.kl > 0)
         with training(made) as learner:
             while rollouts.left >= self.group_size:
+                rollouts.sync()
                 groups = self._groups(rollouts)
                 records = [each for group in groups for each in self._records(group, policy, dropped)]
                 history.append(self._iterate(learner, records, groups))
-                rollouts.sync()
                 trained += len(records)
                 tokens += self.epochs * sum(len(record.input_ids) for record in records)
                 agent_tokens += self.epochs * sum(record.n for record in records)

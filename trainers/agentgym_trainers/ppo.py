@@ -132,6 +132,7 @@ class PPO(LearnerSettings):
         )  # fmt: skip
         with training(made) as learner:
             while rollouts.left:
+                rollouts.sync()
                 episodes = [group[0] for group in rollouts.groups(self.batch_tasks, 1)]
                 records = self._records(learner, episodes, kl, dropped)
                 if not records:
@@ -139,7 +140,6 @@ class PPO(LearnerSettings):
                 logged = self._iterate(learner, records, only_critic=len(history) < self.critic_warmup)
                 history.append(logged | {"kl_coefficient": kl} | _of(episodes, records))
                 kl = adapted(kl, logged.get("kl_ref", 0.0), self.kl_target)
-                rollouts.sync()
                 trained += len(records)
                 tokens += self.epochs * sum(len(record.input_ids) for record in records)
                 agent_tokens += self.epochs * sum(record.n for record in records)
