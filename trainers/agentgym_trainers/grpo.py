@@ -196,7 +196,7 @@ class GRPO(LearnerSettings):
         from agentgym_py.rl.records import record_of
 
         sound = [trajectory for trajectory in group if trajectory.error is None]
-        dropped["ended by an infrastructure error"] += len(group) - len(sound)
+        dropped.update(["ended by an infrastructure error"] * (len(group) - len(sound)))
         records = [record_of(trajectory, policy.chat) for trajectory in sound]
         if not self._differ(sound):
             dropped["in a group whose tries all came to the same"] += len(sound)
