@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agentgym_py.agents import Agent
 from agentgym_py.collect import Collector, Fork, Job
 from agentgym_py.env import Prompt
+from agentgym_py.errors import ConfigError
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -41,6 +42,20 @@ class Rollouts:
     def left(self) -> int:
         """Episodes that may still be played."""
         return self.budget - len(self.played)
+
+    @property
+    def temperature(self) -> float:
+        """What the replies are sampled at.
+
+        Raises:
+            ConfigError: replies are not drawn from all tokens, so that a ratio of probabilities means nothing.
+        """
+        if self.params.greedy or self.params.top_p < 1 or self.params.top_k:
+            raise ConfigError(
+                "an on-policy trainer samples from the whole distribution: temperature above 0, top_p 1, top_k 0; got "
+                f"{self.params.temperature:g}, {self.params.top_p:g}, {self.params.top_k}"
+            )
+        return self.params.temperature
 
     def sync(self) -> None:
         """Play with the policy's weights of now from here on."""

@@ -143,6 +143,7 @@ class GRPO(LearnerSettings):
         """Iterate: play `batch_tasks` groups, compare within each, take steps; until the budget of episodes is spent.
 
         Raises:
+            ConfigError: replies are not sampled from the whole distribution.
             NothingToTrainOnError: in no group did one try differ from another.
             TrainingError: the loss was not finite.
         """
@@ -151,7 +152,7 @@ class GRPO(LearnerSettings):
         del output_dir
         began, history, dropped = time.monotonic(), list[dict[str, float]](), Counter[str]()
         trained = tokens = agent_tokens = 0
-        made = Learner(policy, self, seed=seed, temperature=rollouts.params.temperature, reference=self.kl > 0)
+        made = Learner(policy, self, seed=seed, temperature=rollouts.temperature, reference=self.kl > 0)
         with training(made) as learner:
             while rollouts.left >= self.group_size:
                 rollouts.sync()

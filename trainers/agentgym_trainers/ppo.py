@@ -118,6 +118,7 @@ class PPO(LearnerSettings):
         The critic starts anew each time.
 
         Raises:
+            ConfigError: replies are not sampled from the whole distribution.
             NothingToTrainOnError: no episode had a reply to learn from.
             TrainingError: the loss was not finite.
         """
@@ -127,7 +128,7 @@ class PPO(LearnerSettings):
         began, kl, history, dropped = time.monotonic(), self.kl, list[dict[str, float]](), Counter[str]()
         trained = tokens = agent_tokens = 0
         made = Learner(
-            policy, self, seed=seed, temperature=rollouts.params.temperature, reference=self.kl > 0,
+            policy, self, seed=seed, temperature=rollouts.temperature, reference=self.kl > 0,
             critic_rate=self.critic_learning_rate, critic_gradient=self.critic_gradient,
         )  # fmt: skip
         with training(made) as learner:
