@@ -99,8 +99,10 @@ class PPO(LearnerSettings):
         check(self, {"critic_gradient": 0.0, "entropy_weight": 0.0})
         if self.level not in ("token", "turn"):
             raise ConfigError(f"level must be token or turn, got {self.level!r}")
-        if self.gamma > 1 or self.lam > 1:
-            raise ConfigError("gamma and lam must be at most 1")
+        if self.gamma > 1 or self.lam > 1 or self.critic_gradient > 1:
+            raise ConfigError("gamma, lam and critic_gradient must be at most 1")
+        if not self.critic_learning_rate:
+            raise ConfigError("critic_learning_rate must not be 0: without a critic there is no advantage")
         if self.kl_target and not self.kl:
             raise ConfigError("kl_target steers kl: kl must not be 0")
 
