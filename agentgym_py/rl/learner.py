@@ -65,6 +65,8 @@ class ActorCritic(nn.Module):
     def _values(self, hidden_NH: Tensor) -> Tensor:
         assert self.value is not None
         share = self.critic_gradient
+        if not share:
+            return self.value(hidden_NH.detach())[:, 0]  # type: ignore[no-any-return]  # as below
         mixed_NH = share * hidden_NH + (1 - share) * hidden_NH.detach()
         return self.value(mixed_NH)[:, 0]  # type: ignore[no-any-return]  # torch types a module's call as Any
 

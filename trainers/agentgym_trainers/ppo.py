@@ -86,7 +86,7 @@ class PPO(LearnerSettings):
     kl_target: float = 0.0
     """Divergence a token that `kl` is steered to; 0 keeps `kl` as it is."""
     critic_warmup: int = 1
-    """Iterations in which only the critic learns."""
+    """Iterations in which the critic learns alone, and the policy stays as it is."""
     critic_learning_rate: float = 1e-3
     """Of the value head."""
     critic_gradient: float = 0.1
@@ -212,12 +212,15 @@ class PPO(LearnerSettings):
 
         from agentgym_py.rl.records import averaged
 
-        if only_critic:
-            for record in records:
-                record.extra["advantages"] = torch.zeros(record.n)
-        steps = [s for _ in range(self.epochs) for s in learner.epoch(records, self._loss, "token")]
+        learner.module.critic_gradient = 0.0 if only_critic else self.critic_gradient
+        loss_of = self._critic_loss if only_critic else self._loss
+        steps = [s for _ in range(self.epochs) for s in learner.epoch(records, loss_of, "token")]
         reference = [r.old_logps_n - r.extra["ref_logps"] for r in records if "ref_logps" in r.extra]
         return averaged(steps) | ({"kl_ref": float(torch.cat(reference).mean())} if reference else {})
+
+    def _critic_loss(self, out: Output, batch: Batch) -> Loss:
+        found = self._loss(out, batch)
+        return found._replace(loss_N=self.value_weight * found.logged_N["value_loss"])
 
     def _loss(self, out: Output, batch: Batch) -> Loss:
         assert out.values_N is not None
