@@ -120,13 +120,18 @@ class PPO(LearnerSettings):
         The critic starts anew each time.
 
         Raises:
-            ConfigError: replies are not sampled from the whole distribution.
+            ConfigError: replies are not sampled from the whole distribution, or all episodes go to `critic_warmup`.
             NothingToTrainOnError: no episode had a reply to learn from.
             TrainingError: the loss was not finite.
         """
         from agentgym_py.rl.learner import Learner, training
 
         del output_dir
+        if rollouts.left <= self.critic_warmup * self.batch_tasks:
+            raise ConfigError(
+                f"critic_warmup {self.critic_warmup} times batch_tasks {self.batch_tasks} leaves the policy none of "
+                f"{rollouts.left} episodes to learn from"
+            )
         began, kl, history, dropped = time.monotonic(), self.kl, list[dict[str, float]](), Counter[str]()
         trained = tokens = agent_tokens = 0
         made = Learner(
@@ -148,7 +153,7 @@ class PPO(LearnerSettings):
                 agent_tokens += self.epochs * sum(record.n for record in records)
                 if progress:
                     progress(rollouts.budget - rollouts.left, rollouts.budget)
-        if not trained:
+        if len(history) <= self.critic_warmup:
             reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
             raise NothingToTrainOnError(f"ppo: nothing to learn from {len(rollouts.played)} trajectories: {reasons}")
         losses = [row["loss"] for row in history]
