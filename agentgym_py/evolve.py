@@ -136,7 +136,6 @@ class Evolution:
         trained: TrainReport | None
         if number and isinstance(self.trainer, OnPolicyTrainer):
             policy, trained, explored = self._improve(number, self.trainer)
-            store.write(folder / "trajectories.jsonl", explored)
             selection = Selection(tuple(explored))
         else:
             explored = self._demonstrate() if number == 0 else self._explore(number)
@@ -167,8 +166,8 @@ class Evolution:
         jobs = self._train_jobs(self._first_task(number), self.config.explore_tasks, self.config.tries)
         return self._collect(number, "explore", self._agent(number - 1, policy, self.config.temperature), jobs)
 
-    def _improve(self, number: int, trainer: OnPolicyTrainer) -> tuple[Policy, TrainReport, list[Trajectory]]:
-        """A round of a trainer that plays itself, on as many episodes as another's round explores."""
+    def _improve(self, number: int, trainer: OnPolicyTrainer) -> tuple[Policy, TrainReport | None, list[Trajectory]]:
+        """A round of a trainer that plays itself, on as many episodes as another's round explores; they are stored."""
         from agentgym_py.engine import HFEngine
 
         policy = self.load_policy(str(self.folder.round(number - 1) / "checkpoint"))
@@ -181,9 +180,18 @@ class Evolution:
             seed=seed_of(self.config.seed, "explore", number),
             progress=self.reporter.phase(number, "improve", episodes),
         )  # fmt: skip
-        with tempfile.TemporaryDirectory(prefix="agentgym") as output:
-            seed = seed_of(self.config.seed, "train", number) % (1 << 31)
-            report = trainer.improve(policy, rollouts, seed=seed, output_dir=Path(output))
+        seed, report = seed_of(self.config.seed, "train", number) % (1 << 31), None
+        try:
+            with tempfile.TemporaryDirectory(prefix="agentgym") as output:
+                report = trainer.improve(policy, rollouts, seed=seed, output_dir=Path(output))
+        except NothingToTrainOnError as error:
+            if not self.config.allow_empty:
+                raise NothingToTrainOnError(
+                    f"round {number}: {error} ({self._trajectories(number)} holds what was played); "
+                    "raise --temperature or --explore_tasks, or --allow_empty"
+                ) from error
+        finally:
+            store.write(self._trajectories(number), rollouts.played)
         return policy, report, rollouts.played
 
     def _first_task(self, number: int) -> int:

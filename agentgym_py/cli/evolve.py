@@ -62,7 +62,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "smoke": {
         "rounds": 1, "expert_tasks": 8, "explore_tasks": 8, "valid_tasks": 4, "test_tasks": 4, "max_new_tokens": 32,
         "select.threshold": 0.0, "select.success_only": False, "trainer.epochs": 1, "trainer.threshold": 0.0,
-        "trainer.batch_tasks": 4, "trainer.group_size": 2,
+        "trainer.batch_tasks": 4, "trainer.group_size": 2, "allow_empty": True,
     },
 }  # fmt: skip
 """Other defaults by name; what a trainer has no setting for is left out."""
@@ -80,7 +80,7 @@ class RunOptions:
     --threads says otherwise."""
     preset: str = "default"
     """`default`, or `smoke`: everything small, every step real, done in under a minute; it trains on failed episodes
-    too, for so short a run may have no others."""
+    too, for so short a run may have no others, and goes on where there is nothing to learn from."""
     json: bool = False
     """Print the test result as JSON at the end; what happens meanwhile goes to stderr."""
 
