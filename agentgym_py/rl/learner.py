@@ -6,6 +6,7 @@ import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -113,24 +114,30 @@ class Learner:
         if self.module.value is not None:
             room = self.policy.max_length
             tailed = [r.with_tail() if len(r.with_tail().input_ids) <= room else r for r in records]
-            self._read(tailed, self.module, "values", lambda out: out.values_N)
-            for record, longer in zip(records, tailed, strict=True):
-                values = longer.extra["values"]
+            found = self._read(tailed, self.module, lambda out: out.values_N)
+            for record, values in zip(records, found, strict=True):
                 record.extra["values"] = values[: record.n]
                 record.bootstrap = float(values[record.n]) if len(values) > record.n else 0.0
         if self._frozen is not None:
-            self._read(records, self._frozen, "ref_logps", lambda out: out.logps_N)
+            self._refer(records, self._frozen)
         elif self._reference:
             with self.policy.model.disable_adapter():
-                self._read(records, self.module, "ref_logps", lambda out: out.logps_N)
+                self._refer(records, self.module)
+
+    def _refer(self, records: Sequence[Record], module: Any) -> None:
+        for record, logps in zip(records, self._read(records, module, lambda out: out.logps_N), strict=True):
+            record.extra["ref_logps"] = logps
 
     @torch.no_grad()
-    def _read(self, records: Sequence[Record], module: Any, name: str, what: Callable[[Output], Any]) -> None:
+    def _read(self, records: Sequence[Record], module: Any, what: Callable[[Output], Any]) -> list[Tensor]:
+        """What a module says of each record's tokens."""
+        found: dict[int, Tensor] = {}
         for part in self._passes(records):
-            batch = collate(part, [record.old_logps_n for record in part], self.device)
-            found = what(module(batch.input_ids, batch.labels)).cpu().split([record.n for record in part])
-            for record, values in zip(part, found, strict=True):
-                record.extra[name] = values
+            bare = [replace(record, extra={}) for record in part]
+            batch = collate(bare, [record.old_logps_n for record in part], self.device)
+            said = what(module(batch.input_ids, batch.labels)).cpu().split([record.n for record in part])
+            found |= zip(map(id, part), said, strict=True)
+        return [found[id(record)] for record in records]
 
     @property
     def device(self) -> torch.device:
