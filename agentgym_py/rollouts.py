@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agentgym_py.agents import Agent
 from agentgym_py.collect import Collector, Fork, Job
 from agentgym_py.env import Prompt
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import AgentGymError, ConfigError
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -72,8 +72,17 @@ class Rollouts:
             round_trip, place = divmod(self._next, len(self.tasks))
             jobs.append(replace(self.tasks[place], attempt=round_trip * size))
             self._next += 1
-        starts = [self._collector.start(job) for job in jobs] if size > 1 else [None] * len(jobs)
+        starts = [self._start(job) for job in jobs] if size > 1 else [None] * len(jobs)
         return self._play(jobs, starts, size)
+
+    def _start(self, job: Job) -> Fork | None:
+        """None where the world does not begin: each try says so for itself."""
+        try:
+            return self._collector.start(job)
+        except AgentGymError:
+            raise
+        except Exception:  # a stranger's world may fail anyhow, as in the collector
+            return None
 
     def go_on(self, job: Job, forks: Sequence[Fork], size: int) -> list[list[Trajectory]]:
         """`size` continuations of a job's task from each of `forks`."""
