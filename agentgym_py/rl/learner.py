@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -175,7 +176,7 @@ class Learner:
             logged["loss"] += loss.item()
             for name, values_N in {**found.logged_N, "entropy": out.entropy_N}.items():
                 logged[name] += values_N.detach().sum().item() / tokens
-        norm = self._accelerator.clip_grad_norm_(self.module.parameters(), self.settings.max_grad_norm)
+        norm = self._accelerator.clip_grad_norm_(self.module.parameters(), self.settings.max_grad_norm or math.inf)
         logged["grad_norm"] = float(norm)
         if not (torch.isfinite(torch.tensor(logged["loss"])) and torch.isfinite(torch.as_tensor(norm))):
             raise TrainingError(f"loss {logged['loss']}, gradient norm {float(norm)}: the step was not taken")

@@ -16,6 +16,7 @@ class LearnerSettings:
     """Of AdamW, constant; 1e-4 suits the tiny model, 1e-6 to 1e-5 a pretrained one."""
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
+    """A longer gradient is shortened to it; 0 shortens none."""
     minibatch: int = 32
     """Trajectories a step of the optimizer."""
     pass_tokens: int = 16384
