@@ -96,7 +96,9 @@ class Learner:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 policy.model = get_peft_model(policy.model, adapters)
-        elif reference:
+        else:
+            policy.model.requires_grad_(True)  # merged adapters leave it frozen
+        if reference and adapters is None:
             self._frozen = ActorCritic(copy.deepcopy(policy.model).requires_grad_(False), False, temperature)
         self._accelerator = Accelerator(cpu=policy.model.device.type == "cpu")
         module = ActorCritic(policy.model, critic_rate > 0, temperature, critic_gradient)
