@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from agentgym_py.errors import TrainingError
-from agentgym_py.finetune import lora
+from agentgym_py.finetune import lora, quiet
 from agentgym_py.logprobs import agent_logits
 from agentgym_py.rl.losses import Weighting, token_weights
 from agentgym_py.rl.records import Batch, Record, collate
@@ -93,7 +93,7 @@ class Learner:
         if adapters is not None:
             from peft import get_peft_model
 
-            with torch.random.fork_rng(devices=[]):
+            with quiet(), torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 policy.model = get_peft_model(policy.model, adapters)
         else:
