@@ -1,4 +1,4 @@
-"""Two worlds with a known optimum and a policy of twenty words that learns them in seconds; `conftest.toys` loads it."""
+"""Two worlds with a known optimum and a policy of twenty words that learns them fast; `conftest.toys` loads it."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_the_tail_is_where_the_next_reply_would_begin(policy: Any, episodes: lis
 
 
 def test_after_an_experts_prefix_only_the_models_words_are_learnt(toys: Any, policy: Any) -> None:
-    """The prefix, which has no token record, stands in the record without a label; turns are numbered from the start."""
+    """The prefix, which has no token record, is in the record without a label; turns are numbered from the start."""
     expert = Collector(ExpertAgent()).collect(toys.rollouts(policy, toys.CHAIN, 1).tasks[0])
     for at, fork in enumerate(forks(expert, range(5))):
         rollouts = toys.rollouts(policy, toys.CHAIN, 2, tokens=2)
