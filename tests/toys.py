@@ -23,10 +23,11 @@ from agentgym_py.tiny import CHAT_TEMPLATE, END, PAD, SPECIAL_TOKENS, build_mode
 
 RIGHT = ("right", "east", "up", "on", "1", "3", "5", "7")
 LEFT = ("left", "west", "0", "2", "4", "6")
+ONE_RIGHT = [[word] for word in RIGHT]
 
 
 class Toy(TextEnv):
-    """Tasks are numbered; a word of `RIGHT` is the action right, whatever else is said is left."""
+    """Tasks are numbered; a reply that begins with a word of `RIGHT` goes right, any other left."""
 
     rules = {"full": "", "brief": "", "none": ""}  # noqa: RUF012  # nothing changes it
 
@@ -48,7 +49,7 @@ class Toy(TextEnv):
 
     def act(self, reply: Reply) -> Outcome:
         """Right or left."""
-        return self.move(reply.action in RIGHT)
+        return self.move(reply.action.split()[:1] in ONE_RIGHT)
 
     def move(self, right: bool) -> Outcome:
         """What the world makes of it."""
@@ -96,8 +97,11 @@ for world in (Bandit, Chain):
 BANDIT, CHAIN = EnvSpec("ToyBandit-v0"), EnvSpec("ToyChain-v0")
 
 
-def word_policy(seed: int = 0, layers: int = 1) -> Policy:
-    """A random Llama of a few thousand parameters that knows single words."""
+def word_policy(seed: int = 0, layers: int = 1, spread: float = 0.02) -> Policy:
+    """A random Llama of a few thousand parameters that knows single words.
+
+    Its words are tied, in and out: the larger their `spread`, the more can be said by adapters, which leave them.
+    """
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -109,7 +113,10 @@ def word_policy(seed: int = 0, layers: int = 1) -> Policy:
         additional_special_tokens=list(SPECIAL_TOKENS[1:3]), chat_template=CHAT_TEMPLATE,
     )  # fmt: skip
     config = tiny_config(len(words), hidden_size=16, layers=layers, heads=2, max_length=256)
-    return Policy(build_model(config, seed).eval(), tokenizer, "words")
+    policy = Policy(build_model(config, seed).eval(), tokenizer, "words")
+    with torch.no_grad():
+        policy.model.get_input_embeddings().weight *= spread / 0.02
+    return policy
 
 
 def rollouts(

@@ -127,6 +127,7 @@ def test_help_and_lists_load_no_torch_and_are_quick() -> None:
         (["collect", "--out", "x.jsonl", "--temperatures", "0.7,1"], "the agent expert samples nothing"),
         (["collect", "--out", "/proc/x.jsonl", "--env", "GUESS", "--tasks", "1"], "/proc/x.jsonl"),
         (["train", "--out", "x"], "--data FILE wanted"),
+        (["train", "--data", "x", "--out", "x", "--trainer", "ppo"], "ppo plays itself, it does not train on files"),
         (["train", "--out", "x", "--data", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
         (["eval"], "say who plays"),
         (["eval", "--agent", "random", "--model", "tiny"], "say who plays"),

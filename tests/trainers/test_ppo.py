@@ -69,7 +69,7 @@ def test_the_kl_coefficient_follows_its_target(measured: float, target: float, e
 # ------------------------------------------------------------------------------------------- from episodes to records
 
 
-def estimated(toys: Any, trainer: PPO, *, kl: float = 0.0, max_steps: int = 6) -> Any:
+def estimated(toys: Any, trainer: PPO, *, kl: float = 0.0, max_steps: int = 12) -> Any:
     """Episodes of the chain, some truncated and some not, and their records, by a critic and a reference of chance."""
     policy = toys.word_policy()
     made = Learner(policy, trainer, seed=0, reference=kl > 0, critic_rate=1e-3)
@@ -210,7 +210,9 @@ def test_it_says_what_it_did(toys: Any) -> None:
 def test_it_plays_and_learns_with_lora(toys: Any) -> None:
     """The adapters play too, the reference is the model without them, and they are merged in the end."""
     trainer = PPO(batch_tasks=32, lora_rank=2, kl=0.01, learning_rate=0.05, critic_learning_rate=0.02)
-    policy, report, rollouts = improved(toys, toys.BANDIT, trainer, 20 * 32)
+    policy = toys.word_policy(spread=0.2)
+    rollouts = toys.rollouts(policy, toys.BANDIT, 20 * 32)
+    report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     right = [each.steps[0].action in toys.RIGHT for each in rollouts.played]
     assert sum(right[-64:]) > sum(right[:64]) + 10
     assert not hasattr(policy.model, "peft_config") and report.history[-1]["kl_ref"] > 0.01

@@ -8,7 +8,8 @@ over agent tokens (arXiv:1707.06347, eq. 9). A and G = A + V_old come from gener
 turns, where a reply is one choice: one advantage for all its tokens, one value before its first. A turn's reward stands
 at its last token; each token's is lessened by kl (log pi_old - log pi_ref), the reference being the policy as the
 training began, and kl follows a target if one is set: x 1.5 above 1.5 times the target, / 1.5 below the target / 1.5.
-A truncated episode goes on from the critic's value of what was shown last; a terminated one is worth 0 from there.
+A truncated episode goes on from the critic's value of what was shown last; a terminated one is worth 0 from there, and
+so is one given up because what was shown last fills the policy's context.
 
 Deviations: rewards and values are not scaled; advantages are whitened over an iteration; the critic's trunk is the
 policy's (its gradient is cut by `critic_gradient`); learning rates are constant.
