@@ -71,7 +71,12 @@ def test_worlds_come_from_a_pool_and_go_back(monkeypatch: pytest.MonkeyPatch) ->
     """One world serves many trajectories; without a pool it is closed."""
     made: list[Any] = []
     make = EnvSpec.make
-    monkeypatch.setattr(EnvSpec, "make", lambda self: made.append(make(self)) or made[-1])
+
+    def noted(self: EnvSpec) -> Any:
+        made.append(make(self))
+        return made[-1]
+
+    monkeypatch.setattr(EnvSpec, "make", noted)
     whole = episode(WORLDS[0])
     made.clear()
     pool = EnvPool()

@@ -92,8 +92,9 @@ class Chain(Toy):
         return Outcome(str(self.at), float(there) - 0.05, terminated=there, success=there)
 
 
-for world in (Bandit, Chain):
-    gymnasium.register(id=f"Toy{world.__name__}-v0", entry_point=world)
+worlds: dict[str, Any] = {"ToyBandit-v0": Bandit, "ToyChain-v0": Chain}
+for name, world in worlds.items():
+    gymnasium.register(id=name, entry_point=world)
 BANDIT, CHAIN = EnvSpec("ToyBandit-v0"), EnvSpec("ToyChain-v0")
 
 

@@ -27,6 +27,12 @@ def loss_of(out: Output, batch: Batch) -> Loss:
     return Loss(loss_N, {"surprise": -out.logps_N})
 
 
+def critic_alone(out: Output, batch: Batch) -> Loss:
+    """Nothing but the critic's."""
+    assert out.values_N is not None
+    return Loss((out.values_N - 1) ** 2, {})
+
+
 def records_of(toys: Any, policy: Any, lengths: Sequence[Sequence[int]] = LENGTHS) -> list[Record]:
     """Random records with an advantage a token."""
     records: list[Record] = toys.random_records(policy, lengths)
@@ -129,8 +135,13 @@ def test_observations_have_no_gradient(toys: Any) -> None:
     """The states that predict an observation or padding get none from any part of the loss; the others do."""
     policy = toys.word_policy()
     records = records_of(toys, policy)
-    learner, kept = Learner(policy, LearnerSettings(), seed=0, critic_rate=1e-3), []
-    policy.model.model.norm.register_forward_hook(lambda m, i, output: (output.retain_grad(), kept.append(output))[0])
+    learner, kept = Learner(policy, LearnerSettings(), seed=0, critic_rate=1e-3), list[Any]()
+
+    def keep(module: Any, inputs: Any, output: Any) -> None:
+        output.retain_grad()
+        kept.append(output)
+
+    policy.model.model.norm.register_forward_hook(keep)
     torch.nn.init.ones_(learner.module.value.weight)
     learner.step(records, loss_of, "token")
     batch = collate(sorted(records, key=lambda r: len(r.input_ids)), [r.old_logps_n for r in records], learner.device)
@@ -181,7 +192,7 @@ def test_the_trunk_gets_its_share_of_the_critics_gradient(toys: Any, share: floa
         records = records_of(toys, policy)
         learner = Learner(policy, LearnerSettings(max_grad_norm=0.0), seed=0, critic_rate=1e-3, critic_gradient=each)
         torch.nn.init.ones_(learner.module.value.weight)
-        learner.step(records, lambda out, batch: Loss((out.values_N - 1) ** 2, {}), "token")
+        learner.step(records, critic_alone, "token")
         found[each] = gradients(learner)
     for name, gradient in found[1.0].items():
         factor = 1.0 if name.startswith("value.") else share

@@ -34,7 +34,7 @@ def episodes(toys: Any, policy: Any) -> list[Trajectory]:
 def test_old_logps_are_those_of_a_teacher_forced_pass(toys: Any, policy: Any, temperature: float) -> None:
     """At the sampling temperature, to 1e-4, padded among others: the first step's ratio is 1."""
     groups = toys.rollouts(policy, toys.CHAIN, 12, tokens=3, temperature=temperature).groups(6, 2)
-    records = [record_of(each, policy.chat) for group in groups for each in group]
+    records = [record for group in groups for each in group if (record := record_of(each, policy.chat))]
     batch = collate(records, [r.old_logps_n for r in records], torch.device("cpu"))
     with torch.no_grad():
         out = ActorCritic(policy.model, False, temperature)(batch.input_ids, batch.labels)

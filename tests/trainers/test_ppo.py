@@ -37,7 +37,7 @@ def test_the_loss_is_the_papers() -> None:
     x = {name: 0.4 * drawn(40, seed=seed) for seed, name in enumerate(names)}
     x["valued"] = (drawn(40, seed=9) > 0).double()
     free = [x[name].requires_grad_() for name in ("logps", "values", "entropy")]
-    how = {"clip": 0.2, "value_clip": 0.1, "value_weight": 0.7}
+    how: dict[str, Any] = {"clip": 0.2, "value_clip": 0.1, "value_weight": 0.7}
     found = ppo_loss(*(x[name] for name in names), entropy_weight=0.03, valued_N=x["valued"], **how)
     expected_N = torch.stack([slow_loss(x, n, entropy=0.03, **how) for n in range(40)])
     torch.testing.assert_close(found.loss_N, expected_N, rtol=0, atol=1e-9)
@@ -75,6 +75,7 @@ def estimated(toys: Any, trainer: PPO, *, kl: float = 0.0, max_steps: int = 12) 
     made = Learner(policy, trainer, seed=0, reference=kl > 0, critic_rate=1e-3)
     torch.nn.init.normal_(made.module.value.weight, generator=torch.Generator().manual_seed(0))
     if kl:
+        assert made._frozen is not None
         with torch.no_grad():
             made._frozen.model.model.norm.weight += 0.5
     spec = type(toys.CHAIN)(toys.CHAIN.name, {"max_steps": max_steps})
