@@ -168,8 +168,9 @@ class GRPO(LearnerSettings):
             reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
             raise NothingToTrainOnError(f"grpo: nothing to learn from {len(rollouts.played)} trajectories: {reasons}")
         losses = [row["loss"] for row in history if "loss" in row]
+        last = {name: value for row in history for name, value in row.items()}
         return TrainReport(trained, dict(dropped), tokens, agent_tokens, time.monotonic() - began, losses,
-                           history[-1], history)  # fmt: skip
+                           last, history)  # fmt: skip
 
     def _groups(self, rollouts: Rollouts) -> list[list[Trajectory]]:
         """An iteration's groups; with dynamic sampling, until `batch_tasks` of them differ or the budget is spent."""
