@@ -100,7 +100,7 @@ class Learner:
             policy.model.requires_grad_(True)  # merged adapters leave it frozen
         if reference and adapters is None:
             self._frozen = ActorCritic(copy.deepcopy(policy.model).requires_grad_(False), False, temperature)
-        self._accelerator = Accelerator(cpu=policy.model.device.type == "cpu")
+        self._accelerator = Accelerator(cpu=policy.model.device.type == "cpu", device_placement=False)
         module = ActorCritic(policy.model, critic_rate > 0, temperature, critic_gradient)
         trained: list[dict[str, Any]] = [{"params": [p for p in policy.model.parameters() if p.requires_grad]}]
         if module.value is not None:

@@ -217,6 +217,12 @@ def test_the_reference_is_the_policy_as_it_began(toys: Any, rank: int) -> None:
     assert (said - torch.cat(expected)).abs().max() > 1e-2, "the policy itself has moved"
 
 
+def test_the_policy_stays_on_its_device(toys: Any) -> None:
+    """Accelerate's own is the first GPU, whichever the policy is on."""
+    learner = Learner(toys.word_policy(), LearnerSettings(), seed=0)
+    assert not learner._accelerator.device_placement
+
+
 def test_without_a_reference_none_is_kept(toys: Any) -> None:
     """With LoRA neither: nobody reads it."""
     for rank in (0, 2):
