@@ -85,7 +85,11 @@ class Rollouts:
             return None
 
     def go_on(self, job: Job, forks: Sequence[Fork], size: int) -> list[list[Trajectory]]:
-        """`size` continuations of a job's task from each of `forks`."""
+        """`size` continuations of a job's task from each of `forks`.
+
+        They are tries `job.attempt` and on: a second call with a fork wants a job of a later attempt, or it plays the
+        same again.
+        """
         return self._play([job] * len(forks), forks, size)
 
     def _play(self, jobs: Sequence[Job], forks: Sequence[Fork | None], size: int) -> list[list[Trajectory]]:
