@@ -48,8 +48,11 @@ def gae(rewards_T: Tensor, values_T: Tensor, bootstrap: float, gamma: float = 1.
     return GAE(advantages_T, advantages_T + values_T)
 
 
-def whiten(advantages: list[Tensor], eps: float = 1e-8) -> list[Tensor]:
-    """Advantages of several trajectories, shifted and scaled together to mean 0 and standard deviation 1."""
+def whiten(advantages: list[Tensor], eps: float = 1e-4) -> list[Tensor]:
+    """Advantages of several trajectories, shifted and scaled together: (A - mean) / (std + eps).
+
+    `eps` keeps what is only rounding, where nothing was rewarded, from being blown up to a standard deviation of 1.
+    """
     together = torch.cat(advantages)
     if len(together) < 2:
         return advantages

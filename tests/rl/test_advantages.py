@@ -77,14 +77,18 @@ def test_with_lambda_one_the_target_is_the_discounted_return() -> None:
 
 
 def test_whitening_is_over_all_together() -> None:
-    """Mean 0 and deviation 1 over all trajectories, not of each; a lone number is left alone, equal ones become 0."""
+    """Mean 0 and deviation 1 over all trajectories, not of each; a lone number is left alone, equal ones become 0.
+
+    So, nearly, do those that differ by rounding.
+    """
     generator = torch.Generator().manual_seed(0)
     parts = [3 + 2 * torch.randn(n, dtype=torch.float64, generator=generator) for n in (1, 4, 7)]
     found, flat = whiten(parts), torch.cat(parts).tolist()
     mean = sum(flat) / len(flat)
     std = math.sqrt(sum((x - mean) ** 2 for x in flat) / (len(flat) - 1))
-    expected = torch.tensor([(x - mean) / (std + 1e-8) for x in flat], dtype=torch.float64)
+    expected = torch.tensor([(x - mean) / (std + 1e-4) for x in flat], dtype=torch.float64)
     torch.testing.assert_close(torch.cat(found), expected, rtol=0, atol=1e-9)
     assert [len(part) for part in found] == [1, 4, 7]
     assert whiten([torch.tensor([2.0])])[0].tolist() == [2.0]
     assert torch.cat(whiten([torch.ones(2), torch.ones(3)])).tolist() == [0.0] * 5
+    assert torch.cat(whiten([1e-7 * part for part in parts])).abs().max() < 0.01
