@@ -136,7 +136,8 @@ class Evolution:
         trained: TrainReport | None
         if number and isinstance(self.trainer, OnPolicyTrainer):
             policy, trained, explored = self._improve(number, self.trainer)
-            selection = Selection(tuple(explored))
+            nothing = {} if trained else {"with nothing to learn from": len(explored)}
+            selection = Selection(tuple(explored) if trained else (), nothing)
         else:
             explored = self._demonstrate() if number == 0 else self._explore(number)
             store.write(folder / "trajectories.jsonl", explored)
@@ -190,6 +191,7 @@ class Evolution:
                     f"round {number}: {error} ({self._trajectories(number)} holds what was played); "
                     "raise --temperature or --explore_tasks, or --allow_empty"
                 ) from error
+            log.warning("round %d: %s", number, error)
         finally:
             store.write(self._trajectories(number), rollouts.played)
         return policy, report, rollouts.played

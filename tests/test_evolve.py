@@ -228,4 +228,5 @@ def test_a_round_that_could_learn_nothing_fails_unless_allowed(tiny_policy: Any,
     allowed = evolution(tmp_path / "allowed", tiny_policy, config, trainer=Player(nothing=True))
     assert allowed.run()["last"] == 2
     metrics = [allowed.folder.metrics(number) for number in range(3)]
+    assert metrics[1]["selection"]["line"] == "kept 0 of 2; dropped: 2 with nothing to learn from"
     assert metrics[1]["training"] is None and len({each["policy_digest"] for each in metrics}) == 1
