@@ -89,6 +89,19 @@ class EvolveConfig:
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
 
 
+def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> None:
+    """ConfigError where a trainer that plays itself would ignore a setting of the rounds, or could not learn by it."""
+    if not isinstance(trainer, OnPolicyTrainer):
+        return
+    if (config.merge, config.restart) != ("last", "previous"):
+        raise ConfigError(
+            "this trainer plays itself, from the last round's agent and on no older data: merge must be last, restart "
+            f"previous, got {config.merge} and {config.restart}"
+        )
+    if not config.temperature:
+        raise ConfigError("this trainer plays itself, and learns nothing at temperature 0: all tries are the same")
+
+
 class Reporter(Protocol):
     """Who is told how a run goes; the command line shows it, a test may listen."""
 
@@ -119,6 +132,7 @@ class Evolution:
 
     def run(self) -> dict[str, Any]:
         """Run every round that is not over yet, then the test; returns the test's result."""
+        require_fit(self.config, self.trainer)
         for number in range(self.config.rounds + 1):
             if not self.folder.done(number):
                 self._round(number)

@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 from agentgym_py import store
 from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.evolve import Evolution, EvolveConfig
+from agentgym_py.evolve import Evolution, EvolveConfig, require_fit
 from agentgym_py.policy import Policy
 from agentgym_py.rollouts import Rollouts
 from agentgym_py.runs import RunFolder
@@ -216,6 +216,17 @@ def test_a_trainer_that_plays_itself_gets_the_rounds_episodes(tiny_policy: Any, 
         metrics = run.folder.metrics(number)
         assert digests == [run.folder.metrics(number - 1)["policy_digest"], metrics["policy_digest"]]
         assert metrics["training"]["trajectories"] == 8 == metrics["selection"]["kept"]
+
+
+@pytest.mark.parametrize("ignored", [{"merge": "all"}, {"restart": "base"}, {"temperature": 0.0}])
+def test_settings_that_a_trainer_that_plays_itself_would_ignore_are_refused(
+    tiny_policy: Any, tmp_path: Path, ignored: dict[str, Any]
+) -> None:
+    """Before anything is played; for another trainer they are in order."""
+    with pytest.raises(ConfigError, match=next(iter(ignored))):
+        evolution(tmp_path, tiny_policy, replace(SMALL, **ignored), trainer=Player()).run()
+    assert not (tmp_path / "rounds").exists() or not any((tmp_path / "rounds").iterdir())
+    require_fit(replace(SMALL, **ignored), Nudge())
 
 
 def test_a_round_that_could_learn_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ from agentgym_py.cli.parser import (
     read_options,
 )
 from agentgym_py.errors import RunError
-from agentgym_py.evolve import Evolution, EvolveConfig
+from agentgym_py.evolve import Evolution, EvolveConfig, require_fit
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.select import SelectConfig
 
@@ -140,6 +140,7 @@ def run(given: Namespace) -> int:
         folder, settings = None, given
     model = read_options(ModelOptions, settings, threads=given["threads"])
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
+    require_fit(config, trainer)
     if folder is None:
         need_tasks(envs, _tasks_of(config))
     out = console(given["json"])

@@ -114,6 +114,10 @@ def test_help_and_lists_load_no_torch_and_are_quick() -> None:
         (["evolve", "--allow_empty=perhaps"], "--allow_empty: expected true or false, got 'perhaps'"),
         (["evolve", "--threads", "0", "--env", "GUESS"], ": --threads must be at least 1, got 0"),
         (["evolve", "extra"], "unexpected argument 'extra'"),
+        (
+            ["evolve", "--trainer", "ppo", "--restart", "base"],
+            "merge must be last, restart previous, got last and base",
+        ),
         (["collect"], "--out FILE.jsonl wanted"),
         (["collect", "--out", "x.jsonl", "--agent", "exprt"], "No agent 'exprt' is installed. Did you mean 'expert'?"),
         (["collect", "--out", "x.jsonl", "--split", "tset"], "Did you mean 'test'? There are: test, train, valid."),
