@@ -116,7 +116,7 @@ def test_help_and_lists_load_no_torch_and_are_quick() -> None:
         (["evolve", "extra"], "unexpected argument 'extra'"),
         (
             ["evolve", "--trainer", "ppo", "--restart", "base"],
-            "merge must be last, restart previous, got last and base",
+            "restart previous, got last and base",
         ),
         (["collect"], "--out FILE.jsonl wanted"),
         (["collect", "--out", "x.jsonl", "--agent", "exprt"], "No agent 'exprt' is installed. Did you mean 'expert'?"),

@@ -26,7 +26,7 @@ def policy(toys: Any) -> Any:
 @pytest.fixture(scope="module")
 def episodes(toys: Any, policy: Any) -> list[Trajectory]:
     """Of the chain, sampled at a temperature of 0.7: replies of one to three tokens, some of them cut."""
-    return [each for group in toys.rollouts(policy, toys.CHAIN, 12, tokens=3, temperature=0.7).groups(6, 2)
+    return [each for group in toys.rollouts(policy, toys.CHAIN, 32, tokens=3, temperature=0.7).groups(16, 2)
             for each in group]  # fmt: skip
 
 
@@ -68,20 +68,25 @@ def test_a_record_holds_what_was_sampled_and_when(policy: Any, episodes: list[Tr
 
 
 def test_the_tail_is_where_the_next_reply_would_begin(policy: Any, episodes: list[Trajectory]) -> None:
-    """A truncated record goes on with the ids that the agent would be shown, and one place whose state is read."""
-    truncated = next(each for each in episodes if each.truncated)
-    record = record_of(truncated, policy.chat, tail=True)
-    assert record is not None and record.tail is not None
-    last = truncated.steps[-1].tokens
-    assert last is not None
-    forced = [] if last.ids[-1] == policy.chat.end_of_turn else [policy.chat.end_of_turn]
-    assert record.tail.tolist() == forced + policy.chat.turn(truncated.final_observation)
-    longer = record.with_tail()
-    assert longer.n == record.n + 1 and (longer.labels != IGNORED).sum() == longer.n
-    assert longer.input_ids[:-1].tolist() == record.input_ids.tolist() + record.tail.tolist()
-    assert longer.labels[-1] != IGNORED, "the state before this place is that after the tail"
-    plain = record_of(truncated, policy.chat)
-    assert plain is not None and plain.tail is None and plain.with_tail() is plain
+    """A truncated record goes on with the ids that the agent would be shown, and one place whose state is read.
+
+    After a reply that was cut the end of its turn comes first.
+    """
+    ends = set()
+    for truncated in (each for each in episodes if each.truncated):
+        record, last = record_of(truncated, policy.chat, tail=True), truncated.steps[-1].tokens
+        assert record is not None and record.tail is not None and last is not None
+        ended = last.ids[-1] == policy.chat.end_of_turn
+        forced = [] if ended else [policy.chat.end_of_turn]
+        assert record.tail.tolist() == forced + policy.chat.turn(truncated.final_observation)
+        longer = record.with_tail()
+        assert longer.n == record.n + 1 and (longer.labels != IGNORED).sum() == longer.n
+        assert longer.input_ids[:-1].tolist() == record.input_ids.tolist() + record.tail.tolist()
+        assert longer.labels[-1] != IGNORED, "the state before this place is that after the tail"
+        plain = record_of(truncated, policy.chat)
+        assert plain is not None and plain.tail is None and plain.with_tail() is plain
+        ends.add(ended)
+    assert ends == {True, False}
 
 
 def test_after_an_experts_prefix_only_the_models_words_are_learnt(toys: Any, policy: Any) -> None:
@@ -115,8 +120,8 @@ def test_what_the_episodes_came_to(episodes: list[Trajectory]) -> None:
     """Infrastructure failures are episodes, and nothing else; no replies at all are no division by nothing."""
     broken = replace(episodes[0], error="it hangs", reward=99.0)
     logged, alone = played([*episodes, broken]), played(episodes)
-    assert logged == alone | {"episodes": 13.0}
-    assert logged["return"] == pytest.approx(sum(each.reward for each in episodes) / 12)
+    assert logged == alone | {"episodes": 33.0}
+    assert logged["return"] == pytest.approx(sum(each.reward for each in episodes) / 32)
     assert played([broken]) == {"episodes": 1.0} and played([]) == {"episodes": 0.0}
 
 
