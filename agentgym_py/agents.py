@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agentgym_py.actions import format_reply
+from agentgym_py.chat import opening_text
 from agentgym_py.env import Task, TextEnv
 from agentgym_py.errors import ConfigError
 from agentgym_py.rng import Rng, seed_of
+from agentgym_py.samples import encode_steps
 from agentgym_py.trajectory import Step, Tokens
 
 if TYPE_CHECKING:
@@ -130,6 +132,9 @@ class ModelAgent:
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """One sampled reply an episode; an episode that would outgrow the context is given up."""
+        for episode in episodes:
+            if episode.steps and not episode.ids:  # it goes on from another's steps
+                episode.ids = encode_steps(episode.rules, episode.steps, self._policy.chat).input_ids
         contexts = [self._context(episode) for episode in episodes]
         limit = self._policy.max_length - self.params.max_new_tokens
         live = [i for i, context in enumerate(contexts) if len(episodes[i].ids) + len(context) <= limit]
@@ -157,8 +162,3 @@ def require_room(policy: Policy, max_new_tokens: int) -> None:
         raise ConfigError(
             f"max_new_tokens {max_new_tokens} leaves no room for a prompt in {policy.name!r}'s {policy.max_length}"
         )
-
-
-def opening_text(rules: str, observation: str) -> str:
-    """The first user turn: the rules, if any, and the first observation."""
-    return f"{rules}\n\n{observation}" if rules else observation

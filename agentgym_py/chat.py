@@ -249,3 +249,8 @@ def _difference(shorter: str, longer: str, thought: str) -> str:
         f"the chat template {what}: what a shorter conversation has as {shorter[at : at + 40]!r} "
         f"the longer one has as {longer[at : at + 40]!r}"
     )
+
+
+def opening_text(rules: str, observation: str) -> str:
+    """The first user turn: the rules, if any, and the first observation."""
+    return f"{rules}\n\n{observation}" if rules else observation

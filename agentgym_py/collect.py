@@ -15,7 +15,7 @@ import gymnasium
 
 from agentgym_py.agents import Agent, AgentReply, Episode
 from agentgym_py.env import Prompt, TextEnv, checked_prompt
-from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError
+from agentgym_py.errors import AgentGymError, ConfigError, SnapshotError, UnknownNameError
 from agentgym_py.registry import env_id
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Provenance, Step, Trajectory, canonical
@@ -107,6 +107,21 @@ class EnvPool:
 
 
 @dataclass(frozen=True, slots=True)
+class Fork:
+    """A state of an episode from which others go on, and what led there."""
+
+    snapshot: bytes
+    """The world, as `TextEnv.snapshot` gives it."""
+    rules: str
+    steps: tuple[Step, ...]
+    """The episode so far; none for a start. Who goes on from here does not learn from them."""
+    observation: str
+    """What is seen there."""
+    env_seed: int
+    """Seed of the world's generator at the reset."""
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One episode to be played."""
 
@@ -116,6 +131,8 @@ class Job:
     split: str = "train"
     attempt: int = 0
     """Number of the try at this task; tries differ in their seed."""
+    fork: Fork | None = None
+    """Where the episode goes on from, instead of from a reset."""
 
 
 def jobs_for(envs: Sequence[EnvSpec], split: str, tasks: Iterable[int], attempts: int = 1) -> list[Job]:
@@ -200,18 +217,42 @@ class Collector:
                     pool.drop(episode.env)
                 yield index, trajectory
 
+    def start(self, job: Job) -> Fork:
+        """The state that a job's episode begins in, for episodes that must begin in the very same.
+
+        Raises:
+            AgentGymError, or whatever the world raises: it does not begin.
+        """
+        with closing(job.env.make()) as env:
+            episode = self._reset(job, env)
+            env_seed = _env_seed(self, episode.task.id)
+            return Fork(env.snapshot(), episode.rules, (), episode.observation, env_seed)
+
+    def _reset(self, job: Job, env: TextEnv) -> Episode:
+        if job.fork:
+            return self._restored(job, job.fork, env)
+        task = env.task(job.task, job.split)
+        observation, _ = env.reset(seed=_env_seed(self, task.id), options={"task": task.id})
+        return Episode(env, task, seed_of(self.seed, task.id, job.attempt), env.rules[self.prompt], observation)
+
+    def _restored(self, job: Job, fork: Fork, env: TextEnv) -> Episode:
+        env.restore(fork.snapshot)
+        task = env.current
+        if task is None or env.snapshot() != fork.snapshot:
+            raise SnapshotError(f"{job.env.name} did not take up the state of {job.task!r} byte by byte")
+        steps = [replace(step, trained=False) for step in fork.steps]
+        seed = seed_of(self.seed, task.id, job.attempt, hashlib.sha256(fork.snapshot).hexdigest())
+        return Episode(env, task, seed, fork.rules, fork.observation, steps)
+
     def _begin(self, job: Job, pool: EnvPool) -> tuple[Episode | None, str]:
         env = pool.take(job.env)
         try:
-            task = env.task(job.task, job.split)
-            observation, _ = env.reset(seed=_env_seed(self, task.id), options={"task": task.id})
+            return self._reset(job, env), ""
         except AgentGymError:
             raise
         except Exception as error:  # a stranger's world may fail anyhow: infrastructure, never reward 0
             pool.drop(env)
             return None, repr(error)
-        seed = seed_of(self.seed, task.id, job.attempt)
-        return Episode(env, task, seed, env.rules[self.prompt], observation), ""
 
     def _step(self, episode: Episode, reply: AgentReply | None) -> tuple[bool, str | None]:
         if reply is None:
@@ -257,9 +298,10 @@ def _env_seed(collector: Collector, task_id: str) -> int:
 
 
 def _id(job: Job, name: str) -> str:
-    """Task, arguments of the world where there are any, number of the try."""
+    """Task, arguments of the world where there are any, number of the try, and after how many steps it went on."""
     made = hashlib.sha256(canonical(job.env.kwargs).encode()).hexdigest()[:8] if job.env.kwargs else ""
-    return f"{name}{made and '@'}{made}#{job.attempt}"
+    gone_on = f"+{len(job.fork.steps)}" if job.fork and job.fork.steps else ""
+    return f"{name}{made and '@'}{made}#{job.attempt}{gone_on}"
 
 
 def _provenance(job: Job, collector: Collector, task_id: str, version: int, seed: int) -> Provenance:
@@ -269,7 +311,7 @@ def _provenance(job: Job, collector: Collector, task_id: str, version: int, seed
     return Provenance(
         env_id=env_id(job.env.name), env_version=version, env_kwargs=dict(job.env.kwargs), task_id=task_id, seed=seed,
         agent=agent.name, policy_digest=agent.policy_digest, sampling=dict(agent.sampling), prompt=collector.prompt,
-        package_version=__version__, env_seed=_env_seed(collector, task_id),
+        package_version=__version__, env_seed=job.fork.env_seed if job.fork else _env_seed(collector, task_id),
     )  # fmt: skip
 
 

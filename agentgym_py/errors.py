@@ -23,6 +23,7 @@ class AgentGymError(Exception):
         ├── PolicyError (RuntimeError)      a model that cannot be loaded or run
         ├── RunError (RuntimeError)         a run folder that is in use, incomplete or not a run
         ├── ConformanceError (AssertionError) a world breaks the contract of `TextEnv`
+        ├── TrainingError (RuntimeError)    a training that went wrong: its loss is not finite
         └── NothingToTrainOnError (RuntimeError) a round in which every trajectory was selected out
 
     What a language model writes never raises: a bad action is an observation.
@@ -71,6 +72,10 @@ class RunError(AgentGymError, RuntimeError):
 
 class ConformanceError(AgentGymError, AssertionError):
     """A world breaks the contract of `TextEnv`; the message is the conformance kit's report."""
+
+
+class TrainingError(AgentGymError, RuntimeError):
+    """A training that went wrong, such as one whose loss is not finite; the policy is as it was before that step."""
 
 
 class NothingToTrainOnError(AgentGymError, RuntimeError):

@@ -25,9 +25,10 @@ from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.evaluate import as_json, evaluate
 from agentgym_py.rng import Rng, seed_of
+from agentgym_py.rollouts import Rollouts
 from agentgym_py.runs import RunFolder
-from agentgym_py.select import SelectConfig, build
-from agentgym_py.trainer import Trainer, TrainReport, need_policy
+from agentgym_py.select import SelectConfig, Selection, build
+from agentgym_py.trainer import OnPolicyTrainer, Trainer, TrainReport, need_policy
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -89,6 +90,19 @@ class EvolveConfig:
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
 
 
+def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> None:
+    """ConfigError where a trainer that plays itself would ignore a setting of the rounds, or could not learn by it."""
+    if not isinstance(trainer, OnPolicyTrainer):
+        return
+    if (config.merge, config.restart) != ("last", "previous"):
+        raise ConfigError(
+            "this trainer plays itself, from the last round's agent and on no older data: merge must be last, restart "
+            f"previous, got {config.merge} and {config.restart}"
+        )
+    if not config.temperature:
+        raise ConfigError("this trainer plays itself, and learns nothing at temperature 0: all tries are the same")
+
+
 class Reporter(Protocol):
     """Who is told how a run goes; the command line shows it, a test may listen."""
 
@@ -112,7 +126,7 @@ class Evolution:
     folder: RunFolder
     envs: Sequence[EnvSpec]
     config: EvolveConfig
-    trainer: Trainer
+    trainer: Trainer | OnPolicyTrainer
     load_policy: Callable[[str | None], Policy]
     """Loads the base policy (None) or a checkpoint folder."""
     reporter: Reporter
@@ -124,6 +138,7 @@ class Evolution:
 
     def run(self) -> dict[str, Any]:
         """Run every round that is not over yet, then the test; returns the test's result."""
+        require_fit(self.config, self.trainer)
         for number in range(self.config.rounds + 1):
             if not self.folder.done(number):
                 self._round(number)
@@ -138,12 +153,18 @@ class Evolution:
     def _round(self, number: int) -> None:
         began = time.monotonic()
         folder = self.folder.fresh(number)
-        explored = self._demonstrate() if number == 0 else self._explore(number)
-        store.write(folder / "trajectories.jsonl", explored)
-        cloned = number == 0 and self.cloner is not None
-        selection = build(SelectConfig() if cloned else self.config.select)(explored)
-        log.info("round %d: %s", number, selection.line)
-        policy, trained = self._train(number, selection.kept)
+        trained: TrainReport | None
+        if number and isinstance(self.trainer, OnPolicyTrainer):
+            policy, trained, explored = self._improve(number, self.trainer)
+            nothing = {} if trained else {"with nothing to learn from": len(explored)}
+            selection = Selection(tuple(explored) if trained else (), nothing)
+        else:
+            explored = self._demonstrate() if number == 0 else self._explore(number)
+            store.write(folder / "trajectories.jsonl", explored)
+            cloned = number == 0 and self.cloner is not None
+            selection = build(SelectConfig() if cloned else self.config.select)(explored)
+            log.info("round %d: %s", number, selection.line)
+            policy, trained = self._train(number, selection.kept)
         policy.save(folder / "checkpoint")
         valid = self._evaluate(number, policy, "valid", self.config.valid_tasks)
         metrics = {
@@ -164,9 +185,40 @@ class Evolution:
 
     def _explore(self, number: int) -> list[Trajectory]:
         policy = self.load_policy(str(self.folder.round(number - 1) / "checkpoint"))
-        first = self.config.expert_tasks + (number - 1) * self.config.explore_tasks
-        jobs = self._train_jobs(first, self.config.explore_tasks, self.config.tries)
+        jobs = self._train_jobs(self._first_task(number), self.config.explore_tasks, self.config.tries)
         return self._collect(number, "explore", self._agent(number - 1, policy, self.config.temperature), jobs)
+
+    def _improve(self, number: int, trainer: OnPolicyTrainer) -> tuple[Policy, TrainReport | None, list[Trajectory]]:
+        """A round of a trainer that plays itself, on as many episodes as another's round explores; they are stored."""
+        from agentgym_py.engine import HFEngine
+
+        policy = self.load_policy(str(self.folder.round(number - 1) / "checkpoint"))
+        jobs = self._train_jobs(self._first_task(number), self.config.explore_tasks)
+        episodes = len(jobs) * self.config.tries
+        rollouts = Rollouts(
+            policy, HFEngine(policy, slots=self.config.slots),
+            SamplingParams(temperature=self.config.temperature, max_new_tokens=self.config.max_new_tokens),
+            jobs, episodes, name=f"Agent_v{number - 1}", slots=self.config.slots, prompt=self.config.prompt,
+            seed=seed_of(self.config.seed, "explore", number),
+            progress=self.reporter.phase(number, "improve", episodes),
+        )  # fmt: skip
+        seed, report = seed_of(self.config.seed, "train", number) % (1 << 31), None
+        try:
+            with tempfile.TemporaryDirectory(prefix="agentgym") as output:
+                report = trainer.improve(policy, rollouts, seed=seed, output_dir=Path(output))
+        except NothingToTrainOnError as error:
+            if not self.config.allow_empty:
+                raise NothingToTrainOnError(
+                    f"round {number}: {error} ({self._trajectories(number)} holds what was played); "
+                    "raise --temperature or --explore_tasks, or --allow_empty"
+                ) from error
+            log.warning("round %d: %s", number, error)
+        finally:
+            store.write(self._trajectories(number), rollouts.played)
+        return policy, report, rollouts.played
+
+    def _first_task(self, number: int) -> int:
+        return self.config.expert_tasks + (number - 1) * self.config.explore_tasks
 
     def _train(self, number: int, kept: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:
         previous = str(self.folder.round(number - 1) / "checkpoint") if number else None
@@ -179,10 +231,9 @@ class Evolution:
             return self.load_policy(previous), None
         data = self._merged(number, kept)
         policy = self.load_policy(previous if self.config.restart == "previous" else None)
-        trainer = self.trainer if number or self.cloner is None else self.cloner
         with tempfile.TemporaryDirectory(prefix="agentgym") as output:
             try:
-                report = trainer.train(
+                report = self._offline(number).train(
                     policy,
                     data,
                     seed=seed_of(self.config.seed, "train", number) % (1 << 31),
@@ -197,6 +248,13 @@ class Evolution:
                 log.warning("round %d: %s", number, error)
                 return self.load_policy(previous), None
         return policy, report
+
+    def _offline(self, number: int) -> Trainer:
+        """Who trains on what a round collected."""
+        trainer = self.trainer if number or self.cloner is None else self.cloner
+        if isinstance(trainer, OnPolicyTrainer):
+            raise ConfigError("this trainer plays itself: Agent_v0 needs a cloner")
+        return trainer
 
     def _merged(self, number: int, kept: Sequence[Trajectory]) -> list[Trajectory]:
         earlier = {"all": range(number), "last": range(0), "initial+last": range(min(number, 1))}[self.config.merge]

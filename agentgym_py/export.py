@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentgym_py.actions import format_reply
-from agentgym_py.agents import opening_text
+from agentgym_py.chat import opening_text
 from agentgym_py.errors import DataError
 from agentgym_py.store import from_json, to_json
 from agentgym_py.trajectory import Preference, Step, Trajectory

@@ -21,6 +21,7 @@ from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
+    from agentgym_py.rl.settings import LearnerSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def arguments(kind: Any, settings: FineTuning, policy: Policy, seed: int, output
     )  # fmt: skip
 
 
-def lora(settings: FineTuning) -> Any:
+def lora(settings: FineTuning | LearnerSettings) -> Any:
     """The adapters that the settings ask for, or None."""
     if not settings.lora_rank:
         return None

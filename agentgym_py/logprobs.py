@@ -18,6 +18,8 @@ class AgentLogits(NamedTuple):
     """Float32; row n is what the model said before it saw token n."""
     targets_N: Tensor
     """The tokens themselves."""
+    hidden_NH: Tensor
+    """The state that the head made each row of logits from."""
 
 
 def agent_logprobs(agent: AgentLogits) -> Tensor:
@@ -32,9 +34,11 @@ def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
     model's row sees nothing to its right.
     """
     wanted = labels[:, 1:] != IGNORED  # (B, S - 1): the state at t predicts the token at t + 1
+    kept: list[Tensor] = []
 
     def keep_wanted(head: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
-        return (inputs[0][:, :-1][wanted][None],)
+        kept.append(inputs[0][:, :-1][wanted])
+        return (kept[0][None],)
 
     inner = getattr(model, "module", model)  # as DistributedDataParallel and the like hold it
     hook = inner.get_output_embeddings().register_forward_pre_hook(keep_wanted)
@@ -42,7 +46,7 @@ def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
         logits = model(input_ids=input_ids, use_cache=False).logits[0]
     finally:
         hook.remove()
-    return AgentLogits(logits.float(), labels[:, 1:][wanted])
+    return AgentLogits(logits.float(), labels[:, 1:][wanted], kept[0])
 
 
 def row_logprobs(model: Any, input_ids: Tensor, labels: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentgym_py.agents import opening_text
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.chat import opening_text
+from agentgym_py.trajectory import Step, Trajectory
 
 if TYPE_CHECKING:
     from agentgym_py.chat import ChatFormat
@@ -31,17 +31,20 @@ class Sample:
 
 def encode(trajectory: Trajectory, chat: ChatFormat) -> Sample:
     """Tokens as sampled where there is a record of them; else the expert's text, encoded turn by turn."""
+    return encode_steps(trajectory.rules, trajectory.steps, chat)
+
+
+def encode_steps(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Sample:
+    """The tokens of an episode's first steps, as `encode` has them; the observation after the last is not there."""
     ids: list[int] = []
     mask: list[int] = []
-    for number, step in enumerate(trajectory.steps):
+    for number, step in enumerate(steps):
         if step.tokens is not None:
             context, reply = list(step.tokens.context), list(step.tokens.ids)
             kept = [bit * step.trained for bit in step.tokens.mask]
         else:
-            first = number == 0
-            context = (
-                chat.opening(opening_text(trajectory.rules, step.observation)) if first else chat.turn(step.observation)
-            )
+            seen = step.observation
+            context = chat.turn(seen) if number else chat.opening(opening_text(rules, seen))
             reply = chat.reply(step.reply)
             kept = [int(step.trained)] * len(reply)
         ids += context + reply

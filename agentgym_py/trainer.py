@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor as Tensor
 
     from agentgym_py.policy import Policy
+    from agentgym_py.rollouts import Rollouts
 else:
     Tensor = Any
 """torch's, for a trainer's annotations: `--help` reads trainers, and must not load torch for it."""
@@ -49,6 +50,8 @@ class TrainReport:
     """Loss at each logged step."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Last value of whatever else the trainer logs."""
+    history: Sequence[Mapping[str, float]] = ()
+    """What an on-policy trainer logs, iteration by iteration."""
 
 
 @runtime_checkable
@@ -83,14 +86,36 @@ class Trainer(Protocol):
         ...
 
 
-def product(trainer: Trainer | type) -> str:
+def product(trainer: Trainer | OnPolicyTrainer | type) -> str:
     """What a trainer makes: `policy`, or what its class attribute `produces` names."""
     return str(getattr(trainer, "produces", "policy"))
 
 
-def need_policy(trainer: Trainer | type) -> None:
+def need_policy(trainer: Trainer | OnPolicyTrainer | type) -> None:
     """Refuse a trainer that makes something else, where the policy that it leaves is wanted."""
     if (made := product(trainer)) != "policy":
         raise ConfigError(
             f"a trainer of a policy is wanted here, and this one makes a {made}: `agentgym train` runs it"
         )
+
+
+@runtime_checkable
+class OnPolicyTrainer(Protocol):
+    """A plugin of the same group that plays itself: it learns from episodes of the policy as it is at that moment."""
+
+    def improve(
+        self,
+        policy: Policy,
+        rollouts: Rollouts,
+        *,
+        seed: int,
+        output_dir: Path,
+        progress: Progress | None = None,
+    ) -> TrainReport:
+        """Change `policy` in place by playing `rollouts`, iteration by iteration, until their budget is spent.
+
+        Raises:
+            NothingToTrainOnError: no iteration had anything to learn from.
+            TrainingError: the loss was not finite; the policy is as it was before that step.
+        """
+        ...

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,3 +63,17 @@ def tiny_policy() -> Any:
     texts = [text for t in played for step in t.steps for text in (step.observation, step.reply)]
     tokenizer = build_tokenizer(texts, 768)
     return Policy(build_model(tiny_config(len(tokenizer), 32, 2, 2)), tokenizer, "tiny-test")
+
+
+@pytest.fixture(scope="session")
+def toys() -> Any:
+    """The module `toys.py` beside this file: worlds with a known optimum, a policy that learns them, random records."""
+    pytest.importorskip("torch")
+    import torch
+
+    torch.set_num_threads(1)
+    spec = spec_from_file_location("toys", Path(__file__).with_name("toys.py"))
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

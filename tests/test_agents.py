@@ -11,7 +11,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.agents import ModelAgent, opening_text
+from agentgym_py.agents import ModelAgent
+from agentgym_py.chat import opening_text
 from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
 from agentgym_py.engine import Generation, HFEngine, SamplingParams
 from agentgym_py.errors import ConfigError

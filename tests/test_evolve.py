@@ -13,8 +13,9 @@ pytest.importorskip("torch")
 from agentgym_py import store
 from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.evolve import Evolution, EvolveConfig
+from agentgym_py.evolve import Evolution, EvolveConfig, require_fit
 from agentgym_py.policy import Policy
+from agentgym_py.rollouts import Rollouts
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import TrainReport
@@ -36,6 +37,22 @@ class Nudge:
         self.got.append(len(trajectories))
         policy.model.model.norm.weight.data[0] += 0.01 * len(trajectories)
         return TrainReport(len(trajectories), {}, 0, 0, 0.0)
+
+
+@dataclass
+class Player:
+    """An on-policy trainer that plays twice, moves one weight in between, and may find nothing to learn."""
+
+    nothing: bool = False
+
+    def improve(self, policy: Policy, rollouts: Rollouts, **_: Any) -> TrainReport:
+        rollouts.groups(1, 2)
+        if self.nothing:
+            raise NothingToTrainOnError("player: nothing to learn")
+        policy.model.model.norm.weight.data[0] += 0.01
+        rollouts.sync()
+        rollouts.groups(1, rollouts.left)
+        return TrainReport(len(rollouts.played), {}, 0, 0, 0.0)
 
 
 class Listener:
@@ -207,3 +224,51 @@ def test_wrong_settings_are_refused() -> None:
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             EvolveConfig(**{name: value})
+
+
+@pytest.mark.parametrize("stop", [None, (1, "improve"), (2, "valid")])
+def test_a_trainer_that_plays_itself_gets_the_rounds_episodes(tiny_policy: Any, tmp_path: Path, stop: Any) -> None:
+    """As many as another's round explores, on new tasks, from the last round's agent; they are stored, with who played.
+
+    Interrupted and taken up again it ends as if nothing had happened.
+    """
+    config = replace(SMALL, tries=2)
+    if stop:
+        with pytest.raises(KeyboardInterrupt):
+            evolution(tmp_path, tiny_policy, config, trainer=Player(), reporter=Listener(stop_at=stop)).run()
+    run = evolution(tmp_path, tiny_policy, config, trainer=Player())
+    result = run.run()
+    assert result["last"] == 2
+    rounds = [list(store.read(run.folder.round(r) / "trajectories.jsonl")) for r in range(3)]
+    assert [len(played) for played in rounds] == [3, 8, 8]
+    assert not {t.task_id for t in rounds[1]} & {t.task_id for t in rounds[2]}
+    for number in (1, 2):
+        digests = list(dict.fromkeys(t.provenance.policy_digest for t in rounds[number]))
+        metrics = run.folder.metrics(number)
+        assert digests == [run.folder.metrics(number - 1)["policy_digest"], metrics["policy_digest"]]
+        assert metrics["training"]["trajectories"] == 8 == metrics["selection"]["kept"]
+
+
+@pytest.mark.parametrize("ignored", [{"merge": "all"}, {"restart": "base"}, {"temperature": 0.0}])
+def test_settings_that_a_trainer_that_plays_itself_would_ignore_are_refused(
+    tiny_policy: Any, tmp_path: Path, ignored: dict[str, Any]
+) -> None:
+    """Before anything is played; for another trainer they are in order."""
+    with pytest.raises(ConfigError, match=next(iter(ignored))):
+        evolution(tmp_path, tiny_policy, replace(SMALL, **ignored), trainer=Player()).run()
+    assert not (tmp_path / "rounds").exists() or not any((tmp_path / "rounds").iterdir())
+    require_fit(replace(SMALL, **ignored), Nudge())
+
+
+def test_a_round_that_could_learn_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:
+    """Of a trainer that plays itself too: what was played is there to be looked at, and the policy is the last one."""
+    refused = evolution(tmp_path / "refused", tiny_policy, SMALL, trainer=Player(nothing=True))
+    with pytest.raises(NothingToTrainOnError, match=r"round 1: player: nothing .*01/trajectories.jsonl.*allow_empty"):
+        refused.run()
+    assert len(list(store.read(refused.folder.round(1) / "trajectories.jsonl"))) == 2
+    config = replace(SMALL, allow_empty=True)
+    allowed = evolution(tmp_path / "allowed", tiny_policy, config, trainer=Player(nothing=True))
+    assert allowed.run()["last"] == 2
+    metrics = [allowed.folder.metrics(number) for number in range(3)]
+    assert metrics[1]["selection"]["line"] == "kept 0 of 2; dropped: 2 with nothing to learn from"
+    assert metrics[1]["training"] is None and len({each["policy_digest"] for each in metrics}) == 1

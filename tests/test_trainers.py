@@ -1,4 +1,7 @@
-"""Every registered trainer keeps the contract of `Trainer`; a new plugin is tested without being listed here."""
+"""Every registered trainer on stored data keeps the contract of `Trainer`; a new plugin is tested unlisted.
+
+Those that play themselves have a contract of their own: `test_on_policy_trainers.py`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,11 @@ from agentgym_py.errors import NothingToTrainOnError
 from agentgym_py.policy import Policy
 from agentgym_py.trainer import Trainer, product
 
-TRAINERS = registry.names("agentgym.trainers")
+TRAINERS = [
+    name
+    for name in registry.names("agentgym.trainers")
+    if not hasattr(registry.load("agentgym.trainers", name), "improve")
+]
 
 
 @pytest.fixture(params=TRAINERS)

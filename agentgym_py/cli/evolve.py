@@ -47,7 +47,7 @@ from agentgym_py.cli.parser import (
     read_options,
 )
 from agentgym_py.errors import RunError
-from agentgym_py.evolve import Evolution, EvolveConfig
+from agentgym_py.evolve import Evolution, EvolveConfig, require_fit
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import need_policy
@@ -66,6 +66,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "smoke": {
         "rounds": 1, "expert_tasks": 8, "explore_tasks": 8, "valid_tasks": 4, "test_tasks": 4, "max_new_tokens": 32,
         "select.threshold": 0.0, "select.success_only": False, "trainer.epochs": 1, "trainer.threshold": 0.0,
+        "trainer.batch_tasks": 4, "trainer.group_size": 2, "allow_empty": True,
     },
 }  # fmt: skip
 """Other defaults by name; what a trainer has no setting for is left out."""
@@ -89,7 +90,8 @@ class RunOptions:
     --threads says otherwise."""
     preset: str = "default"
     """`default`, or `smoke`: everything small, every step real, done in under a minute. It checks the machinery alone:
-    it trains on failed episodes too, for so short a run may have no others, and its success rates mean nothing."""
+    it trains on failed episodes too, for so short a run may have no others, goes on where there is nothing to learn
+    from, and its success rates mean nothing."""
     json: bool = False
     """Print the test result as JSON at the end; what happens meanwhile goes to stderr."""
 
@@ -165,6 +167,7 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     model = read_options(ModelOptions, settings, threads=given["threads"])
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
     need_policy(trainer)
+    require_fit(config, trainer)
     if folder is None:
         need_tasks(envs, _tasks_of(config))
         if given["out"]:

@@ -18,6 +18,7 @@ from agentgym_py.cli.common import (
 )
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, first_look, listed, read_options
 from agentgym_py.runs import RunFolder, new_folder
+from agentgym_py.trainer import Trainer
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -53,6 +54,9 @@ def run(given: Namespace) -> int:
     from agentgym_py.trainer import product
 
     chosen, model, trainer = read_options(TrainOptions, given), read_options(ModelOptions, given), read_trainer(given)
+    if not isinstance(trainer, Trainer):
+        name = given["trainer.name"]
+        raise UsageError(f"{name} plays itself, it does not train on files: agentgym evolve --trainer {name}")
     files = listed(given["data"])
     if not files or chosen.out is None:
         raise UsageError("--data FILE wanted: trajectories to train on" if not files else "--out DIR wanted")

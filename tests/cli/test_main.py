@@ -127,6 +127,10 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "--allow_empty=perhaps"], "--allow_empty: expected true or false, got 'perhaps'"),
         (["evolve", "--threads", "0", "--env", "GUESS"], ": --threads must be at least 1, got 0"),
         (["evolve", "extra"], "unexpected argument 'extra'"),
+        (
+            ["evolve", "--trainer", "ppo", "--restart", "base"],
+            "restart previous, got last and base",
+        ),
         (["collect"], "--out FILE.jsonl wanted"),
         (["collect", "--out", "x.jsonl", "--agent", "exprt"], "No agent 'exprt' is installed. Did you mean 'expert'?"),
         (["collect", "--out", "x.jsonl", "--split", "tset"], "Did you mean 'test'? There are: test, train, valid."),
@@ -140,6 +144,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["collect", "--out", "x.jsonl", "--temperatures", "0.7,1"], "the agent expert samples nothing"),
         (["collect", "--out", "/proc/x.jsonl", "--env", "GUESS", "--tasks", "1"], "/proc/x.jsonl"),
         (["train", "--out", "x"], "--data FILE wanted"),
+        (["train", "--data", "x", "--out", "x", "--trainer", "ppo"], "ppo plays itself, it does not train on files"),
         (["train", "--out", "x", "--data", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
         (["eval"], "say who plays"),
         (["eval", "--agent", "random", "--model", "tiny"], "say who plays"),

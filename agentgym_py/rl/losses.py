@@ -1,0 +1,60 @@
+"""Pure pieces of policy losses, over the N agent tokens of a batch."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+Weighting = Literal["token", "sequence", "constant", "sum"]
+
+
+class Surrogate(NamedTuple):
+    """A clipped surrogate, token by token."""
+
+    loss_N: Tensor
+    ratio_N: Tensor
+    clipped_N: Tensor
+    """1 where the clip took the gradient away."""
+
+
+def clipped_surrogate(logps_N: Tensor, old_logps_N: Tensor, advantages_N: Tensor, low: float, high: float) -> Surrogate:
+    """-min(rho A, clip(rho, 1 - low, 1 + high) A) with rho = pi / pi_old (PPO, arXiv:1707.06347, eq. 7)."""
+    return clipped_ratio((logps_N - old_logps_N).exp(), advantages_N, low, high)
+
+
+def clipped_ratio(ratio_N: Tensor, advantages_N: Tensor, low: float, high: float) -> Surrogate:
+    """The same for a ratio that is there already."""
+    plain_N, clipped_N = ratio_N * advantages_N, ratio_N.clamp(1 - low, 1 + high) * advantages_N
+    return Surrogate(-torch.minimum(plain_N, clipped_N), ratio_N, (clipped_N < plain_N).float())
+
+
+def row_mean(x_N: Tensor, row_N: Tensor, rows: int) -> Tensor:
+    """The mean of each row's tokens, given back at each of its tokens; (N,). Every row has a token."""
+    sums_B = torch.zeros(rows, dtype=x_N.dtype, device=x_N.device).index_add(0, row_N, x_N)
+    return (sums_B / torch.bincount(row_N, minlength=rows))[row_N]
+
+
+def k1(logps_N: Tensor, ref_logps_N: Tensor) -> Tensor:
+    """log(pi / ref) at tokens drawn from pi: an unbiased estimate of KL(pi | ref) that may be negative."""
+    return logps_N - ref_logps_N
+
+
+def k3(logps_N: Tensor, ref_logps_N: Tensor) -> Tensor:
+    """Ref / pi - 1 - log(ref / pi): unbiased too, never negative, of lower variance near 0 (Schulman's k3)."""
+    log_ratio_N = ref_logps_N - logps_N
+    return log_ratio_N.exp() - 1 - log_ratio_N
+
+
+def token_weights(lengths_B: list[int], how: Weighting, constant: float = 1.0) -> list[Tensor]:
+    """What each token of B sequences counts in one step's loss, so that the loss is the weighted sum of its tokens.
+
+    `token`: 1 / all tokens (DAPO, arXiv:2503.14476); `sequence`: 1 / (B * the sequence's tokens) (GRPO); `constant`:
+    1 / (B * constant) (Dr. GRPO); `sum`: 1 / B (REINFORCE: a sequence's log-probability is a sum). A step may be
+    computed in any parts: their losses add up.
+    """
+    total, rows = sum(lengths_B), len(lengths_B)
+    divisors: dict[str, list[float]] = {"token": [total] * rows, "sequence": [rows * n for n in lengths_B]}
+    divisors |= {"constant": [rows * constant] * rows, "sum": [rows] * rows}
+    return [torch.full((n,), 1 / divisor) for n, divisor in zip(lengths_B, divisors[how], strict=True)]

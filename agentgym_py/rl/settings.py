@@ -1,0 +1,40 @@
+"""Settings of the learner; this module imports no torch, for `--help` reads them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from agentgym_py.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerSettings:
+    """How a policy is optimized."""
+
+    learning_rate: float = 1e-4
+    """Of AdamW, constant; 1e-4 suits the tiny model, 1e-6 to 1e-5 a pretrained one."""
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    """A longer gradient is shortened to it; 0 shortens none."""
+    minibatch: int = 32
+    """Trajectories a step of the optimizer."""
+    pass_tokens: int = 16384
+    """At most so many tokens, padding included, go through the model at once; memory depends on it, the result does
+    not."""
+    lora_rank: int = 0
+    """Rank of LoRA adapters on all linear layers; 0 trains every weight. The adapters are merged afterwards."""
+
+    def __post_init__(self) -> None:
+        least = {"learning_rate": 0.0, "weight_decay": 0.0, "max_grad_norm": 0.0, "minibatch": 1, "pass_tokens": 1}
+        check(self, least | {"lora_rank": 0})
+        if not self.learning_rate:
+            raise ConfigError("learning_rate must not be 0")
+
+
+def check(settings: object, least: dict[str, float]) -> None:
+    """ConfigError for the first of the named fields that is not finite or smaller than it may be."""
+    for name, bound in least.items():
+        value = getattr(settings, name)
+        if not (math.isfinite(value) and value >= bound):
+            raise ConfigError(f"{name} must be a number of at least {bound:g}, got {value}")

@@ -1,0 +1,112 @@
+"""Rollouts: where an on-policy trainer plays, with the policy as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from agentgym_py.agents import Agent
+from agentgym_py.collect import Collector, Fork, Job
+from agentgym_py.env import Prompt
+from agentgym_py.errors import AgentGymError, ConfigError
+from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_py.engine import Engine, SamplingParams
+    from agentgym_py.policy import Policy
+
+
+@dataclass(slots=True)
+class Rollouts:
+    """The training tasks of a round, in their order, and a budget of episodes to spend on them."""
+
+    policy: Policy
+    engine: Engine
+    params: SamplingParams
+    tasks: Sequence[Job]
+    budget: int
+    """Episodes that may be played, those that go on from a fork among them."""
+    name: str = "policy"
+    slots: int = 64
+    prompt: Prompt = "brief"
+    seed: int = 0
+    progress: Callable[[Trajectory], None] | None = None
+    played: list[Trajectory] = field(default_factory=list)
+    """Every trajectory so far."""
+    version: int = 0
+    """How often the policy's weights changed."""
+    _next: int = 0
+
+    @property
+    def left(self) -> int:
+        """Episodes that may still be played."""
+        return self.budget - len(self.played)
+
+    @property
+    def temperature(self) -> float:
+        """What the replies are sampled at.
+
+        Raises:
+            ConfigError: replies are not drawn from all tokens, so that a ratio of probabilities means nothing.
+        """
+        if self.params.greedy or self.params.top_p < 1 or self.params.top_k:
+            raise ConfigError(
+                "an on-policy trainer samples from the whole distribution: temperature above 0, top_p 1, top_k 0; got "
+                f"{self.params.temperature:g}, {self.params.top_p:g}, {self.params.top_k}"
+            )
+        return self.params.temperature
+
+    def sync(self) -> None:
+        """Play with the policy's weights of now from here on."""
+        self.version += 1
+        self.engine.sync(self.policy, self.version)
+
+    def groups(self, tasks: int, size: int) -> list[list[Trajectory]]:
+        """`size` episodes of each of the next `tasks` tasks, all of a task from one and the same state.
+
+        Tasks come again, with fresh tries, when all have been met. Fewer than `tasks` groups where the budget ends.
+        """
+        jobs = []
+        for _ in range(min(tasks, self.left // size)):
+            round_trip, place = divmod(self._next, len(self.tasks))
+            jobs.append(replace(self.tasks[place], attempt=round_trip * size))
+            self._next += 1
+        starts = [self._start(job) for job in jobs] if size > 1 else [None] * len(jobs)
+        return self._play(jobs, starts, size)
+
+    def _start(self, job: Job) -> Fork | None:
+        """None where the world does not begin: each try says so for itself."""
+        try:
+            return self._collector.start(job)
+        except AgentGymError:
+            raise
+        except Exception:  # a stranger's world may fail anyhow, as in the collector
+            return None
+
+    def go_on(self, job: Job, forks: Sequence[Fork], size: int) -> list[list[Trajectory]]:
+        """`size` continuations of a job's task from each of `forks`.
+
+        They are tries `job.attempt` and on: a second call with a fork wants a job of a later attempt, or it plays the
+        same again.
+        """
+        return self._play([job] * len(forks), forks, size)
+
+    def _play(self, jobs: Sequence[Job], forks: Sequence[Fork | None], size: int) -> list[list[Trajectory]]:
+        tries = [
+            replace(job, fork=fork, attempt=job.attempt + k)
+            for job, fork in zip(jobs, forks, strict=True)
+            for k in range(size)
+        ]
+        played = self._collector.collect_batch(tries, self.progress)
+        self.played += played
+        return [played[at : at + size] for at in range(0, len(played), size)]
+
+    @property
+    def _collector(self) -> Collector:
+        return Collector(self._agent(), slots=self.slots, prompt=self.prompt, seed=self.seed)
+
+    def _agent(self) -> Agent:
+        from agentgym_py.agents import ModelAgent
+
+        return ModelAgent(self.policy, self.engine, self.params, name=self.name)

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.errors import ConfigError, TrainingError
+from agentgym_py.rl.learner import Learner, Loss, Output, training
+from agentgym_py.rl.losses import Weighting
+from agentgym_py.rl.records import Batch, Record, collate
+from agentgym_py.rl.settings import LearnerSettings
+
+LENGTHS = [[3, 1], [2], [1, 1, 4], [5], [2, 2], [1]]
+WEIGHTINGS: list[Weighting] = ["token", "sequence", "constant", "sum"]
+
+
+def loss_of(out: Output, batch: Batch) -> Loss:
+    """Of logps, entropy and, where there are any, values and reference: none is left out."""
+    loss_N = -out.logps_N * batch.extra["advantages"] + 0.3 * (out.logps_N - batch.old_logps_N) ** 2
+    loss_N = loss_N - 0.1 * out.entropy_N
+    if out.values_N is not None:
+        loss_N = loss_N + (out.values_N - 1) ** 2
+    return Loss(loss_N, {"surprise": -out.logps_N})
+
+
+def critic_alone(out: Output, batch: Batch) -> Loss:
+    """Nothing but the critic's."""
+    assert out.values_N is not None
+    return Loss((out.values_N - 1) ** 2, {})
+
+
+def records_of(toys: Any, policy: Any, lengths: Sequence[Sequence[int]] = LENGTHS) -> list[Record]:
+    """Random records with an advantage a token."""
+    records: list[Record] = toys.random_records(policy, lengths)
+    for number, record in enumerate(records):
+        record.extra["advantages"] = torch.linspace(-1, 1, record.n) + 0.1 * number
+    return records
+
+
+def gradients(learner: Learner) -> dict[str, Any]:
+    """Of every weight, as the last step left them."""
+    found = {name: p.grad.clone() for name, p in learner.module.named_parameters() if p.grad is not None}
+    assert found
+    return found
+
+
+def stepped(toys: Any, how: Weighting, *, order: Sequence[int] = range(6), critic: float = 0.0, **settings: Any) -> Any:
+    """What one step logs, and its gradients, unclipped; the records in an order."""
+    policy = toys.word_policy()
+    records = records_of(toys, policy)
+    learner = Learner(policy, LearnerSettings(max_grad_norm=0.0, **settings), seed=0, temperature=0.8,
+                      critic_rate=critic)  # fmt: skip
+    logged = learner.step([records[i] for i in order], loss_of, how, constant=7.0)
+    return logged, gradients(learner)
+
+
+@pytest.mark.parametrize("how", WEIGHTINGS)
+def test_a_step_is_the_formula(toys: Any, how: Weighting) -> None:
+    """Loss and gradient of ragged records equal those of a loop over tokens, each with a forward of its own prefix."""
+    logged, found = stepped(toys, how)
+    policy = toys.word_policy()
+    records = records_of(toys, policy)
+    tokens, total, surprise = sum(r.n for r in records), 0.0, 0.0
+    for record in records:
+        share = {"token": tokens, "sequence": 6 * record.n, "constant": 6 * 7, "sum": 6}[how]
+        at = 0
+        for t in range(1, len(record.input_ids)):
+            if record.labels[t] == -100:
+                continue
+            logits = policy.model(input_ids=record.input_ids[None, :t], use_cache=False).logits[0, -1] / 0.8
+            logprobs = torch.log_softmax(logits, -1)
+            logp = logprobs[record.input_ids[t]]
+            entropy = -sum(logprobs.exp() * logprobs)
+            advantage, old = record.extra["advantages"][at], record.old_logps_n[at]
+            total = total + (-logp * advantage + 0.3 * (logp - old) ** 2 - 0.1 * entropy) / share
+            surprise -= float(logp.detach()) / tokens
+            at += 1
+        assert at == record.n
+    total.backward()  # type: ignore[attr-defined]  # a tensor by now
+    assert logged["loss"] == pytest.approx(float(total), abs=1e-5)
+    assert logged["surprise"] == pytest.approx(surprise, abs=1e-5)
+    norm = torch.stack([p.grad.norm() for p in policy.model.parameters()]).norm()
+    assert logged["grad_norm"] == pytest.approx(float(norm), rel=1e-4)
+    for name, parameter in policy.model.named_parameters():
+        torch.testing.assert_close(found[f"model.{name}"], parameter.grad, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("how", WEIGHTINGS)
+def test_passes_and_the_order_change_nothing(toys: Any, how: Weighting) -> None:
+    """One record a pass, some or all of them, in any order: the same loss, gradients and log."""
+    logged, found = stepped(toys, how, critic=1e-3)
+    for settings in ({"pass_tokens": 1}, {"pass_tokens": 40}, {"order": [3, 5, 0, 1, 4, 2]}):
+        other, gradient = stepped(toys, how, critic=1e-3, **settings)
+        assert other == pytest.approx(logged, abs=1e-5)
+        for name, value in found.items():
+            torch.testing.assert_close(gradient[name], value, rtol=1e-4, atol=1e-6)
+
+
+def test_a_pass_holds_no_more_tokens_than_it_may(toys: Any) -> None:
+    """Padding counted; a record that is longer alone goes alone; none is lost."""
+    policy = toys.word_policy()
+    records = records_of(toys, policy)
+    for limit in (1, 20, 40, 1000):
+        learner = Learner(policy, LearnerSettings(pass_tokens=limit), seed=0)
+        parts = list(learner._passes(records))
+        assert sorted(id(r) for part in parts for r in part) == sorted(map(id, records))
+        assert all(len(p) == 1 or len(p) * max(len(r.input_ids) for r in p) <= limit for p in parts)
+
+
+def test_padding_changes_nothing(toys: Any) -> None:
+    """What a row says beside a longer one is what it says alone, values too."""
+    policy = toys.word_policy()
+    records = records_of(toys, policy)
+    learner = Learner(policy, LearnerSettings(), seed=0, critic_rate=1e-3)
+    torch.nn.init.normal_(learner.module.value.weight, generator=torch.Generator().manual_seed(0))
+    together = _said(learner, records)
+    for record, said in zip(records, together, strict=True):
+        for found, expected in zip(_said(learner, [record])[0], said, strict=True):
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def _said(learner: Learner, records: list[Record]) -> list[tuple[Any, Any, Any]]:
+    batch = collate(records, [r.old_logps_n for r in records], learner.device)
+    with torch.no_grad():
+        out = learner.module(batch.input_ids, batch.labels)
+    sizes = [r.n for r in records]
+    return list(zip(*(each.split(sizes) for each in out), strict=True))
+
+
+def test_observations_have_no_gradient(toys: Any) -> None:
+    """The states that predict an observation or padding get none from any part of the loss; the others do."""
+    policy = toys.word_policy()
+    records = records_of(toys, policy)
+    learner, kept = Learner(policy, LearnerSettings(), seed=0, critic_rate=1e-3), list[Any]()
+
+    def keep(module: Any, inputs: Any, output: Any) -> None:
+        output.retain_grad()
+        kept.append(output)
+
+    policy.model.model.norm.register_forward_hook(keep)
+    torch.nn.init.ones_(learner.module.value.weight)
+    learner.step(records, loss_of, "token")
+    batch = collate(sorted(records, key=lambda r: len(r.input_ids)), [r.old_logps_n for r in records], learner.device)
+    gradient = kept[0].grad[:, :-1].abs().sum(-1)
+    agent = batch.labels[:, 1:] != -100
+    assert gradient[~agent].max() == 0 and gradient[agent].min() > 0
+
+
+def test_the_critic_reads_the_state_before_each_token(toys: Any) -> None:
+    """Values are the head on the last layer's state one place earlier; the bootstrap is that after the tail."""
+    policy = toys.word_policy()
+    records = records_of(toys, policy)
+    records[1].tail = torch.tensor([5, 6, 2])
+    learner = Learner(policy, LearnerSettings(), seed=0, critic_rate=1e-3)
+    head = learner.module.value
+    torch.nn.init.normal_(head.weight, generator=torch.Generator().manual_seed(0))
+    learner.evaluate(records)
+    for number, record in enumerate(records):
+        ids = record.input_ids if record.tail is None else torch.cat([record.input_ids, record.tail])
+        with torch.no_grad():
+            states = policy.model.model(input_ids=ids[None], use_cache=False).last_hidden_state[0]
+            values = head(states)[:, 0]
+        at = [t - 1 for t in range(1, len(record.labels)) if record.labels[t] != -100]
+        torch.testing.assert_close(record.extra["values"], values[at], rtol=1e-4, atol=1e-5)
+        assert record.bootstrap == pytest.approx(float(values[-1]) if number == 1 else 0.0, abs=1e-5)
+    before = [record.extra["values"].clone() for record in records]
+    learner.evaluate(records)  # again, with what it has put there
+    assert all(torch.equal(record.extra["values"], old) for record, old in zip(records, before, strict=True))
+
+
+def test_a_tail_that_outgrows_the_context_is_not_read(toys: Any) -> None:
+    """The episode is then worth nothing from there, and nothing fails."""
+    policy = toys.word_policy()
+    (record,) = records_of(toys, policy, [[3]])
+    record.tail = torch.zeros(policy.max_length, dtype=torch.long)
+    learner = Learner(policy, LearnerSettings(), seed=0, critic_rate=1e-3)
+    torch.nn.init.ones_(learner.module.value.bias)
+    learner.evaluate([record])
+    assert record.bootstrap == 0.0 and len(record.extra["values"]) == 3
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_the_trunk_gets_its_share_of_the_critics_gradient(toys: Any, share: float) -> None:
+    """And the value head all of it; a share of nothing leaves the trunk without any."""
+    found = {}
+    for each in (share, 1.0):
+        policy = toys.word_policy()
+        records = records_of(toys, policy)
+        learner = Learner(policy, LearnerSettings(max_grad_norm=0.0), seed=0, critic_rate=1e-3, critic_gradient=each)
+        torch.nn.init.ones_(learner.module.value.weight)
+        learner.step(records, critic_alone, "token")
+        found[each] = gradients(learner)
+    for name, gradient in found[1.0].items():
+        factor = 1.0 if name.startswith("value.") else share
+        torch.testing.assert_close(found[share].get(name, torch.zeros(())).expand_as(gradient), factor * gradient)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_the_reference_is_the_policy_as_it_began(toys: Any, rank: int) -> None:
+    """A frozen copy, or the model without its adapters: the same numbers after the weights have moved."""
+    policy = toys.word_policy()
+    records = records_of(toys, policy)
+    with torch.no_grad():
+        expected = [torch.stack(toys.slow_logps(policy.model, record, 0.8)) for record in records]
+    settings = LearnerSettings(lora_rank=rank, learning_rate=0.05)
+    learner = Learner(policy, settings, seed=0, temperature=0.8, reference=True, critic_rate=1e-3)
+    for _ in range(3):
+        learner.step(records, loss_of, "token")
+    learner.evaluate(records)
+    for record, own in zip(records, expected, strict=True):
+        torch.testing.assert_close(record.extra["ref_logps"], own, rtol=1e-4, atol=1e-5)
+    said = torch.cat([logps for logps, *_ in _said(learner, records)])
+    assert (said - torch.cat(expected)).abs().max() > 1e-2, "the policy itself has moved"
+
+
+def test_the_policy_stays_on_its_device(toys: Any) -> None:
+    """Accelerate's own is the first GPU, whichever the policy is on."""
+    learner = Learner(toys.word_policy(), LearnerSettings(), seed=0)
+    assert not learner._accelerator.device_placement
+
+
+def test_without_a_reference_none_is_kept(toys: Any) -> None:
+    """With LoRA neither: nobody reads it."""
+    for rank in (0, 2):
+        policy = toys.word_policy()
+        records = records_of(toys, policy)
+        Learner(policy, LearnerSettings(lora_rank=rank), seed=0).evaluate(records)
+        assert all(record.extra.keys() == {"advantages"} for record in records)
+
+
+def test_lora_is_merged_afterwards_and_all_weights_can_be_trained_then(toys: Any) -> None:
+    """Merged, the model says what it said with its adapters, which alone were trained; then every weight is."""
+    policy = toys.word_policy()
+    records, before = records_of(toys, policy), policy.digest()
+    with training(Learner(policy, LearnerSettings(lora_rank=2, learning_rate=0.05), seed=0)) as learner:
+        for _ in range(3):
+            learner.step(records, loss_of, "token")
+        trained = {name for name, p in policy.model.named_parameters() if p.requires_grad}
+        assert trained and all("lora_" in name for name in trained)
+        said = torch.cat([each[0] for each in _said_of(policy.model, records)])
+    assert not hasattr(policy.model, "peft_config") and policy.digest() != before
+    torch.testing.assert_close(torch.cat([e[0] for e in _said_of(policy.model, records)]), said, rtol=1e-4, atol=1e-4)
+    merged = copy.deepcopy(policy.model.state_dict())
+    Learner(policy, LearnerSettings(learning_rate=0.05), seed=0).step(records, loss_of, "token")
+    moved = [name for name, value in policy.model.state_dict().items() if not torch.equal(value, merged[name])]
+    assert set(moved) == set(merged)
+
+
+def _said_of(model: Any, records: list[Record]) -> list[tuple[Any, ...]]:
+    from agentgym_py.rl.learner import ActorCritic
+
+    batch = collate(records, [r.old_logps_n for r in records], torch.device("cpu"))
+    with torch.no_grad():
+        return [(ActorCritic(model, False, 1.0)(batch.input_ids, batch.labels).logps_N,)]
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_changes_nothing(toys: Any, wrong: float, rank: int) -> None:
+    """It raises, the weights are as before the step, in its last pass too, and a sound step goes on from there."""
+    policy = toys.word_policy()
+    records = records_of(toys, policy)
+    settings = LearnerSettings(learning_rate=0.01, pass_tokens=1, lora_rank=rank)
+    learner = Learner(policy, settings, seed=0, critic_rate=1e-3)
+    learner.step(records, loss_of, "token")
+    before = copy.deepcopy(learner.module.state_dict())
+    longest = max(records, key=lambda r: len(r.input_ids))
+    kept, longest.extra["advantages"] = longest.extra["advantages"], torch.full((longest.n,), wrong)
+    with pytest.raises(TrainingError, match="the step was not taken"):
+        learner.step(records, loss_of, "token")
+    assert all(torch.equal(value, before[name]) for name, value in learner.module.state_dict().items())
+    longest.extra["advantages"] = kept
+    assert torch.isfinite(torch.tensor(learner.step(records, loss_of, "token")["loss"]))
+
+
+def test_the_same_seed_gives_the_same_weights(toys: Any) -> None:
+    """To the bit, adapters, critic and all; another seed another order of the records, and so other weights."""
+    digests = []
+    for seed in (1, 1, 2):
+        policy = toys.word_policy()
+        settings = LearnerSettings(minibatch=2, learning_rate=0.01, lora_rank=2)
+        with training(Learner(policy, settings, seed=seed, critic_rate=1e-3)) as learner:
+            steps = list(learner.epoch(records_of(toys, policy), loss_of, "token"))
+        assert len(steps) == 3
+        digests.append(policy.digest())
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_a_long_gradient_is_shortened(toys: Any) -> None:
+    """To `max_grad_norm`, and logged as it was; 0 shortens none."""
+    logged, plain = stepped(toys, "sum")
+    policy = toys.word_policy()
+    learner = Learner(policy, LearnerSettings(max_grad_norm=0.01), seed=0, temperature=0.8)
+    clipped = learner.step(records_of(toys, policy), loss_of, "sum")
+    assert clipped["grad_norm"] == pytest.approx(logged["grad_norm"]) and logged["grad_norm"] > 0.1
+    for name, gradient in gradients(learner).items():
+        torch.testing.assert_close(gradient, plain[name] * 0.01 / logged["grad_norm"], rtol=1e-3, atol=1e-8)
+
+
+def test_wrong_settings_are_refused() -> None:
+    """Each by its name."""
+    wrong: dict[str, Any] = {"learning_rate": 0.0, "weight_decay": -1.0, "max_grad_norm": float("nan")}
+    wrong |= {"minibatch": 0, "pass_tokens": 0, "lora_rank": -1}
+    for name, value in wrong.items():
+        with pytest.raises(ConfigError, match=name):
+            LearnerSettings(**{name: value})

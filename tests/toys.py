@@ -1,0 +1,153 @@
+"""Two worlds with a known optimum and a policy of twenty words that learns them fast; `conftest.toys` loads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import torch
+from torch import Tensor
+
+from agentgym_py.actions import Reply
+from agentgym_py.collect import EnvSpec, Job
+from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.env import Outcome, Task, TextEnv
+from agentgym_py.errors import UnknownNameError
+from agentgym_py.policy import Policy
+from agentgym_py.rl.records import Record
+from agentgym_py.rng import Rng
+from agentgym_py.rollouts import Rollouts
+from agentgym_py.samples import IGNORED
+from agentgym_py.tiny import CHAT_TEMPLATE, END, PAD, SPECIAL_TOKENS, build_model, tiny_config
+
+RIGHT = ("right", "east", "up", "on", "1", "3", "5", "7")
+LEFT = ("left", "west", "0", "2", "4", "6")
+ONE_RIGHT = [[word] for word in RIGHT]
+
+
+class Toy(TextEnv):
+    """Tasks are numbered; a reply that begins with a word of `RIGHT` goes right, any other left."""
+
+    rules = {"full": "", "brief": "", "none": ""}  # noqa: RUF012  # nothing changes it
+
+    def __init__(self, *, max_steps: int = 12, split: str = "train", render_mode: str | None = None) -> None:
+        super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
+        self.at = 0
+
+    def task(self, name: str | int, split: str | None = None) -> Task:
+        """Task `name/split/n`."""
+        full = f"{self.name}/{split or self.split}/{name}" if isinstance(name, int) else name
+        if not full.startswith(f"{self.name}/"):
+            raise UnknownNameError(f"no task {name!r}")
+        return Task(full, full.split("/")[1], "toy", "easy", "Go.")
+
+    def begin(self, task: Task) -> str:
+        """At the start."""
+        self.at = 0
+        return "0"
+
+    def act(self, reply: Reply) -> Outcome:
+        """Right or left."""
+        return self.move(reply.action.split()[:1] in ONE_RIGHT)
+
+    def move(self, right: bool) -> Outcome:
+        """What the world makes of it."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Any]:
+        """The place."""
+        return {"at": self.at}
+
+    def load_state(self, task: Task, state: dict[str, Any]) -> None:
+        """Take it up."""
+        self.at = int(state["at"])
+
+    def expert(self) -> list[str]:
+        """Always right."""
+        return [] if self.ended else ["right"] * (5 - self.at)
+
+
+class Bandit(Toy):
+    """Two arms, one pull: right pays 1 in four tasks of five, left in the fifth; always right is best, 0.8."""
+
+    name = "bandit"
+
+    def move(self, right: bool) -> Outcome:
+        """Pay."""
+        assert self.current is not None
+        pays = right == (int(self.current.id.rsplit("/", 1)[1]) % 5 > 0)
+        return Outcome("2", float(pays), terminated=True, success=pays)
+
+
+class Chain(Toy):
+    """Five steps to the right are worth 1, each step costs 0.05, left goes back: 5 times right is best, 0.75."""
+
+    name = "chain"
+
+    def move(self, right: bool) -> Outcome:
+        """One step."""
+        self.at = self.at + 1 if right else max(self.at - 1, 0)
+        there = self.at == 5
+        return Outcome(str(self.at), float(there) - 0.05, terminated=there, success=there)
+
+
+worlds: dict[str, Any] = {"ToyBandit-v0": Bandit, "ToyChain-v0": Chain}
+for name, world in worlds.items():
+    gymnasium.register(id=name, entry_point=world)
+BANDIT, CHAIN = EnvSpec("ToyBandit-v0"), EnvSpec("ToyChain-v0")
+
+
+def word_policy(seed: int = 0, layers: int = 1, spread: float = 0.02) -> Policy:
+    """A random Llama of a few thousand parameters that knows single words.
+
+    Its words are tied, in and out: the larger their `spread`, the more can be said by adapters, which leave them.
+    """
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = [*SPECIAL_TOKENS, "<unk>", *RIGHT, *LEFT]
+    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token=PAD, eos_token=END, unk_token="<unk>",
+        additional_special_tokens=list(SPECIAL_TOKENS[1:3]), chat_template=CHAT_TEMPLATE,
+    )  # fmt: skip
+    config = tiny_config(len(words), hidden_size=16, layers=layers, heads=2, max_length=256)
+    policy = Policy(build_model(config, seed).eval(), tokenizer, "words")
+    with torch.no_grad():
+        policy.model.get_input_embeddings().weight *= spread / 0.02
+    return policy
+
+
+def rollouts(
+    policy: Policy, spec: EnvSpec, budget: int, *, tasks: int = 1000, tokens: int = 1, seed: int = 0, **params: Any
+) -> Rollouts:
+    """Rollouts on the first tasks of a world; replies of at most `tokens` tokens."""
+    jobs = [Job(spec, n) for n in range(tasks)]
+    sampling = SamplingParams(**{"temperature": 1.0, "max_new_tokens": tokens} | params)
+    return Rollouts(policy, HFEngine(policy, slots=64), sampling, jobs, budget, seed=seed)
+
+
+def random_records(policy: Policy, lengths: Sequence[Sequence[int]], seed: int = 0) -> list[Record]:
+    """Records of random tokens: of each, how many tokens the agent wrote in its turns; observations differ too."""
+    rng, made = Rng("records", seed), []
+    for turns in lengths:
+        ids, labels, at = list[int](), list[int](), list[int]()
+        for turn, written in enumerate(turns):
+            seen = [rng.below(policy.model.config.vocab_size) for _ in range(2 + rng.below(4))]
+            said = [rng.below(policy.model.config.vocab_size) for _ in range(written)]
+            ids, labels, at = ids + seen + said, labels + [IGNORED] * len(seen) + said, at + [turn] * written
+        old = torch.tensor([-1.0 - 3 * rng.below(1000) / 1000 for _ in at])
+        made.append(Record(torch.tensor(ids), torch.tensor(labels), torch.tensor(at), old))
+    return made
+
+
+def slow_logps(model: Any, record: Record, temperature: float = 1.0) -> list[Tensor]:
+    """Log-probabilities of a record's agent tokens, each from a forward over just what stands before it."""
+    found = []
+    for t in range(1, len(record.input_ids)):
+        if record.labels[t] != IGNORED:
+            logits = model(input_ids=record.input_ids[None, :t], use_cache=False).logits[0, -1] / temperature
+            found.append(torch.log_softmax(logits, -1)[record.input_ids[t]])
+    return found

@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.env import Outcome
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
+from agentgym_py.rl.learner import Learner
+from agentgym_py.rl.losses import token_weights
+from agentgym_py.samples import IGNORED
+from agentgym_trainers.grpo import GRPO, VARIANTS, Kind, grpo_loss, overlong_penalty
+
+KINDS: list[Kind] = ["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"]
+LENGTHS = [4, 1, 7, 2]
+
+
+def drawn(*size: int, seed: int) -> Any:
+    """Normal numbers in double precision."""
+    return torch.randn(*size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def slow_loss(kind: Kind, logps: Any, old: Any, advantages: Any, ref: Any, kl: float, low: float, high: float) -> Any:
+    """Each paper's objective, negated, sequence by sequence and token by token; B rows of ragged lengths.
+
+    Dr. GRPO's constant is 16.
+    """
+    total, tokens = torch.zeros((), dtype=torch.float64), sum(len(row) for row in logps)
+    for i, row in enumerate(logps):
+        whole = torch.stack([row[t] - old[i][t] for t in range(len(row))]).sum() / len(row)
+        for t in range(len(row)):
+            ratio = torch.exp(whole if kind == "gspo" else row[t] - old[i][t])
+            if kind == "cispo":
+                gained = min(float(ratio.detach()), 1 + high) * advantages[i] * row[t]
+            else:
+                bounded = torch.clamp(ratio, 1 - low, 1 + high)
+                gained = torch.minimum(ratio * advantages[i], bounded * advantages[i])
+            lost = torch.exp(ref[i][t] - row[t]) - (ref[i][t] - row[t]) - 1
+            share = {"grpo": len(logps) * len(row), "gspo": len(logps) * len(row), "dr_grpo": len(logps) * 16}
+            share |= {"dapo": tokens, "cispo": tokens, "rloo": len(logps)}
+            total = total - (gained - kl * lost) / share[kind]
+    return total
+
+
+@pytest.fixture
+def double() -> Any:
+    """Weights of tokens in double precision too."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("kl", [0.0, 0.3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_loss_is_the_papers(kind: Kind, kl: float) -> None:
+    """Value and gradient equal the slow loop's, to 1e-9, with ratios on both sides of both bounds."""
+    logps, old, ref = (drawn(14, seed=seed) * 0.4 - 1 for seed in (1, 2, 3))
+    advantages = drawn(4, seed=4)
+    row_N = torch.repeat_interleave(torch.arange(4), torch.tensor(LENGTHS))
+    weights_N = torch.cat(token_weights(LENGTHS, VARIANTS[kind].weighting, 16.0))
+    logps.requires_grad_()
+    found = grpo_loss(logps, old, advantages[row_N], row_N, kind=kind, low=0.2, high=0.28, ref_logps_N=ref, kl=kl)
+    loss = (found.loss_N * weights_N).sum()
+    (gradient,) = torch.autograd.grad(loss, logps)
+    other = logps.detach().clone().requires_grad_()
+    expected = slow_loss(kind, other.split(LENGTHS), old.split(LENGTHS), advantages, ref.split(LENGTHS), kl, 0.2, 0.28)
+    (wanted,) = torch.autograd.grad(expected, other)
+    torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
+    torch.testing.assert_close(gradient, wanted, rtol=0, atol=1e-9)
+    assert 0 < found.logged_N["clip_fraction"].mean() < 1
+    if kind != "cispo":  # whose weight is no function of logps
+
+        def of(x: Any) -> Any:
+            return grpo_loss(x, old, advantages[row_N], row_N, kind=kind, ref_logps_N=ref, kl=kl).loss_N
+
+        assert torch.autograd.gradcheck(of, logps)
+
+
+def test_without_a_reference_there_is_no_kl() -> None:
+    """Whatever its weight; and at the policy that sampled, ratios are 1 and nothing is clipped."""
+    logps, row_N = drawn(5, seed=1), torch.tensor([0, 0, 1, 1, 1])
+    found = grpo_loss(logps, logps, torch.ones(5, dtype=torch.float64), row_N, kl=9.0)
+    assert found.loss_N.tolist() == [-1.0] * 5 and "kl_ref_k3" not in found.logged_N
+    assert found.logged_N["clip_fraction"].sum() == 0 and found.logged_N["kl_old"].abs().sum() == 0
+
+
+@pytest.fixture(scope="module")
+def trl_trainer(toys: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """TRL's own, on the model that the tests train."""
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    policy = toys.word_policy()
+    args = GRPOConfig(
+        output_dir=str(tmp_path_factory.mktemp("trl")), use_cpu=True, bf16=False, gradient_checkpointing=False,
+        per_device_train_batch_size=6, num_generations=2, max_completion_length=16, temperature=0.8, beta=0.0,
+        epsilon=0.2, epsilon_high=0.28, use_bias_correction_kl=False, report_to="none", disable_tqdm=True,
+    )  # fmt: skip
+    trainer = GRPOTrainer(
+        model=policy.model, reward_funcs=lambda completions, **_: [0.0] * len(completions), args=args,
+        train_dataset=Dataset.from_dict({"prompt": ["0"] * 6}), processing_class=policy.tokenizer,
+    )  # fmt: skip
+    trainer.current_gradient_accumulation_steps = 1
+    return trainer
+
+
+def trl_batch(records: Any) -> dict[str, Any]:
+    """Records as GRPOTrainer holds them: prompts padded at the left, the rest at the right, observations masked."""
+    cuts = [int((record.labels != IGNORED).nonzero()[0]) for record in records]
+    before, after = max(cuts), max(len(r.input_ids) - cut for r, cut in zip(records, cuts, strict=True))
+    names = {"prompt_ids": before, "prompt_mask": before} | dict.fromkeys(
+        ("completion_ids", "completion_mask", "tool_mask"), after
+    )
+    found = {name: torch.zeros(len(records), width, dtype=torch.long) for name, width in names.items()}
+    found |= {name: torch.zeros(len(records), after) for name in ("old_per_token_logps", "ref_per_token_logps")}
+    for i, (record, cut) in enumerate(zip(records, cuts, strict=True)):
+        rest = len(record.input_ids) - cut
+        found["prompt_ids"][i, before - cut :], found["prompt_mask"][i, before - cut :] = record.input_ids[:cut], 1
+        found["completion_ids"][i, :rest], found["completion_mask"][i, :rest] = record.input_ids[cut:], 1
+        own = record.labels[cut:] != IGNORED
+        found["tool_mask"][i, :rest] = own
+        found["old_per_token_logps"][i, :rest][own] = record.old_logps_n
+        found["ref_per_token_logps"][i, :rest][own] = record.extra["ref_logps"]
+    found["advantages"] = torch.stack([record.extra["advantages"][0] for record in records])
+    found["num_items_in_batch"] = found["tool_mask"].sum()
+    return found
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.1])
+@pytest.mark.parametrize("kind", ["grpo", "dr_grpo", "dapo", "cispo", "gspo"])
+def test_loss_and_gradient_are_trls(toys: Any, trl_trainer: Any, kind: Kind, beta: float) -> None:
+    """On the same records of several turns, in passes, those of GRPOTrainer over whole rows."""
+    policy = toys.word_policy()
+    records = toys.random_records(policy, [[3, 1], [2], [1, 1, 4], [5], [2, 2], [1]])
+    generator = torch.Generator().manual_seed(0)
+    for record, advantage in zip(records, (1.2, -0.7, 0.4, -1.1, 0.3, -0.2), strict=True):
+        with torch.no_grad():
+            now = torch.stack(toys.slow_logps(policy.model, record, 0.8))
+        record.old_logps_n = now + 0.3 * torch.randn(record.n, generator=generator)
+        record.extra["ref_logps"] = now + 0.3 * torch.randn(record.n, generator=generator)
+        record.extra["advantages"] = torch.full((record.n,), advantage)
+    trl_trainer.loss_type = "grpo" if kind == "gspo" else kind
+    trl_trainer.importance_sampling_level = "sequence" if kind == "gspo" else "token"
+    trl_trainer.epsilon_high = 1.28 if kind == "cispo" else 0.28
+    trl_trainer.beta = beta
+    model = trl_trainer.model.train()
+    model.zero_grad()
+    expected = trl_trainer._compute_loss(model, trl_batch(records))
+    expected.backward()
+    settings = GRPO(kind=kind, kl=beta, max_tokens=16, pass_tokens=40, max_grad_norm=0.0)
+    learner = Learner(policy, settings, seed=0, temperature=0.8)
+    logged = learner.step(records, settings._loss, VARIANTS[kind].weighting, settings.max_tokens)
+    assert logged["loss"] == pytest.approx(float(expected.detach()), abs=1e-6) and logged["clip_fraction"] > 0
+    ours = dict(policy.model.named_parameters())
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(ours[name].grad, parameter.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_overlong_replies_are_punished_softly() -> None:
+    """Equation 13 at its corners; without a buffer nothing is."""
+    assert [overlong_penalty(n, 100, 20) for n in (1, 80, 85, 90, 100, 500)] == [0, 0, -0.25, -0.5, -1, -1]
+    assert overlong_penalty(500, 100, 0) == 0
+
+
+# ---------------------------------------------------------------------------------------------------------- learning
+
+
+def improved(toys: Any, spec: Any, trainer: GRPO, budget: int, *, seed: int = 0, tokens: int = 1, **more: Any) -> Any:
+    """A fresh policy after a training, with its report and rollouts."""
+    policy = toys.word_policy()
+    rollouts = toys.rollouts(policy, spec, budget, tokens=tokens, **more)
+    return policy, trainer.improve(policy, rollouts, seed=seed, output_dir=Path("unused")), rollouts
+
+
+def chance_of_right(toys: Any, policy: Any) -> float:
+    """What a policy gives the better arm."""
+    ids = torch.tensor([policy.chat.opening("0")])
+    with torch.no_grad():
+        probabilities = torch.softmax(policy.model(input_ids=ids).logits[0, -1], -1)
+    return float(sum(probabilities[policy.tokenizer.convert_tokens_to_ids(word)] for word in toys.RIGHT))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_solves_a_bandit(toys: Any, kind: Kind) -> None:
+    """30 steps of 32 episodes make the better arm nearly certain, which was not, though it pays in 4 of 5 tasks only.
+
+    Dr. GRPO divides by a constant: here, of one token.
+    """
+    trainer = GRPO(kind=kind, batch_tasks=4, learning_rate=0.03, max_tokens=1)
+    assert chance_of_right(toys, toys.word_policy()) < 0.6
+    policy, report, _ = improved(toys, toys.BANDIT, trainer, 30 * 32)
+    assert len(report.history) == 30 and chance_of_right(toys, policy) > 0.95
+    assert report.history[-1]["return"] > 0.7
+
+
+def test_it_solves_a_chain(toys: Any) -> None:
+    """40 steps of 32 episodes: nearly the best return, 0.75, where Agent_v0 has less than nothing."""
+    _, report, _ = improved(toys, toys.CHAIN, GRPO(batch_tasks=4, learning_rate=0.02), 40 * 32)
+    returns = [row["return"] for row in report.history]
+    assert len(returns) == 40 and returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.7
+
+
+def test_it_says_what_it_did(toys: Any) -> None:
+    """Counts add up to what was played; the first step's ratio is 1; the same seed gives the same weights."""
+    trainer = GRPO(batch_tasks=4, group_size=4, kl=0.1, minibatch=16, learning_rate=0.02)
+    found = [improved(toys, toys.CHAIN, trainer, 50, seed=seed, tokens=2) for seed in (1, 1, 2)]
+    (policy, report, rollouts), (again, *_), (other, *_) = found
+    assert policy.digest() == again.digest() != other.digest()
+    assert len(rollouts.played) == 48 == report.trajectories + sum(report.dropped.values())
+    assert all(report.dropped.values()), "no reason stands with 0"
+    assert len(report.history) == 3 == len(report.loss) and 0 < report.agent_tokens < report.tokens
+    first, last = report.history[0], report.history[-1]
+    assert first["ratio"] == pytest.approx(1, abs=1e-4) and first["clip_fraction"] == 0
+    assert abs(first["kl_ref_k3"]) < 1e-6 < 1e-5 < last["kl_ref_k3"]
+    assert first["episodes"] == 16 and 0 <= first["groups_all_the_same"] < 1
+    digests = {each.provenance.policy_digest for each in rollouts.played}
+    assert len(digests) == 3, "each iteration plays with the weights of now"
+
+
+@pytest.mark.parametrize("kl", [0.0, 0.1])
+def test_it_plays_and_learns_with_lora(toys: Any, kl: float) -> None:
+    """The adapters play too, and are merged in the end."""
+    trainer = GRPO(batch_tasks=4, lora_rank=2, kl=kl, learning_rate=0.05)
+    policy = toys.word_policy(spread=0.2)
+    before, rollouts = chance_of_right(toys, policy), toys.rollouts(policy, toys.BANDIT, 20 * 32)
+    report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
+    assert chance_of_right(toys, policy) > before + 0.2
+    assert not hasattr(policy.model, "peft_config") and len(report.history) == 20
+    assert rollouts.played[-1].provenance.policy_digest != policy.digest()
+
+
+def test_a_group_that_ties_teaches_nothing(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is counted; where all do, that is an error that says so, and the policy stays as it is."""
+    monkeypatch.setattr(toys.Bandit, "move", lambda self, right: Outcome("2", 0.5, terminated=True))
+    policy = toys.word_policy()
+    before, rollouts = policy.digest(), toys.rollouts(policy, toys.BANDIT, 32)
+    with pytest.raises(NothingToTrainOnError, match=r"nothing to learn from 32 .*: 32 in a group whose tries all came"):
+        GRPO(batch_tasks=2).improve(policy, rollouts, seed=0, output_dir=Path("unused"))
+    assert policy.digest() == before
+    with pytest.raises(NothingToTrainOnError, match="nothing to learn from 0 "):
+        GRPO(group_size=8).improve(policy, toys.rollouts(policy, toys.BANDIT, 7), seed=0, output_dir=Path("unused"))
+
+
+def test_what_failed_by_infrastructure_is_not_compared(toys: Any) -> None:
+    """An episode with an error has no part in its group's mean; a group that has one sound try left teaches nothing."""
+    policy = toys.word_policy()
+    (group,) = toys.rollouts(policy, toys.CHAIN, 4).groups(1, 4)
+    group = [replace(each, reward=float(i)) for i, each in enumerate(group)]
+    from collections import Counter
+
+    dropped = Counter[str]()
+    broken = [*group[:3], replace(group[3], reward=99.0, error="it hangs")]
+    records = GRPO(kind="dr_grpo")._records(broken, policy, dropped)
+    assert [float(record.extra["advantages"][0]) for record in records] == [-1.0, 0.0, 1.0]
+    assert dropped == {"ended by an infrastructure error": 1}
+    alone = [group[0], *(replace(each, error="it hangs") for each in group[1:])]
+    assert GRPO()._records(alone, policy, dropped) == []
+
+
+def test_dynamic_sampling_fills_the_batch(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every second task cannot be won, about twice as many groups are played, and as many as wanted differ."""
+
+    def move(self: Any, right: bool) -> Outcome:
+        won = right and int(self.current.id.rsplit("/", 1)[1]) % 2 == 0
+        return Outcome("2", float(won), terminated=True, success=won)
+
+    monkeypatch.setattr(toys.Bandit, "move", move)
+    trainer = GRPO(batch_tasks=4, learning_rate=1e-6, dynamic_sampling=True)
+    _, report, _ = improved(toys, toys.BANDIT, trainer, 16 * 8)
+    first = report.history[0]
+    assert first["groups"] >= 7 and round(first["groups"] * (1 - first["groups_all_the_same"])) == 4
+    _, plain, _ = improved(toys, toys.BANDIT, replace(trainer, dynamic_sampling=False), 16 * 8)
+    assert plain.history[0]["groups"] == 4
+
+
+def test_success_or_the_return_is_compared(toys: Any) -> None:
+    """As `reward` says, less what an overlong reply costs."""
+    policy = toys.word_policy()
+    ((episode,),) = toys.rollouts(policy, toys.CHAIN, 1, tokens=2).groups(1, 1)
+    written = sum(len(step.tokens.ids) for step in episode.steps)
+    assert GRPO(reward="return")._return(episode) == episode.reward
+    assert GRPO(reward="success")._return(replace(episode, success=True)) == 1.0
+    short = GRPO(max_tokens=written, overlong_buffer=4)
+    assert short._return(episode) == pytest.approx(episode.reward - 1)
+
+
+def test_a_loss_that_is_not_finite_ends_it(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The policy is then as it was before that step: here, as after the first one."""
+    policy = toys.word_policy()
+    after: list[str] = []
+    evaluate = Learner.evaluate
+
+    def spoils(self: Learner, records: Any) -> None:
+        after.append(policy.digest())
+        evaluate(self, records)
+        if len(after) == 2:
+            records[0].extra["advantages"] = records[0].extra["advantages"] * float("nan")
+
+    monkeypatch.setattr(Learner, "evaluate", spoils)
+    with pytest.raises(TrainingError):
+        GRPO(batch_tasks=4, group_size=4, learning_rate=0.1).improve(
+            policy, toys.rollouts(policy, toys.CHAIN, 64), seed=0, output_dir=Path("unused")
+        )
+    assert policy.digest() == after[1] != after[0]
+
+
+def test_wrong_settings_are_refused(toys: Any) -> None:
+    """Each by its name; and sampling that it cannot learn from."""
+    wrong: dict[str, Any] = {"group_size": 1, "batch_tasks": 0, "epochs": 0, "clip_low": -0.1, "clip_high": -0.1}
+    wrong |= {"kl": -1.0, "max_tokens": 0, "overlong_buffer": -1, "kind": "gpro", "reward": "luck", "minibatch": 0}
+    for name, value in wrong.items():
+        with pytest.raises(ConfigError, match=name):
+            GRPO(**{name: value})
+    policy = copy.deepcopy(toys.word_policy())
+    with pytest.raises(ConfigError, match="whole distribution"):
+        GRPO().improve(policy, toys.rollouts(policy, toys.BANDIT, 8, temperature=0.0), seed=0, output_dir=Path("x"))

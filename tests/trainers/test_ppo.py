@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
+from agentgym_py.rl.learner import Learner
+from agentgym_py.rl.records import record_of
+from agentgym_trainers.ppo import PPO, adapted, ppo_loss
+
+
+def drawn(*size: int, seed: int) -> Any:
+    """Normal numbers in double precision."""
+    return torch.randn(*size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def slow_loss(x: dict[str, Any], n: int, *, clip: float, value_clip: float, value_weight: float, entropy: float) -> Any:
+    """Equation 9 and the clipped value loss, negated, of token n."""
+    ratio = torch.exp(x["logps"][n] - x["old_logps"][n])
+    gained = torch.minimum(
+        ratio * x["advantages"][n], torch.clamp(ratio, 1 - clip, 1 + clip) * x["advantages"][n]
+    )  # fmt: skip
+    value, old, wanted = x["values"][n], x["old_values"][n], x["returns"][n]
+    near = old + torch.clamp(value - old, -value_clip, value_clip)
+    lost = max((value - wanted) ** 2, (near - wanted) ** 2) / 2
+    return -gained + value_weight * lost * x["valued"][n] - entropy * x["entropy"][n]
+
+
+def test_the_loss_is_the_papers() -> None:
+    """Value and gradients equal the slow loop's, to 1e-9, ratios and values on both sides of the bounds."""
+    names = ("logps", "old_logps", "advantages", "values", "old_values", "returns", "entropy")
+    x = {name: 0.4 * drawn(40, seed=seed) for seed, name in enumerate(names)}
+    x["valued"] = (drawn(40, seed=9) > 0).double()
+    free = [x[name].requires_grad_() for name in ("logps", "values", "entropy")]
+    how: dict[str, Any] = {"clip": 0.2, "value_clip": 0.1, "value_weight": 0.7}
+    found = ppo_loss(*(x[name] for name in names), entropy_weight=0.03, valued_N=x["valued"], **how)
+    expected_N = torch.stack([slow_loss(x, n, entropy=0.03, **how) for n in range(40)])
+    torch.testing.assert_close(found.loss_N, expected_N, rtol=0, atol=1e-9)
+    weights_N = drawn(40, seed=10)
+    for one, other in zip(
+        torch.autograd.grad((found.loss_N * weights_N).sum(), free),
+        torch.autograd.grad((expected_N * weights_N).sum(), free),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-9)
+    assert 0 < found.logged_N["clip_fraction"].mean() < 1
+
+    def of(logps: Any, values: Any, entropy: Any) -> Any:
+        rest = x["old_logps"], x["advantages"], values, x["old_values"], x["returns"], entropy
+        return ppo_loss(logps, *rest, entropy_weight=0.03, **how).loss_N
+
+    assert torch.autograd.gradcheck(of, free)
+
+
+@pytest.mark.parametrize(
+    ("measured", "target", "expected"),
+    [(0.16, 0.1, 0.3), (0.14, 0.1, 0.2), (0.07, 0.1, 0.2), (0.06, 0.1, 0.2 / 1.5), (-1.0, 0.1, 0.2 / 1.5), (9, 0, 0.2)],
+)
+def test_the_kl_coefficient_follows_its_target(measured: float, target: float, expected: float) -> None:
+    """Half as much again above 1.5 times the target, less below two thirds of it; without a target it stays."""
+    assert adapted(0.2, measured, target) == pytest.approx(expected)
+
+
+# ------------------------------------------------------------------------------------------- from episodes to records
+
+
+def estimated(toys: Any, trainer: PPO, *, kl: float = 0.0, max_steps: int = 12) -> Any:
+    """Episodes of the chain, some truncated and some not, and their records, by a critic and a reference of chance."""
+    policy = toys.word_policy()
+    made = Learner(policy, trainer, seed=0, reference=kl > 0, critic_rate=1e-3)
+    torch.nn.init.normal_(made.module.value.weight, generator=torch.Generator().manual_seed(0))
+    if kl:
+        assert made._frozen is not None
+        with torch.no_grad():
+            made._frozen.model.model.norm.weight += 0.5
+    spec = type(toys.CHAIN)(toys.CHAIN.name, {"max_steps": max_steps})
+    episodes = [group[0] for group in toys.rollouts(policy, spec, 24, tokens=2).groups(24, 1)]
+    assert {each.truncated for each in episodes} == {True, False}
+    return policy, made, episodes, trainer._records(made, episodes, kl, Counter())
+
+
+def values_by_hand(policy: Any, made: Learner, episode: Any) -> tuple[list[float], float]:
+    """The head on the state before each of the agent's tokens, and on that of the next turn's beginning."""
+    ids: list[int] = []
+    at: list[int] = []
+    for step in episode.steps:
+        ids += step.tokens.context
+        at += range(len(ids) - 1, len(ids) - 1 + len(step.tokens.ids))
+        ids += step.tokens.ids
+    forced = [] if ids[-1] == policy.chat.end_of_turn else [policy.chat.end_of_turn]
+    ids += forced + policy.chat.turn(episode.final_observation)
+    with torch.no_grad():
+        states = policy.model.model(input_ids=torch.tensor([ids]), use_cache=False).last_hidden_state[0]
+        values = made.module.value(states)[:, 0].tolist()
+    return [values[t] for t in at], values[-1]
+
+
+@pytest.mark.parametrize("level", ["token", "turn"])
+def test_advantages_are_the_closed_form_over_tokens_or_turns(toys: Any, level: Any) -> None:
+    """A truncated episode goes on from the critic's value of what was shown last, a terminated one is over.
+
+    The sum over k of (gamma lam)^k delta, by a walk over the episode's steps; then all are whitened together.
+    """
+    trainer, kl = PPO(level=level, gamma=0.9, lam=0.8), 0.3
+    policy, made, episodes, records = estimated(toys, trainer, kl=kl)
+    raw: list[float] = []
+    for episode, record in zip(episodes, records, strict=True):
+        values, after = values_by_hand(policy, made, episode)
+        ref, old = record.extra["ref_logps"].tolist(), record.old_logps_n.tolist()
+        rewards = [-kl * (o - r) for o, r in zip(old, ref, strict=True)]
+        sizes = [len(step.tokens.ids) for step in episode.steps]
+        ends = [sum(sizes[: i + 1]) - 1 for i in range(len(sizes))]
+        for end, step in zip(ends, episode.steps, strict=True):
+            rewards[end] += step.reward
+        starts = [end - size + 1 for end, size in zip(ends, sizes, strict=True)]
+        if level == "turn":
+            rewards = [sum(rewards[s : e + 1]) for s, e in zip(starts, ends, strict=True)]
+            values = [values[s] for s in starts]
+        following = [*values[1:], after if episode.truncated else 0.0]
+        deltas = [r + 0.9 * f - v for r, f, v in zip(rewards, following, values, strict=True)]
+        count = range(len(deltas))
+        advantages = [sum(0.72**k * deltas[t + k] for k in range(len(deltas) - t)) for t in count]
+        returns = [a + v for a, v in zip(advantages, values, strict=True)]
+        if level == "turn":
+            spread = [turn for turn, size in enumerate(sizes) for _ in range(size)]
+            advantages, returns = [advantages[t] for t in spread], [returns[t] for t in spread]
+            assert record.extra["valued"].tolist() == [float(n in starts) for n in range(record.n)]
+        else:
+            assert record.extra["valued"].tolist() == [1.0] * record.n
+        assert record.extra["returns"].tolist() == pytest.approx(returns, abs=1e-4)
+        raw += advantages
+    assert any(abs(values_by_hand(policy, made, e)[1]) > 0.01 for e in episodes if e.truncated), "else it is no test"
+    flat = torch.tensor(raw)
+    expected = (flat - flat.mean()) / flat.std()
+    torch.testing.assert_close(torch.cat([r.extra["advantages"] for r in records]), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_what_a_reward_is(toys: Any) -> None:
+    """A turn's stands at its last token; the divergence from the reference costs at each."""
+    trainer = PPO()
+    policy = toys.word_policy()
+    ((episode,),) = toys.rollouts(policy, toys.CHAIN, 1, tokens=2).groups(1, 1)
+    record = record_of(episode, policy.chat)
+    assert record is not None
+    plain = trainer.rewards(episode, record, 0.5)
+    assert float(plain.sum()) == pytest.approx(episode.reward)
+    assert torch.equal(plain != 0, record.last_of_turn_n)
+    record.extra["ref_logps"] = record.old_logps_n - 0.2
+    torch.testing.assert_close(trainer.rewards(episode, record, 0.5), plain - 0.1)
+
+
+# ---------------------------------------------------------------------------------------------------------- learning
+
+
+def improved(toys: Any, spec: Any, trainer: PPO, budget: int, *, seed: int = 0, tokens: int = 1) -> Any:
+    """A fresh policy after a training, with its report and rollouts."""
+    policy = toys.word_policy()
+    rollouts = toys.rollouts(policy, spec, budget, tokens=tokens)
+    return policy, trainer.improve(policy, rollouts, seed=seed, output_dir=Path("unused")), rollouts
+
+
+@pytest.mark.parametrize("level", ["token", "turn"])
+def test_it_solves_a_bandit(toys: Any, level: Any) -> None:
+    """30 iterations of 32 episodes, 60 steps: it pulls the better arm, which pays in 4 of 5 tasks only."""
+    trainer = PPO(level=level, batch_tasks=32, learning_rate=0.02, critic_learning_rate=0.02)
+    _, report, rollouts = improved(toys, toys.BANDIT, trainer, 30 * 32)
+    last = [each.steps[0].action in toys.RIGHT for each in rollouts.played[-64:]]
+    assert len(report.history) == 30 and sum(last) > 60
+    assert sum(each.steps[0].action in toys.RIGHT for each in rollouts.played[:64]) < 45
+
+
+def test_it_solves_a_chain(toys: Any) -> None:
+    """40 iterations of 32 episodes: nearly the best return, 0.75, and the critic foresees what is to come."""
+    trainer = PPO(batch_tasks=32, learning_rate=0.01, critic_learning_rate=0.02)
+    _, report, _ = improved(toys, toys.CHAIN, trainer, 40 * 32)
+    returns = [row["return"] for row in report.history]
+    assert len(returns) == 40 and returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.7
+    assert max(row["explained_variance"] for row in report.history) > 0.5
+
+
+def test_while_the_critic_warms_up_the_policy_stays(toys: Any) -> None:
+    """To the bit, whatever share of the critic's gradient reaches the trunk, and the entropy bonus with it."""
+    trainer = PPO(batch_tasks=8, critic_warmup=2, critic_gradient=1.0, entropy_weight=0.5, learning_rate=0.1)
+    policy, report, rollouts = improved(toys, toys.CHAIN, trainer, 32)
+    digests = [each.provenance.policy_digest for each in rollouts.played[::8]]
+    assert digests[0] == digests[1] == digests[2] != digests[3] != policy.digest()
+    assert report.history[1]["value_loss"] != report.history[0]["value_loss"]
+    assert report.history[2]["ratio"] == pytest.approx(1, abs=0.5)
+
+
+def test_it_says_what_it_did(toys: Any) -> None:
+    """Counts add up to what was played; the same seed gives the same weights; the coefficient follows its target."""
+    trainer = PPO(batch_tasks=16, critic_warmup=0, kl=0.1, kl_target=1e-9, epochs=1, learning_rate=0.02)
+    found = [improved(toys, toys.CHAIN, trainer, 48, seed=seed, tokens=2) for seed in (1, 1)]
+    (policy, report, rollouts), (again, *_) = found
+    assert policy.digest() == again.digest() != toys.word_policy().digest()
+    assert len(rollouts.played) == 48 == report.trajectories + sum(report.dropped.values())
+    assert len(report.history) == 3 and 0 < report.agent_tokens < report.tokens
+    first, *_, last = report.history
+    assert first["ratio"] == pytest.approx(1, abs=1e-4) and first["clip_fraction"] == 0
+    assert first["kl_ref"] == pytest.approx(0, abs=1e-5) and abs(last["kl_ref"]) > 1e-4
+    assert [row["kl_coefficient"] for row in report.history][:2] in ([0.1, 0.1 / 1.5], [0.1, pytest.approx(0.15)])
+    assert last["kl_coefficient"] != first["kl_coefficient"]
+
+
+def test_it_plays_and_learns_with_lora(toys: Any) -> None:
+    """The adapters play too, the reference is the model without them, and they are merged in the end."""
+    trainer = PPO(batch_tasks=32, lora_rank=2, kl=0.01, learning_rate=0.05, critic_learning_rate=0.02)
+    policy = toys.word_policy(spread=0.2)
+    rollouts = toys.rollouts(policy, toys.BANDIT, 20 * 32)
+    report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
+    right = [each.steps[0].action in toys.RIGHT for each in rollouts.played]
+    assert sum(right[-64:]) > sum(right[:64]) + 10
+    assert not hasattr(policy.model, "peft_config") and report.history[-1]["kl_ref"] > 0.01
+
+
+def test_nothing_to_learn_from_is_an_error(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every world fails, it says so, and the policy stays; where all episodes go to the warm-up, at once."""
+
+    def fails(self: Any, task: Any) -> str:
+        raise TimeoutError("it hangs")
+
+    monkeypatch.setattr(toys.Chain, "begin", fails)
+    policy = toys.word_policy()
+    before = policy.digest()
+    with pytest.raises(NothingToTrainOnError, match="from 16 trajectories: 16 ended by an infrastructure error"):
+        PPO(batch_tasks=4).improve(policy, toys.rollouts(policy, toys.CHAIN, 16), seed=0, output_dir=Path("x"))
+    rollouts = toys.rollouts(policy, toys.BANDIT, 16)
+    with pytest.raises(ConfigError, match="critic_warmup 1 times batch_tasks 16 leaves the policy none of 16"):
+        PPO(batch_tasks=16).improve(policy, rollouts, seed=0, output_dir=Path("x"))
+    assert policy.digest() == before and not rollouts.played
+
+
+def test_a_loss_that_is_not_finite_ends_it(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The policy is then as it was before that step."""
+    monkeypatch.setattr(PPO, "rewards", lambda self, episode, record, kl: torch.full((record.n,), torch.inf))
+    policy = toys.word_policy()
+    before = policy.digest()
+    with pytest.raises(TrainingError):
+        PPO(batch_tasks=4).improve(policy, toys.rollouts(policy, toys.CHAIN, 16), seed=0, output_dir=Path("x"))
+    assert policy.digest() == before
+
+
+def test_wrong_settings_are_refused(toys: Any) -> None:
+    """Each by its name; and sampling that it cannot learn from."""
+    wrong: dict[str, Any] = {"batch_tasks": 0, "epochs": 0, "clip": -1.0, "value_clip": -1.0, "value_weight": -1.0}
+    wrong |= {"gamma": 1.1, "lam": 1.1, "kl": -1.0, "kl_target": -1.0, "critic_warmup": -1, "level": "word"}
+    wrong |= {"critic_learning_rate": 0.0, "critic_gradient": 1.1, "entropy_weight": -1.0, "learning_rate": 0.0}
+    for name, value in wrong.items():
+        with pytest.raises(ConfigError, match=name):
+            PPO(**{name: value})
+    with pytest.raises(ConfigError, match="kl_target"):
+        PPO(kl=0.0, kl_target=0.1)
+    policy = toys.word_policy()
+    with pytest.raises(ConfigError, match="whole distribution"):
+        PPO(batch_tasks=2).improve(policy, toys.rollouts(policy, toys.BANDIT, 8, top_k=3), seed=0, output_dir=Path("x"))

@@ -1,0 +1,246 @@
+"""Group-relative policy optimization and its kin: a group of tries at one task is its own baseline.
+
+    A_i = (R_i - mean(R)) / (std(R) + 1e-4)                       over G trajectories from the same start state
+    loss = - sum_i sum_t w_it min(rho_it A_i, clip(rho_it, 1 - eps_low, 1 + eps_high) A_i) + beta k3_it
+
+with rho the ratio of the probability of an agent token to that under the policy that sampled it, and w what a token
+counts. One trajectory, with all its turns, is one sequence; observations carry no loss. The variants:
+
+============  ===============================  ==================  ============================================
+variant       advantage                        w                   ratio
+============  ===============================  ==================  ============================================
+`grpo`        (R - mean) / std                 1 / (B len)         clipped, a token (arXiv:2402.03300)
+`dr_grpo`     R - mean                         1 / (B max_tokens)  clipped, a token (arXiv:2503.20783)
+`dapo`        (R - mean) / std                 1 / all tokens      clip-higher, a token; dynamic sampling and
+                                                                   overlong shaping if set (arXiv:2503.14476)
+`gspo`        (R - mean) / std                 1 / (B len)         of the whole sequence: the geometric mean of its
+                                                                   tokens' (arXiv:2507.18071)
+`cispo`       (R - mean) / std                 1 / all tokens      a weight on log pi, cut off above and detached
+                                                                   (arXiv:2506.13585)
+`rloo`        R - mean of the others           1 / B               clipped, a token; with one epoch a minibatch
+                                                                   REINFORCE leave-one-out (arXiv:2402.14740)
+============  ===============================  ==================  ============================================
+
+Deviations: B is an optimizer step's number of trajectories; gspo's clip is `clip_low`, `clip_high` as they are set (its
+paper has 3e-4, 4e-4); the reference of the KL term is the policy as the training began.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, get_args
+
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.rl.settings import LearnerSettings, check
+from agentgym_py.trainer import Progress, Tensor, TrainReport
+from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_py.policy import Policy
+    from agentgym_py.rl.advantages import Scale
+    from agentgym_py.rl.learner import Learner, Loss, Output
+    from agentgym_py.rl.losses import Weighting
+    from agentgym_py.rl.records import Batch, Record
+    from agentgym_py.rollouts import Rollouts
+
+Kind = Literal["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"]
+
+
+class Variant(NamedTuple):
+    """What tells a variant from the others."""
+
+    scale: Scale
+    weighting: Weighting
+
+
+VARIANTS: dict[Kind, Variant] = {
+    "grpo": Variant("std", "sequence"),
+    "dr_grpo": Variant("none", "constant"),
+    "dapo": Variant("std", "token"),
+    "gspo": Variant("std", "sequence"),
+    "cispo": Variant("std", "token"),
+    "rloo": Variant("leave_one_out", "sum"),
+}
+
+
+def grpo_loss(
+    logps_N: Tensor, old_logps_N: Tensor, advantages_N: Tensor, row_N: Tensor, *,
+    kind: Kind = "grpo", low: float = 0.2, high: float = 0.2, ref_logps_N: Tensor | None = None, kl: float = 0.0,
+) -> Loss:  # fmt: skip
+    """The loss of each of N agent tokens, before they are weighted; `row_N` says of which trajectory each one is."""
+    from agentgym_py.rl.learner import Loss
+    from agentgym_py.rl.losses import clipped_ratio, k1, k3, row_mean
+
+    log_ratio_N = logps_N - old_logps_N
+    if kind == "gspo":
+        log_ratio_N = row_mean(log_ratio_N, row_N, int(row_N.max()) + 1)
+    ratio_N = log_ratio_N.exp()
+    if kind == "cispo":
+        loss_N = -ratio_N.clamp(max=1 + high).detach() * advantages_N * logps_N
+        clipped_N = (ratio_N > 1 + high).float()
+    else:
+        loss_N, _, clipped_N = clipped_ratio(ratio_N, advantages_N, low, high)
+    logged = {"ratio": ratio_N, "clip_fraction": clipped_N, "kl_old": -k1(logps_N, old_logps_N)}
+    if ref_logps_N is not None:
+        logged |= {"kl_ref_k1": k1(logps_N, ref_logps_N), "kl_ref_k3": k3(logps_N, ref_logps_N)}
+        loss_N = loss_N + kl * logged["kl_ref_k3"]
+    return Loss(loss_N, logged)
+
+
+def overlong_penalty(tokens: int, limit: int, buffer: int) -> float:
+    """DAPO's soft punishment (its eq. 13): 0 up to limit - buffer agent tokens, then falling to -1 at the limit."""
+    return max(-1.0, min(0.0, (limit - buffer - tokens) / buffer)) if buffer else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GRPO(LearnerSettings):
+    """Settings of group-relative policy optimization."""
+
+    evolve_defaults: ClassVar = {"temperature": 1.0}
+    cloner: ClassVar = "filtered_bc"
+
+    kind: Kind = "grpo"
+    """Which of the variants."""
+    group_size: int = 8
+    """Tries at a task, all from one start state."""
+    batch_tasks: int = 16
+    """Tasks an iteration."""
+    epochs: int = 1
+    """Passes over an iteration's trajectories."""
+    clip_low: float = 0.2
+    clip_high: float = 0.28
+    """The ratio's bounds are 1 - clip_low and 1 + clip_high."""
+    kl: float = 0.0
+    """Weight of the KL to the policy as the training began; 0 keeps no reference."""
+    reward: Literal["return", "success"] = "return"
+    """What a group's trajectories are compared by."""
+    max_tokens: int = 1024
+    """dr_grpo's constant, and the limit of overlong shaping: agent tokens of a trajectory."""
+    overlong_buffer: int = 0
+    """Width in tokens of DAPO's soft punishment below `max_tokens`; 0 punishes nothing."""
+    dynamic_sampling: bool = False
+    """Play more tasks for those whose tries all came to the same, until the batch is full (DAPO)."""
+
+    def __post_init__(self) -> None:
+        LearnerSettings.__post_init__(self)
+        least = {"group_size": 2, "batch_tasks": 1, "epochs": 1, "clip_low": 0.0, "clip_high": 0.0, "kl": 0.0}
+        check(self, least | {"max_tokens": 1, "overlong_buffer": 0})
+        if self.kind not in get_args(Kind):
+            raise ConfigError(f"kind must be one of {', '.join(get_args(Kind))}, got {self.kind!r}")
+        if self.reward not in ("return", "success"):
+            raise ConfigError(f"reward must be return or success, got {self.reward!r}")
+
+    def improve(
+        self,
+        policy: Policy,
+        rollouts: Rollouts,
+        *,
+        seed: int,
+        output_dir: Path,
+        progress: Progress | None = None,
+    ) -> TrainReport:
+        """Iterate: play `batch_tasks` groups, compare within each, take steps; until the budget of episodes is spent.
+
+        Raises:
+            ConfigError: replies are not sampled from the whole distribution.
+            NothingToTrainOnError: in no group did one try differ from another.
+            TrainingError: the loss was not finite.
+        """
+        from agentgym_py.rl.learner import Learner, training
+
+        del output_dir
+        began, history, dropped = time.monotonic(), list[dict[str, float]](), Counter[str]()
+        trained = tokens = agent_tokens = 0
+        made = Learner(policy, self, seed=seed, temperature=rollouts.temperature, reference=self.kl > 0)
+        with training(made) as learner:
+            while rollouts.left >= self.group_size:
+                rollouts.sync()
+                groups = self._groups(rollouts)
+                records = [each for group in groups for each in self._records(group, policy, dropped)]
+                history.append(self._iterate(learner, records, groups))
+                trained += len(records)
+                tokens += self.epochs * sum(len(record.input_ids) for record in records)
+                agent_tokens += self.epochs * sum(record.n for record in records)
+                if progress:
+                    progress(rollouts.budget - rollouts.left, rollouts.budget)
+        if not trained:
+            reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
+            raise NothingToTrainOnError(f"grpo: nothing to learn from {len(rollouts.played)} trajectories: {reasons}")
+        losses = [row["loss"] for row in history if "loss" in row]
+        last = {name: value for row in history for name, value in row.items()}
+        return TrainReport(trained, dict(dropped), tokens, agent_tokens, time.monotonic() - began, losses,
+                           last, history)  # fmt: skip
+
+    def _groups(self, rollouts: Rollouts) -> list[list[Trajectory]]:
+        """An iteration's groups; with dynamic sampling, until `batch_tasks` of them differ or the budget is spent."""
+        groups = rollouts.groups(self.batch_tasks, self.group_size)
+        while self.dynamic_sampling and rollouts.left >= self.group_size:
+            missing = self.batch_tasks - sum(self._differ(group) for group in groups)
+            if missing <= 0:
+                break
+            groups += rollouts.groups(missing, self.group_size)
+        return groups
+
+    def _differ(self, group: Sequence[Trajectory]) -> bool:
+        return len({self._return(trajectory) for trajectory in group if trajectory.error is None}) > 1
+
+    def _return(self, trajectory: Trajectory) -> float:
+        gained = trajectory.reward if self.reward == "return" else float(trajectory.success)
+        written = sum(sum(step.tokens.mask) for step in trajectory.steps if step.tokens and step.trained)
+        return gained + overlong_penalty(written, self.max_tokens, self.overlong_buffer)
+
+    def _records(self, group: Sequence[Trajectory], policy: Policy, dropped: Counter[str]) -> list[Record]:
+        """The group's records with their advantages; none where all tries came to the same."""
+        import torch
+
+        from agentgym_py.rl.advantages import group_advantages
+        from agentgym_py.rl.records import record_of
+
+        sound = [trajectory for trajectory in group if trajectory.error is None]
+        dropped.update(["ended by an infrastructure error"] * (len(group) - len(sound)))
+        records = [record_of(trajectory, policy.chat) for trajectory in sound]
+        if not self._differ(sound):
+            dropped["in a group whose tries all came to the same"] += len(sound)
+            return []
+        returns_G = torch.tensor([self._return(trajectory) for trajectory in sound], dtype=torch.float64)
+        found = []
+        for record, advantage in zip(records, group_advantages(returns_G, VARIANTS[self.kind].scale), strict=True):
+            if record is None:
+                dropped["without a reply to learn"] += 1
+                continue
+            record.extra["advantages"] = torch.full((record.n,), float(advantage))
+            found.append(record)
+        return found
+
+    def _iterate(
+        self, learner: Learner, records: list[Record], groups: Sequence[Sequence[Trajectory]]
+    ) -> dict[str, float]:
+        """Steps on an iteration's records; what was logged of them, and of the groups."""
+        from agentgym_py.rl.records import averaged
+
+        steps = []
+        if records:
+            learner.evaluate(records)
+            weighting = VARIANTS[self.kind].weighting
+            for _ in range(self.epochs):
+                steps += list(learner.epoch(records, self._loss, weighting, self.max_tokens))
+        return averaged(steps) | self._of(groups)
+
+    def _loss(self, out: Output, batch: Batch) -> Loss:
+        return grpo_loss(
+            out.logps_N, batch.old_logps_N, batch.extra["advantages"], batch.row_N, kind=self.kind,
+            low=self.clip_low, high=self.clip_high, ref_logps_N=batch.extra.get("ref_logps"), kl=self.kl,
+        )  # fmt: skip
+
+    def _of(self, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
+        from agentgym_py.rl.records import played
+
+        same = sum(not self._differ(group) for group in groups)
+        return {
+            "groups": float(len(groups)), "groups_all_the_same": same / max(len(groups), 1),
+            **played([each for group in groups for each in group]),
+        }  # fmt: skip
