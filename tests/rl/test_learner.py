@@ -64,7 +64,7 @@ def test_a_step_is_the_formula(toys: Any, how: Weighting) -> None:
     logged, found = stepped(toys, how)
     policy = toys.word_policy()
     records = records_of(toys, policy)
-    tokens, total, surprise = sum(r.n for r in records), 0.0, 0.0
+    tokens, total, surprise = sum(r.n for r in records), torch.zeros(()), 0.0
     for record in records:
         share = {"token": tokens, "sequence": 6 * record.n, "constant": 6 * 7, "sum": 6}[how]
         at = 0
@@ -80,8 +80,8 @@ def test_a_step_is_the_formula(toys: Any, how: Weighting) -> None:
             surprise -= float(logp.detach()) / tokens
             at += 1
         assert at == record.n
-    total.backward()  # type: ignore[attr-defined]  # a tensor by now
-    assert logged["loss"] == pytest.approx(float(total), abs=1e-5)
+    total.backward()
+    assert logged["loss"] == pytest.approx(total.item(), abs=1e-5)
     assert logged["surprise"] == pytest.approx(surprise, abs=1e-5)
     norm = torch.stack([p.grad.norm() for p in policy.model.parameters()]).norm()
     assert logged["grad_norm"] == pytest.approx(float(norm), rel=1e-4)
