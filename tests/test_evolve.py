@@ -18,7 +18,7 @@ from agentgym_py.policy import Policy
 from agentgym_py.rollouts import Rollouts
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig
-from agentgym_py.trainer import TrainReport
+from agentgym_py.trainer import OnPolicyTrainer, TrainReport
 from agentgym_py.trajectory import Trajectory
 
 SMALL = EvolveConfig(
@@ -90,6 +90,8 @@ def evolution(path: Path, policy: Any, config: EvolveConfig, **changes: Any) -> 
         return Policy.load(name) if name else Policy(copy.deepcopy(policy.model), policy.tokenizer, "base")
 
     parts: dict[str, Any] = {"trainer": Nudge(), "reporter": Listener(), **changes}
+    if isinstance(parts["trainer"], OnPolicyTrainer):
+        parts["cloner"] = Nudge()
     return Evolution(folder, [EnvSpec("shop", {"max_steps": 6})], config, load_policy=load, **parts)
 
 
