@@ -46,7 +46,7 @@ def test_every_recorded_step_comes_back(recorded: dict[str, Any], games: Path) -
 
 
 def test_every_step_of_changed_games_comes_back(variants: list[dict[str, Any]], tmp_path: Path) -> None:
-    """In ALFWorld's older grammar, in crowded places, and with odd facts (no type, out of reach), beyond the end too."""
+    """In the older grammar, in crowded places, with odd facts (no type, out of reach), and beyond the end."""
     for episode in variants:
         (tmp_path / f"{episode['name']}.tw-pddl").write_text(json.dumps(episode["game"]), encoding="utf-8")
     env, count, crowded = played(tmp_path), 0, 0
