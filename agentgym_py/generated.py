@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from agentgym_py.env import SPLITS, Task, TextEnv, checked_split
 from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean
@@ -17,21 +17,21 @@ _ID = re.compile(rf"(?P<world>\w+)/(?P<split>{'|'.join(SPLITS)})/(?P<difficulty>
 _KEPT = 256
 
 
+P = TypeVar("P")
+
+
 @dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Generic[P]):
     """What a world makes of a seed: the parts of a `Task`, and what only the world knows."""
 
     instruction: str
     """What the agent is asked to do."""
-    puzzle: Any
+    puzzle: P
     """The world's own: rooms, a hidden word, rows of a database."""
     kind: str
     """The task's type within its world."""
     optimal_steps: int | None = None
     """Steps of a shortest solution, where it is known."""
-
-
-P = TypeVar("P")
 
 
 class GeneratedEnv(TextEnv, Generic[P]):
@@ -66,7 +66,7 @@ class GeneratedEnv(TextEnv, Generic[P]):
         self._drafts: dict[str, tuple[Task, P]] = {}
 
     @abstractmethod
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[P]:
         """Draw a task of this difficulty from `rng` alone, which is seeded with the task's id.
 
         What it draws is kept for the next episode of the task, so nothing may change it.

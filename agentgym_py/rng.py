@@ -40,7 +40,11 @@ class Rng:
         """A uniform integer in [0, n); the bias of the multiplication is below n / 2**64."""
         if n <= 0:
             raise ValueError(f"below needs n > 0, got {n}")
-        return (self.bits() * n) >> 64
+        # `bits` written out: a world draws hundreds of numbers for a task, and the call would cost as much again
+        self.state = z = (self.state + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
+        return ((z ^ (z >> 31)) * n) >> 64
 
     def uniform(self) -> float:
         """A uniform float in [0, 1)."""

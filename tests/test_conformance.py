@@ -12,6 +12,13 @@ from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.testing import CHECKS, check_world
 
 ENVS = registry.names("agentgym.envs")
+UNUSUAL = [
+    (env_id, difficulty)
+    for env_id in ENVS
+    for difficulty in getattr(type(EnvSpec(env_id).make()), "limits", ())
+    if difficulty not in ("easy", "medium", "hard")
+]
+"""Difficulties that change more than sizes, such as the one of tools that must be searched."""
 
 
 @pytest.mark.parametrize("env_id", ENVS)
@@ -19,6 +26,13 @@ ENVS = registry.names("agentgym.envs")
 def test_it_keeps_the_contract(env_id: str, check: str) -> None:
     """The conformance kit finds nothing; `benchmarks/conformance.py` asks for more episodes."""
     check_world(env_id, check, episodes=25, memory_episodes=400)
+
+
+@pytest.mark.parametrize(("env_id", "difficulty"), UNUSUAL)
+@pytest.mark.parametrize("check", CHECKS)
+def test_an_unusual_difficulty_keeps_it_too(env_id: str, difficulty: str, check: str) -> None:
+    """Where a difficulty is another game, the kit plays that as well."""
+    check_world(env_id, check, env_kwargs={"difficulty": difficulty}, episodes=25, memory_episodes=400)
 
 
 @pytest.mark.parametrize("env_id", ENVS)

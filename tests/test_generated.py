@@ -20,7 +20,7 @@ class Count(GeneratedEnv[int]):
     limits: ClassVar[dict[str, int]] = {"easy": 2, "medium": 4}
     drawn: ClassVar[list[str]] = []
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[int]:
         """A number."""
         self.drawn.append(split)
         number = rng.below(1 << 30)

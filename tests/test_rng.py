@@ -38,6 +38,14 @@ def test_golden_values() -> None:
     assert rng.choice("xyz") == "y"
 
 
+def test_below_scales_the_bits() -> None:
+    """One step of the stream, scaled to the range, however large that is."""
+    for n in (1, 2, 7, 1000, 1 << 40, (1 << 64) - 1, 1 << 70):
+        one, other = Rng("scaled", n), Rng("scaled", n)
+        assert [one.below(n) for _ in range(50)] == [(other.bits() * n) >> 64 for _ in range(50)]
+        assert one.state == other.state
+
+
 def test_seeds_do_not_depend_on_the_process() -> None:
     """Another process, with another hash seed, draws the same."""
     code = "from agentgym_py.rng import Rng; print(Rng('a', 1, None, 2.5).bits())"

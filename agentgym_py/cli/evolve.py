@@ -165,14 +165,14 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
     if folder is None:
         need_tasks(envs, _tasks_of(config))
+        if given["out"]:
+            new_folder(given["out"])
     out = console(given["json"])
     out.print(_headline(settings, config), style="bold", soft_wrap=True)  # what follows takes seconds to load
     if not (folder and folder.finished):
         need_model(model.model, _threads(folder, model.threads))
     ready: list[Policy] = []
     if folder is None:
-        if given["out"]:
-            new_folder(given["out"])
         ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
         require_room(ready[0], config.max_new_tokens)
         folder = lock.enter_context(_started(given, envs, ready[0]))

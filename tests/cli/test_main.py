@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,19 +45,14 @@ def test_version(agentgym: Run) -> None:
     assert agentgym("--version")[:2] == (0, f"agentgym {__version__}\n")
 
 
-def test_help_and_lists_load_no_torch_and_are_quick() -> None:
-    """What a user tries first neither imports torch nor the libraries of training, and takes a moment only."""
+def test_help_and_lists_load_no_torch() -> None:
+    """What a user tries first imports neither torch nor the libraries of training, which take seconds."""
     code = (
         "import sys; from agentgym_py.cli import main; main(['envs', 'list']); main(['evolve', '--help']);"
         "print(sorted({'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)))"
     )
-    seconds = []
-    for _ in range(2):
-        began = time.monotonic()
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        seconds.append(time.monotonic() - began)
-        assert done.stdout.endswith("[]\n")
-    assert min(seconds) < 3  # 0.5 s on an idle core
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
 
 
 @pytest.mark.parametrize(
@@ -188,20 +182,18 @@ def test_a_mistake_is_one_line_and_status_2(agentgym: Run, argv: list[str], said
 
 
 def test_a_wrong_model_is_said_before_torch_is_loaded(tmp_path: Path) -> None:
-    """In an empty folder, of a hub that is not reached: quickly, by one line, and without the library's retries."""
+    """In an empty folder, of a hub that is not reached: one line after one question, without the library's retries."""
     code = (
         "import sys; from agentgym_py.cli import main; status = main(['eval', '--model', 'nope/checkpoint']);"
         "print(status, 'torch' in sys.modules)"
     )
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "0", "NO_PROXY": "*", "HF_HOME": str(tmp_path)}
     pytest.importorskip("huggingface_hub")
-    began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path, env=os.environ | nowhere
     )
     said = "agentgym: no model 'nope/checkpoint': neither a folder here nor reachable on the hub ("
     assert done.stdout == "2 False\n" and done.stderr.startswith(said) and done.stderr.count("\n") == 1
-    assert time.monotonic() - began < 40  # 2 s on an idle core; the retries alone wait 46 s
 
 
 @pytest.mark.parametrize(

@@ -25,15 +25,16 @@ ENVS = {
     if each.target.startswith("agentgym_envs.")
 }
 DIFFICULTIES = ("easy", "medium", "hard")
+"""Of a world that does not say its own, in `limits`."""
 
 
 def transcript(name: str) -> str:
     """An episode of the expert, of the fair expert and of chance, in each difficulty."""
     lines: list[str] = []
-    for number, difficulty in enumerate(DIFFICULTIES):
+    for number, difficulty in enumerate(getattr(type(EnvSpec(ENVS[name]).make()), "limits", DIFFICULTIES)):
         env = EnvSpec(ENVS[name], {"difficulty": difficulty}).make()
         for player in ("expert", "fair expert", "chance"):
-            lines += [f"==== {difficulty}, {player}", *episode(env, player, SPLITS[number]), ""]
+            lines += [f"==== {difficulty}, {player}", *episode(env, player, SPLITS[number % len(SPLITS)]), ""]
     return "\n".join(lines)
 
 

@@ -34,7 +34,7 @@ class Honest(GeneratedEnv[str]):
         "none": "",
     }
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[str]:
         """Four digits, and a request that does not say them."""
         code = "".join(str(rng.below(10)) for _ in range(DIGITS))
         return Draft(f"Open safe {rng.below(1 << 40)} for {ASKERS[split]}.", code, "safe", 1)
@@ -147,7 +147,7 @@ class AllValid(Honest):
 class Shared(Honest):
     """Asks the same in every split."""
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[str]:
         """Of one person."""
         return Draft(f"Open safe {rng.below(20)}.", super().draft(rng, split).puzzle, "safe", 1)
 

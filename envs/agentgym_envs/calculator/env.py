@@ -17,6 +17,7 @@ from agentgym_py.rng import Rng
 
 _ACTION = re.compile(r"(calculate|finish)\[(.*)\]", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:/\d+)?", re.ASCII)
+_DIGITS = re.compile(r"\d+")
 _IN_TEXT = re.compile(r"\d+(?:\.\d+)?")
 _LONGEST_ANSWER = 60
 _SHORT = {
@@ -30,9 +31,15 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     """AgentCalculator-v0: solve word problems with a calculator.
 
     Task: a tale such as "Ana has 6 bags, and 12 rolls in each. Ana is 31 years old. Ana gives away 10 of the rolls. How
-    many rolls are there now?", of things, money, ways, areas or food, with units that must be converted. Easy problems
-    take 1 to 2 calculations and have up to 1 sentence that does not matter, medium ones 3 to 5 and 1 to 2, hard ones 6
-    to 8 and 2 to 3.
+    many rolls are there now?", of things, money, ways, areas or food, with units that must be converted.
+
+    | difficulty | calculations | sentences that do not matter | limit | expert's steps | random |
+    |---|---|---|--:|--:|--:|
+    | easy | 1 to 2 | 0 to 1 | 15 | 2.5 | 2 % |
+    | medium | 3 to 5 | 1 to 2 | 20 | 4.8 | 0 % |
+    | hard | 6 to 8 | 2 to 3 | 25 | 7.9 | 0 % |
+
+    Steps and success of random actions are those of docs/benchmarks.md, 300 test tasks each.
 
     Action: `calculate[expression]` as often as wanted, `finish[answer]` once; as tools `calculate(expression)`,
     `finish(answer)`. Expressions have numbers, + - * / ^ ! ( ) and abs, ceil, floor, factorial, max, min, round, sqrt.
@@ -42,6 +49,9 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     Reward: 1 for the right number at `finish`, else 0. The answer must be exact, unless the problem says that an error
     of 0.01 is allowed. It may be a decimal or a fraction and may have the unit that is asked for.
+
+    What is exact: all that is computed, and how an answer is judged, are fractions of whole numbers, never floats; a
+    root that is no fraction is refused. Expressions have at most 300 characters, numbers 512 bits a part.
 
     End: `finish` with a number terminates; an answer that is no number can be mended. `max_steps` truncates.
 
@@ -60,6 +70,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     """
 
     name: ClassVar[str] = "calculator"
+    version: ClassVar[int] = 1
     limits: ClassVar[Mapping[str, int]] = {"easy": 15, "medium": 20, "hard": 25}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
@@ -75,35 +86,23 @@ class CalculatorEnv(GeneratedEnv[Problem]):
         "none": "",
     }
 
-    def __init__(
-        self,
-        *,
-        difficulty: str = "medium",
-        max_steps: int | None = None,
-        split: str = "train",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
-        self._problem: Problem
-        self._reached: list[int] = []
-        self._result = ""
-        self._over = False
-        self._numbers: list[str] = []
-        self._listed: list[str] = []
-        """Numbers of the problem, and calculations with those alone; found when they are first asked for."""
-
     # ---- the episode ------------------------------------------------------------------------------------------------
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[Problem]:
         """A word problem."""
         return draft(rng, split, self.difficulty)
 
     def begin(self, task: Task) -> str:
         """The problem."""
-        self._problem = self.puzzle_of(task)
-        self._reached, self._result, self._over = [], "", False
-        self._listed = []
+        self._take(self.puzzle_of(task), [], "", over=False)
         return task.instruction
+
+    def _take(self, problem: Problem, reached: list[int], result: str, *, over: bool) -> None:
+        self._problem, self._reached, self._result, self._over = problem, reached, result, over
+        self._wanted = [value.as_integer_ratio() for value in problem.values]
+        self._numbers: list[str] = []
+        self._listed: list[str] = []
+        """Numbers of the problem, and calculations with those alone; found when they are first asked for."""
 
     def act(self, reply: Reply) -> Outcome:
         """Calculate or finish."""
@@ -117,12 +116,12 @@ class CalculatorEnv(GeneratedEnv[Problem]):
             value = evaluate(text)
         except ExpressionError as error:
             return Outcome(str(error), valid=False)
-        for number, wanted in enumerate(self._problem.values):
-            if value == wanted and number not in self._reached:
-                self._reached.append(number)
+        found = value.as_integer_ratio()
+        if found in self._wanted:  # two calculations may have the same value
+            same = [number for number, wanted in enumerate(self._wanted) if wanted == found]
+            self._reached += [number for number in same if number not in self._reached]
         self._result = shown(value)
-        near = f", about {shown(rounded(value, 6))}" if "/" in self._result else ""
-        return Outcome(self._result + near)
+        return Outcome(_told(self._result))
 
     def _finish(self, text: str) -> Outcome:
         problem = self._problem
@@ -169,8 +168,13 @@ class CalculatorEnv(GeneratedEnv[Problem]):
         problem = self._problem
         last = len(problem.values) - 1
         left = [] if last in self._reached else [n for n in range(last + 1) if n not in self._reached]
-        answer = shown(rounded(problem.answer, 2) if problem.tolerance else problem.answer)
-        return [*(f"calculate[{problem.calculations[n]}]" for n in left), f"finish[{answer}]"]
+        return [*(f"calculate[{problem.calculations[n]}]" for n in left), f"finish[{_rounded(problem)}]"]
+
+    def secrets(self) -> list[str]:
+        """The answer, exact and as the expert would say it, unless the last calculation shows all its digits."""
+        told = set(_DIGITS.findall(_told(self._result)))
+        answers = {shown(self._problem.answer), _rounded(self._problem)}
+        return [] if self._over else sorted(each for each in answers if not told.issuperset(_DIGITS.findall(each)))
 
     # ---- forks ------------------------------------------------------------------------------------------------------
 
@@ -190,7 +194,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
             raise ValueError(f"not a result: {result!r:.200}")
         if result and shown(Fraction(result)) != result:
             raise ValueError(f"not a result as it is shown: {result!r:.200}")
-        self._problem, self._reached, self._result, self._over, self._listed = problem, list(made), result, over, []
+        self._take(problem, list(made), result, over=over)
 
     def over(self, state: Mapping[str, Any]) -> bool:
         """Whether there was an answer."""
@@ -199,6 +203,16 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
 _RESULT = re.compile(r"-?\d+(?:\.\d+|/[1-9]\d*)?", re.ASCII)
 _LONGEST_RESULT = 400
+
+
+def _told(result: str) -> str:
+    """A result as the calculator says it: of a fraction also the decimal near it."""
+    return f"{result}, about {shown(rounded(Fraction(result), 6))}" if "/" in result else result
+
+
+def _rounded(problem: Problem) -> str:
+    """The answer as one would say it: exact, or to two decimals where that is allowed."""
+    return shown(rounded(problem.answer, 2) if problem.tolerance else problem.answer)
 
 
 def read_answer(text: str, unit: str) -> Fraction | None:

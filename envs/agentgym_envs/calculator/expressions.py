@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import re
+import string
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
@@ -25,7 +26,10 @@ LONGEST, DEEPEST = 300, 40
 MOST_BITS = 512
 """Size of a numerator or a denominator: about 150 digits."""
 LARGEST_FACTORIAL = 90
-_TOKEN = re.compile(r"\s*(?:(?P<number>\d+(?:\.\d+)?|\.\d+)|(?P<name>[^\W\d]\w*)|(?P<sign>\*\*|[-+*/^!(),]))", re.ASCII)
+_TOKEN = re.compile(r"\d+(?:\.\d+)?|\.\d+|[^\W\d]\w*|\*\*|\S", re.ASCII)
+_SIGNS = frozenset(("+", "-", "*", "/", "**", "^", "!", "(", ")", ","))
+_ALONE = _SIGNS | frozenset(f"{string.ascii_letters}{string.digits}_")
+"""Characters that are a token each; of those that no longer token takes in."""
 _OTHER_SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"})
 
 
@@ -39,9 +43,9 @@ def evaluate(text: str) -> Fraction:
         raise ExpressionError(f"The expression is too long: {len(text)} characters, at most {LONGEST} are read.")
     parser = _Parser(_tokens(text.translate(_OTHER_SIGNS)))
     value = parser.sum()
-    if parser.kind:
-        raise ExpressionError(f"Nothing fits {parser.token!r} there; is an operator or a bracket missing?")
-    return Fraction(value)
+    if parser.here:
+        raise ExpressionError(f"Nothing fits {parser.here!r} there; is an operator or a bracket missing?")
+    return value if type(value) is Fraction else Fraction(value)
 
 
 def shown(value: Fraction) -> str:
@@ -66,94 +70,84 @@ def _decimals(denominator: int) -> int | None:
     return max(counts) if denominator == 1 else None
 
 
-def _tokens(text: str) -> list[tuple[str, str]]:
-    """Kind and text of each token; the last one is empty."""
-    found: list[tuple[str, str]] = []
-    text, at = text.rstrip(), 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise ExpressionError(f"{text[at:].strip()[:1]!r} is nothing that the calculator knows. {_KNOWN}")
-        found.append((match.lastgroup or "", match[match.lastgroup or 0]))
-        at = match.end()
-    return [*found, ("", "")]
+def _tokens(text: str) -> list[str]:
+    """The tokens, and an empty one behind them."""
+    found: list[str] = _TOKEN.findall(text.rstrip())
+    for token in found:
+        if len(token) == 1 and token not in _ALONE:
+            raise ExpressionError(f"{token!r} is nothing that the calculator knows. {_KNOWN}")
+    return [*found, ""]
 
 
 class _Parser:
     """Reads tokens from left to right and computes as it reads."""
 
-    def __init__(self, tokens: list[tuple[str, str]]) -> None:
+    __slots__ = ("_rest", "depth", "here")
+
+    def __init__(self, tokens: list[str]) -> None:
         self._rest = iter(tokens)
         self.depth = 0
-        self.kind, self.token = next(self._rest)
+        self.here = next(self._rest)
 
     def next(self) -> str:
-        token = self.token
-        self.kind, self.token = next(self._rest)
-        return token
-
-    def take(self, *signs: str) -> str:
-        """The next token if it is one of the signs, else nothing."""
-        return self.next() if self.kind == "sign" and self.token in signs else ""
+        taken = self.here
+        self.here = next(self._rest)
+        return taken
 
     def expect(self, sign: str) -> None:
-        if not self.take(sign):
+        if self.here != sign:
             raise ExpressionError(
-                f"{sign!r} is missing before {self.token!r}." if self.kind else f"{sign!r} is missing."
+                f"{sign!r} is missing before {self.here!r}." if self.here else f"{sign!r} is missing."
             )
+        self.next()
 
-    def sum(self) -> Number:
+    def deeper(self, what: str) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise ExpressionError(f"Brackets are nested too deep; at most {DEEPEST} are read.")
+            raise ExpressionError(f"{what} are nested too deep; at most {DEEPEST} are read.")
+
+    def sum(self) -> Number:
+        self.deeper("Brackets")
         value = self.product()
-        while sign := self.take("+", "-"):
-            value = _bounded(value + self.product() if sign == "+" else value - self.product())
+        while self.here in ("+", "-"):
+            sign, other = self.next(), self.product()
+            value = _bounded(value + other if sign == "+" else value - other)
         self.depth -= 1
         return value
 
     def product(self) -> Number:
         value = self.factor()
-        while sign := self.take("*", "/"):
-            other = self.factor()
+        while self.here in ("*", "/"):
+            sign, other = self.next(), self.factor()
             if sign == "/" and not other:
                 raise ExpressionError("Division by zero.")
             value = _bounded(value * other if sign == "*" else Fraction(value, other))
         return value
 
     def factor(self) -> Number:
-        signs = 0
-        while sign := self.take("+", "-"):
-            signs += sign == "-"
-        value = self.power()
-        return -value if signs % 2 else value
-
-    def power(self) -> Number:
-        base = self.postfix()
-        if not self.take("^", "**"):
-            return base
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise ExpressionError(f"Powers are nested too deep; at most {DEEPEST} are read.")
-        exponent = self.factor()
-        self.depth -= 1
-        return _power(base, exponent)
-
-    def postfix(self) -> Number:
+        negative = False
+        while self.here in ("+", "-"):
+            negative ^= self.next() == "-"
         value = self.atom()
-        while self.take("!"):
+        while self.here == "!":
+            self.next()
             value = _factorial(value)
-        return value
+        if self.here in ("^", "**"):
+            self.next()
+            self.deeper("Powers")
+            value = _power(value, self.factor())
+            self.depth -= 1
+        return -value if negative else value
 
     def atom(self) -> Number:
-        if self.kind == "number":
-            return _number(self.next())
-        if self.kind == "name":
-            return self.call(self.next())
-        if not self.take("("):
-            raise ExpressionError(
-                f"A number is missing before {self.token!r}." if self.kind else "A number is missing."
-            )
+        here = self.here
+        if not here or (here in _SIGNS and here != "("):
+            raise ExpressionError(f"A number is missing before {here!r}." if here else "A number is missing.")
+        self.next()
+        if here[0] in ".0123456789":
+            return _number(here)
+        if here != "(":
+            return self.call(here)
         value = self.sum()
         self.expect(")")
         return value
@@ -164,7 +158,8 @@ class _Parser:
             raise ExpressionError(f"No name {name[:20]!r}. {_KNOWN}")
         self.expect("(")
         values = [self.sum()]
-        while self.take(","):
+        while self.here == ",":
+            self.next()
             values.append(self.sum())
         self.expect(")")
         low, high, run = function
@@ -176,7 +171,7 @@ class _Parser:
 
 
 def _bounded(value: Number) -> Number:
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:
+    if value.numerator.bit_length() > MOST_BITS or value.denominator.bit_length() > MOST_BITS:
         raise ExpressionError("A number has become too large: more than about 150 digits.")
     return value
 
@@ -218,9 +213,9 @@ def rounded(value: Number, digits: Number = 0) -> Fraction:
     """To the nearest, halves away from zero."""
     if digits.denominator != 1 or not 0 <= digits <= 20:
         raise ExpressionError("round takes a number of decimals from 0 to 20.")
-    scale = 10**digits.numerator
-    size = math.floor(abs(value) * scale + Fraction(1, 2))
-    return Fraction(-size if value < 0 else size, scale)
+    scale, above, below = 10**digits.numerator, value.numerator, value.denominator
+    size = (2 * abs(above) * scale + below) // (2 * below)
+    return Fraction(-size if above < 0 else size, scale)
 
 
 _MANY = LONGEST
@@ -229,8 +224,8 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Number]]] = {
     "ceil": (1, 1, math.ceil),
     "floor": (1, 1, math.floor),
     "factorial": (1, 1, _factorial),
-    "max": (1, _MANY, max),
-    "min": (1, _MANY, min),
+    "max": (1, _MANY, lambda *values: max(values)),  # max(x) of one number would want to iterate over it
+    "min": (1, _MANY, lambda *values: min(values)),
     "round": (1, 2, rounded),
     "sqrt": (1, 1, _sqrt),
 }

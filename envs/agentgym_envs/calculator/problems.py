@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from agentgym_envs.calculator.expressions import evaluate, shown
 from agentgym_envs.calculator.words import BESIDE, FOODS, GOODS, NAMES, ROUGHLY, SAY
@@ -84,6 +85,18 @@ _DRAWS: Mapping[str, Mapping[str, tuple[str, int, int]]] = {
     "food has": {"g": ("50", 10, 60)}, "food percent": {"t": ("5", 1, 14)},
 }  # fmt: skip
 """Step, and least and greatest number of steps, of the numbers of a sentence; those under "" where it says nothing."""
+
+
+@cache
+def _numbers(say: str) -> Mapping[str, tuple[str, ...]]:
+    """What each number of a sentence may be; all its wordings have the same numbers."""
+    draws = {**_DRAWS[""], **_DRAWS.get(say, {})}
+    told = {key: draw for key, draw in draws.items() if f"{{{key}}}" in SAY[say]["train"][0]}
+    return {
+        key: tuple(shown(Fraction(step) * number) for number in range(low, high + 1))
+        for key, (step, low, high) in told.items()
+    }
+
 
 THEMES: Mapping[str, Theme] = {
     "stock": Theme(
@@ -179,7 +192,7 @@ class _Tale:
     def tell(self, move: Move) -> None:
         """Add a sentence and its calculations; _UnfitError, with nothing added, where a number would make no sense."""
         wording = self.rng.choice(SAY[move.say][self.split])
-        numbers = self.numbers(move)
+        numbers = {key: self.rng.choice(options) for key, options in _numbers(move.say).items()}
         calculations: list[str] = []
         values = [Fraction(0)]
         for template in move.calculations:
@@ -193,15 +206,6 @@ class _Tale:
         self.values += values[1:]
         self.x = Fraction(numbers[move.given]) if move.given else self.values[-1]
 
-    def numbers(self, move: Move) -> dict[str, str]:
-        """The numbers of a sentence."""
-        special, usual = _DRAWS.get(move.say, {}), _DRAWS[""]
-        drawn = {}
-        for key in _KEYS[move.say]:
-            step, low, high = special.get(key, usual[key])
-            drawn[key] = shown(Fraction(step) * (low + self.rng.below(high - low + 1)))
-        return drawn
-
     def asides(self, number: int) -> None:
         """Put in sentences that have nothing to do with the question, anywhere before that."""
         for wording in self.rng.sample(BESIDE[self.split], number):
@@ -211,10 +215,11 @@ class _Tale:
 
 def _sensible(value: Fraction, whole: bool) -> bool:
     """Positive, not huge, with few decimals, and whole where things are counted."""
-    return 0 < value < _HUGE and (value.denominator == 1 if whole else _SHORT % value.denominator == 0)
+    above, below = value.numerator, value.denominator
+    return 0 < above < _HUGE * below and (below == 1 if whole else _SHORT % below == 0)
 
 
-def draft(rng: Rng, split: str, difficulty: str) -> Draft:
+def draft(rng: Rng, split: str, difficulty: str) -> Draft[Problem]:
     """A problem."""
     (low, high), asides = STEPS[difficulty], ASIDES[difficulty]
     steps = low + rng.below(high - low + 1)
@@ -233,9 +238,3 @@ def draft(rng: Rng, split: str, difficulty: str) -> Draft:
     tolerance = Fraction(0) if exact else TOLERANCE
     problem = Problem(tuple(tale.calculations), tuple(tale.values), tolerance, unit)
     return Draft(" ".join(tale.sentences), problem, tale.kind)
-
-
-_KEYS: Mapping[str, tuple[str, ...]] = {
-    say: tuple(key for key in _DRAWS[""] if f"{{{key}}}" in wordings["train"][0]) for say, wordings in SAY.items()
-}
-"""The numbers that a sentence has, in every wording."""

@@ -54,7 +54,7 @@ SAY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "stock one in": {
         "train": ("One in every {k} of the {goods} is bad and is thrown out.",),
-        "valid": ("Every {k}th one of the {goods} has a fault and is sorted out.",),
+        "valid": ("For every {k} of the {goods} one has a fault and is sorted out.",),
         "test": ("One out of {k} of the {goods} does not pass a check and is taken out.",),
     },
     "stock times": {

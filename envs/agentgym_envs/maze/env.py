@@ -73,7 +73,7 @@ class MazeEnv(GeneratedEnv[House]):
 
     # ---- tasks ------------------------------------------------------------------------------------------------------
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[House]:
         """A house."""
         house = build(rng, split, self.difficulty)
         words = rng.choice(_WAYS[split]).format(m=house.wanted)

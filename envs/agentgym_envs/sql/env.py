@@ -26,13 +26,18 @@ _SCHEMA = "SELECT sql FROM sqlite_master"
 _FORM = "Write query[SELECT ...] to look, or answer[SELECT ...] to answer, on one line."
 
 
-@dataclass(slots=True)
+Answer = set[tuple[Cell, ...]]
+"""What counts of a result: the set of its rows, neither their order nor how often each stands there."""
+
+
+@dataclass(frozen=True, slots=True)
 class Puzzle:
     """A question to a database."""
 
     made: Layout
     filled: questions.Filled
     question: Question
+    answer: Answer
 
 
 class SQLEnv(GeneratedEnv[Puzzle]):
@@ -42,11 +47,16 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     Task: a question such as "How many loans of more than 12 days are there?" to a database of three tables that is made
     for it: one of eight subjects, with names of tables and columns, rows, and ways to write values drawn from the
-    task's id. easy: one table, one condition, values stand in the database as in the question, the first observation
-    shows the columns. medium: joins, averages, groups; values may be written in capitals or as codes (`NOR` for
-    Norway), so that one has to look. hard: three tables, shares, comparisons with an average, absence; only the tables'
-    names are shown at first. The splits share neither the ways to ask a question nor the names of people and things;
-    subjects and columns stand in all of them.
+    task's id. The splits share neither the ways to ask a question nor the names of people and things; subjects and
+    columns stand in all of them.
+
+    | difficulty | questions | values in the database | shown at first | fair expert's steps | random success |
+    |---|---|---|---|---|---|
+    | `easy` | one table, one condition | as in the question | tables and columns | 1.0 | 0.0 % |
+    | `medium` | joins, averages, groups | capitals, codes (`NOR` for Norway) | tables and columns | 1.6 | 0.0 % |
+    | `hard` | joins of three, shares, above the average, absence | the same | tables | 2.7 | 0.0 % |
+
+    The last two columns: means over 300 test tasks. The exact expert needs one step.
 
     Actions: `query[SELECT ...]` runs a statement and shows its first 12 rows; `answer[SELECT ...]` runs one and ends
     the episode, unless the statement fails, which is said and may be mended. A statement over several lines needs
@@ -57,8 +67,8 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     Reward: 1 where the answer is right, else 0, and `success` with it. Right is: on the database, and on a hidden twin
     with the same tables, names and ways to write but other rows, the statement gives the set of rows that the question
-    asks for (BIRD's rule: neither order nor repeated rows count; numbers to six digits). The twin is why a guessed or
-    copied result is no answer. `info["reward_parts"]` holds both, `shown` and `twin`.
+    asks for (BIRD's rule: neither order nor repeated rows count; numbers to six digits). The twin's answer differs,
+    which is why a guessed or copied result is no answer. `info["reward_parts"]` holds both, `shown` and `twin`.
 
     End: an answer that runs terminates; `max_steps` (6, 8, 10) truncates.
 
@@ -90,23 +100,14 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         "none": "",
     }
 
-    def __init__(
-        self,
-        *,
-        difficulty: str = "medium",
-        max_steps: int | None = None,
-        split: str = "train",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
-        self._looked: list[int] = []
-        self._answered = False
-        self._open: tuple[Puzzle, GuardedDatabase] | None = None
-        self._listed: tuple[Puzzle, list[str]] | None = None
+    _looked: list[int]
+    _answered = False
+    _open: tuple[Puzzle, GuardedDatabase] | None = None
+    _listed: tuple[Puzzle, list[str]] | None = None
 
     # ---- tasks ------------------------------------------------------------------------------------------------------
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[Puzzle]:
         """A database and a question that has one answer in it."""
         while True:
             made = layout(rng, split, plain=self.difficulty == "easy")
@@ -114,8 +115,9 @@ class SQLEnv(GeneratedEnv[Puzzle]):
             shown = GuardedDatabase(tables(made, filled))
             for _ in range(8):
                 question = questions.draw(made, filled, rng, split, self.difficulty)
-                if _good(shown, question):
-                    puzzle = self._opened(Puzzle(made, filled, question), shown)
+                answer = _one_answer(shown, question)
+                if answer is not None:
+                    puzzle = self._opened(Puzzle(made, filled, question, answer), shown)
                     return Draft(question.words, puzzle, question.kind, 1)
             shown.close()
 
@@ -141,16 +143,25 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         self._opened(puzzle, database)
         return database
 
-    def twin(self) -> GuardedDatabase:
-        """Other rows, for which the question has another answer, unless none of many draws gives such."""
-        puzzle, task = self.puzzle, self._need_reset()
-        here = _answer(self.database.run(puzzle.question.sql))
-        for left in reversed(range(_TWINS)):
-            made = GuardedDatabase(tables(puzzle.made, rows(puzzle.made, Rng(task.id, "twin", left))))
-            if not left or (_good(made, puzzle.question) and _answer(made.run(puzzle.question.sql)) != here):
-                break
-            made.close()
-        return made
+    def twin(self) -> tuple[GuardedDatabase, Answer]:
+        """Other rows, and the answer for them: another one than here, unless none of many draws has such.
+
+        Where none has another answer worth asking for, one that says 0 or nothing will do.
+        """
+        question, here = self.puzzle.question, self.puzzle.answer
+        for weak in (False, True) if not question.tie else (False,):
+            for left in reversed(range(_TWINS)):
+                made, answer = self._redrawn(left)
+                if answer != here and (weak or _one_answer(made, question) is not None):
+                    return made, answer
+                made.close()
+        return self._redrawn(0)
+
+    def _redrawn(self, number: int) -> tuple[GuardedDatabase, Answer]:
+        puzzle = self.puzzle
+        filled = rows(puzzle.made, Rng(self._need_reset().id, "twin", number))
+        made = GuardedDatabase(tables(puzzle.made, filled))
+        return made, _answer(made.run(puzzle.question.sql))
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
@@ -178,7 +189,7 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     def _judged(self, statement: str, result: Result) -> Outcome:
         if result.more:
             raise StatementError(f"an answer has at most {len(result.rows)} rows")
-        shown = _answer(result) == _answer(self.database.run(self.puzzle.question.sql))
+        shown = _answer(result) == self.puzzle.answer
         again = shown and self._right_on_twin(statement)
         self._answered = True
         said = "Right." if again else "Wrong: right here, but not on other data." if shown else "Wrong."
@@ -186,9 +197,9 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         return Outcome(said, float(again), terminated=True, success=again, parts=parts)
 
     def _right_on_twin(self, statement: str) -> bool:
-        twin = self.twin()
+        twin, wanted = self.twin()
         try:
-            return _answer(twin.run(statement)) == _answer(twin.run(self.puzzle.question.sql))
+            return _answer(twin.run(statement)) == wanted
         except StatementError:
             return False
         finally:
@@ -258,6 +269,10 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         values = (puzzle or self.puzzle).question.looks if self.difficulty != "easy" else ()
         return columns + [f"SELECT DISTINCT {column} FROM {table}" for table, column in values]
 
+    def secrets(self) -> list[str]:
+        """The statement that answers; its result is no secret, for whoever asks the database well may see it."""
+        return [] if self._answered else [self.puzzle.question.sql]
+
     def think(self, action: str) -> str:
         """Why the fair expert looks."""
         if action == f"query[{_SCHEMA}]":
@@ -265,17 +280,17 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         return "I need to see how the values are written." if action.startswith("query[SELECT DISTINCT") else ""
 
 
-def _good(database: GuardedDatabase, question: Question) -> bool:
-    """Whether a question has one answer in this database, and one that is worth asking for."""
-    found = database.run(question.sql).rows
-    if not found or len(found) > _MOST_NAMED or found[0] in ((None,), (0,)):
-        return False
+def _one_answer(database: GuardedDatabase, question: Question) -> Answer | None:
+    """The answer to a question in this database; None where there are several, or none that is worth asking for."""
+    found = database.run(question.sql)
+    if not found.rows or len(found.rows) > _MOST_NAMED or found.rows[0] in ((None,), (0,)):
+        return None
     first_two = database.run(question.tie).rows if question.tie else ()
-    return not question.tie or len(first_two) == 1 or first_two[0] != first_two[1]
+    return None if len(first_two) == 2 and first_two[0] == first_two[1] else _answer(found)
 
 
-def _answer(result: Result) -> set[tuple[Cell, ...]]:
-    """What counts of a result: the set of its rows, numbers to six digits."""
+def _answer(result: Result) -> Answer:
+    """What counts of a result, numbers to six digits."""
     return {tuple(float(f"{cell:.6g}") if isinstance(cell, float) else cell for cell in row) for row in result.rows}
 
 

@@ -6,7 +6,8 @@ What SQLite offers against each danger, in the order in which a statement meets 
 - what it grows to while it is prepared: `size.grown_size`;
 - what it does: the authorizer lets through reading the database's own tables and a list of functions;
 - its time: the progress handler stops it after `MOST_OPS` instructions of SQLite's machine, so that the same statement
-  ends in the same way on every machine, and after `MOST_SECONDS` if somebody found instructions that are slow;
+  ends in the same way on every machine, and after `MOST_SECONDS` of computing if somebody found instructions that are
+  slow (not of waiting: a busy machine stops no honest statement);
 - its memory: no value and no row is longer than `LONGEST_VALUE`, and nothing is spilled to a file.
 """
 
@@ -117,7 +118,7 @@ class GuardedDatabase:
             raise StatementError("write one SELECT statement")
         if grown_size(statement) > MOST_SIZE:
             raise StatementError("the statement is too large once its parts are put in")
-        self._calls, self._until, self._why = 0, time.monotonic() + MOST_SECONDS, ""
+        self._calls, self._until, self._why = 0, time.thread_time() + MOST_SECONDS, ""
         try:
             cursor = self._connection.execute(statement)
             columns = tuple(str(column[0]) for column in cursor.description)
@@ -155,7 +156,7 @@ class GuardedDatabase:
 
     def _tick(self) -> bool:
         self._calls += 1
-        if self._calls * _OPS_A_CALL <= MOST_OPS and time.monotonic() <= self._until:
+        if self._calls * _OPS_A_CALL <= MOST_OPS and time.thread_time() <= self._until:
             return False
         self._why = "the statement takes too long; look at fewer rows"
         return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from agentgym_envs.sql import words
@@ -11,7 +11,12 @@ from agentgym_envs.sql.guard import Row, Table
 from agentgym_py.rng import Rng
 
 _LEAST, _MORE = (8, 24, 45), (4, 8, 12)
-_STYLES = ("plain", "upper", "lower", "code")
+_STYLES: Mapping[str, Callable[[str], str]] = {
+    "plain": str,
+    "upper": str.upper,
+    "lower": str.lower,
+    "code": lambda value: value[:3].upper(),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +55,12 @@ def layout(rng: Rng, split: str, plain: bool) -> Layout:
     for level, sort in enumerate(domain.sorts):
         link = f"{domain.sorts[level - 1].one}_id" if level else ""
         label = rng.choice(("name", "title")) if sort.labels == "titles" else "name" if sort.labels else ""
-        style = "plain" if plain else rng.choice(_STYLES)
-        stored = {value: _written(value, style) for value in sort.choice.values}
+        written = _STYLES["plain" if plain else rng.choice(tuple(_STYLES))]
+        stored = {value: written(value) for value in sort.choice.values}
         table, amount, choice = rng.choice(sort.names), rng.choice(sort.amount.names), rng.choice(sort.choice.names)
         names.append(Names(table, label, amount, choice, link, stored))
     first, second, third = (_labels(rng, sort, split, level) for level, sort in enumerate(domain.sorts))
     return Layout(domain, (names[0], names[1], names[2]), (first, second, third))
-
-
-def _written(value: str, style: str) -> str:
-    return {"plain": value, "upper": value.upper(), "lower": value.lower(), "code": value[:3].upper()}[style]
 
 
 def _labels(rng: Rng, sort: Sort, split: str, level: int) -> tuple[str, ...]:
@@ -78,12 +79,12 @@ def rows(made: Layout, rng: Rng) -> tuple[list[Row], list[Row], list[Row]]:
 def _rows_of(made: Layout, level: int, rng: Rng) -> list[Row]:
     sort, names, labels = made.domain.sorts[level], made.names[level], made.labels[level]
     values, low, span = list(names.stored.values()), sort.amount.low, sort.amount.high - sort.amount.low + 1
-    above = len(made.labels[level - 1])
+    above, kinds, below = len(made.labels[level - 1]), len(values), rng.below
     drawn: list[Row] = []
     for number, label in enumerate(labels, 1):
         name = (label,) if label else ()
-        link = (1 + rng.below(above),) if level else ()
-        drawn.append((number, *name, rng.choice(values), low + rng.below(span), *link))
+        link = (1 + below(above),) if level else ()
+        drawn.append((number, *name, values[below(kinds)], low + below(span), *link))
     return drawn
 
 

@@ -122,7 +122,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
 
     # ---- tasks ------------------------------------------------------------------------------------------------------
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[Puzzle]:
         """Recipes and a thing to craft."""
         while True:
             target, recipes = self._from_folder(rng, split) if self.folder else grow(rng, split, self.difficulty)

@@ -112,8 +112,9 @@ def same(board: Board, goal: Board, start: Board) -> bool:
         return False
     if any(set(names) != set(goal.sections[project]) for project, names in board.sections.items()):
         return False
-    if not all(alike(board.tasks[tid], goal.tasks[tid]) for tid in start.tasks):
-        return False
+    for tid in start.tasks:
+        if board.tasks[tid] is not goal.tasks[tid] and not alike(board.tasks[tid], goal.tasks[tid]):
+            return False
     return _new(board, start) == _new(goal, start)
 
 

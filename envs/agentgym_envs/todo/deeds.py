@@ -120,6 +120,13 @@ def comment(drafter: Drafter, ids: Ids) -> Deed:
     return {"text": text}, [("add_comment", {"task": tid, "text": text}) for tid in ids]
 
 
+def uncomment(drafter: Drafter, ids: Ids) -> Deed:
+    """One comment less."""
+    comments = drafter.board.tasks[ids[0]].comments
+    text = drafter.one_of(comments)
+    return {"text": text}, [("delete_comment", {"task": ids[0], "number": comments.index(text) + 1})]
+
+
 def rename(drafter: Drafter, ids: Ids) -> Deed:
     """Another title."""
     row = drafter.board.tasks[ids[0]]
@@ -139,7 +146,7 @@ def repeat(drafter: Drafter, ids: Ids) -> Deed:
 
 def stop(drafter: Drafter, ids: Ids) -> Deed:
     """Come back no more."""
-    return {}, [("stop_repeat", {"task": ids[0]})]
+    return {}, [("stop_repeat", {"task": tid}) for tid in ids]
 
 
 def restore(drafter: Drafter, ids: Ids) -> Deed:
@@ -154,8 +161,8 @@ def reopen(drafter: Drafter, ids: Ids) -> Deed:
 
 CHANGES: Mapping[str, Callable[[Drafter, Ids], Deed]] = {
     "complete": complete, "due": due, "postpone": postpone, "undue": undue, "priority": priority, "label": label,
-    "unlabel": unlabel, "move": move, "delete": delete, "comment": comment, "rename": rename, "repeat": repeat,
-    "stop": stop, "restore": restore, "reopen": reopen,
+    "unlabel": unlabel, "move": move, "delete": delete, "comment": comment, "uncomment": uncomment, "rename": rename,
+    "repeat": repeat, "stop": stop, "restore": restore, "reopen": reopen,
 }  # fmt: skip
 OF_SEVERAL = ("complete", "due", "postpone", "undue", "priority", "label", "unlabel", "move", "delete", "comment")
 

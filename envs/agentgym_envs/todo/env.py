@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentgym_envs.todo.app import App, RefusedError
-from agentgym_envs.todo.board import Row, board_from_json, facts, same, shift, weekday
+from agentgym_envs.todo.board import Board, Row, board_from_json, facts, same, shift, weekday
 from agentgym_envs.todo.errands import Errand
 from agentgym_envs.todo.plan import plan, written
 from agentgym_envs.todo.requests import draft
@@ -36,6 +36,14 @@ class TodoEnv(GeneratedEnv[Errand]):
     Medium: something for all tasks that a filter finds, with exceptions or a question how many; a task that must be
     looked for; a new project; a section to be emptied. Hard: two such parts, or one that depends on a number.
 
+    | difficulty | projects, tasks | several are | limit | expert's steps | random |
+    |---|---|---|--:|--:|--:|
+    | easy | 3, 12 | | 25 | 1.9 | 0 % |
+    | medium | 4, 20 | 2 to 4 | 30 | 3.2 | 0 % |
+    | hard | 5, 30 | 3 to 6 | 40 | 5.3 | 0 % |
+
+    Steps and success of random actions are those of docs/benchmarks.md, 300 test tasks each.
+
     Action: a call of one of the tools in the rules, as `Action: set_due` and `Action Input: {"task": "t7", "date":
     "2026-03-12"}` on two lines, or as a tool call. `actions` lists what needs no text, not all that is possible.
     Nothing is lost: what is deleted can be restored, and every change says what was before.
@@ -50,8 +58,11 @@ class TodoEnv(GeneratedEnv[Errand]):
 
     End: `finish` terminates; `max_steps` truncates.
 
-    Splits: each of train, valid and test has its own wording for every kind of request and filter, and its own people,
-    things, cities, labels and comments; names of projects and sections that are there are shared.
+    What is exact: the board is compared fact by fact; only the order of sections, comments and new tasks is free, and
+    what is in the trash is only that. A task that repeats is next due on the first of its days after today and its day.
+
+    Splits: each of train, valid and test has its own wordings, two at least, for every kind of request and filter, and
+    its own people, things, cities, labels and comments; names of projects and sections that are there are shared.
 
     Expert: one call for each thing that is not as it should be, then `finish`. From the start of a task that is a
     shortest solution, as no tool changes two of the things that a request asks for; from elsewhere it also undoes
@@ -67,6 +78,7 @@ class TodoEnv(GeneratedEnv[Errand]):
     """
 
     name: ClassVar[str] = "todo"
+    version: ClassVar[int] = 1
     limits: ClassVar[Mapping[str, int]] = {"easy": 25, "medium": 30, "hard": 40}
     rules: ClassVar[Mapping[str, str]] = {
         "full": "\n".join([_ASKED, _TERMS, "Tools (? may be left out):", *map(str, TOOLS.values()), _FORM]),
@@ -74,34 +86,22 @@ class TodoEnv(GeneratedEnv[Errand]):
         "none": "",
     }
 
-    def __init__(
-        self,
-        *,
-        difficulty: str = "medium",
-        max_steps: int | None = None,
-        split: str = "train",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
-        self._errand: Errand
-        self._app: App
-        self._read: list[int] = []
-        self._over = False
-        self._listed: dict[str, tuple[Row, tuple[str, ...]]] = {}
-        """Actions on a task as it is; made once for each row."""
-
     # ---- the episode ------------------------------------------------------------------------------------------------
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[Errand]:
         """A board and a request."""
         return draft(rng, split, self.difficulty)
 
     def begin(self, task: Task) -> str:
         """The day and the request."""
-        self._errand = self.puzzle_of(task)
-        self._app, self._read, self._over = App(self._errand.start.copy(), self._errand.today), [], False
-        self._listed = {}
+        errand = self.puzzle_of(task)
+        self._take(errand, errand.start.copy(), [], over=False)
         return f"Today is {weekday(self._app.today)} {self._app.today}.\n{task.instruction}"
+
+    def _take(self, errand: Errand, board: Board, read: list[int], *, over: bool) -> None:
+        self._errand, self._app, self._read, self._over = errand, App(board, errand.today), read, over
+        self._listed: dict[str, tuple[Row, tuple[str, ...]]] = {}
+        """Actions on a task as it is; made once for each row."""
 
     def act(self, reply: Reply) -> Outcome:
         """Call one tool."""
@@ -144,12 +144,12 @@ class TodoEnv(GeneratedEnv[Errand]):
 
     def actions(self) -> list[str]:
         """Looks at every list and task, and changes of every task that need no text; not all that is admissible."""
-        listed = list(_LOOKS)
-        known, tomorrow = self._listed, shift(self._app.today, 1)
+        listed, known, tomorrow = list(_LOOKS), self._listed, shift(self._app.today, 1)
         for tid, row in self._app.board.tasks.items():
-            if tid not in known or known[tid][0] is not row:
-                known[tid] = (row, _actions_on(tid, row, tomorrow))
-            listed += known[tid][1]
+            made = known.get(tid)
+            if made is None or made[0] is not row:
+                made = known[tid] = (row, _actions_on(tid, row, tomorrow))
+            listed += made[1]
         return listed
 
     def tools(self) -> list[dict[str, Any]]:
@@ -170,6 +170,11 @@ class TodoEnv(GeneratedEnv[Errand]):
         unread = [read for number, read in enumerate(self._errand.reads) if number not in self._read]
         return written(*unread[0]) if unread and not self._over else super().fair_expert()
 
+    def secrets(self) -> list[str]:
+        """The answer at the start, unless today's date holds it; afterwards any tool may show it."""
+        answer, today = self._errand.answer, self._app.today
+        return [answer] if answer and self.steps == 0 and answer not in (today, *today.split("-")) else []
+
     # ---- forks ------------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
@@ -184,9 +189,7 @@ class TodoEnv(GeneratedEnv[Errand]):
             raise ValueError("neither finished nor unfinished, or not a list of looks")
         if not all(type(number) is int and 0 <= number < len(errand.reads) for number in read):
             raise ValueError(f"looks that the request does not need: {read!r:.200}")
-        board = board_from_json(state, errand.start)
-        self._errand, self._app, self._read, self._over = errand, App(board, errand.today), list(read), over
-        self._listed = {}
+        self._take(errand, board_from_json(state, errand.start), list(read), over=over)
 
     def over(self, state: Mapping[str, Any]) -> bool:
         """Whether `finish` was called."""
@@ -209,7 +212,7 @@ def _actions_on(tid: str, row: Row, tomorrow: str) -> tuple[str, ...]:
         listed.append(f'set_due{task}, "date": "{tomorrow}"}}')
     if row.every:
         listed.append(f"stop_repeat{task}}}")
-    listed += [f'set_priority{task}, "priority": {each}}}' for each in _OTHER_PRIORITIES[row.priority]]
+    listed += [f'set_priority{task}, "priority": {each}}}' for each in (1, 2, 3, 4) if each != row.priority]
     for label in row.labels:
         listed.append(written("unlabel_task", {"task": tid, "label": label}))
     for number in range(1, len(row.comments) + 1):
@@ -217,7 +220,6 @@ def _actions_on(tid: str, row: Row, tomorrow: str) -> tuple[str, ...]:
     return tuple(listed)
 
 
-_OTHER_PRIORITIES = {each: [other for other in (1, 2, 3, 4) if other != each] for each in (1, 2, 3, 4)}
 _LOOKS = (
     "list_projects", "list_labels", "list_done", "list_trash", "show_calendar", "list_tasks",
     'list_tasks\nAction Input: {"due": "overdue"}', 'list_tasks\nAction Input: {"due": "none"}', "finish",

@@ -92,10 +92,11 @@ class Drafter:
 
     # ---- which tasks ------------------------------------------------------------------------------------------------
 
-    def named(self, *, done: bool = False, deleted: bool = False, repeats: bool = False) -> Pick:
-        """One task by its title."""
+    def named(self, *, done: bool = False, deleted: bool = False, having: str = "") -> Pick:
+        """One task by its title; `having` names a field that must not be empty."""
         tasks = self.board.tasks.items()
-        fit = [tid for tid, row in tasks if (row.done, row.deleted) == (done, deleted) and (row.every or not repeats)]
+        state = (done, deleted)
+        fit = [tid for tid, row in tasks if (row.done, row.deleted) == state and (not having or getattr(row, having))]
         tid = self.one_of(fit)
         title = self.board.tasks[tid].title
         return Pick(f'"{title}"', (tid,), (("list_trash", {}) if deleted else ("search_tasks", {"text": title}),))
@@ -103,9 +104,11 @@ class Drafter:
     def several(self, low: int, high: int) -> Pick:
         """So many tasks, by what they have in common."""
         name = self.rng.choice(("overdue", "overdue", "today", "nodate", "label", "priority", "section", "days",
-                                "anywhere label", "anywhere overdue"))  # fmt: skip
+                                "anywhere label", "anywhere overdue", "anywhere repeat"))  # fmt: skip
         fields: dict[str, Any] = {} if name.startswith("anywhere") else {"project": self.project()}
         kind = name.removeprefix("anywhere ")
+        if kind == "repeat":
+            return self._repeating(low, high)
         if kind in ("overdue", "today", "nodate"):
             given: dict[str, Any] = {"due": {"overdue": "overdue", "today": self.today, "nodate": "none"}[kind]}
         elif kind == "label":
@@ -124,6 +127,14 @@ class Drafter:
         if not low <= len(found) <= min(high, PAGE):
             raise NoneFitError
         return Pick(self.say(phrases.WHAT[name], **fields), found, (("list_tasks", where | given),))
+
+    def _repeating(self, low: int, high: int) -> Pick:
+        rows = matching(self.app)
+        found = tuple(tid for tid, row in rows if row.every)
+        if not low <= len(found) <= high:
+            raise NoneFitError
+        pages = range(1, -(-len(rows) // PAGE) + 1)
+        return Pick(self.say(phrases.WHAT["anywhere repeat"]), found, tuple(("list_tasks", {"page": n}) for n in pages))
 
     def _days(self, project: str, low: int, high: int) -> Pick:
         start = shift(self.today, self.rng.below(5))

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Set
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from agentgym_envs.todo.app import App
@@ -28,8 +29,13 @@ def written(name: str, arguments: Mapping[str, Any]) -> str:
 def _written(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_written, value))}]"
-    text = json.dumps(value, ensure_ascii=False)
-    return text.translate(_ESCAPES) if _ODD.search(text) else text
+    return _quoted(value) if type(value) is str else json.dumps(value)
+
+
+@lru_cache(maxsize=10_000)
+def _quoted(text: str) -> str:
+    quoted = json.dumps(text, ensure_ascii=False)
+    return quoted.translate(_ESCAPES) if _ODD.search(quoted) else quoted
 
 
 def plan(board: Board, goal: Board, start: Board, today: str) -> list[str]:
@@ -56,7 +62,8 @@ class _Planner:
         self.need_labels()
         self.need_sections()
         for tid in self.start.tasks:
-            self.mend(tid, self.goal.tasks[tid])
+            if self.app.board.tasks[tid] is not self.goal.tasks[tid]:
+                self.mend(tid, self.goal.tasks[tid])
         self.new_tasks()
         self.tidy()
 

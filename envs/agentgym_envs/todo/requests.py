@@ -8,9 +8,8 @@ from dataclasses import replace
 from agentgym_envs.todo import deeds, phrases
 from agentgym_envs.todo.app import App, RefusedError
 from agentgym_envs.todo.board import Board, same
-from agentgym_envs.todo.errands import Drafter, Errand, NoneFitError, Part
-from agentgym_envs.todo.plan import plan
-from agentgym_envs.todo.tools import call
+from agentgym_envs.todo.errands import Drafter, Errand, NoneFitError, Part, Pick
+from agentgym_envs.todo.tools import TOOLS
 from agentgym_py.generated import Draft
 from agentgym_py.rng import Rng
 
@@ -19,7 +18,7 @@ _TRIES = 15
 """Draws on one board before another is drawn."""
 
 
-def draft(rng: Rng, split: str, difficulty: str) -> Draft:
+def draft(rng: Rng, split: str, difficulty: str) -> Draft[Errand]:
     """A board, a request, and how the board must be when it is fulfilled."""
     maker = rng.choice(_MAKERS[difficulty])  # once, so that what seldom fits a board is not asked less often
     while True:
@@ -31,20 +30,19 @@ def draft(rng: Rng, split: str, difficulty: str) -> Draft:
                 pass
 
 
-def _draft(drafter: Drafter, part: Part) -> Draft:
+def _draft(drafter: Drafter, part: Part) -> Draft[Errand]:
+    """The request. No call of a part can be saved, so that a shortest plan has as many, and `finish`."""
     goal = _after(drafter, part)
     reads = tuple(each for n, each in enumerate(part.reads) if each not in part.reads[:n])
     errand = Errand(drafter.today, drafter.board, goal, reads, part.answer)
-    steps = len(plan(drafter.board, goal, drafter.board, drafter.today)) + 1
-    return Draft(part.text, errand, part.kind, steps)
+    return Draft(part.text, errand, part.kind, len(part.calls) + 1)
 
 
-def _after(drafter: Drafter, *parts: Part) -> Board:
-    """The board once all the calls are done."""
-    app = App(drafter.board.copy(), drafter.today)
-    for part in parts:
-        for name, arguments in part.calls:
-            call(app, name, arguments)
+def _after(drafter: Drafter, part: Part, board: Board | None = None) -> Board:
+    """The board, or another, once all the calls are done."""
+    app = App((board or drafter.board).copy(), drafter.today)
+    for name, arguments in part.calls:
+        TOOLS[name].run(app, **arguments)
     return app.board
 
 
@@ -53,8 +51,14 @@ def _after(drafter: Drafter, *parts: Part) -> Board:
 
 def _one(drafter: Drafter) -> Part:
     kind = drafter.rng.choice(tuple(deeds.CHANGES))
-    pick = drafter.named(done=kind == "reopen", deleted=kind == "restore", repeats=kind == "stop")
-    return deeds.change(drafter, kind, pick)
+    having = {"stop": "every", "uncomment": "comments"}.get(kind, "")
+    pick = drafter.named(done=kind == "reopen", deleted=kind == "restore", having=having)
+    return deeds.change(drafter, kind, _shown(pick) if kind == "uncomment" else pick)
+
+
+def _shown(pick: Pick) -> Pick:
+    """The same, but whoever reads up on it also sees the comments."""
+    return replace(pick, reads=(*pick.reads, *(("show_task", {"task": tid}) for tid in pick.ids)))
 
 
 def _name(drafter: Drafter) -> Part:
@@ -69,7 +73,7 @@ def _lookup(drafter: Drafter) -> Part:
     answer = {"when": row.due, "where": row.project, "note": row.comments[0] if len(row.comments) == 1 else ""}[kind]
     if not answer:
         raise NoneFitError
-    reads = (*pick.reads, ("show_task", {"task": pick.ids[0]})) if kind == "note" else pick.reads
+    reads = _shown(pick).reads if kind == "note" else pick.reads
     return Part("question", drafter.say(phrases.ASK[kind], what=pick.what), reads, answer=answer)
 
 
@@ -78,7 +82,13 @@ def _lookup(drafter: Drafter) -> Part:
 
 def _change(drafter: Drafter) -> Part:
     pick = drafter.excepted(*drafter.many) if drafter.rng.below(4) == 0 else drafter.several(*drafter.many)
-    return deeds.change(drafter, drafter.rng.choice(deeds.OF_SEVERAL), pick)
+    return _done_to(drafter, pick)
+
+
+def _done_to(drafter: Drafter, pick: Pick) -> Part:
+    """Any change that makes sense for several tasks."""
+    repeat = all(drafter.board.tasks[tid].every for tid in pick.ids)
+    return deeds.change(drafter, drafter.rng.choice((*deeds.OF_SEVERAL, *("stop",) * 3 * repeat)), pick)
 
 
 def _several(drafter: Drafter) -> Part:
@@ -103,7 +113,7 @@ def _which(drafter: Drafter) -> Part:
 
 def _found(drafter: Drafter) -> Part:
     """Something is done to a task that must be looked for."""
-    return deeds.change(drafter, drafter.rng.choice(deeds.OF_SEVERAL), drafter.found_one())
+    return _done_to(drafter, drafter.found_one())
 
 
 def _project(drafter: Drafter) -> Part:
@@ -118,10 +128,11 @@ def _two(drafter: Drafter) -> Part:
     first, second = (_tried(drafter, maker) for maker in makers)
     if set(first.ids) & set(second.ids):
         raise NoneFitError
-    if not same(_after(drafter, first, second), _after(drafter, second, first), drafter.board):
+    with_first, with_second = _after(drafter, first), _after(drafter, second)
+    if not same(_after(drafter, second, with_first), _after(drafter, first, with_second), drafter.board):
         raise NoneFitError
-    _unmoved(drafter, first, second)
-    _unmoved(drafter, second, first)
+    _unmoved(drafter, first, with_second)
+    _unmoved(drafter, second, with_first)
     text, answer = f"{first.text} {second.text}", first.answer or second.answer
     if first.answer and second.answer:
         raise NoneFitError
@@ -130,11 +141,11 @@ def _two(drafter: Drafter) -> Part:
     )
 
 
-def _unmoved(drafter: Drafter, part: Part, other: Part) -> None:
-    """NoneFitError where a part would mean other tasks once the other part is done."""
-    before, after = App(drafter.board, drafter.today), App(_after(drafter, other), drafter.today)
+def _unmoved(drafter: Drafter, part: Part, board: Board) -> None:
+    """NoneFitError where a part would mean other tasks on that board, once another part is done."""
+    before, after = App(drafter.board, drafter.today), App(board, drafter.today)
     for name, arguments in part.reads:
-        seen = [call(app, name, arguments) for app in (before, after)]
+        seen = [TOOLS[name].run(app, **arguments) for app in (before, after)]
         if seen[0] != seen[1]:
             raise NoneFitError
 

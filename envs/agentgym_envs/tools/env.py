@@ -25,12 +25,20 @@ class ToolsEnv(GeneratedEnv[Errand]):
 
     The tools read and change a database.
 
-    Task: a request about weather, films, papers, a calendar or a shop's orders. `easy`: one call, or two; `medium`: two
-    or three, each with what the one before has shown; `hard`: four to six. Among them are questions whose tool has a
-    look-alike that answers something else, comparisons, requests for changes, and questions that need no tool since
-    they say all that is needed. `retrieval`: of a thousand tools only those can be called that `search_tools` has
-    found. An episode of the others offers 8, 14 or 20 of 52 tools. Splits have databases, names, titles and wordings of
+    Task: a request about weather, films, papers, a calendar or a shop's orders, to one of 64 databases (valid and test:
+    16 each): questions that one call answers, chains in which one answer is needed for the next call, questions whose
+    tool has a look-alike that answers something else, comparisons of two numbers, requests for one change or two, and
+    questions that need no tool since they say all that is needed. Splits have databases, names, titles and wordings of
     their own.
+
+    | difficulty | calls needed | tools on offer | steps at most | expert's steps | random success |
+    |---|---|---|---|---|---|
+    | `easy` | 1, with a look-alike or a change also 2; or none | 8 of 52 | 8 | 2.1 | 4.7 % |
+    | `medium` | 2 or 3; or none | 14 of 52 | 12 | 3.3 | 0.7 % |
+    | `hard` | 4 to 6, of which up to two changes | 20 of 52 | 20 | 5.8 | 0.0 % |
+    | `retrieval` | 1 to 3 | of 1,000 those that `search_tools` has found | 24 | 4.1 | 1.7 % |
+
+    The last two columns: means over 300 test tasks, `python benchmarks/worlds.py tools`.
 
     Actions: a tool's name and its parameters as a JSON object: `Action:` and `Action Input:`, an OpenAI tool call, or
     `name {"parameter": value}` in one line. `undo_last_change` takes back one change after the other; `finish` gives
@@ -42,16 +50,18 @@ class ToolsEnv(GeneratedEnv[Errand]):
     Reward: an equal share for each subgoal: every needed call, at the end the right state of the database where the
     request changes it, and the right answer (in a state that is right); where no tool is needed, the other half is for
     calling none. Whoever succeeds without a needed call gets its share at the end. `info["tools_called"]` lists the
-    tools called, and at the end `info["tools_needed"]` those needed. Success: the final answer is right, and all that
-    tools can change is exactly as it should be.
+    tools of the calls that worked, and at the end `info["tools_needed"]` those needed. Success: the final answer is
+    right, and all that tools can change is row by row as it should be. An answer may differ from the right one in case,
+    quotes and a last full stop, a number in its unit and in commas between thousands.
 
     End: `finish` terminates, `max_steps` truncates. Since every change can be taken back, nothing else ends an episode.
 
-    The expert takes back wrong changes, makes the needed calls and answers. It is fair, so it is its own fair expert:
-    every value in its calls was in the request or in an answer before, relative days reckoned from today's date. Its
-    plan is a shortest one for whoever guesses nothing (brute force over the listed calls finds no shorter one in short
-    tasks; a lucky guess of the answer is one step). In `retrieval`, where searches come in between, it need not be, and
-    tasks have no `optimal_steps`.
+    The expert takes back wrong changes, makes the needed calls and answers; it succeeds from every state of an episode
+    that leaves it the steps. It is its own fair expert: every value in its calls was in the request or in an answer
+    before, relative days reckoned from today's date; only the words that it searches tools with are its own, the
+    tool's purpose as the search will tell it. Its plan is a shortest one for whoever guesses nothing: brute force over
+    all listed calls finds no shorter one in tasks of one and two calls; a lucky guess of the answer is one step. In
+    `retrieval`, where searches come in between, it need not be, and tasks have no `optimal_steps`.
 
     Args:
         difficulty: `easy`, `medium`, `hard` or `retrieval`.
@@ -82,18 +92,9 @@ class ToolsEnv(GeneratedEnv[Errand]):
         "none": "",
     }
 
-    def __init__(
-        self,
-        *,
-        difficulty: str = "medium",
-        max_steps: int | None = None,
-        split: str = "train",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
-        self._session: Session | None = None
+    _session: Session | None = None
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[Errand]:
         """A request to one of the split's databases."""
         return draft(DESK, rng, split, self.difficulty)
 
@@ -207,6 +208,18 @@ class ToolsEnv(GeneratedEnv[Errand]):
     def expert(self) -> list[str]:
         """A plan from here, see the class for what it claims; empty after the end."""
         return [] if self.ended == "terminated" else self.session.plan()
+
+    def secrets(self) -> list[str]:
+        """The call that gives the answer; and the answer, until a tool or the list of tools has said it.
+
+        A number is no secret by itself: it may stand in anything, a date or another thing's number.
+        """
+        session = self.session
+        if session.answer is not None:
+            return []
+        wanted = session.errand.answer
+        last = session.plan()[-1]
+        return [last] if wanted.isdigit() or session.has_said(wanted) else [last, wanted]
 
     def think(self, action: str) -> str:
         """What the tool is for."""

@@ -64,7 +64,7 @@ class _Request:
 Maker = Callable[[Planner], _Request]
 
 
-def draft(desk: Desk, rng: Rng, split: str, difficulty: str) -> Draft:
+def draft(desk: Desk, rng: Rng, split: str, difficulty: str) -> Draft[Errand]:
     """Draw a request of a difficulty."""
     wide = difficulty == "retrieval"
     world = world_of(split, rng.below(WORLDS[split]), wide)

@@ -27,6 +27,7 @@ _MOST_LISTED = 24
 _MOST_WORDS = 8
 _LONG_WORD = re.compile(r"[A-Za-z]{4,}")
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+_THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
 
 class Session:
@@ -43,6 +44,7 @@ class Session:
         """The changes that were made and not taken back."""
         self.answer: str | None = None
         self.tools = _offered(errand)
+        self._said: list[str] = []
         self._desk = desk
         self._connection = desk.lend(errand.world)
         self._last: Answer = []
@@ -68,6 +70,7 @@ class Session:
         else:
             text = self._run(tool, arguments)
         self.log.append(Call(tool.name, arguments))
+        self._said.append(text)
         return text
 
     def _run(self, tool: Tool, arguments: dict[str, Any]) -> str:
@@ -144,6 +147,11 @@ class Session:
         wanted = dump(connection)
         self._desk.take_back(self.errand.world, connection)
         return wanted
+
+    def has_said(self, text: str) -> bool:
+        """Whether the day, the list of tools or what they have answered holds a text, in any case."""
+        lines = (tool.line for tool in self.tools.values())
+        return text.casefold() in "\n".join((self.errand.world.today.isoformat(), *lines, *self._said)).casefold()
 
     def answer_is_right(self) -> bool:
         """Whether the answer given is the one wanted."""
@@ -252,7 +260,7 @@ def same_answer(given: str, wanted: str) -> bool:
         return True
     if not wanted.lstrip("-").isdigit():
         return False
-    numbers = _NUMBER.findall(said.replace(",", ""))
+    numbers = _NUMBER.findall(_THOUSANDS.sub("", said))
     return len(numbers) == 1 and float(numbers[0]) == int(wanted)
 
 

@@ -350,7 +350,7 @@ class _OneCursor(sqlite3.Connection):
 def _copy(image: bytes) -> sqlite3.Connection:
     # an environment may be made in one thread and played in another, though never in two at once
     made = sqlite3.connect(
-        ":memory:", isolation_level=None, cached_statements=256, check_same_thread=False, factory=_OneCursor
+        ":memory:", isolation_level=None, cached_statements=8, check_same_thread=False, factory=_OneCursor
     )
     made.deserialize(image)
     return made

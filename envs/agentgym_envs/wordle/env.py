@@ -84,7 +84,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
 
     # ---- tasks ------------------------------------------------------------------------------------------------------
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[tuple[str, str]]:
         """A word to hide."""
         hidden = rng.choice(_hidden_words(split))
         places = sorted(rng.sample(range(LETTERS), _SHOWN_LETTERS))

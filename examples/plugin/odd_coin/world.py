@@ -52,7 +52,7 @@ class OddCoin(GeneratedEnv[Puzzle]):
         "none": "",
     }
 
-    def draft(self, rng: Rng, split: str) -> Draft:
+    def draft(self, rng: Rng, split: str) -> Draft[Puzzle]:
         """A number of things, near that of the difficulty, one of them heavier."""
         coins = COINS[self.difficulty] + rng.below(7)
         puzzle = Puzzle(coins, 1 + rng.below(coins), rng.choice(THINGS[split]))

@@ -8,9 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentgym_envs.calculator.env import CalculatorEnv, read_answer
-from agentgym_envs.calculator.expressions import evaluate
+from agentgym_envs.calculator.expressions import evaluate, shown
 from agentgym_envs.calculator.problems import ASIDES, STEPS, THEMES, TOLERANCE
 from agentgym_envs.calculator.words import BESIDE, FOODS, GOODS, NAMES, ROUGHLY, SAY
 from agentgym_py.env import SPLITS
@@ -53,6 +55,14 @@ def test_asides_and_tolerance_are_as_promised(difficulty: str) -> None:
         assert bool(problem.tolerance) == (1000 % problem.answer.denominator != 0)
         rough += bool(problem.tolerance)
     assert rough
+
+
+def test_the_card_says_what_differs() -> None:
+    """The table of difficulties is that of the constants."""
+    for level in LEVELS:
+        calculations, asides = (" to ".join(map(str, table[level])) for table in (STEPS, ASIDES))
+        row = f"| {level} | {calculations} | {asides} | {CalculatorEnv.limits[level]} |"
+        assert row in (CalculatorEnv.__doc__ or "")
 
 
 def test_all_themes_are_told() -> None:
@@ -119,6 +129,37 @@ def test_one_expression_can_hold_all() -> None:
 def test_what_an_answer_is(text: str, unit: str, value: str | None) -> None:
     """A number, with the unit asked for or without; no expression and no other unit."""
     assert read_answer(text, unit) == (None if value is None else Fraction(value))
+
+
+UNITS = ("rolls", "euros", "grams", "kilograms", "hours", "litres", "square metres", "cents", "kilometres")
+
+
+@given(st.text(max_size=80) | st.text(st.sampled_from("0123456789.,/-+ €eurosg²"), max_size=20), st.sampled_from(UNITS))
+def test_any_answer_is_a_number_or_none(text: str, unit: str) -> None:
+    """No text is an error, whatever the unit."""
+    assert isinstance(read_answer(text, unit), Fraction | None)
+
+
+@given(st.fractions(-100_000, 100_000, max_denominator=9999), st.sampled_from(UNITS), st.booleans())
+def test_a_number_is_read_as_it_is_shown(value: Fraction, unit: str, named: bool) -> None:
+    """As a decimal or a fraction, with its unit or without."""
+    assert read_answer(shown(value) + f" {unit}" * named, unit) == value
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
+def test_the_answer_is_secret_until_it_is_computed(difficulty: str) -> None:
+    """It stands in nothing that is seen before it is computed, and is no secret then."""
+    env = CalculatorEnv(difficulty=difficulty)
+    for number in range(60):
+        env.reset(options={"task": number})
+        env.step("nonsense")
+        assert shown(env.puzzle.answer) in env.secrets()
+        for action in env.expert()[:-1]:
+            assert not any(re.search(rf"(?<!\w){re.escape(each)}(?!\w)", env._last) for each in env.secrets())
+            env.step(action)
+        assert shown(env.puzzle.answer) not in env.secrets()
+        env.step(env.expert()[0])
+        assert env.secrets() == []
 
 
 def test_an_answer_that_is_no_number_can_be_mended() -> None:

@@ -53,6 +53,7 @@ def test_precedence_is_pythons(parts: list[tuple[str, int, str]], signs: list[st
     [("1/3 + 1/6", "0.5"), ("2 ^ 3 ^ 2", "512"), ("-2^2", "-4"), ("2^-2", "0.25"), ("5!", "120"), ("3!!", "720"),
      ("12 × 3 − 4 ÷ 2", "34"), (".5*4", "2"), ("22/7", "22/7"), ("-1/8", "-0.125"), ("sqrt(16/9)", "4/3"), ("--5", "5"),
      ("round(2.5)", "3"), ("round(-2.345, 2)", "-2.35"), ("max(1, 2, min(7, 5))", "5"), ("floor(-1/2)", "-1"),
+     ("max(3)", "3"), ("min(1/2) * 2", "1"),
      ("ceil(7/2) + abs(-1)", "5"), ("factorial(0)", "1"), ("0^0", "1"), ("(-1)^-3", "-1"), ("1^999999999999", "1")],
 )  # fmt: skip
 def test_what_it_knows(text: str, value: str) -> None:
@@ -102,7 +103,19 @@ REFUSED = {
     "2^511*2^511": "too large",
     "round(1, 99)": "decimals",
     "\ud800": "nothing",
+    "10**5000*10**5000": "power is too large",
+    "1/3^300/7^300": "too large",
+    "0." + "1" * 290: "too large",
+    "1\x00": "nothing",
+    "1\xa0+ 1": "nothing",
+    "１": "nothing",
+    ".": "nothing",
+    "1..2": "nothing",
+    "_": "No name",
+    "2 ** ** 2": "missing before",
     "a" * 10**6: "too long",
+    "1" * 10**6: "too long",
+    " " * 10**6 + "1": "too long",
 }
 
 
@@ -129,8 +142,10 @@ def quickest(text: str) -> float:
     "text",
     ["+".join(f"1/{99999989 - n}" for n in range(27)), "+90!" * 75, "*".join(["99999999/99999989"] * 16),
      "-" * 299 + "1", "max(" * 38 + "1" + ",2)" * 38, "+".join("2^511/3^99" for _ in range(27)), "5" + "!" * 299,
-     "((((" * 9 + "7^170" + "))))" * 9, "/".join(["2^300", "3^300"] * 25)],
-    ids=range(9),
+     "((((" * 9 + "7^170" + "))))" * 9, "/".join(["2^300", "3^300"] * 25), "+".join(["1/(2^511-1)"] * 25),
+     "+".join(["floor(2^500/3^300)"] * 15), "+".join(["round(2^500/3^300,20)"] * 13), "(-1)^(-10^150)",
+     "+".join(["90!*1/89!"] * 30), "sqrt(" * 39 + "2^510" + ")" * 39, "3" + "!" * 299],
+    ids=range(16),
 )  # fmt: skip
 def test_the_worst_of_what_it_reads_is_quick_and_small(text: str) -> None:
     """Long sums of large fractions, deep brackets: at most 10 ms and little memory, whatever comes of it."""
@@ -143,14 +158,36 @@ def test_the_worst_of_what_it_reads_is_quick_and_small(text: str) -> None:
     assert peak < 1_000_000
 
 
-@settings(max_examples=500, deadline=None)
-@given(st.text(st.sampled_from("0123456789.+-*/^!(), abceqrstx"), max_size=40) | st.text(max_size=20))
+pieces = st.sampled_from(
+    ["1", "2.5", "90", "9" * 40, " ", "(", ")", ",", *"+-*/^!.", "**", "max(", "min(", "round(", "sqrt(", "factorial(",
+     "abs(", "ceil(", "floor(", "x", "é"]
+)  # fmt: skip
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    st.lists(pieces, max_size=12).map("".join)
+    | st.text(st.sampled_from("0123456789.+-*/^!(), abceqrstx"), max_size=40)
+    | st.text(max_size=20)
+)
 def test_any_text_has_a_value_or_a_reason(text: str) -> None:
     """No other error comes out."""
     try:
         assert isinstance(evaluate(text), Fraction)
     except ExpressionError as error:
         assert str(error).endswith((".", "?"))
+
+
+@given(
+    st.sampled_from(["abs", "ceil", "floor", "factorial", "max", "min", "round", "sqrt"]), st.lists(small, max_size=5)
+)
+def test_any_number_of_arguments_is_computed_or_refused(name: str, values: list[tuple[str, Fraction]]) -> None:
+    """Also one number for `max`; what is computed is what Python's function says."""
+    text = f"{name}({', '.join(text for text, _ in values)})"
+    with suppress(ExpressionError):
+        found = evaluate(text)
+        assert name not in ("max", "min") or found == {"max": max, "min": min}[name](value for _, value in values)
+    assert name not in ("max", "min") or not values or evaluate(text) is not None
 
 
 @given(st.fractions(-1000, 1000, max_denominator=5000), st.integers(0, 6))

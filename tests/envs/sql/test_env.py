@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agentgym_envs.sql import words
+from agentgym_envs.sql import questions, words
 from agentgym_envs.sql.domains import DOMAINS
-from agentgym_envs.sql.env import SQLEnv, _answer
+from agentgym_envs.sql.env import _ACTION, SQLEnv, _answer, _one_answer
 from agentgym_envs.sql.guard import Result
-from agentgym_py.env import SPLITS
+from agentgym_py.env import SPLITS, bare_action
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
 
@@ -87,7 +91,69 @@ def test_a_twin_answers_otherwise(difficulty: str) -> None:
     for number in range(40):
         env.reset(options={"task": number})
         sql = env.puzzle.question.sql
-        assert _answer(env.twin().run(sql)) != _answer(env.database.run(sql)), env.current
+        twin, answer = env.twin()
+        assert _answer(twin.run(sql)) == answer != _answer(env.database.run(sql)) == env.puzzle.answer, env.current
+
+
+def test_a_rare_condition_has_a_twin_that_finds_nothing() -> None:
+    """Where no draw has an answer worth asking for, one without rows or with 0 keeps a copied result wrong."""
+    env = SQLEnv(difficulty="hard")
+    env.reset(options={"task": 205})
+    twin, answer = env.twin()
+    assert env.puzzle.answer == {(1,)} and answer == {(0,)} and _one_answer(twin, env.puzzle.question) is None
+    assert env.step("answer[SELECT 1]")[4]["reward_parts"] == {"shown": 1.0, "twin": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("form", "right"),
+    [
+        ("{sql}", True),
+        ("SELECT * FROM ({sql})", True),
+        ("WITH r AS ({sql}) SELECT * FROM r UNION ALL SELECT * FROM r", True),
+        ("WITH r AS ({sql}) SELECT * FROM r ORDER BY 1 DESC", True),
+        ("WITH r AS ({sql}) SELECT *, 1 FROM r", False),
+        ("WITH r AS ({sql}) SELECT * FROM r UNION ALL SELECT NULL", False),
+        ("WITH r AS ({sql}) SELECT * FROM r LIMIT 0", False),
+    ],
+)
+def test_any_statement_with_the_result_is_right(form: str, right: bool) -> None:
+    """Another way to write it, its rows in another order or twice; not one column or row more or fewer."""
+    env = SQLEnv(difficulty="easy")
+    for number in range(10):
+        env.reset(options={"task": number})
+        _, reward, terminated, _, info = env.step(f"answer[{form.format(sql=env.puzzle.question.sql)}]")
+        assert (reward, terminated, info["success"]) == (float(right), True, right), env.current
+
+
+def test_the_statement_is_secret_to_the_end() -> None:
+    """The result is not: whoever asks well sees it."""
+    env = SQLEnv(difficulty="hard")
+    env.reset(seed=2)
+    statement = env.puzzle.question.sql
+    assert env.secrets() == [statement] and env.expert() == [f"answer[{statement}]"]
+    assert statement not in env.step(f"query[{statement}]")[0] and env.secrets() == [statement]
+    env.step(env.expert()[0])
+    assert env.secrets() == []
+
+
+@given(st.text())
+def test_a_statement_is_read_as_it_was_written(text: str) -> None:
+    """Brackets, quotes and lines too: as a bare action or a tool call; blanks around it do not count."""
+    wanted = ("query", text.strip())
+    for reply in (f"query[{text}]", json.dumps({"name": "query", "arguments": {"sql": text}})):
+        found = _ACTION.fullmatch(bare_action(SQLEnv().read(reply)))
+        labelled = any(label in text.lower() for label in ("action", "thought", "tool_call", "observation"))
+        assert labelled or (found and (found[1], found[2].strip()) == wanted), reply
+
+
+def test_the_card_has_the_figures_of_the_benchmarks() -> None:
+    """Random success of each difficulty is the one that docs/benchmarks.md says was measured."""
+    measured = (Path(__file__).parents[3] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    card = inspect.getdoc(SQLEnv) or ""
+    for difficulty in LEVELS:
+        (row,) = (line.split(" | ") for line in measured.splitlines() if line.startswith(f"| sql | {difficulty} | "))
+        (said,) = (line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith(f"| `{difficulty}`"))
+        assert said[-1] == row[4] and row[2] == row[3] == "100.0 %", difficulty
 
 
 def test_what_counts_of_a_result() -> None:
@@ -135,7 +201,9 @@ def test_a_result_is_shown_short() -> None:
 
 
 def test_splits_share_no_name_and_no_way_to_ask() -> None:
-    """Names of people and things differ between any two splits."""
+    """Names of people and things differ between any two splits, and so do the sentences of every kind of question."""
+    for way in questions._WAYS.values():
+        assert len(set(way)) == 4 and len({place for places in questions._WAYS_OF.values() for place in places}) == 4
     for made in (words.people, words.titles):
         said = [{word for name in made(split) for word in name.split()} for split in SPLITS]
         assert not said[0] & said[1] and not said[0] & said[2] and not said[1] & said[2]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgym_envs.sql import guard
 from agentgym_envs.sql.guard import LONGEST_STATEMENT, MOST_ROWS, MOST_SIZE, GuardedDatabase, StatementError, Table
 from agentgym_envs.sql.size import grown_size
 
@@ -62,6 +66,18 @@ HANG = {
     + " AND ".join(f"({' OR '.join(f'b{n}.id={m}' for m in range(12))})" for n in range(15)),
     "patterns": f"SELECT count(*) FROM book a, book b, book c WHERE {WIDE} LIKE '%_x%_x%_x%_x%_x%_xx%_xx%_x%_xy'",
     "globs": f"SELECT count(*) FROM book a, book b, book c WHERE {WIDE} GLOB '*x*x*x*x*x*[xy]*x*x*?*x*x*y*'",
+    "natural joins": "SELECT * FROM " + " NATURAL JOIN ".join(f"book b{n}" for n in range(19)),
+    "full joins": "SELECT id FROM book b0 " + " ".join(f"FULL JOIN book b{n} USING (id)" for n in range(1, 60)),
+    "joins in a row": f"SELECT count(*) FROM {', '.join(f'book b{n}' for n in range(60))} WHERE "
+    + " AND ".join(f"b{n}.pages = b{n - 1}.pages" for n in range(1, 60)),
+    "many windows": "SELECT " + " + ".join(f"sum(id) OVER (ORDER BY id + {n})" for n in range(40)) + " FROM book",
+    "windows in windows": "SELECT s FROM " + "(SELECT sum(s) OVER (ORDER BY s) s FROM " * 28 + "book" + ")" * 28,
+    "asked for each row": "SELECT count(*) FROM book b0 WHERE "
+    + "".join(f"EXISTS (SELECT 1 FROM book b{n} WHERE b{n}.id > b{n - 1}.id AND " for n in range(1, 29))
+    + "1"
+    + ")" * 28,
+    "unions joined": "SELECT count(*) FROM "
+    + ", ".join("(SELECT id FROM book UNION ALL SELECT id FROM book)" for _ in range(14)),
     "trims": f"SELECT count(*) FROM book a, book b, book c WHERE trim({WIDE}, 'abcdefghijklmnopqrstuvwx') = b.title",
 }
 
@@ -78,6 +94,57 @@ def test_nothing_hangs(database: GuardedDatabase, name: str) -> None:
     assert database.run("SELECT count(*) FROM book").rows == ((100,),)
 
 
+LONG = "substr(replace(replace(a.title, 'x', 'xxxxxxx'), 'x', 'xxxxxx'), 1, 900)"
+HOARD = {
+    "rows kept by a recursion": f"WITH RECURSIVE c(x) AS (SELECT {LONG} FROM book a UNION ALL "
+    "SELECT c.x FROM c, book b) SELECT count(*) FROM c",
+    "rows told apart": f"WITH RECURSIVE c(x, n) AS (SELECT {LONG}, 1 FROM book a UNION "
+    "SELECT substr(x, 1, 900) || n, n + 1 FROM c) SELECT count(*) FROM c",
+    "rows sorted": f"SELECT a.id FROM book a, book b, book c ORDER BY {LONG} || b.id || c.id",
+    "rows distinct": f"SELECT count(*) FROM (SELECT DISTINCT {LONG} || b.id || c.id FROM book a, book b, book c)",
+    "rows in a window": f"SELECT max({LONG}) OVER (ORDER BY a.id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED "
+    "FOLLOWING) FROM book a, book b, book c",
+    "rows put into a part": f"WITH c AS MATERIALIZED (SELECT {LONG} AS x FROM book a, book b, book c) "
+    "SELECT count(*) FROM c x, c y",
+    "rows grouped": f"SELECT count(*) FROM book a, book b, book c GROUP BY {LONG} || b.id || c.id",
+}
+MEGABYTES = 200
+"""More than any of them takes: at most one row of a kilobyte for every few of `MOST_OPS` instructions."""
+_MEASURED = """
+import json, resource, sys
+from agentgym_envs.sql.guard import GuardedDatabase, StatementError, Table
+columns, rows, statement = json.load(sys.stdin)
+database = GuardedDatabase([Table("book", columns, rows)])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    database.run(statement)
+    print("no error", file=sys.stderr)
+except StatementError as error:
+    print(error, file=sys.stderr)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux")
+@pytest.mark.parametrize("name", HOARD)
+def test_nothing_fills_the_memory(name: str) -> None:
+    """Rows that SQLite keeps, sorts or tells apart: the process grows little before the statement is stopped."""
+    given_ = json.dumps([["id INTEGER PRIMARY KEY", "title TEXT", "pages INTEGER"], ROWS, HOARD[name]])
+    told = subprocess.run([sys.executable, "-c", _MEASURED], input=given_, capture_output=True, text=True, check=True)
+    assert "takes too long" in told.stderr and int(told.stdout) < MEGABYTES * 1024, told
+
+
+def test_a_slow_statement_is_stopped_by_the_clock(database: GuardedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also far below the number of instructions; only computing counts, so that a busy machine stops nothing."""
+    statement = "SELECT count(*) FROM book a, book b"
+    monkeypatch.setattr(guard, "MOST_SECONDS", 0.0)
+    with pytest.raises(StatementError, match="takes too long"):
+        database.run(statement)
+    monkeypatch.setattr(guard, "MOST_SECONDS", 1.0)
+    monkeypatch.setattr(time, "monotonic", iter(range(10**6)).__next__)
+    assert database.run(statement).rows == ((10_000,),)
+
+
 @pytest.mark.parametrize(
     "statement",
     ["DROP TABLE book", "DELETE FROM book", "UPDATE book SET id = 1", "CREATE TABLE x (y)", "VACUUM INTO 'x.db'",
@@ -86,6 +153,10 @@ def test_nothing_hangs(database: GuardedDatabase, name: str) -> None:
      "SELECT 1; DROP TABLE book", "EXPLAIN SELECT 1", "SELECT load_extension('x')", "SELECT readfile('/etc/passwd')",
      "SELECT writefile('x', 'y')", "SELECT * FROM pragma_table_info('book')", "SELECT * FROM pragma_database_list",
      "SELECT * FROM pragma_hard_heap_limit(1)", "SELECT * FROM json_each('[1]')", "SELECT * FROM sqlite_temp_master",
+     "WITH a AS (SELECT 1) UPDATE book SET id = 3 RETURNING id", "SELECT 1; ATTACH ':memory:' AS x",
+     "WITH a AS (SELECT 1) REPLACE INTO book SELECT 1, 2, 3", "SELECT * FROM temp.sqlite_schema",
+     "SELECT last_insert_rowid()", "SELECT sqlite_version()", "SELECT * FROM generate_series(1, 9)",
+     "SELECT title MATCH 'x' FROM book", "SELECT RAISE(IGNORE)", "SELECT * FROM pragma_table_list",
      "SELECT * FROM dbstat", "SELECT * FROM fsdir('.')", "SELECT fts3_tokenizer('x')"],
 )  # fmt: skip
 def test_nothing_but_reading_is_done(
@@ -163,6 +234,43 @@ def test_any_text_is_answered(text: str) -> None:
             assert len(database.run(statement).rows) <= MOST_ROWS
         except StatementError as error:
             assert str(error)
+    database.close()
+
+
+_NAMES = st.sampled_from(["book", "a", "b", "x"])
+_VALUES = st.recursive(
+    st.sampled_from(["id", "title", "pages", "a.id", "1", "'x'", "NULL", "count(*)"]),
+    lambda inner: (
+        st.tuples(inner, st.sampled_from([" + ", " || ", " = ", " LIKE ", " AND ", ", "]), inner).map("".join)
+        | inner.map(lambda text: f"max({text}) OVER (ORDER BY {text})")
+        | inner.map(lambda text: f"(SELECT {text} FROM book)")
+        | inner.map(lambda text: f"replace({text}, 'x', 'xxxxxxxx')")
+        | inner.map(lambda text: f"CASE WHEN {text} THEN {text} ELSE 0 END")
+    ),
+    max_leaves=6,
+)
+_SOURCES = st.lists(st.tuples(_NAMES, _NAMES).map(" ".join), min_size=1, max_size=5).flatmap(
+    lambda names: st.sampled_from([", ", " NATURAL JOIN ", " LEFT JOIN "]).map(lambda between: between.join(names))
+)
+_ENDS = st.sampled_from(["", " GROUP BY 1", " ORDER BY 1 DESC", " WHERE id IN (SELECT id FROM book)", " LIMIT -1"])
+_SELECTS = st.tuples(_VALUES, _SOURCES, _ENDS).map(lambda parts: f"SELECT {parts[0]} FROM {parts[1]}{parts[2]}")
+_STATEMENTS = st.tuples(_SELECTS, _SELECTS, _SELECTS, st.sampled_from([" UNION ", " UNION ALL ", " EXCEPT "])).map(
+    lambda parts: f"WITH RECURSIVE a AS ({parts[0]}{parts[3]}SELECT * FROM a), b AS ({parts[1]}) {parts[2]}"
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(_SELECTS | _STATEMENTS)
+def test_any_statement_ends(statement: str) -> None:
+    """Selects of selects, joins, recursive parts, windows: a result or an error, soon, and all rows are still there."""
+    database = GuardedDatabase([Table("book", ("id INTEGER PRIMARY KEY", "title TEXT", "pages INTEGER"), ROWS)])
+    began = time.process_time()
+    try:
+        assert len(database.run(statement).rows) <= MOST_ROWS
+    except StatementError as error:
+        assert str(error)
+    assert time.process_time() - began < SECONDS
+    assert database.run("SELECT count(*), sum(pages) FROM book").rows == ((100, 35350),)
     database.close()
 
 

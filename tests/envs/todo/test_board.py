@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentgym_envs.todo.board import EVERY, Board, Row, facts, is_day, next_due, same, shift, weekday
@@ -55,6 +55,17 @@ def test_what_is_no_day(text: str) -> None:
     assert not is_day(text) and is_day("2028-02-29")
 
 
+@given(st.text(max_size=12) | st.text(st.sampled_from("0129-"), min_size=8, max_size=10) | DAYS)
+def test_a_day_is_what_the_calendar_has(text: str) -> None:
+    """As Python's own calendar says, in the one form and between the first and the last year."""
+    try:
+        known = date.fromisoformat(text)
+    except ValueError:
+        assert not is_day(text)
+    else:
+        assert is_day(text) == (known.isoformat() == text and 2000 <= known.year <= 2099)
+
+
 def board(*rows: Row) -> Board:
     """A board with some tasks."""
     tasks = {f"t{n}": row for n, row in enumerate(rows, 1)}
@@ -80,6 +91,23 @@ def test_order_does_not_matter_and_all_else_does() -> None:
         setattr(changed, name, {"projects": left.projects | {"Work": True}, "sections": left.sections | {"Work": ()},
                                 "labels": ("x",)}[name])  # fmt: skip
         assert not same(changed, left, start) and facts(changed, start) != facts(left, start), name
+
+
+ROWS = st.builds(
+    Row, st.sampled_from(["One", "Two"]), section=st.sampled_from(["", "A"]), priority=st.sampled_from([1, 4]),
+    comments=st.sampled_from([(), ("a", "b"), ("b", "a")]), done=st.booleans(), deleted=st.booleans(),
+)  # fmt: skip
+
+
+@given(st.lists(ROWS, max_size=3), st.lists(ROWS, min_size=1, max_size=4), st.lists(ROWS, min_size=1, max_size=4))
+def test_boards_are_the_same_just_when_their_facts_are(old: list[Row], left: list[Row], right: list[Row]) -> None:
+    """So that full reward and success never fall apart, where no two new tasks have one title."""
+    start = board(*old)
+    one, two = (board(*(rows + old)[: max(len(rows), len(old))]) for rows in (left, right))
+    for each in (one, two):
+        new = [row.title for tid, row in each.tasks.items() if tid not in start.tasks and not row.deleted]
+        assume(len(set(new)) == len(new))
+    assert same(one, two, start) == (facts(one, start) == facts(two, start))
 
 
 def test_what_is_in_the_trash_is_only_that() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentgym_envs.todo.app import App, RefusedError
 from agentgym_envs.todo.board import same
 from agentgym_envs.todo.env import TodoEnv, plain
+from agentgym_envs.todo.errands import MANY, SIZES
 from agentgym_envs.todo.phrases import ASK, COUNT, DO, EXCEPT, IF, WHAT
 from agentgym_envs.todo.plan import written
 from agentgym_envs.todo.tools import TOOLS, call
@@ -76,26 +80,43 @@ def stray(env: TodoEnv, rng: Rng) -> str:
     return written(tool.name, given)
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_a_written_call_reads_the_same(seed: int) -> None:
+ODD = ["Action: x", "Action Input:", "<tool_call>{", "[[[{{{" * 20, '"', "\\", "é", "\ud800", "Observation:", "``` "]
+texts = st.lists(st.sampled_from(ODD) | st.text(max_size=8), max_size=5).map(" ".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=texts, label=texts)
+def test_a_written_call_reads_the_same(text: str, label: str) -> None:
     """Bare or in a frame, whatever labels, brackets and quotes stand in its texts."""
-    rng = Rng("odd", seed)
-    pieces = [
-        "Action: x",
-        "Action Input:",
-        "<tool_call>{",
-        "[[[{{{" * 20,
-        '"',
-        "\\",
-        "é",
-        "\ud800",
-        "Observation:",
-        "``` ",
-    ]
-    given = {"task": "t1", "text": " ".join(rng.sample(pieces, 4)), "labels": [rng.choice(pieces)], "priority": 2}
-    for text in (written("add_comment", given), format_reply(written("add_comment", given), "so")):
-        reply = parse_reply(text)
-        assert (reply.action, reply.arguments) == ("add_comment", given)
+    arguments = {"task": "t1", "text": text, "labels": [label], "priority": 2}
+    for said in (written("add_comment", arguments), format_reply(written("add_comment", arguments), "so")):
+        reply = parse_reply(said)
+        assert (reply.action, reply.arguments) == ("add_comment", arguments)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 9) | st.sampled_from(["", "t1", "Inbox", "Work", "2026-03-02", "week"]),
+    lambda inner: st.lists(inner, max_size=10) | st.dictionaries(st.sampled_from(["t1", "t99", "Inbox", "x"]), inner),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(key=st.sampled_from(["projects", "sections", "labels", "tasks", "over", "read"]), value=json_values)
+def test_any_state_is_taken_up_whole_or_refused(key: str, value: Any) -> None:
+    """Whatever JSON stands in a part of it; what is taken up gives the same snapshot again and can be played."""
+    env = TodoEnv(difficulty="easy")
+    env.reset(options={"task": 1})
+    before = env.snapshot()
+    whole = json.loads(before)
+    whole["state"][key] = value
+    try:
+        env.restore(json.dumps(whole).encode())
+    except SnapshotError:
+        assert env.snapshot() == before
+    else:
+        assert json.loads(env.snapshot())["state"][key] == value
+        assert play(env, env.expert()) == (1.0, True)
 
 
 def test_no_shorter_way_is_found_by_search() -> None:
@@ -200,6 +221,56 @@ def test_each_split_has_its_own_words() -> None:
     for slot in FILL["train"]:
         words = [word.casefold() for split in SPLITS for word in FILL[split][slot]]
         assert len(set(words)) == len(words), slot
+
+
+def test_the_card_says_what_differs() -> None:
+    """The table of difficulties is that of the constants."""
+    card = " ".join((TodoEnv.__doc__ or "").split())
+    for level in LEVELS:
+        several = "" if level == "easy" else "{} to {} ".format(*MANY[level])
+        assert "| {}, {} | {}| {} |".format(*SIZES[level], several, TodoEnv.limits[level]) in card
+        assert f"| {level} |" in card
+
+
+def test_every_kind_of_request_has_several_wordings() -> None:
+    """Two at least in each split, and all wordings of a kind hold the same fields but for the forms of a day."""
+    for name, table in {**DO, **WHAT, **ASK, "except": EXCEPT, "count": COUNT, "if": IF}.items():
+        assert all(len(table[split]) >= 2 for split in SPLITS), name
+        held = {
+            frozenset(re.findall(r"\{(\w+)\}", text.replace("{on}", "{when}")))
+            for split in SPLITS
+            for text in table[split]
+        }
+        assert len(held) == 1, name
+
+
+def test_requests_use_all_that_the_application_has() -> None:
+    """Sections, labels, priorities, days, repetitions and comments are asked for in every difficulty and split."""
+    words = {"section": "section|keeps under|open under", "label": "label|tagged", "priority": "priority",
+             "day": "due|overdue|day set|planned|dates", "repeat": "repeat|recur", "comment": "comment|I wrote",
+             "project": "project", "trash": "trash|[Dd]iscard|[Dd]elet|Throw away|Get rid"}  # fmt: skip
+    for difficulty in LEVELS:
+        env = TodoEnv(difficulty=difficulty)
+        for split in SPLITS:
+            told = [env.task(number, split).instruction for number in range(150)]
+            for what, wording in words.items():
+                asked = sum(bool(re.search(wording, each)) for each in told)
+                assert asked >= 5, (difficulty, split, what, asked)
+
+
+def test_the_answer_is_a_secret_at_the_start() -> None:
+    """It is named then, and stands in nothing that the world says before a tool is called."""
+    env, named = TodoEnv(difficulty="medium"), 0
+    for number in range(80):
+        told, _ = env.reset(options={"task": number})
+        secrets = env.secrets()
+        assert set(secrets) <= {env.puzzle.answer}
+        day = told.split("\n")[0]
+        assert not any(re.search(rf"(?<!\w){re.escape(each)}(?!\w)", day) for each in secrets)
+        named += bool(secrets)
+        env.step("list_labels")
+        assert env.secrets() == []
+    assert named > 20
 
 
 def test_no_request_stands_in_two_splits() -> None:

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentgym_envs.tools.catalogue import CORE, FINISH, SEARCH, UNDO, all_tools, find_tools
 from agentgym_envs.tools.lookups import PARAMETERS
@@ -94,6 +98,38 @@ def test_values_are_never_sql(text: str) -> None:
     assert len(column("films", "film_id")) == 16
 
 
+class Spy:
+    """A connection that remembers its statements as they were written."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection, self.statements = connection, list[str]()
+
+    @property
+    def in_transaction(self) -> bool:
+        """The connection's."""
+        return self.connection.in_transaction
+
+    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
+        """Remember and do."""
+        self.statements.append(sql)
+        return self.connection.execute(sql, parameters)
+
+
+@pytest.mark.parametrize("name", [*CORE, "get_museum_ticket_price", "count_museum_ticket_price"])
+def test_every_value_is_bound(name: str) -> None:
+    """No statement of any tool holds a value that it was called with, neither the text nor the number."""
+    tool, spy = all_tools()[name], Spy(DESK.lend(WORLD))
+    marks = {"string": "Zq'); DELETE FROM events; --", "integer": 987_653}
+    for marked in tool.parameters:
+        mark = marks[marked.type] if not (marked.form or marked.choices) else an_argument(marked.name)
+        arguments = {each.name: an_argument(each.name) for each in tool.parameters} | {marked.name: mark}
+        with suppress(Refused):
+            tool.on(spy, {**arguments, "day": WORLD.today.isoformat(), "limit": 987_653})  # type: ignore[arg-type]
+        assert spy.statements and not any(str(mark) in sql for sql in spy.statements if mark in marks.values()), mark
+    assert len(spy.connection.execute("SELECT * FROM events").fetchall()) >= 8
+    DESK.take_back(WORLD, spy.connection)
+
+
 def test_a_search_ignores_case_and_takes_parts() -> None:
     """A part of a title in any case finds it."""
     title = WORLD.names["film"][0]
@@ -172,6 +208,14 @@ def test_every_tool_is_found_by_what_it_does() -> None:
     assert not hidden
     assert find_tools("qwertz") == () and find_tools("") == () and len(find_tools("film")) == 5
     assert "get_forecast" in find_tools("what weather is forecast for a city")
+
+
+@given(st.text())
+def test_any_words_are_searched(query: str) -> None:
+    """At most five tools, none twice, whatever is asked; case does not matter."""
+    found = find_tools(query)
+    assert len(set(found)) == len(found) <= 5 and set(found) <= set(all_tools())
+    assert query.lower() != query.upper().lower() or find_tools(query.upper()) == found
 
 
 def test_a_search_is_quick() -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import gymnasium
 import pytest
@@ -267,12 +269,85 @@ def test_tools_must_be_found_in_retrieval() -> None:
         ("", "12", False),
         ("2031-05-14", "2031-05-14", True),
         ("9:30", "09:30", False),
+        ("1,2", "12", False),
+        ("12,00", "1200", False),
+        ("1,2000", "12000", False),
         ("x" * 200, "12", False),
     ],
 )
 def test_answers_are_compared_without_form(given_answer: str, wanted: str, right: bool) -> None:
     """Case, quotes, full stops and units do not matter; anything more does."""
     assert same_answer(given_answer, wanted) is right
+
+
+@given(st.text(), st.text())
+def test_an_answer_is_right_or_not(given_answer: str, wanted: str) -> None:
+    """Any two texts compare; one that is wanted is right, also in capitals, quotes and with blanks around."""
+    assert same_answer(given_answer, wanted) in (True, False)
+    assert same_answer(wanted, wanted) and same_answer(f' "{wanted}". ', wanted)
+
+
+@given(
+    st.integers(-(10**9), 10**9), st.integers(-(10**9), 10**9), st.sampled_from(["{}", "{:,}", "{} km", "it is {}."])
+)
+def test_a_number_is_no_other_number(given_answer: int, wanted: int, form: str) -> None:
+    """In every way to write it, it is right exactly where it is the one wanted."""
+    assert same_answer(form.format(given_answer), str(wanted)) is (given_answer == wanted)
+    assert same_answer(form.format(wanted), str(wanted))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["finish", "get_film", "x1"]), st.dictionaries(st.text(max_size=8), JSON, max_size=4), st.booleans()
+)
+def test_a_call_is_read_as_it_was_written(name: str, arguments: dict[str, object], plain: bool) -> None:
+    """Whatever its JSON holds, labels and braces too: in one line, as ReAct and as a tool call it is the same."""
+    written = json.dumps(arguments, ensure_ascii=plain)
+    for text in (
+        f"{name} {written}",
+        format_reply(name, "so", written),
+        json.dumps({"name": name, "arguments": arguments}),
+        json.dumps({"name": name, "arguments": written}),
+    ):
+        reply = ToolsEnv().read(text)
+        assert (reply.action, reply.arguments) == (name, arguments), text
+
+
+@pytest.mark.parametrize("difficulty", ["easy", "medium", "hard", "retrieval"])
+def test_an_answer_is_secret_until_a_tool_says_it(difficulty: str) -> None:
+    """The call that gives it is secret to the end; a name, a day or a time until a tool has shown it."""
+    env = ToolsEnv(difficulty=difficulty)
+    named = shown = 0
+    for number in range(80):
+        said, _ = env.reset(options={"task": number})
+        answer = env.session.errand.answer
+        last = env.expert()[-1]
+        named += answer in env.secrets()
+        for action in env.expert():
+            assert env.secrets()[0] == last and (answer in env.secrets()) == (
+                answer not in said and not answer.isdigit()
+            )
+            said += env.step(action)[0]
+        shown += answer in said
+        assert env.secrets() == []
+    assert named >= 20 and shown >= 20
+
+
+def test_the_card_has_the_figures_of_the_benchmarks() -> None:
+    """Expert's steps and random success of each difficulty are those that docs/benchmarks.md says were measured."""
+    measured = (Path(__file__).parents[3] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    card = inspect.getdoc(ToolsEnv) or ""
+    for difficulty in ToolsEnv.limits:
+        (row,) = (line.split(" | ") for line in measured.splitlines() if line.startswith(f"| tools | {difficulty} | "))
+        (said,) = (line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith(f"| `{difficulty}`"))
+        assert said[-2:] == [row[5], row[4]], difficulty
 
 
 @settings(max_examples=80, deadline=None)

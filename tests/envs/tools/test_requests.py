@@ -13,6 +13,7 @@ from agentgym_envs.tools.env import ToolsEnv
 from agentgym_envs.tools.errands import MAKERS, OFFERED
 from agentgym_envs.tools.phrases import phrases
 from agentgym_envs.tools.plans import NAMEABLE, divisions, possible
+from agentgym_envs.tools.tool import rows_of
 from agentgym_py.env import SPLITS
 from agentgym_py.rng import Rng
 
@@ -125,23 +126,49 @@ def test_a_lookalike_would_answer_otherwise() -> None:
     assert seen >= 10
 
 
-def test_no_single_call_tells_what_takes_two() -> None:
-    """Brute force over all listed calls: none shows a text that a plan finds with two calls or more."""
-    env = ToolsEnv(difficulty="medium", split="test")
-    tried = 0
-    for number in range(250):
-        env.reset(options={"task": number})
-        errand = env.session.errand
-        by_name = errand.answer[:1].isupper() and len(errand.answer) > 5
-        if env.current is None or env.current.kind not in ("chain", "lookalike") or not by_name:
-            continue
-        before = env.snapshot()
-        for action in env.actions():
-            if not action.startswith("finish"):
-                assert f'"{errand.answer}"' not in env.step(action)[0], (env.current, action)
-                env.restore(before)
-        tried += 1
-    assert tried >= 5
+def test_in_a_chain_one_answer_feeds_the_next() -> None:
+    """Of two to six calls each but the last finds what a later one needs; all but chance hides it from the request."""
+    lengths: Counter[int] = Counter()
+    fed = unsaid = 0
+    for difficulty in ("medium", "hard"):
+        env = ToolsEnv(difficulty=difficulty)
+        for number in range(100):
+            task = env.task(number)
+            if task.kind != "chain":
+                continue
+            env.reset(options={"task": number})
+            calls = env.session.errand.calls
+            lengths[len(calls)] += 1
+            for place, call in enumerate(calls[:-1]):
+                rows = rows_of(CORE[call.tool].on(env.session._connection, call.arguments))
+                needed = {value for later in calls[place + 1 :] for value in later.arguments.values()}
+                found = needed & {value for row in rows for value in row.values()}
+                assert found, (task, call)
+                fed += 1
+                unsaid += any(str(value) not in task.instruction for value in found)
+    assert sorted(lengths) == [2, 3, 4, 5, 6] and min(lengths.values()) >= 5 and unsaid >= 0.97 * fed
+
+
+def test_no_fewer_calls_show_what_a_plan_finds() -> None:
+    """Brute force over what is listed: neither the request nor a single call shows a name that takes one call more."""
+    tried: Counter[int] = Counter()
+    for difficulty in ("easy", "medium"):
+        env = ToolsEnv(difficulty=difficulty, split="test")
+        for number in range(300):
+            task, errand = env.task(number), env.puzzle_of(env.task(number))
+            by_name = errand.answer[:1].isupper() and len(errand.answer) > 5 and "Room" not in errand.answer
+            calls = len(errand.calls)
+            if task.kind not in ("single", "chain", "lookalike") or not by_name or calls > 2 or tried[calls] >= 25:
+                continue
+            said, _ = env.reset(options={"task": number})
+            assert errand.answer not in said
+            before = env.snapshot()
+            for action in env.actions() if calls == 2 else ():
+                if not action.startswith("finish"):
+                    assert f'"{errand.answer}"' not in env.step(action)[0], (task, action)
+                    env.restore(before)
+            tried[calls] += 1
+    assert tried[1] >= 15 and tried[2] >= 15
 
 
 def test_the_plan_is_listed() -> None:

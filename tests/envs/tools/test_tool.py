@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import re
+from datetime import date
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs.tools.catalogue import CORE, FINISH
+from agentgym_envs.tools.catalogue import CORE, FINISH, all_tools
+from agentgym_envs.tools.env import ToolsEnv
 from agentgym_envs.tools.lookups import PARAMETERS
 from agentgym_envs.tools.tool import Refused, quoted, unknown_tool
+from agentgym_py.rng import Rng
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -88,6 +92,76 @@ def test_schemas_say_what_is_checked() -> None:
     assert properties["day"]["pattern"] == "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
     assert CORE["list_orders"].schema()["function"]["parameters"]["properties"]["status"]["enum"][0] == "processing"
     assert FINISH.schema()["function"]["parameters"]["additionalProperties"] is False
+
+
+def takes(schema: dict[str, Any], value: object) -> bool:
+    """Whether a parameter's schema allows a value; only what the schemas here can say."""
+    if schema["type"] == "integer":
+        return type(value) is int and schema["minimum"] <= value <= schema["maximum"]
+    return (
+        isinstance(value, str)
+        and value in schema.get("enum", [value])
+        and re.fullmatch(schema.get("pattern", ".*"), value, re.DOTALL) is not None
+    )
+
+
+def test_every_tool_has_a_schema() -> None:
+    """All thousand: name, purpose, and of each parameter type and meaning; what is required is all."""
+    for name, tool in all_tools().items():
+        made = tool.schema()
+        function = made["function"]
+        parameters = function["parameters"]
+        assert made["type"] == "function" and function["name"] == name and len(function["description"]) > 10
+        assert parameters["type"] == "object" and parameters["required"] == list(parameters["properties"])
+        for each in parameters["properties"].values():
+            assert each["type"] in ("string", "integer") and len(each["description"]) > 5, name
+
+
+@pytest.mark.parametrize("difficulty", ["easy", "medium", "hard", "retrieval"])
+def test_listed_calls_fit_the_schemas(difficulty: str) -> None:
+    """Every action that is listed is a call of a tool on offer with values that its schema allows."""
+    env = ToolsEnv(difficulty=difficulty)
+    rng = Rng("schemas")
+    for seed in range(15):
+        env.reset(seed=seed)
+        while not env.ended:
+            schemas = {each["function"]["name"]: each["function"]["parameters"]["properties"] for each in env.tools()}
+            for action in env.actions():
+                reply = env.read(action)
+                assert reply.arguments is not None and reply.arguments.keys() == schemas[reply.action].keys(), action
+                assert all(takes(schemas[reply.action][key], value) for key, value in reply.arguments.items()), action
+            env.step(rng.choice(env.actions()))
+
+
+@given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=200))
+def test_any_printable_text_is_taken_as_it_is(text: str) -> None:
+    """A name is what was written, without the blanks around it."""
+    assert PARAMETERS["city"].check(f"  {text} ") == text
+
+
+@given(st.integers() | st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_is_taken_where_its_schema_takes_it(value: float) -> None:
+    """Whole numbers within the bounds, however they are written; nothing else."""
+    parameter = PARAMETERS["minutes"]
+    whole = value == int(value) and parameter.least <= value <= parameter.most
+    try:
+        assert parameter.check(value) == value and whole
+    except Refused:
+        assert not whole
+
+
+@given(st.dates() | st.text("0123456789-", max_size=12))
+def test_a_day_is_one_of_the_calendar(day: object) -> None:
+    """Exactly the days that Python's calendar has, in the one form."""
+    text = str(day)
+    try:
+        known = len(text) == 10 and date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        known = False
+    try:
+        assert PARAMETERS["day"].check(text) == text and known
+    except Refused:
+        assert not known
 
 
 def test_unknown_tools_come_with_what_there_is() -> None:

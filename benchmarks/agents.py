@@ -1,0 +1,60 @@
+"""The tiny policy in each world: `python benchmarks/agents.py [--expert_tasks 2000] [--out runs/agents] [NAME ...]`.
+
+For each world `agentgym evolve --env NAME --rounds 0`: filtered BC on the fair expert's trajectories of many training
+tasks, from the base that ships (it has read the shop only), at default settings and difficulty; then 300 test tasks,
+greedy, beside the fair expert and the random agent on the same tasks. Resumable: what is there is not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from agentgym_py.agents import Agent, ExpertAgent, RandomAgent
+from agentgym_py.cli import main as agentgym
+from agentgym_py.collect import EnvSpec
+from agentgym_py.evaluate import evaluate, percent
+from agentgym_py.runs import RunFolder
+from agentgym_py.stats import Estimate
+
+WORLDS = ["shop", "household", "tools", "todo", "calculator"]
+TASKS = range(300)
+
+
+def run(name: str, out: Path, expert_tasks: int) -> str:
+    """A row of the table."""
+    path = out / name
+    if not (path / "test.json").is_file():
+        sizes = ["--expert_tasks", str(expert_tasks), "--max_new_tokens", "128", "--threads", "1"]
+        begin = ["--env", name, "--rounds", "0", "--out", str(path), *sizes]
+        if agentgym(["evolve", *(["--resume", str(path)] if (path / "run.yaml").is_file() else begin)]):
+            raise SystemExit(f"evolve --env {name} failed")
+    folder = RunFolder.open(path)
+    metrics, test = folder.metrics(0), folder.read_json("test.json")["rounds"]["0"]
+
+    def beside(agent: Agent) -> str:
+        return percent(evaluate(agent, [EnvSpec(name)], "test", TASKS, slots=64)[0].success)
+
+    training = metrics["training"]
+    cells = [
+        name, str(metrics["selection"]["kept"]), f"{training['tokens']:,}", f"{metrics['seconds']:.0f}",
+        f"**{percent(Estimate(**test['success']))}**", f"{test['reward']['value']:.3f}", f"{test['steps']:.1f}",
+        f"{100 * test['invalid']:.1f} %", beside(ExpertAgent(fair=True)), beside(RandomAgent()),
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Run what is missing and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=WORLDS, metavar="NAME")
+    parser.add_argument("--expert_tasks", type=int, default=2000)
+    parser.add_argument("--out", type=Path, default=Path("runs/agents"))
+    args = parser.parse_args()
+    rows = [run(name, args.out, args.expert_tasks) for name in args.names]
+    print("\n| world | episodes | tokens | seconds | success | return | steps | invalid | fair expert | random |")
+    print("|" + "---|" * 10, *rows, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
