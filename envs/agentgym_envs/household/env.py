@@ -13,7 +13,7 @@ from agentgym_envs.household.games import Game, Games, read_game
 from agentgym_envs.household.generate import generate
 from agentgym_envs.household.house import QUIRKS, House
 from agentgym_envs.household.room import Room
-from agentgym_envs.household.search import next_command, reason
+from agentgym_envs.household.search import next_command, reason, untold
 from agentgym_envs.household.words import RULES, Alfworld, Dialect, React
 from agentgym_py.actions import Reply
 from agentgym_py.env import Outcome, Task, checked_split
@@ -52,7 +52,8 @@ class HouseholdEnv(GeneratedEnv[Room]):
 
     Reward: 1 when the task is done, else 0; `success` is the same.
 
-    End: the task is done (terminated); `max_steps` truncates, where ALFWorld says `done` to both.
+    End: the task is done (terminated); `max_steps` truncates, where ALFWorld says `done` to both. Mode `alfworld` goes
+    on after the end, as ALFWorld's engine does: what is done then is answered, and judged anew.
 
     Quirks, each a name in `quirks` (all of them in mode `alfworld`, in mode `react` only `one_temperature`):
     `shared_points`: receptacles can share a place; at one of them, `go to` the other is not admissible.
@@ -113,6 +114,7 @@ class HouseholdEnv(GeneratedEnv[Room]):
         if observation_mode == "react" and dialect is not None:
             raise ConfigError("dialect is for observation_mode='alfworld'")
         self.observation_mode, self.dialect = observation_mode, dialect
+        self.stops_at_end = observation_mode != "alfworld"
         self.quirks = _quirks(observation_mode, quirks)
         self.games = None if games is None else Games(Path(games).expanduser())
         self._read: dict[str, tuple[Room, Alfworld, int | None]] = {}
@@ -218,6 +220,10 @@ class HouseholdEnv(GeneratedEnv[Room]):
     def tools(self) -> list[dict[str, Any]]:
         """A tool for each verb."""
         return tools(self._old)
+
+    def secrets(self) -> list[str]:
+        """The names of the things that nothing has told of yet."""
+        return untold(self.house)
 
     # ---- forks and experts ----------------------------------------------------------------------------------------
 

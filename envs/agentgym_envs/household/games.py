@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -67,7 +67,8 @@ class Games:
         paths = sorted(self.folder.rglob(f"*{SUFFIX}"))
         found = [_game(self.folder, path) for path in paths if not _passed_over(path.relative_to(self.folder))]
         if not found:
-            raise CatalogueError(f"{self.folder}: no *{SUFFIX} in it")
+            but = f" but {len(paths)} that ALFWorld passes over (sliced things, movable receptacles)" if paths else ""
+            raise CatalogueError(f"{self.folder}: no *{SUFFIX} in it{but}")
         object.__setattr__(self, "games", {game.name: game for game in found})
 
     def of(self, split: str) -> list[Game]:
@@ -139,9 +140,24 @@ def read_game(path: Path) -> tuple[Room, Dialect]:
 def read_problem(problem: str, instruction: str) -> Room:
     """The room that a PDDL problem describes; ValueError names what is wrong or unknown in it."""
     sections = {part[0]: part[1:] for part in read_sexpr(problem)[1:] if isinstance(part, list) and part}
-    facts = _Facts.of(sections[":init"])
-    goal = read_goal(sections[":goal"])
-    return _room(facts, goal, instruction)
+    facts = _Facts.of(sections[":init"], _declared(sections[":objects"]))
+    return _room(facts, read_goal(sections[":goal"]), instruction)
+
+
+def _declared(objects: Sequence[Node]) -> dict[str, str]:
+    """What `:objects` lists, with the type that follows each group."""
+    types: dict[str, str] = {}
+    group: list[str] = []
+    words = iter(objects)
+    for word in words:
+        if not isinstance(word, str):
+            raise ValueError(f"{_shown(word)} in :objects is no name")
+        if word == "-":
+            types.update(dict.fromkeys(group, str(next(words, ""))))
+            group = []
+        else:
+            group.append(word)
+    return types
 
 
 @dataclass(frozen=True)
@@ -151,35 +167,51 @@ class _Facts:
     pairs: Mapping[str, list[tuple[str, str]]]
     marked: Mapping[str, set[str]]
     """Predicate of one argument to those that it holds for."""
+    types: Mapping[str, str]
+    """Everything that a fact names, and what it is declared to be."""
 
     @classmethod
-    def of(cls, init: Sequence[Node]) -> _Facts:
+    def of(cls, init: Sequence[Node], declared: Mapping[str, str]) -> _Facts:
         """The facts of an `:init`."""
         pairs: dict[str, list[tuple[str, str]]] = {name: [] for name in _PAIRS}
         marked: dict[str, set[str]] = {name: set() for name in _KNOWN}
+        types: dict[str, str] = {}
         for fact in init:
             if not isinstance(fact, list) or not fact or not isinstance(fact[0], str):
                 raise ValueError(f"{_shown(fact)} in :init is no fact")
             name, *rest = fact
             if name not in _KNOWN:
                 raise ValueError(f"unknown predicate {name!r} in :init: {_shown(fact)}")
-            if name in _WITHOUT_EFFECT:
+            if name == "=":
                 continue
             given = [each for each in rest if isinstance(each, str)]
-            if len(given) != (2 if name in pairs else 1) or len(given) != len(rest):
+            wanted = len(given) if name in _WITHOUT_EFFECT else 2 if name in pairs else 1
+            if not len(rest) == len(given) == wanted:
                 raise ValueError(f"{_shown(fact)} in :init has the wrong number of arguments")
+            for each in given:
+                if each not in declared:
+                    raise ValueError(f"{each} in :init is not in :objects: {_shown(fact)}")
+                types[each] = declared[each]
             if name in pairs:
                 pairs[name].append((given[0], given[1]))
-            else:
+            elif name not in _WITHOUT_EFFECT:
                 marked[name].add(given[0])
-        return cls(pairs, marked)
+        return cls(pairs, marked, types)
 
-    def entities(self) -> set[str]:
-        """Everything that a fact names."""
-        return {name for pairs in self.pairs.values() for pair in pairs for name in pair}.union(*self.marked.values())
+    def all(self, kind: str) -> list[str]:
+        """The ids that are declared to be of a kind, in the order in which lists name them."""
+        return sorted(each for each, type_ in self.types.items() if type_ == kind)
+
+    def one(self, name: str) -> dict[str, str]:
+        """The second of each first, for a predicate that says one thing of each; ValueError where it says two."""
+        found: dict[str, str] = {}
+        for first, second in self.pairs[name]:
+            if found.setdefault(first, second) != second:
+                raise ValueError(f"two of {name!r} for {first} in :init, {found[first]} and {second}")
+        return found
 
 
-def _numbered(ids: set[str]) -> dict[str, str]:
+def _numbered(ids: Iterable[str]) -> dict[str, str]:
     """ALFWorld's names: ids ascending, each with the highest number of its type that is still free."""
     kinds = {each: _kind(each) for each in sorted(ids) if "_bar_" in each}
     left = Counter(kinds.values())
@@ -199,58 +231,72 @@ def _type(name: str) -> str:
 
 
 def _room(facts: _Facts, goal: Goal, instruction: str) -> Room:
-    pairs, marked = facts.pairs, facts.marked
-    names = _numbered(facts.entities())
-    where = dict(pairs["receptacleatlocation"])
-    places = sorted(each for each, _ in pairs["receptacletype"])
-    kinds, types = dict(pairs["receptacletype"]), dict(pairs["objecttype"])
-    things = sorted(types)
-    agents = {point for _, point in pairs["atlocation"]}
+    places, things = facts.all("receptacle"), facts.all("object")
+    for each in (*places, *things):
+        if "_bar_" not in each:
+            raise ValueError(f"{each} has no '_bar_' after its type, so it has no name")
+    names, where, kinds = _numbered(facts.types), facts.one("receptacleatlocation"), facts.one("receptacletype")
+    agents = {point for _, point in facts.pairs["atlocation"]}
     if len(agents) != 1:
         raise ValueError(f"the agent must stand at one location, found {len(agents)}")
-    points = sorted({*where.values(), *agents, *(point for _, point in pairs["objectatlocation"])})
+    points = sorted({*where.values(), *agents, *(point for _, point in facts.pairs["objectatlocation"])})
     point_at = {point: i for i, point in enumerate(points)}
-    place_at, thing_at = {each: i for i, each in enumerate(places)}, {each: i for i, each in enumerate(things)}
-    contents: list[set[int]] = [set() for _ in places]
-    for thing, place in pairs["inreceptacle"]:
-        contents[place_at[place]].add(thing_at[thing])
     fitting: dict[str, set[str]] = {}
-    for kind, type_ in pairs["cancontain"]:
+    for kind, type_ in facts.pairs["cancontain"]:
         fitting.setdefault(_type(kind), set()).add(_type(type_))
-    start = Start(
-        at=point_at[agents.pop()],
-        contents=tuple(tuple(sorted(each)) for each in contents),
-        opened=frozenset(place_at[each] for each in marked["opened"]),
-        laid=frozenset((thing_at[thing], point_at[point]) for thing, point in pairs["objectatlocation"]),
-        **{mark: frozenset(thing_at[each] for each in marked[name]) for name, mark in _MARKS.items()},
-    )
     return Room(
         receptacles=tuple(
             Receptacle(
                 names[each],
-                _type(kinds[each]),
+                _type(kinds.get(each, "")),
                 point_at[where[each]] if each in where else NOWHERE,
-                each in marked["openable"],
+                each in facts.marked["openable"],
             )
             for each in places
         ),
-        things=tuple(_thing(each, names, _type(types[each]), facts) for each in things),
+        things=_things(facts, things, names),
         fitting={kind: frozenset(types) for kind, types in fitting.items()},
-        start=start,
+        start=_start(facts, places, things, point_at),
         goal=goal,
         instruction=instruction,
         points=tuple(names.get(point, point) for point in points),
     )
 
 
-def _thing(id_: str, names: Mapping[str, str], kind: str, facts: _Facts) -> Thing:
-    inside = sorted(inner for inner, outer in facts.pairs["inreceptacleobject"] if outer == id_)
-    return Thing(
-        names[id_],
-        kind,
-        frozenset(ability for ability in _ABILITIES if id_ in facts.marked[ability]),
-        id_ in facts.marked["isreceptacleobject"],
-        tuple(names[each] for each in inside),
+def _start(facts: _Facts, places: Sequence[str], things: Sequence[str], point_at: Mapping[str, int]) -> Start:
+    place_at, thing_at = {each: i for i, each in enumerate(places)}, {each: i for i, each in enumerate(things)}
+    contents: list[set[int]] = [set() for _ in places]
+    for thing, place in facts.pairs["inreceptacle"]:
+        if thing in thing_at and place in place_at:
+            contents[place_at[place]].add(thing_at[thing])
+    laid = facts.pairs["objectatlocation"]
+    return Start(
+        at=point_at[facts.pairs["atlocation"][0][1]],
+        contents=tuple(tuple(sorted(each)) for each in contents),
+        opened=frozenset(place_at[each] for each in facts.marked["opened"] if each in place_at),
+        laid=frozenset((thing_at[thing], point_at[point]) for thing, point in laid if thing in thing_at),
+        **{
+            mark: frozenset(thing_at[each] for each in facts.marked[name] if each in thing_at)
+            for name, mark in _MARKS.items()
+        },
+    )
+
+
+def _things(facts: _Facts, ids: Sequence[str], names: Mapping[str, str]) -> tuple[Thing, ...]:
+    types = facts.one("objecttype")
+    inside: dict[str, list[str]] = {}
+    for inner, outer in sorted(facts.pairs["inreceptacleobject"]):
+        if facts.types[inner] == "object":
+            inside.setdefault(outer, []).append(names[inner])
+    return tuple(
+        Thing(
+            names[each],
+            _type(types.get(each, "")),
+            frozenset(ability for ability in _ABILITIES if each in facts.marked[ability]),
+            each in facts.marked["isreceptacleobject"],
+            tuple(inside.get(each, ())),
+        )
+        for each in ids
     )
 
 

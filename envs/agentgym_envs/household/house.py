@@ -77,7 +77,7 @@ class House:
             near = (o for r in room.at_point[self.at] for o in self.contents[r])
             return any(o in self.lit and o in room.lamps for o in near)
         good = room.wanted & self._marked(goal.state) if goal.state else room.wanted
-        for r in room.of_kind.get(goal.place, ()):
+        for r in room.goals:
             found = self.contents[r]
             if found and sum(o in good for o in found) >= goal.count:
                 return True

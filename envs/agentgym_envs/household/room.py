@@ -127,14 +127,24 @@ class Room:
 
     @cached_property
     def wanted(self) -> frozenset[int]:
-        """The things of the goal's type."""
-        return frozenset(i for i, each in enumerate(self.things) if each.kind == self.goal.thing)
+        """The things that may serve: of the goal's type, and able to come into its state."""
+        able = ABLE[TREATMENT[self.goal.state]] if self.goal.state else ""
+        return frozenset(
+            i
+            for i, each in enumerate(self.things)
+            if each.kind == self.goal.thing and (not able or able in each.abilities)
+        )
 
     @cached_property
     def lamps(self) -> frozenset[int]:
         """The lamps of the goal's type."""
         able = (i for i, each in enumerate(self.things) if each.kind == self.goal.lamp)
         return frozenset(i for i in able if "toggleable" in self.things[i].abilities)
+
+    @cached_property
+    def goals(self) -> tuple[int, ...]:
+        """The receptacles of the goal's type; what lies in one counts, though nobody may get there."""
+        return tuple(r for r, each in enumerate(self.receptacles) if each.kind == self.goal.place)
 
     @cached_property
     def targets(self) -> tuple[int, ...]:

@@ -15,6 +15,18 @@ def known_things(house: House) -> set[int]:
     return house.handled.union(*(house.contents[r] for r in house.seen))
 
 
+def untold(house: House) -> list[str]:
+    """The names of things that nothing has told of: neither what was seen nor what ALFWorld's list of commands names.
+
+    That list names what stands open where one is, looked at or not, and lamps even behind a door.
+    """
+    room = house.room
+    here = {o for r in room.at_point[house.at] for o in house.contents[r]}
+    told = known_things(house).union(house.visible(), here & room.usable)
+    vessels = {name for o in told for name in room.things[o].inside}
+    return [each.name for o, each in enumerate(room.things) if o not in told and each.name not in vessels]
+
+
 def next_command(house: House, old: bool = False) -> str | None:
     """The next command of somebody who remembers everything and searches where such things are likely.
 

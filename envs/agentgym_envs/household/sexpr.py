@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 Node = str | list["Node"]
 _WORD = re.compile(r";[^\n]*|\(|\)|[^\s();]+")
@@ -15,28 +16,30 @@ def read_sexpr(text: str) -> list[Node]:
     """
     stack: list[list[Node]] = []
     whole: list[Node] | None = None
-    for found in _WORD.finditer(text):
-        word = found.group()
-        if word.startswith(";"):
-            continue
-        if whole is not None and word != ")":
-            raise ValueError(f"line {_line(text, found)}: {word!r} after the end")
+    for number, word in enumerate(_WORD.findall(text.lower())):
         if word == "(":
+            if whole is not None:
+                raise ValueError(f"{_where(text, number)} after the end")
             stack.append([])
-        elif word == ")" and stack:
-            done = stack.pop()
-            if stack:
+        elif word == ")":
+            if len(stack) > 1:
+                done = stack.pop()
                 stack[-1].append(done)
-            else:
-                whole = done
-        elif word != ")" and stack:
-            stack[-1].append(word.lower())
-        elif whole is None:
-            raise ValueError(f"line {_line(text, found)}: {word!r} outside of brackets")
+            elif stack:
+                whole = stack.pop()
+            elif whole is None:
+                raise ValueError(f"{_where(text, number)} outside of brackets")
+        elif word[0] != ";":
+            if not stack:
+                place = "outside of brackets" if whole is None else "after the end"
+                raise ValueError(f"{_where(text, number)} {place}")
+            stack[-1].append(word)
     if whole is None:
         raise ValueError("a bracket is never closed" if stack else "nothing in it")
     return whole
 
 
-def _line(text: str, found: re.Match[str]) -> int:
-    return text.count("\n", 0, found.start()) + 1
+def _where(text: str, number: int) -> str:
+    """The line of a word, and the word."""
+    found = next(islice(_WORD.finditer(text), number, None))
+    return f"line {text.count(chr(10), 0, found.start()) + 1}: {found.group()!r}"

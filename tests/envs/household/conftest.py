@@ -34,7 +34,7 @@ def recorded() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def variants() -> list[dict[str, Any]]:
-    """What ALFWorld's engine said to changed games: in its older grammar, or with many receptacles at one place."""
+    """What ALFWorld's engine said to changed games: its older grammar, crowded places, odd facts."""
     found: list[dict[str, Any]] = _read("variants")["episodes"]
     return found
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_envs.household.env import HouseholdEnv
+from agentgym_envs.household.env import HouseholdEnv, Mode
 from agentgym_envs.household.house import QUIRKS
 from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.rng import Rng
@@ -135,6 +136,41 @@ def test_the_admissible_commands_are_told_as_the_original_does() -> None:
     assert env.reset(seed=1)[1]["admissible_commands"] == env.actions()
     assert env.step("look")[4]["admissible_commands"] == env.actions()
     assert "admissible_commands" not in HouseholdEnv().reset(seed=1)[1]
+
+
+@pytest.mark.parametrize("mode", ["react", "alfworld"])
+def test_what_was_not_told_stays_secret(mode: str) -> None:
+    """No step of a random walk names a secret, a step that tells of one makes it none, and all begin as such."""
+    env, told_of = HouseholdEnv(observation_mode=mode, difficulty="hard"), 0  # type: ignore[arg-type]  # one of two
+    for seed in range(30):
+        rng = Rng("secrets", seed)
+        told, info = env.reset(seed=seed)
+        assert len(env.secrets()) == len(env.house.room.things)
+        while not env.ended:
+            shown = f"{told} {' '.join(info.get('admissible_commands', ()))} "
+            assert not [name for name in env.secrets() if re.search(rf"\b{name}\b", shown)], env.current
+            before = len(env.secrets())
+            told, *_, info = env.step(rng.choice(env.actions()))
+            told_of += len(env.secrets()) < before
+    assert told_of > 100
+
+
+def test_the_original_goes_on_after_the_end(games: Path) -> None:
+    """Mode alfworld answers and judges what is done then; mode react says that it is over."""
+    for mode in get_args(Mode):
+        env = HouseholdEnv(games=games, observation_mode=mode)
+        env.reset(options={"task": "pick_and_place_simple-Mug-None-CoffeeMachine-10"})
+        last = env.expert()[-1]
+        assert [env.step(command)[1:4] for command in env.expert()][-1] == (1.0, True, False)
+        words = last.split()
+        after = env.step(f"take {words[1]} {words[2]} from {words[4]} {words[5]}")
+        assert after[1:4] == ((0.0, False, False) if mode == "alfworld" else (0.0, True, False))
+        assert after[0].startswith("You pick up" if mode == "alfworld" else "The episode has ended.")
+    env = HouseholdEnv(games=games, observation_mode="alfworld", max_steps=2)
+    env.reset(options={"task": 0})
+    said = [env.step(command) for command in ("look", "go to desk 1", "examine desk 1")]
+    assert [each[3] for each in said] == [False, True, True]
+    assert said[2][0] == said[1][0].removeprefix("You arrive at desk 1. ")
 
 
 def test_games_are_kept_but_not_all_of_them(tmp_path: Path, games: Path) -> None:

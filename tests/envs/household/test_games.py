@@ -18,7 +18,9 @@ from agentgym_envs.household.words import Alfworld
 from agentgym_py.errors import CatalogueError, ConfigError, SnapshotError, UnknownNameError
 
 MUG = "pick_and_place_simple-Mug-None-CoffeeMachine-10"
-INIT = """(define (problem p) (:domain alfred) (:objects a)
+INIT = """(define (problem p) (:domain alfred) (:objects agent1 - agent Mug_bar_1 {objects} - object MugType - otype
+Shelf_bar_1 Shelf_bar_2 Shelf_bar_3 - receptacle ShelfType CabinetType - rtype
+loc_bar_1 loc_bar_2 loc_bar_8 loc_bar_9 - location)
 (:init (receptacleType Shelf_bar_1 ShelfType) (receptacleType Shelf_bar_2 ShelfType)
 (receptacleAtLocation Shelf_bar_1 loc_bar_1) (receptacleAtLocation Shelf_bar_2 loc_bar_2)
 (objectType Mug_bar_1 MugType) (pickupable Mug_bar_1) (canContain ShelfType MugType)
@@ -27,9 +29,9 @@ GOAL = """(:goal (and (exists (?r - receptacle) (exists (?o - object)
 (and (inReceptacle ?o ?r) (objectType ?o MugType) (receptacleType ?r {kind}))))))"""
 
 
-def problem(more: str = "", goal: str = "") -> str:
+def problem(more: str = "", goal: str = "", objects: str = "") -> str:
     """Two shelves, a mug on one of them, and an agent in the middle."""
-    return INIT.format(more=more, goal=goal or GOAL.format(kind="CabinetType"))
+    return INIT.format(more=more, goal=goal or GOAL.format(kind="CabinetType"), objects=objects)
 
 
 def test_a_problem_becomes_a_room() -> None:
@@ -41,6 +43,25 @@ def test_a_problem_becomes_a_room() -> None:
     assert room.start.opened == {0} and room.start.hot == {0} and room.at_point[room.start.at] == ()
 
 
+def test_types_come_from_the_declarations() -> None:
+    """What a fact says of a thing that is declared to be something else no command asks for, nor does ours."""
+    more = """(receptacleAtLocation Shelf_bar_3 loc_bar_2) (isReceptacleObject Mug_bar_1) (openable Mug_bar_1)
+    (opened Mug_bar_1) (inReceptacle Egg_bar_1 Mug_bar_1) (inReceptacleObject Egg_bar_1 Mug_bar_1)
+    (inReceptacleObject Shelf_bar_1 Mug_bar_1) (isHot Shelf_bar_1) (wasInReceptacle Egg_bar_2 Shelf_bar_1)"""
+    room = read_problem(problem(more, objects="Egg_bar_1 Egg_bar_2"), "put a mug in cabinet.")
+    assert [(each.name, each.kind) for each in room.receptacles][2] == ("shelf 1", "")
+    assert [each.name for each in room.things] == ["egg 2", "egg 1", "mug 1"]
+    assert room.things[2].inside == ("egg 2",) and room.start.contents == ((), (2,), ())
+    assert not room.start.opened and not room.start.hot
+
+
+def test_what_lies_where_nobody_gets_counts() -> None:
+    """The goal asks for no place to stand at; such an episode is won at its first command."""
+    more = "(receptacleType Shelf_bar_3 CabinetType) (inReceptacle Mug_bar_1 Shelf_bar_3)"
+    house = House(read_problem(problem(more), "put a mug in cabinet."), frozenset(QUIRKS))
+    assert house.won() and "shelf 1" not in house.room.listed
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -49,6 +70,11 @@ def test_a_problem_becomes_a_room() -> None:
         (problem("(opened)"), "wrong number of arguments"),
         (problem("(inReceptacle Mug_bar_1)"), "wrong number of arguments"),
         (problem("(opened (opened a))"), "wrong number of arguments"),
+        (problem("(opened Shelf_bar_4)"), "shelf_bar_4 in :init is not in :objects"),
+        (problem("(receptacleAtLocation Shelf_bar_1 loc_bar_8)"), "two of 'receptacleatlocation' for shelf_bar_1"),
+        (problem("(objectType Mug_bar_1 ShelfType)"), "two of 'objecttype' for mug_bar_1"),
+        (problem("(pickupable mug)", objects="Mug"), "mug has no '_bar_' after its type"),
+        (problem(objects="(mug)"), "in :objects is no name"),
         (problem("()"), "is no fact"),
         (problem("(atLocation agent1 loc_bar_8)"), "agent must stand at one location, found 2"),
         (problem(goal="(:goal (isBroken ?o))"), "unknown predicate 'isbroken' in :goal"),
@@ -106,7 +132,7 @@ def written(folder: Path, name: str, games: Path, **changes: Any) -> Path:
     ("changes", "says"),
     [
         ({"pddl_problem": problem("(isBroken Mug_bar_1)")}, "unknown predicate 'isbroken'"),
-        ({"pddl_problem": "(define (:init))"}, "key ':goal' is missing"),
+        ({"pddl_problem": "(define (:objects) (:init))"}, "key ':goal' is missing"),
         ({"grammar": "grammar"}, "names no task"),
         ({"grammar": 5}, "expected string"),
     ],
@@ -143,6 +169,25 @@ def test_folders_are_splits_and_names(tmp_path: Path, games: Path) -> None:
     with pytest.raises(UnknownNameError, match="No game in split 'valid'"):
         env.reset(seed=1, options={"split": "valid"})
     assert {env.reset(seed=seed)[1]["task_id"][-1] for seed in range(20)} == {"1", "2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "beside"), [("mug-10/trial_1/game", "mug-10/trial_1/traj_data.json"), (MUG, f"{MUG}.traj_data.json")]
+)
+def test_trajectory_data_may_lie_beside(tmp_path: Path, games: Path, name: str, beside: str) -> None:
+    """In either of ALFWorld's layouts, or not at all: the game is the same, and is called by folder or file."""
+    written(tmp_path, f"{name}.tw-pddl", games)
+    first = HouseholdEnv(games=tmp_path).reset(options={"task": 0})[0]
+    (tmp_path / beside).write_text('{"task_type": "pick_and_place_simple"}', encoding="utf-8")
+    env = HouseholdEnv(games=tmp_path)
+    assert env.reset(options={"task": name.removesuffix("/game")})[0] == first and env.task(0).id in (name[:-5], MUG)
+
+
+def test_a_folder_of_what_alfworld_passes_over_says_so(tmp_path: Path, games: Path) -> None:
+    """Its games are none that could be played."""
+    written(tmp_path, "AppleSliced-1/game.tw-pddl", games)
+    with pytest.raises(CatalogueError, match="but 1 that ALFWorld passes over"):
+        HouseholdEnv(games=tmp_path)
 
 
 def test_games_that_no_folder_assigns_are_in_every_split(games: Path) -> None:

@@ -43,6 +43,31 @@ def test_splits_share_no_scene_and_no_pair() -> None:
         assert all(pairs) and not pairs[0] & pairs[1] and not pairs[0] & pairs[2] and not pairs[1] & pairs[2]
 
 
+def test_whole_rooms_are_furnished_as_a_real_scene() -> None:
+    """At hard: as many receptacles of each type, and no type of thing that the scene has not."""
+    scenes = {split: tables().scenes[split] for split in SPLITS}
+    for seed in range(150):
+        split = SPLITS[seed % 3]
+        room = generate(Rng("scene", seed), split, "hard", shared=False)
+        counts = Counter(each.kind for each in room.receptacles)
+        alike = [scene for scene in scenes[split] if dict(scene.receptacles) == counts]
+        assert any({each.kind for each in room.things} <= {*scene.things, LAMP} for scene in alike), seed
+
+
+def test_targets_are_asked_for_as_often_as_in_real_games() -> None:
+    """Each pair of a kind within four standard deviations of its share among ALFWorld's training games."""
+    kinds = ("pick_and_place_simple", "look_at_obj_in_light")
+    asked = {kind: Counter[tuple[str, str]]() for kind in kinds}
+    for seed in range(1500):
+        goal = generate(Rng("target", seed), "train", "easy", shared=False).goal
+        asked[goal.kind][goal.thing, goal.place or goal.lamp] += 1
+    for kind, counts in asked.items():
+        found, sums = errands(kind, "train", False)
+        for errand, low, high in zip(found, (0, *sums), sums, strict=False):
+            share, times = (high - low) / sums[-1], counts.total()
+            assert abs(counts[errand.thing, errand.place] - share * times) < 1 + 4 * (share * times) ** 0.5, errand
+
+
 def test_difficulties_differ() -> None:
     """Harder tasks need more commands, in rooms with more receptacles and more things."""
     means = []
