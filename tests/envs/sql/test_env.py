@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -126,11 +127,18 @@ def test_any_statement_with_the_result_is_right(form: str, right: bool) -> None:
 
 
 def test_the_statement_is_secret_to_the_end() -> None:
-    """The result is not: whoever asks well sees it."""
-    env = SQLEnv(difficulty="hard")
-    env.reset(seed=2)
-    statement = env.puzzle.question.sql
-    assert env.secrets() == [statement] and env.expert() == [f"answer[{statement}]"]
+    """The names in its result are at the start alone: whoever asks well sees them."""
+    env, named = SQLEnv(difficulty="hard"), 0
+    for number in range(40):
+        told, _ = env.reset(options={"task": number})
+        statement, *names = env.secrets()
+        assert statement == env.puzzle.question.sql and set(names) <= {
+            cell for row in env.puzzle.answer for cell in row
+        }
+        assert not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", told.split("\n")[-1]) for name in names)
+        named += bool(names)
+    assert named > 10
+    assert env.expert() == [f"answer[{statement}]"]
     assert statement not in env.step(f"query[{statement}]")[0] and env.secrets() == [statement]
     env.step(env.expert()[0])
     assert env.secrets() == []
