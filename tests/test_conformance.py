@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import gymnasium
 import pytest
 
@@ -9,6 +11,7 @@ import agentgym_py
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.errors import ResetNeededError
 from agentgym_py.testing import CHECKS, check_world
 
 ENVS = registry.names("agentgym.envs")
@@ -46,6 +49,18 @@ def test_an_expert_agent_solves_it(env_id: str) -> None:
     """`ExpertAgent`, with its thoughts and frames, needs no more steps than a plan from the start."""
     for trajectory in Collector(ExpertAgent()).collect_batch(jobs_for([EnvSpec(env_id)], "test", range(10))):
         assert trajectory.success and trajectory.optimal_steps in (None, len(trajectory.steps)), trajectory.task_id
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+def test_before_a_reset_the_experts_say_that_one_is_needed(env_id: str) -> None:
+    """As `step` does; secrets and actions say so too, where they do not answer all the same."""
+    env = EnvSpec(env_id).make()
+    for ask in (env.expert, env.fair_expert):
+        with pytest.raises(ResetNeededError):
+            ask()
+    for ask_too in (env.secrets, env.actions):
+        with suppress(ResetNeededError):
+            ask_too()
 
 
 def test_there_is_something_to_test() -> None:

@@ -114,3 +114,26 @@ def test_world_pages_say_how_hard_it_is() -> None:
             levels = set(getattr(env, "limits", ("easy", "medium", "hard")))
             assert {row["difficulty"] for row in pages.measured()[env.name]} == levels
             assert set(pages.DIFFERS.get(env.name, levels)) == levels
+
+
+def test_cards_have_the_figures_of_the_benchmarks() -> None:
+    """An expert's steps and a random agent's success in a card are those measured in docs/benchmarks.md."""
+    measured = script("env_pages").measured()
+    from agentgym_py import registry
+    from agentgym_py.collect import EnvSpec
+
+    compared = 0
+    for name in registry.names("agentgym.envs"):
+        env = EnvSpec(name).make()
+        lines = [line.strip() for line in (env.__doc__ or "").splitlines()]
+        head, *table = [[cell.strip("` ") for cell in line[1:-1].split("|")] for line in lines if line[:1] == "|"] or [
+            []
+        ]
+        for row in measured.get(env.name, ()):
+            for said in (dict(zip(head, cells, strict=True)) for cells in table if cells[0] == row["difficulty"]):
+                for column in ("expert's steps", "random"):
+                    text = said.get(column, said.get(f"{column} success"))
+                    if text is not None:
+                        assert float(text.rstrip(" %")) == float(row[column].rstrip(" %")), (name, column)
+                        compared += 1
+    assert compared >= 17

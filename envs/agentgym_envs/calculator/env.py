@@ -137,8 +137,9 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     def actions(self) -> list[str]:
         """Calculations with numbers that stand near each other, or with the last result, and that as the answer."""
+        task = self._need_reset()
         if not self._listed:
-            self._numbers = _IN_TEXT.findall(self._need_reset().instruction)
+            self._numbers = _IN_TEXT.findall(task.instruction)
             self._listed = _calculations(self._numbers)
         result = self._result
         if not result or len(result) > _LONGEST_ANSWER:
@@ -163,6 +164,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     def expert(self) -> list[str]:
         """The calculations that are still to be made, then `finish`."""
+        self._need_reset()
         if self._over:
             return []
         problem = self._problem
@@ -172,6 +174,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     def secrets(self) -> list[str]:
         """The answer, exact and as the expert would say it, unless the last calculation shows all its digits."""
+        self._need_reset()
         told = set(_DIGITS.findall(_told(self._result)))
         answers = {shown(self._problem.answer), _rounded(self._problem)}
         return [] if self._over else sorted(each for each in answers if not told.issuperset(_DIGITS.findall(each)))

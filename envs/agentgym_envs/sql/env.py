@@ -270,8 +270,11 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         return columns + [f"SELECT DISTINCT {column} FROM {table}" for table, column in values]
 
     def secrets(self) -> list[str]:
-        """The statement that answers; its result is no secret, for whoever asks the database well may see it."""
-        return [] if self._answered else [self.puzzle.question.sql]
+        """The statement that answers; at the start also the names in its result, which any statement may show then."""
+        if self._answered:
+            return []
+        cells = {cell for row in self.puzzle.answer for cell in row} if self.steps == 0 else set[Cell]()
+        return [self.puzzle.question.sql, *sorted(cell for cell in cells if isinstance(cell, str))]
 
     def think(self, action: str) -> str:
         """Why the fair expert looks."""

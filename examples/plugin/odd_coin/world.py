@@ -52,6 +52,8 @@ class OddCoin(GeneratedEnv[Puzzle]):
         "none": "",
     }
 
+    named = 0  # there before the first reset, so that what needs one says so
+
     def draft(self, rng: Rng, split: str) -> Draft[Puzzle]:
         """A number of things, near that of the difficulty, one of them heavier."""
         coins = COINS[self.difficulty] + rng.below(7)

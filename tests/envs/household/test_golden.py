@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,14 +11,6 @@ import pytest
 
 from agentgym_envs.household.env import HouseholdEnv, Mode
 from agentgym_envs.household.words import Alfworld
-
-
-def until_done(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The steps up to the first that ends the episode; ALFWorld goes on after it."""
-    for step in steps:
-        yield step
-        if step["done"]:
-            return
 
 
 def played(games: Path, **kwargs: Any) -> HouseholdEnv:
@@ -35,7 +26,7 @@ def test_every_recorded_step_comes_back(recorded: dict[str, Any], games: Path) -
         wanted = (episode["initial_observation"], episode["initial_admissible"])
         assert (observation, info["admissible_commands"]) == wanted, episode["game"]
         assert env.current and (env.current.kind, env.current.instruction) == (episode["task_type"], episode["task"])
-        for step in until_done(episode["steps"]):
+        for step in episode["steps"]:
             observation, reward, terminated, truncated, info = env.step(step["command"])
             got = (observation, reward, terminated, info["success"], info["valid_action"], info["admissible_commands"])
             known = (step["reward"], step["done"], step["won"], step["was_admissible"], step["admissible"])
@@ -67,7 +58,7 @@ def test_recorded_episodes_fork_anywhere(recorded: dict[str, Any], games: Path) 
     here, there = played(games), played(games)
     for episode in recorded["transcripts"][20:]:
         here.reset(options={"task": episode["game"]})
-        for step in until_done(episode["steps"]):
+        for step in episode["steps"]:
             there.restore(here.snapshot())
             here, there = there, here
             assert here.step(step["command"])[0] == step["feedback"]

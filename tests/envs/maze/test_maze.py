@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentgym_envs.maze import house as houses
 from agentgym_envs.maze.env import MazeEnv
 from agentgym_py.env import SPLITS
-from agentgym_py.errors import ResetNeededError, SnapshotError
+from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
 
 LEVELS = ("easy", "medium", "hard")
@@ -201,13 +201,6 @@ def test_rooms_are_secret_until_one_is_there(env: MazeEnv) -> None:
         to(env, room)
         assert house.rooms[room] not in env.secrets()
     assert env.secrets() == []
-
-
-def test_before_a_reset_the_experts_say_that_one_is_needed() -> None:
-    """As `step` does."""
-    for ask in (MazeEnv().expert, MazeEnv().fair_expert, MazeEnv().actions, MazeEnv().secrets):
-        with pytest.raises(ResetNeededError):
-            ask()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from agentgym_envs.wordle import solver
 from agentgym_envs.wordle.env import WordleEnv, _hidden_words
 from agentgym_envs.wordle.solver import best_guess, broken_hint, fits, marks, patterns, words
 from agentgym_py.env import SPLITS
-from agentgym_py.errors import ResetNeededError, SnapshotError
+from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
 
 LEVELS = ("easy", "medium", "hard")
@@ -150,13 +150,6 @@ def test_the_word_is_a_secret_until_the_end() -> None:
             env.step(f"guess[{hidden}]")
         assert env.secrets() == []
     assert len(hidden_words) > 600
-
-
-def test_before_a_reset_the_experts_say_that_one_is_needed() -> None:
-    """As `step` does."""
-    for ask in (WordleEnv().expert, WordleEnv().fair_expert, WordleEnv().secrets):
-        with pytest.raises(ResetNeededError):
-            ask()
 
 
 @settings(max_examples=200, deadline=None)
