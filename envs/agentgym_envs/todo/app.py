@@ -91,7 +91,7 @@ def free_name(name: str, taken: Mapping[str, object] | tuple[str, ...], what: st
 # ---- showing --------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=2_000)
 def line(tid: str, row: Row) -> str:
     """A task in one line; what it has not is left out."""
     parts = [f"{tid} {row.title}", row.project + (f" > {row.section}" if row.section else "")]

@@ -137,19 +137,19 @@ def _month_days(day: str) -> int:
     return calendar.monthrange(int(day[:4]), int(day[5:7]))[1]
 
 
-@lru_cache(maxsize=10_000)
+@lru_cache(maxsize=2_000)
 def shift(day: str, days: int) -> str:
     """The day so many days later."""
     return (date.fromisoformat(day) + timedelta(days)).isoformat()
 
 
-@lru_cache(maxsize=10_000)
+@lru_cache(maxsize=2_000)
 def weekday(day: str) -> str:
     """The day's name: Monday, Tuesday and so on."""
     return calendar.day_name[date.fromisoformat(day).weekday()]
 
 
-@lru_cache(maxsize=10_000)
+@lru_cache(maxsize=2_000)
 def next_due(due: str, every: str, today: str) -> str:
     """When a repeating task is due next: the first of its days after today and after `due`.
 
