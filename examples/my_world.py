@@ -32,6 +32,7 @@ class GuessEnv(TextEnv):
 
     name = "guess"
     rules = {"full": "Find the hidden number. Write guess[n].", "brief": "Write guess[n].", "none": ""}  # noqa: RUF012  # nothing changes it
+    floor = 0.95  # of an agent that does not think: random guesses between the bounds close in on the number
 
     def __init__(self, *, max_steps: int = 10, split: str = "train", render_mode: str | None = None) -> None:
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)

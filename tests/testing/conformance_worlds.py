@@ -442,7 +442,7 @@ class RemembersTasks(Honest):
     """A cache without bounds, by task."""
 
     solved: ClassVar[dict[str, str]] = {}
-    much = 10_000
+    much = 30_000
 
     def begin(self, task: Task) -> str:
         """Kept for the next time."""

@@ -125,7 +125,7 @@ def test_every_check_was_seen_to_fail() -> None:
 
 
 def test_a_cache_without_bounds_is_found_among_thousands_of_tasks() -> None:
-    """A few kilobytes a task, which one that has bounds might keep too, go on after it would be full."""
+    """Some kilobytes a task, which one that has bounds might keep too, go on after it would be full."""
     found = run_check("memory", EnvSpec("ConformanceRemembersTasks-v0"), Settings(memory_episodes=4000))
     assert found.failure and "stay for each of 1,000 new tasks" in found.failure.message
     assert found.failure.moves and found.failure.moves.seed and found.failure.moves.actions

@@ -168,7 +168,7 @@ def test_no_fewer_calls_show_what_a_plan_finds() -> None:
                     assert f'"{errand.answer}"' not in env.step(action)[0], (task, action)
                     env.restore(before)
             tried[calls] += 1
-    assert tried[1] >= 15 and tried[2] >= 15
+    assert tried[1] >= 15 and tried[2] >= 10
 
 
 def test_the_plan_is_listed() -> None:
