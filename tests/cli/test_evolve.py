@@ -298,9 +298,9 @@ def test_a_run_goes_on_with_nothing_but_what_it_began_with(
 WAITS = """
 import sys, time
 from agentgym_py.cli import main
-from agentgym_trainers import filtered_bc
+from agentgym_py import finetune
 
-tell, trainings = filtered_bc._progress_callback, []
+tell, trainings = finetune._progress_callback, []
 
 def slow(progress):
     def told(done, total):
@@ -312,7 +312,7 @@ def slow(progress):
     trainings.append(progress)
     return tell(told)
 
-filtered_bc._progress_callback = slow
+finetune._progress_callback = slow
 sys.exit(main(sys.argv[1:]))
 """
 """A program that does what `agentgym` does, and waits after the first step of the second training."""
