@@ -75,7 +75,7 @@ class ConformanceError(AgentGymError, AssertionError):
 
 
 class TrainingError(AgentGymError, RuntimeError):
-    """A training that went wrong, such as one whose loss is not finite; the policy is as it was before that step."""
+    """A training that went wrong, such as one whose loss is not finite; the policy is what was last good."""
 
 
 class NothingToTrainOnError(AgentGymError, RuntimeError):

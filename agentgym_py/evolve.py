@@ -12,7 +12,8 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -22,13 +23,13 @@ from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt
-from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.evaluate import as_json, evaluate
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.rollouts import Rollouts
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, Selection, build
-from agentgym_py.trainer import OnPolicyTrainer, Trainer, TrainReport, need_policy
+from agentgym_py.trainer import OnPolicyTrainer, Trainer, TrainReport, last_good_kept, need_policy
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ class Evolution:
         )  # fmt: skip
         seed, report = seed_of(self.config.seed, "train", number) % (1 << 31), None
         try:
-            with tempfile.TemporaryDirectory(prefix="agentgym") as output:
+            with tempfile.TemporaryDirectory(prefix="agentgym") as output, self._last_good(number, policy):
                 report = trainer.improve(policy, rollouts, seed=seed, output_dir=Path(output))
         except NothingToTrainOnError as error:
             if not self.config.allow_empty:
@@ -231,7 +232,7 @@ class Evolution:
             return self.load_policy(previous), None
         data = self._merged(number, kept)
         policy = self.load_policy(previous if self.config.restart == "previous" else None)
-        with tempfile.TemporaryDirectory(prefix="agentgym") as output:
+        with tempfile.TemporaryDirectory(prefix="agentgym") as output, self._last_good(number, policy):
             try:
                 report = self._offline(number).train(
                     policy,
@@ -248,6 +249,16 @@ class Evolution:
                 log.warning("round %d: %s", number, error)
                 return self.load_policy(previous), None
         return policy, report
+
+    @contextmanager
+    def _last_good(self, number: int, policy: Policy) -> Iterator[None]:
+        """A training that goes wrong leaves what was last good in the round's folder, and says what else there is."""
+        try:
+            with last_good_kept(policy, self.folder.round(number) / "last_good"):
+                yield
+        except TrainingError as error:
+            before = f"; of the round before: {self.folder.round(number - 1) / 'checkpoint'}" if number else ""
+            raise TrainingError(f"round {number}: {error}{before}") from error
 
     def _offline(self, number: int) -> Trainer:
         """Who trains on what a round collected."""
@@ -308,22 +319,21 @@ class Evolution:
     def _out_of_patience(self, number: int) -> bool:
         if not self.config.patience:
             return False
-        return number - self._best(number) >= self.config.patience
-
-    def _best(self, last: int) -> int:
-        """The round with the best valid success rate; of equals the earliest."""
-        rates = [self.folder.metrics(r)["valid"]["success"]["value"] for r in range(last + 1)]
-        known = [-1.0 if rate is None else rate for rate in rates]  # None: every episode failed by infrastructure
-        return known.index(max(known))
+        return number - self.folder.best(number) >= self.config.patience
 
     def _test(self) -> dict[str, Any]:
         if self.folder.finished:
             return self.folder.read_json("test.json")
         began = time.monotonic()
         last = max(r for r in range(self.config.rounds + 1) if self.folder.done(r))
-        result: dict[str, Any] = {"last": last, "best": self._best(last), "tasks": self.config.test_tasks, "rounds": {}}
+        result: dict[str, Any] = {
+            "last": last,
+            "best": self.folder.best(last),
+            "tasks": self.config.test_tasks,
+            "rounds": {},
+        }
         if self.config.test_tasks:
-            for number in sorted({0, self._best(last), last}):
+            for number in sorted({0, self.folder.best(last), last}):
                 policy = self.load_policy(str(self.folder.round(number) / "checkpoint"))
                 result["rounds"][str(number)] = self._evaluate(number, policy, "test", self.config.test_tasks)
         result["seconds"] = time.monotonic() - began

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from agentgym_py import pairs
-from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.pairs import Level, Match
 from agentgym_py.samples import Sample, encode
 from agentgym_py.trainer import Progress, TrainReport
@@ -155,16 +155,23 @@ def lora(settings: FineTuning | LearnerSettings) -> Any:
 
 
 def fit(trainer: Any, policy: Policy, progress: Progress | None) -> None:
-    """Run a trl trainer of the policy's model to its end, in silence; adapters are merged into the policy."""
+    """Run a trl trainer of the policy's model to its end, in silence; adapters are merged into the policy.
+
+    Raises:
+        TrainingError: a gradient was not finite; the policy is as it was before that step.
+    """
     from transformers import PrinterCallback
 
     trainer.remove_callback(PrinterCallback)  # disable_tqdm puts it there: it prints every logged step
+    trainer.add_callback(_finite_callback())
     if progress:
         trainer.add_callback(_progress_callback(progress))
-    trainer.train()
-    if hasattr(trainer.model, "merge_and_unload"):
-        policy.model = trainer.model.merge_and_unload()
-    vars(policy.model).pop("forward", None)  # trl's own, bound to this model: a copy's would run this one's weights
+    try:
+        trainer.train()
+    finally:
+        if hasattr(trainer.model, "merge_and_unload"):
+            policy.model = trainer.model.merge_and_unload()
+        vars(policy.model).pop("forward", None)  # trl's own, bound to this model: a copy's would run this one's weights
 
 
 @contextmanager
@@ -205,6 +212,24 @@ def _progress_callback(progress: Progress) -> Any:
             progress(state.global_step, state.max_steps)
 
     return Tell()
+
+
+def _finite_callback() -> Any:
+    """Transformers itself would take the step, and log the mean of the losses that were numbers."""
+    import torch
+    from transformers import TrainerCallback
+
+    class Finite(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
+        def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            gradients = [p.grad for p in kwargs["model"].parameters() if p.grad is not None]
+            norm = torch.nn.utils.get_total_norm(gradients)
+            if not torch.isfinite(norm):
+                raise TrainingError(
+                    f"gradient norm {float(norm)} at step {state.global_step + 1} of {state.max_steps}: the step was "
+                    "not taken, the weights are those before it"
+                )
+
+    return Finite()
 
 
 def _on_device(kind: Any, device: Any) -> Any:

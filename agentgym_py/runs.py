@@ -178,6 +178,12 @@ class RunFolder:
         """What `finish` wrote."""
         return self.read_json(f"rounds/{number:02d}/metrics.json")
 
+    def best(self, last: int) -> int:
+        """Of the rounds up to `last` the one with the best valid success rate; of equals the earliest."""
+        rates = [self.metrics(r)["valid"]["success"]["value"] for r in range(last + 1)]
+        known = [-1.0 if rate is None else rate for rate in rates]  # None: every episode failed by infrastructure
+        return known.index(max(known))
+
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Write a JSON file of the run, whole or not at all; what is no number is null."""
         write_atomic(self.path / name, json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, TrainingError
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class TrainReport:
     """Last value of whatever else the trainer logs."""
     history: Sequence[Mapping[str, float]] = ()
     """What an on-policy trainer logs, iteration by iteration."""
+    notes: Sequence[str] = ()
+    """What its safety nets noticed, with numbers; each was warned of once."""
 
 
 @runtime_checkable
@@ -82,6 +85,7 @@ class Trainer(Protocol):
 
         Raises:
             NothingToTrainOnError: no trajectory carries a token to learn from.
+            TrainingError: the gradient was not finite; the policy is as it was before that step.
         """
         ...
 
@@ -97,6 +101,16 @@ def need_policy(trainer: Trainer | OnPolicyTrainer | type) -> None:
         raise ConfigError(
             f"a trainer of a policy is wanted here, and this one makes a {made}: `agentgym train` runs it"
         )
+
+
+@contextmanager
+def last_good_kept(policy: Policy, folder: Path) -> Iterator[None]:
+    """Where a training goes wrong, the weights that it leaves are saved to `folder`, and the error names it."""
+    try:
+        yield
+    except TrainingError as error:
+        policy.save(folder)
+        raise TrainingError(f"{error}; what was last good: {folder}") from error
 
 
 @runtime_checkable
@@ -116,6 +130,6 @@ class OnPolicyTrainer(Protocol):
 
         Raises:
             NothingToTrainOnError: no iteration had anything to learn from.
-            TrainingError: the loss was not finite; the policy is as it was before that step.
+            TrainingError: it went wrong, as `rl.learner.Learner.step` says; the policy is what was last good.
         """
         ...

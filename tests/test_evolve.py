@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 
 from agentgym_py import store
 from agentgym_py.collect import EnvSpec
-from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.evolve import Evolution, EvolveConfig, require_fit
 from agentgym_py.policy import Policy
 from agentgym_py.rollouts import Rollouts
@@ -218,6 +218,40 @@ def test_patience_stops_early(tiny_policy: Any, tmp_path: Path) -> None:
     run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, rounds=5, patience=1, test_tasks=0))
     assert run.run()["last"] == 1
     assert isinstance(run.reporter, Listener) and run.reporter.rounds == [0, 1]
+
+
+@dataclass
+class Breaks(Nudge):
+    """A trainer that goes wrong after a good step, where it got no expert's trajectories."""
+
+    def train(self, policy: Policy, trajectories: Sequence[Trajectory], **_: Any) -> TrainReport:
+        report = Nudge.train(self, policy, trajectories)
+        if trajectories[0].provenance.agent != "expert":
+            raise TrainingError("loss nan at step 2")
+        return report
+
+
+@dataclass
+class BreaksPlaying:
+    """The same of one that plays itself."""
+
+    def improve(self, policy: Policy, rollouts: Rollouts, **_: Any) -> TrainReport:
+        Breaks().train(policy, rollouts.groups(1, 2)[0])
+        raise AssertionError
+
+
+@pytest.mark.parametrize("trainer", [Breaks(), BreaksPlaying()], ids=["stored", "plays"])
+def test_a_training_that_goes_wrong_leaves_what_was_last_good(tiny_policy: Any, tmp_path: Path, trainer: Any) -> None:
+    """The weights before the step that failed and those of the round before are kept, and the error names both."""
+    run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, test_tasks=0), trainer=trainer)
+    with pytest.raises(TrainingError) as raised:
+        run.run()
+    good, before = run.folder.round(1) / "last_good", run.folder.round(0) / "checkpoint"
+    assert str(raised.value) == (
+        f"round 1: loss nan at step 2; what was last good: {good}; of the round before: {before}"
+    )
+    moved = Policy.load(good).model.model.norm.weight - Policy.load(before).model.model.norm.weight
+    assert moved[0].item() > 0.009 and not run.folder.done(1)
 
 
 def test_wrong_settings_are_refused() -> None:

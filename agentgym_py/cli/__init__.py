@@ -19,6 +19,7 @@ COMMANDS = {
     "collect": "Let an agent play tasks and store its trajectories.",
     "train": "Train a model on stored trajectories.",
     "eval": "Measure an agent on held-out tasks, with 95 % intervals.",
+    "export": "Write a trained model as a folder for others, adapters merged, with a card of its provenance.",
     "envs": "List the installed worlds, or show one.",
     "check": "Check that a world keeps the contract; show what breaks it.",
     "play": "Play a world yourself, in the terminal.",

@@ -18,7 +18,7 @@ from agentgym_py.cli.common import (
 )
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, first_look, listed, read_options
 from agentgym_py.runs import RunFolder, new_folder
-from agentgym_py.trainer import Trainer
+from agentgym_py.trainer import Trainer, last_good_kept
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -70,7 +70,8 @@ def run(given: Namespace) -> int:
     extra = out / ("trainer" if made == "policy" else made)
     with Phases(console(chosen.json)) as phases:
         progress = phases.training(f"train {policy.name} on {len(data)} trajectories")
-        report = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
+        with last_good_kept(policy, out / "last_good"):
+            report = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
     if made == "policy":
         policy.save(out / "checkpoint")
     settings = {"data": files, "seed": chosen.seed, **asdict(model), "trainer": as_plain(given["trainer"])}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
+import time
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,8 +18,9 @@ from torch import Tensor, nn
 from agentgym_py.errors import TrainingError
 from agentgym_py.finetune import lora, quiet
 from agentgym_py.logprobs import agent_logits
-from agentgym_py.rl.losses import Weighting, token_weights
-from agentgym_py.rl.records import Batch, Record, collate
+from agentgym_py.rl.losses import Weighting, k1, k3, token_weights
+from agentgym_py.rl.nets import StoppedEarly
+from agentgym_py.rl.records import Batch, Record, collate, estimated
 from agentgym_py.rl.settings import LearnerSettings
 from agentgym_py.rng import Rng
 
@@ -67,17 +70,17 @@ class ActorCritic(nn.Module):
     def _values(self, hidden_NH: Tensor) -> Tensor:
         assert self.value is not None
         share = self.critic_gradient
-        if not share:
-            return self.value(hidden_NH.detach())[:, 0]  # type: ignore[no-any-return]  # as below
-        mixed_NH = share * hidden_NH + (1 - share) * hidden_NH.detach()
-        return self.value(mixed_NH)[:, 0]  # type: ignore[no-any-return]  # torch types a module's call as Any
+        mixed_NH = share * hidden_NH + (1 - share) * hidden_NH.detach() if share else hidden_NH.detach()
+        with torch.autocast(hidden_NH.device.type, enabled=False):
+            return self.value(mixed_NH)[:, 0]  # type: ignore[no-any-return]  # torch types a module's call as Any
 
 
 class Learner:
     """Optimizer steps for one policy, on accelerate.
 
-    `reference` keeps the weights of now to measure KL against: a frozen copy, or with LoRA the model without adapters.
-    A `critic_rate` above 0, its learning rate, makes a critic; `critic_gradient` of its gradient reaches the trunk.
+    `reference` keeps the weights of now to measure KL against: a frozen copy, or with LoRA the model without adapters;
+    `stop_kl` keeps it, too. A `critic_rate` above 0, its learning rate, makes a critic; `critic_gradient` of its
+    gradient reaches the trunk. `notes` are what its safety nets noticed.
     """
 
     def __init__(
@@ -89,7 +92,9 @@ class Learner:
         self.policy, self.settings = policy, settings
         self._rng = Rng(seed, "order of the records")
         adapters = lora(settings)
+        reference = reference or settings.stop_kl > 0
         self._frozen, self._reference = None, reference
+        self._noted, self._good = dict[str, str](), dict[str, Tensor]()
         if adapters is not None:
             from peft import get_peft_model
 
@@ -109,11 +114,23 @@ class Learner:
             trained, lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.95)
         )
         self.module, self._optimizer = self._accelerator.prepare(module, optimizer)
+        if settings.gradient_checkpointing:
+            policy.model.gradient_checkpointing_enable({"use_reentrant": False})
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def evaluate(self, records: Sequence[Record]) -> None:
-        """Put `values` (with a critic) and `ref_logps` (with a reference) into the records."""
+        """Put `values` (with a critic) and `ref_logps` (with a reference) into the records.
+
+        The weights of now, which played them, are what a step that goes wrong falls back on. In bfloat16 the policy's
+        own log-probabilities are read again, for they differ from the sampler's before any step was taken.
+
+        Raises:
+            StoppedEarly: they diverge from the reference by more than `stop_kl`; the policy is what it was before.
+        """
+        if self.settings.bf16:
+            for record, logps in zip(records, self._read(records, self.module, lambda out: out.logps_N), strict=True):
+                record.old_logps_n = logps
         if self.module.value is not None:
             room = self.policy.max_length
             tailed = [r.with_tail() if len(r.with_tail().input_ids) <= room else r for r in records]
@@ -126,6 +143,30 @@ class Learner:
         elif self._reference:
             with self.policy.model.disable_adapter():
                 self._refer(records, self.module)
+        self._stop_or_keep(records)
+
+    def _stop_or_keep(self, records: Sequence[Record]) -> None:
+        limit = self.settings.stop_kl
+        if limit and records:
+            found = float(torch.cat([k3(r.old_logps_n, r.extra["ref_logps"]) for r in records]).mean())
+            if found > limit:
+                self._fall_back()
+                self.note(
+                    "kl", f"stopped early: {found:.3g} nats a token from the policy as the training began, more than "
+                    f"stop_kl {limit:g}; the weights of the iteration before are kept",
+                )  # fmt: skip
+                raise StoppedEarly
+        if limit or self.settings.stop_ratio:
+            self._good = {name: p.detach().clone() for name, p in self._trained()}
+
+    def _trained(self) -> Iterator[tuple[str, nn.Parameter]]:
+        return ((name, p) for name, p in self.module.named_parameters() if p.requires_grad)
+
+    @torch.no_grad()
+    def _fall_back(self) -> None:
+        """To the weights that `evaluate` saw last; none were kept where it never ran."""
+        for name, parameter in self._trained():
+            parameter.copy_(self._good.get(name, parameter))
 
     def _refer(self, records: Sequence[Record], module: Any) -> None:
         for record, logps in zip(records, self._read(records, module, lambda out: out.logps_N), strict=True):
@@ -138,7 +179,9 @@ class Learner:
         for part in self._passes(records):
             bare = [replace(record, extra={}) for record in part]
             batch = collate(bare, [record.old_logps_n for record in part], self.device)
-            said = what(module(batch.input_ids, batch.labels)).cpu().split([record.n for record in part])
+            with self._numbers():
+                out = module(batch.input_ids, batch.labels)
+            said = what(out).cpu().split([record.n for record in part])
             found |= zip(map(id, part), said, strict=True)
         return [found[id(record)] for record in records]
 
@@ -147,46 +190,118 @@ class Learner:
         """Where the policy is."""
         return torch.device(self.policy.model.device)
 
+    def _numbers(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.bf16)
+
+    # ---- nets --------------------------------------------------------------------------------------------------------
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was noted, in order."""
+        return tuple(self._noted.values())
+
+    def note(self, what: str, text: str) -> None:
+        """Warn of something, once a training."""
+        if what not in self._noted:
+            self._noted[what] = text
+            warnings.warn(text, stacklevel=2)
+
+    def watched(self, row: dict[str, float]) -> dict[str, float]:
+        """What was logged of an iteration, as it came; a collapse that it shows is noted."""
+        settings, entropy, repeated = self.settings, row.get("entropy", math.inf), row.get("repeated", 0.0)
+        if entropy < settings.min_entropy:
+            self.note(
+                "entropy", f"collapse: entropy {entropy:.2g} nats a token, below min_entropy {settings.min_entropy:g}: "
+                "hardly any other reply is tried; a higher temperature or kl, or a lower learning_rate, keeps it up",
+            )  # fmt: skip
+        if repeated > settings.max_repeated:
+            self.note(
+                "repeated", f"collapse: {100 * repeated:.0f} % of the replies repeat themselves, or an earlier one to "
+                f"the same observation, more than max_repeated {100 * settings.max_repeated:g} %",
+            )  # fmt: skip
+        return row
+
     # ---- writing -----------------------------------------------------------------------------------------------------
 
     def epoch(
         self, records: Sequence[Record], loss_of: LossOf, how: Weighting, constant: float = 1.0
     ) -> Iterator[dict[str, float]]:
-        """One pass over the records in random order, a step a minibatch; what was logged of each step."""
-        order = self._rng.sample(records, len(records))
+        """One pass over the records in random order, a step a minibatch; what was logged of each step, and of all."""
+        order, of_all = self._rng.sample(records, len(records)), estimated(records)
+        if not any(record.extra["advantages"].any() for record in records):
+            tokens = sum(record.n for record in records)
+            self.note("signal", f"nothing to learn from: of an iteration's {tokens} tokens all have the advantage 0")
         for at in range(0, len(order), self.settings.minibatch):
-            yield self.step(order[at : at + self.settings.minibatch], loss_of, how, constant)
+            yield self.step(order[at : at + self.settings.minibatch], loss_of, how, constant) | of_all
 
     def step(
         self, records: Sequence[Record], loss_of: LossOf, how: Weighting, constant: float = 1.0
     ) -> dict[str, float]:
         """One step of the optimizer on the weighted sum of the records' token losses.
 
+        What is logged are means over the records' tokens; a divergence from `old` is that of the policy that sampled.
+
         Raises:
-            TrainingError: the loss or the gradient is not finite; the weights are as before the step.
+            TrainingError: the loss or the gradient is not finite, and the weights are as before the step; or tokens are
+                on average `stop_ratio` times as likely as when they were sampled, and the weights are those of then.
         """
+        began = time.monotonic()
         weights = dict(zip(map(id, records), token_weights([r.n for r in records], how, constant), strict=True))
         logged: dict[str, float] = defaultdict(float)
         tokens = sum(record.n for record in records)
         self._optimizer.zero_grad()
         for part in self._passes(records):
             batch = collate(part, [weights[id(record)] for record in part], self.device)
-            out = self.module(batch.input_ids, batch.labels)
-            found = loss_of(out, batch)
-            loss = (found.loss_N * batch.weights_N).sum()
+            with self._numbers(), self._checkpointed():
+                out = self.module(batch.input_ids, batch.labels)
+                found = loss_of(out, batch)
+                loss = (found.loss_N * batch.weights_N).sum()
             self._accelerator.backward(loss)
             logged["loss"] += loss.item()
-            for name, values_N in {**found.logged_N, "entropy": out.entropy_N}.items():
+            for name, values_N in {**found.logged_N, **_always(out, batch)}.items():
                 logged[name] += values_N.detach().sum().item() / tokens
+            likelier = (out.logps_N - batch.old_logps_N).detach().max().exp().item()
+            logged["ratio_max"] = max(logged["ratio_max"], likelier)
         norm = self._accelerator.clip_grad_norm_(self.module.parameters(), self.settings.max_grad_norm or math.inf)
         logged["grad_norm"] = float(norm)
-        if not (torch.isfinite(torch.tensor(logged["loss"])) and torch.isfinite(torch.as_tensor(norm))):
-            raise TrainingError(f"loss {logged['loss']}, gradient norm {float(norm)}: the step was not taken")
+        self._check(logged, tokens)
         self._optimizer.step()
-        return dict(logged)
+        seconds = max(time.monotonic() - began, 1e-9)
+        return {**logged, "tokens_per_second": sum(len(record.input_ids) for record in records) / seconds}
+
+    def _check(self, logged: Mapping[str, float], tokens: int) -> None:
+        """Refuse a step that would do harm."""
+        limit = self.settings.stop_ratio
+        if limit and logged["ratio"] > limit:
+            self._fall_back()
+            raise TrainingError(
+                f"exploding ratio: {tokens} tokens are on average {logged['ratio']:.3g} times as likely as when they "
+                f"were sampled (stop_ratio {limit:g}); the step was not taken, the weights are those that sampled; a "
+                "lower learning_rate, fewer epochs or a smaller clip may help"
+            )
+        if not (math.isfinite(logged["loss"]) and math.isfinite(logged["grad_norm"])):
+            self._optimizer.zero_grad()
+            raise TrainingError(
+                f"loss {logged['loss']}, gradient norm {logged['grad_norm']}: the step was not taken, the weights are "
+                "those before it"
+            )
+
+    @contextmanager
+    def _checkpointed(self) -> Iterator[None]:
+        """Transformers computes again only in layers that are in training; dropout, below them, stays off."""
+        layers = [each for each in self.module.modules() if getattr(each, "gradient_checkpointing", None)]
+        for layer in layers:
+            layer.training = True
+        try:
+            yield
+        finally:
+            for layer in layers:
+                layer.training = False
 
     def finish(self) -> None:
         """Merge what adapters there are into the policy."""
+        if self.settings.gradient_checkpointing:
+            self.policy.model.gradient_checkpointing_disable()
         if self.settings.lora_rank:
             self.policy.model = self.policy.model.merge_and_unload()
 
@@ -202,10 +317,25 @@ class Learner:
             yield part
 
 
+def _always(out: Output, batch: Batch) -> dict[str, Tensor]:
+    """What is logged of every algorithm's tokens, which were drawn from the old policy."""
+    logps_N, old_logps_N = out.logps_N.detach(), batch.old_logps_N
+    found = {
+        "entropy": out.entropy_N, "ratio": (logps_N - old_logps_N).exp(),
+        "kl_old_k1": k1(old_logps_N, logps_N), "kl_old_k3": k3(old_logps_N, logps_N),
+    }  # fmt: skip
+    if "ref_logps" in batch.extra:
+        ref_logps_N = batch.extra["ref_logps"]
+        found |= {"kl_ref_k1": k1(logps_N, ref_logps_N), "kl_ref_k3": k3(logps_N, ref_logps_N)}
+    return found
+
+
 @contextmanager
 def training(learner: Learner) -> Iterator[Learner]:
-    """The learner's policy is whole again afterwards, however it ends."""
+    """The learner's policy is whole again afterwards, however it ends; a net that ends it early ends the block."""
     try:
         yield learner
+    except StoppedEarly:
+        pass
     finally:
         learner.finish()

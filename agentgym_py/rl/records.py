@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from agentgym_py.rl.nets import repeated
 from agentgym_py.samples import IGNORED, encode
 from agentgym_py.trajectory import Trajectory
 
@@ -123,12 +124,34 @@ def collate(records: Sequence[Record], weights: Sequence[Tensor], device: torch.
 
 
 def averaged(steps: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The mean of what was logged of several steps."""
-    return {name: fmean(step[name] for step in steps) for name in (steps[0] if steps else ())}
+    """The mean of what was logged of several steps; the largest of what is a largest."""
+    return {
+        name: (max if name.endswith("_max") else fmean)([step[name] for step in steps])
+        for name in (steps[0] if steps else ())
+    }
+
+
+def estimated(records: Sequence[Record]) -> dict[str, float]:
+    """What is logged of an iteration's estimates: its advantages, and how well a critic foresaw the returns.
+
+    Where there is a critic, advantages are returns less values, as they were before anybody scaled them.
+    """
+    with_critic = all(each.extra.keys() >= {"returns", "values"} for each in records)
+    everywhere = [each.extra["valued"] > 0 if "valued" in each.extra else torch.ones(each.n) > 0 for each in records]
+
+    def of(name: str) -> Tensor:
+        return torch.cat([each.extra[name][at] for each, at in zip(records, everywhere, strict=True)]).double()
+
+    advantages = of("returns") - of("values") if with_critic else of("advantages")
+    found = {"advantage_mean": float(advantages.mean()), "advantage_std": float(advantages.std(correction=0))}
+    if with_critic:
+        spread = float(of("returns").var(correction=0))
+        found["explained_variance"] = 1 - found["advantage_std"] ** 2 / spread if spread else 0.0
+    return found
 
 
 def played(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """What an iteration logs of its episodes: success, return, steps, and their agent tokens."""
+    """What an iteration logs of its episodes: success, return, steps, agent tokens a reply, what is said again."""
     sound = [each for each in trajectories if each.error is None]
     replies = [step.tokens for each in sound for step in each.steps if step.tokens and step.trained]
     if not replies:
@@ -137,4 +160,5 @@ def played(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "episodes": float(len(trajectories)), "success": fmean(each.success for each in sound),
         "return": fmean(each.reward for each in sound), "steps": fmean(len(each.steps) for each in sound),
         "truncated": fmean(each.truncated for each in sound), "reply_tokens": fmean(len(t.ids) for t in replies),
+        "repeated": repeated(sound),
     }  # fmt: skip

@@ -24,10 +24,25 @@ class LearnerSettings:
     not."""
     lora_rank: int = 0
     """Rank of LoRA adapters on all linear layers; 0 trains every weight. The adapters are merged afterwards."""
+    bf16: bool = False
+    """Compute in bfloat16 what loses little by it; the weights and the optimizer keep their own format."""
+    gradient_checkpointing: bool = False
+    """Compute each layer again for its gradient instead of keeping what it made: less memory, more time."""
+    stop_ratio: float = 10.0
+    """A step before which a token is on average so many times as likely as when it was sampled stops the training, with
+    the weights that played; 0 never does."""
+    stop_kl: float = 0.0
+    """Divergence a token from the policy as the training began above which it ends, with the last weights below it; 0
+    never does."""
+    min_entropy: float = 0.01
+    """Entropy a token, in nats, below which a collapse is warned of."""
+    max_repeated: float = 0.5
+    """Share of replies that repeat themselves, or an earlier one to the same observation, above which it is."""
 
     def __post_init__(self) -> None:
         least = {"learning_rate": 0.0, "weight_decay": 0.0, "max_grad_norm": 0.0, "minibatch": 1, "pass_tokens": 1}
-        check(self, least | {"lora_rank": 0})
+        least |= {"lora_rank": 0, "stop_ratio": 0.0, "stop_kl": 0.0, "min_entropy": 0.0, "max_repeated": 0.0}
+        check(self, least)
         if not self.learning_rate:
             raise ConfigError("learning_rate must not be 0")
 

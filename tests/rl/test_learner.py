@@ -55,6 +55,7 @@ def stepped(toys: Any, how: Weighting, *, order: Sequence[int] = range(6), criti
     learner = Learner(policy, LearnerSettings(max_grad_norm=0.0, **settings), seed=0, temperature=0.8,
                       critic_rate=critic)  # fmt: skip
     logged = learner.step([records[i] for i in order], loss_of, how, constant=7.0)
+    assert logged.pop("tokens_per_second") > 0
     return logged, gradients(learner)
 
 

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from agentgym_py.agents import ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError, TrainingError
 from agentgym_py.finetune import _on_device
 from agentgym_py.policy import Policy
 from agentgym_py.samples import encode_all
@@ -244,3 +244,23 @@ def test_wrong_settings_are_refused() -> None:
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             FilteredBC(**{name: value})
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_gradient_that_is_not_finite_stops_it(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int
+) -> None:
+    """Transformers would take the step: here it is an error, and the policy is what the step before made of it."""
+    policy, calls = fresh(tiny_policy), list[int]()
+
+    def spoil(module: Any, inputs: Any, output: Any) -> Any:
+        calls.append(1)
+        return output * float("nan") if len(calls) == 2 else output
+
+    hook = policy.model.get_input_embeddings().register_forward_hook(spoil)
+    trainer = FilteredBC(batch_size=2, epochs=1.0, lora_rank=rank, learning_rate=1e-2)
+    with pytest.raises(TrainingError, match="gradient norm nan at step 2 of 3: the step was not taken"):
+        trainer.train(policy, demos, seed=0, output_dir=tmp_path)
+    hook.remove()
+    assert not hasattr(policy.model, "peft_config") and policy.digest() != tiny_policy.digest()
+    assert all(torch.isfinite(p).all() for p in policy.model.parameters())

@@ -73,7 +73,7 @@ def grpo_loss(
 ) -> Loss:  # fmt: skip
     """The loss of each of N agent tokens, before they are weighted; `row_N` says of which trajectory each one is."""
     from agentgym_py.rl.learner import Loss
-    from agentgym_py.rl.losses import clipped_ratio, k1, k3, row_mean
+    from agentgym_py.rl.losses import clipped_ratio, k3, row_mean
 
     log_ratio_N = logps_N - old_logps_N
     if kind == "gspo":
@@ -84,11 +84,9 @@ def grpo_loss(
         clipped_N = (ratio_N > 1 + high).float()
     else:
         loss_N, _, clipped_N = clipped_ratio(ratio_N, advantages_N, low, high)
-    logged = {"ratio": ratio_N, "clip_fraction": clipped_N, "kl_old": -k1(logps_N, old_logps_N)}
     if ref_logps_N is not None:
-        logged |= {"kl_ref_k1": k1(logps_N, ref_logps_N), "kl_ref_k3": k3(logps_N, ref_logps_N)}
-        loss_N = loss_N + kl * logged["kl_ref_k3"]
-    return Loss(loss_N, logged)
+        loss_N = loss_N + kl * k3(logps_N, ref_logps_N)
+    return Loss(loss_N, {"clip_fraction": clipped_N})
 
 
 def overlong_penalty(tokens: int, limit: int, buffer: int) -> float:
@@ -161,19 +159,21 @@ class GRPO(LearnerSettings):
                 rollouts.sync()
                 groups = self._groups(rollouts)
                 records = [each for group in groups for each in self._records(group, policy, dropped)]
-                history.append(self._iterate(learner, records, groups))
+                history.append(learner.watched(self._iterate(learner, records, groups)))
                 trained += len(records)
                 tokens += self.epochs * sum(len(record.input_ids) for record in records)
                 agent_tokens += self.epochs * sum(record.n for record in records)
                 if progress:
                     progress(rollouts.budget - rollouts.left, rollouts.budget)
+        if unused := len(rollouts.played) - trained - dropped.total():
+            dropped["played when the training was stopped"] = unused
         if not trained:
             reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
             raise NothingToTrainOnError(f"grpo: nothing to learn from {len(rollouts.played)} trajectories: {reasons}")
         losses = [row["loss"] for row in history if "loss" in row]
         last = {name: value for row in history for name, value in row.items()}
         return TrainReport(trained, dict(dropped), tokens, agent_tokens, time.monotonic() - began, losses,
-                           last, history)  # fmt: skip
+                           last, history, made.notes)  # fmt: skip
 
     def _groups(self, rollouts: Rollouts) -> list[list[Trajectory]]:
         """An iteration's groups; with dynamic sampling, until `batch_tasks` of them differ or the budget is spent."""
@@ -228,7 +228,15 @@ class GRPO(LearnerSettings):
             weighting = VARIANTS[self.kind].weighting
             for _ in range(self.epochs):
                 steps += list(learner.epoch(records, self._loss, weighting, self.max_tokens))
-        return averaged(steps) | self._of(groups)
+        logged = self._of(groups)
+        if not records:
+            failed, won = (round(logged[name] * len(groups)) for name in ("groups_all_failed", "groups_all_won"))
+            learner.note(
+                "signal", f"no step was taken in an iteration: of its {len(groups)} groups none had tries that came to "
+                f"different ends ({failed} always failed, {won} always succeeded); a higher temperature or group_size, "
+                "or dynamic_sampling, makes tries differ",
+            )  # fmt: skip
+        return averaged(steps) | logged
 
     def _loss(self, out: Output, batch: Batch) -> Loss:
         return grpo_loss(
@@ -239,8 +247,10 @@ class GRPO(LearnerSettings):
     def _of(self, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
         from agentgym_py.rl.records import played
 
-        same = sum(not self._differ(group) for group in groups)
+        same, most = [group for group in groups if not self._differ(group)], max(len(groups), 1)
+        failed, won = (sum(all(t.success == end for t in group) for group in same) for end in (False, True))
         return {
-            "groups": float(len(groups)), "groups_all_the_same": same / max(len(groups), 1),
+            "groups": float(len(groups)), "groups_all_the_same": len(same) / most,
+            "groups_all_failed": failed / most, "groups_all_won": won / most,
             **played([each for group in groups for each in group]),
         }  # fmt: skip

@@ -45,7 +45,7 @@ def ppo_loss(
     import torch
 
     from agentgym_py.rl.learner import Loss
-    from agentgym_py.rl.losses import clipped_surrogate, k1
+    from agentgym_py.rl.losses import clipped_surrogate
 
     actor = clipped_surrogate(logps_N, old_logps_N, advantages_N, clip, clip)
     near_N = torch.clamp(values_N, old_values_N - value_clip, old_values_N + value_clip)
@@ -53,8 +53,8 @@ def ppo_loss(
     if valued_N is not None:
         critic_N = critic_N * valued_N
     loss_N = actor.loss_N + value_weight * critic_N - entropy_weight * entropy_N
-    logged = {"policy_loss": actor.loss_N, "value_loss": critic_N, "ratio": actor.ratio_N}
-    return Loss(loss_N, logged | {"clip_fraction": actor.clipped_N, "kl_old": -k1(logps_N, old_logps_N)})
+    logged = {"policy_loss": actor.loss_N, "value_loss": critic_N, "clip_fraction": actor.clipped_N}
+    return Loss(loss_N, logged)
 
 
 def adapted(kl: float, measured: float, target: float) -> float:
@@ -129,6 +129,7 @@ class PPO(LearnerSettings):
             TrainingError: the loss was not finite.
         """
         from agentgym_py.rl.learner import Learner, training
+        from agentgym_py.rl.records import played
 
         del output_dir
         if rollouts.left <= self.critic_warmup * self.batch_tasks:
@@ -150,19 +151,21 @@ class PPO(LearnerSettings):
                 if not records:
                     continue
                 logged = self._iterate(learner, records, only_critic=len(history) < self.critic_warmup)
-                history.append(logged | {"kl_coefficient": kl} | _of(episodes, records))
+                history.append(learner.watched(logged | {"kl_coefficient": kl} | played(episodes)))
                 kl = adapted(kl, logged.get("kl_ref", 0.0), self.kl_target)
                 trained += len(records)
                 tokens += self.epochs * sum(len(record.input_ids) for record in records)
                 agent_tokens += self.epochs * sum(record.n for record in records)
                 if progress:
                     progress(rollouts.budget - rollouts.left, rollouts.budget)
+        if unused := len(rollouts.played) - trained - dropped.total():
+            dropped["played when the training was stopped"] = unused
         if len(history) <= self.critic_warmup:
             reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
             raise NothingToTrainOnError(f"ppo: nothing to learn from {len(rollouts.played)} trajectories: {reasons}")
         losses = [row["loss"] for row in history]
         return TrainReport(trained, dict(dropped), tokens, agent_tokens, time.monotonic() - began, losses,
-                           history[-1], history)  # fmt: skip
+                           history[-1], history, made.notes)  # fmt: skip
 
     def _records(
         self, learner: Learner, episodes: Sequence[Trajectory], kl: float, dropped: Counter[str]
@@ -239,19 +242,3 @@ class PPO(LearnerSettings):
             out.entropy_N, clip=self.clip, value_clip=self.value_clip, value_weight=self.value_weight,
             entropy_weight=self.entropy_weight, valued_N=extra["valued"],
         )  # fmt: skip
-
-
-def _of(episodes: Sequence[Trajectory], records: Sequence[Record]) -> dict[str, float]:
-    """What is logged of an iteration's episodes, and how well the critic foresaw their returns."""
-    import torch
-
-    from agentgym_py.rl.records import played
-
-    valued = [record.extra["valued"] > 0 for record in records]
-    returns, values = (
-        torch.cat([record.extra[name][at] for record, at in zip(records, valued, strict=True)])
-        for name in ("returns", "values")
-    )
-    spread = float(returns.var()) if len(returns) > 1 else 0.0
-    explained = 1 - float((returns - values).var()) / spread if spread else 0.0
-    return {"explained_variance": explained, **played(episodes)}

@@ -1,0 +1,65 @@
+"""`agentgym export`: a trained model as a folder for others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentgym_py.cli.common import need_model, print_json
+from agentgym_py.cli.parser import UsageError, add_options, in_options, read_options
+from agentgym_py.errors import ConfigError
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """The folder."""
+
+    out: str | None = None
+    """Folder that gets safetensors, tokenizer, chat template and README.md; it must be new or empty."""
+    round: int | None = None
+    """Round of a run; by default the best by valid success."""
+    base: str | None = None
+    """Model that adapters are merged into, where it is not the one that they name."""
+    gguf: bool = False
+    """Write a GGUF file, too; needs llama.cpp's convert_hf_to_gguf.py (on PATH, or in the folder named by the variable
+    LLAMA_CPP), which knows some tokenizers only."""
+    json: bool = False
+    """Print what was written as JSON, for a program."""
+
+
+def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+    """Add what `export` takes."""
+    del argv
+    parser.usage = "agentgym export MODEL --out DIR [options]"
+    parser.add_argument(
+        "what", metavar="MODEL",
+        help="A run folder, what `train` wrote, a checkpoint of either, a folder of LoRA adapters, or a model's name.",
+    )  # fmt: skip
+    add_options(parser, ExportOptions)
+
+
+def run(given: Namespace) -> int:
+    """Export, and say where."""
+    chosen = read_options(ExportOptions, given)
+    if chosen.out is None:
+        raise UsageError("--out DIR wanted")
+    from agentgym_py.publish import converter, export, find
+
+    try:
+        if chosen.gguf:
+            converter()  # before anything is loaded
+        source = find(given["what"], chosen.round)
+        need_model("tiny")  # whatever it is: what models need, and quiet libraries
+        folder = export(source, chosen.out, base=chosen.base, gguf=chosen.gguf)
+    except ConfigError as error:
+        raise in_options(error, ("base", "gguf", "round"), "") from error
+    if chosen.json:
+        print_json({"folder": str(folder), "weights": str(source.weights), "round": source.number})
+    else:
+        which = f", round {source.number}" if source.number is not None else ""
+        print(f"{folder}: {source.weights}{which}; it opens, and says what it said before")
+    return 0

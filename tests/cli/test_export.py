@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from agentgym_py.policy import Policy
+from agentgym_py.publish import export, find
+
+
+def said(folder: Any) -> Any:
+    """A model's logits, as transformers alone opens it."""
+    with torch.no_grad():
+        return AutoModelForCausalLM.from_pretrained(folder)(input_ids=torch.arange(40)[None]).logits
+
+
+def test_a_checkpoint_says_exactly_what_it_said(agentgym: Any, small_model: str) -> None:
+    """An ordinary folder: safetensors, tokenizer, chat template and a card; nothing beside it."""
+    status, out, err = agentgym("export", small_model, "--out", "given")
+    assert status == 0 and out.startswith("given: ") and not err
+    assert torch.equal(said("given"), said(small_model))
+    names = {each.name for each in Path("given").iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja", "README.md"} <= names
+    tokenizer = AutoTokenizer.from_pretrained("given")
+    assert "<|user|>hi" in tokenizer.apply_chat_template([{"role": "user", "content": "hi"}], tokenize=False)
+    assert [each.name for each in Path().iterdir()] == ["given"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_adapters_are_merged(agentgym: Any, small_model: str, dtype: str) -> None:
+    """Into the model that they name or into --base: logits within 1e-3 of before, in the base's number format."""
+    from peft import LoraConfig, PeftModel, get_peft_model
+
+    Policy.load(small_model, dtype=dtype).save("base")
+    model = get_peft_model(Policy.load("base").model, LoraConfig(r=2, target_modules="all-linear"))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter += 0.3
+    model.save_pretrained("adapters")
+    before = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained("base").float(), "adapters").eval()
+    with torch.no_grad():
+        expected = before(input_ids=torch.arange(40)[None]).logits
+    assert (expected - said("base").float()).abs().max() > 0.1, "else it is no test"
+    assert agentgym("export", "adapters", "--base", "base", "--out", "merged")[0] == 0
+    assert json.loads(Path("merged/config.json").read_text())["dtype"] == dtype
+    assert (said("merged").float() - expected).abs().max() < (1e-3 if dtype == "float32" else 0.1)
+    assert not list(Path("merged").glob("adapter*"))
+    status, _, err = agentgym("export", "base", "--base", "base", "--out", "other")
+    assert status == 2 and "--base is what adapters are merged into" in err and not Path("other").exists()
+
+
+def test_a_run_gives_its_best_round_and_the_card_says_where_it_is_from(agentgym: Any, small_model: str) -> None:
+    """Round, base, trainer, data, worlds' versions, figures; no folder of this machine."""
+    words = ["evolve", "--env", "GUESS", "--model", small_model, "--preset", "smoke", "--out", "run", "--threads", "1"]
+    assert agentgym(*words)[0] == 0
+    source = find("run")
+    assert source.run and source.number == source.run.best(1)
+    assert agentgym("export", "run", "--round", "1", "--out", "given")[0] == 0
+    assert torch.equal(said("given"), said("run/rounds/01/checkpoint"))
+    card = Path("given/README.md").read_text(encoding="utf-8")
+    metrics = source.run.metrics(1)
+    for expected in (
+        "| run | run |", f"| weights (SHA-256) | {metrics['policy_digest']} |", "| base | small |", "filtered_bc (",
+        "| worlds | GuessForTests-v0 ", "| valid | 4 |", "| test | 4 |", "torch 2", "library_name: transformers",
+    ):  # fmt: skip
+        assert expected in card, expected
+    assert str(Path.cwd()) not in card and str(Path(small_model).parent) not in card
+    assert find("run/rounds/01/checkpoint") == find("run", 1).__class__(
+        Path("run/rounds/01/checkpoint"),
+        find("run", 1).run.__class__(Path.cwd() / "run"),
+        1,  # type: ignore[union-attr]
+    )
+    for words, complaint in ((["--round", "7"], "no round 7"), (["--out", "run"], "already holds a run")):
+        status, _, err = agentgym("export", "run", "--out", "more", *words)
+        assert status == 2 and complaint in err and not Path("more").exists()
+
+
+def test_what_train_wrote_keeps_its_provenance(agentgym: Any, small_model: str) -> None:
+    """The trainer, its settings, how much it learnt from, and the files by their names."""
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "6", "--out", "played.jsonl")[0] == 0
+    words = ["--data", str(Path("played.jsonl").absolute()), "--model", small_model, "--out", "made"]
+    assert agentgym("train", *words, "--trainer.epochs", "1", "--threads", "1")[0] == 0
+    for number, what in enumerate(("made", "made/checkpoint")):
+        assert agentgym("export", what, "--out", f"given{number}")[0] == 0
+        card = Path(f"given{number}/README.md").read_text(encoding="utf-8")
+        assert "| data | played.jsonl |" in card and "trained on | 6 trajectories" in card and "epochs 1" in card
+
+
+def script(path: Path, text: str) -> None:
+    """An executable in the shell's language."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("#!/bin/sh\n" + text, encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def test_gguf_comes_from_the_converter_that_is_there(
+    agentgym: Any, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets the folder and the file's name; without one, or where it fails, one line and no folder."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.delenv("LLAMA_CPP", raising=False)
+    words = ["export", small_model, "--out", "given", "--gguf"]
+    status, _, err = agentgym(*words)
+    assert status == 2 and "--gguf needs llama.cpp's convert_hf_to_gguf.py" in err and not Path("given").exists()
+    script(Path("tools/convert-hf-to-gguf"), 'test -f "$1/config.json" && test "$2" = --outfile && echo GGUF > "$3"\n')
+    monkeypatch.setenv("PATH", f"{Path('tools').absolute()}{os.pathsep}/usr/bin:/bin")
+    assert agentgym(*words)[0] == 0 and Path("given/given.gguf").read_text() == "GGUF\n"
+    script(Path("tools/convert-hf-to-gguf"), "echo 'BPE pre-tokenizer was not recognized' >&2; exit 1\n")
+    status, _, err = agentgym("export", small_model, "--out", "more", "--gguf")
+    assert status == 2 and "not recognized" in err and err.count("\n") == 1 and not Path("more").exists()
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("LLAMA_CPP", "checkout")
+    Path("checkout").mkdir()
+    code = "import sys; open(sys.argv[3], 'w').write('python')"
+    Path("checkout/convert_hf_to_gguf.py").write_text(code, encoding="utf-8")
+    assert agentgym("export", small_model, "--out", "more", "--gguf")[0] == 0
+    assert Path("more/more.gguf").read_text() == "python"
+
+
+def test_what_is_no_model_is_refused(agentgym: Any, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line, and nothing is left; nor where what was written says something else."""
+    for words, complaint in (
+        (["nothing"], "no model 'nothing'"), ([small_model, "--round", "1"], "--round 1 is of a run"),
+        ([small_model, "--rond", "1"], "did you mean --round?"),
+    ):  # fmt: skip
+        status, _, err = agentgym("export", *words, "--out", "given")
+        assert status == 2 and complaint in err and err.count("\n") == 1
+    status, _, err = agentgym("export", small_model)
+    assert status == 2 and "--out DIR wanted" in err
+    true = Policy.save
+
+    def wrong(self: Policy, folder: Any) -> None:
+        with torch.no_grad():
+            self.model.model.norm.weight *= 2
+            true(self, folder)
+            self.model.model.norm.weight /= 2
+
+    monkeypatch.setattr(Policy, "save", wrong)
+    with pytest.raises(Exception, match="once written the model says something else"):
+        export(find(small_model), "given")
+    assert not list(Path().iterdir())
