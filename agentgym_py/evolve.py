@@ -26,7 +26,7 @@ from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.evaluate import as_json, evaluate
 from agentgym_py.rng import Rng, seed_of
-from agentgym_py.rollouts import Rollouts
+from agentgym_py.rollouts import Judge, Rollouts
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, Selection, build
 from agentgym_py.trainer import OnPolicyTrainer, Trainer, TrainReport, last_good_kept, need_policy
@@ -52,11 +52,13 @@ class EvolveConfig:
     """Which rules text opens an episode."""
     expert_tasks: int = 12
     """Training tasks of each world whose expert trajectories make Agent_v0; few, so that the rounds have something to
-    do: in the shop 12 make an agent of 27 %, 90 one of 75 %."""
+    do: in the shop 12 make an agent of 27 %, 90 one of 75 %. With 0 the model as it is is Agent_v0."""
     expert: Literal["exact", "fair"] = "fair"
     """The exact expert knows all, the fair one only what the episode has shown, so that all it does can be learnt."""
     expert_thoughts: bool = True
     """Whether the expert says its thought, where it has one, before an action."""
+    reward_model: str | None = None
+    """Folder of a reward model: a trainer that plays itself learns from its scores in place of the world's rewards."""
     explore_tasks: int = 1000
     """New training tasks of each world that a round explores."""
     tries: int = 1
@@ -82,10 +84,10 @@ class EvolveConfig:
     """Go on when a round has nothing to train on (its agent is then the last round's)."""
 
     def __post_init__(self) -> None:
-        for name in ("expert_tasks", "explore_tasks", "tries", "valid_tasks", "slots"):
+        for name in ("explore_tasks", "tries", "valid_tasks", "slots"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("rounds", "test_tasks", "patience"):
+        for name in ("expert_tasks", "rounds", "test_tasks", "patience"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
@@ -94,6 +96,10 @@ class EvolveConfig:
 def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> None:
     """ConfigError where a trainer that plays itself would ignore a setting of the rounds, or could not learn by it."""
     if not isinstance(trainer, OnPolicyTrainer):
+        if config.reward_model is not None:
+            raise ConfigError(
+                "reward_model is for a trainer that plays itself; this one learns from what select leaves"
+            )
         return
     if (config.merge, config.restart) != ("last", "previous"):
         raise ConfigError(
@@ -159,6 +165,9 @@ class Evolution:
             policy, trained, explored = self._improve(number, self.trainer)
             nothing = {} if trained else {"with nothing to learn from": len(explored)}
             selection = Selection(tuple(explored) if trained else (), nothing)
+        elif not number and not self.config.expert_tasks:
+            policy, trained, explored, selection = self.load_policy(None), None, [], Selection((), {})
+            store.write(folder / "trajectories.jsonl", explored)
         else:
             explored = self._demonstrate() if number == 0 else self._explore(number)
             store.write(folder / "trajectories.jsonl", explored)
@@ -201,7 +210,7 @@ class Evolution:
             SamplingParams(temperature=self.config.temperature, max_new_tokens=self.config.max_new_tokens),
             jobs, episodes, name=f"Agent_v{number - 1}", slots=self.config.slots, prompt=self.config.prompt,
             seed=seed_of(self.config.seed, "explore", number),
-            progress=self.reporter.phase(number, "improve", episodes),
+            progress=self.reporter.phase(number, "improve", episodes), judge=self._judge(policy),
         )  # fmt: skip
         seed, report = seed_of(self.config.seed, "train", number) % (1 << 31), None
         try:
@@ -217,6 +226,18 @@ class Evolution:
         finally:
             store.write(self._trajectories(number), rollouts.played)
         return policy, report, rollouts.played
+
+    def _judge(self, policy: Policy) -> Judge | None:
+        """Who scores episodes in place of the world."""
+        if self.config.reward_model is None:
+            return None
+        from agentgym_py.reward import RewardModel
+
+        device = str(policy.model.device)
+        model = RewardModel.load(self.config.reward_model, device=device)
+        if model.members[0].policy.tokenizer.get_vocab() != policy.tokenizer.get_vocab():
+            raise ConfigError(f"reward_model {self.config.reward_model} has other tokens than the policy")
+        return lambda trajectories: model.score(trajectories).tolist()
 
     def _first_task(self, number: int) -> int:
         return self.config.expert_tasks + (number - 1) * self.config.explore_tasks
@@ -326,14 +347,10 @@ class Evolution:
             return self.folder.read_json("test.json")
         began = time.monotonic()
         last = max(r for r in range(self.config.rounds + 1) if self.folder.done(r))
-        result: dict[str, Any] = {
-            "last": last,
-            "best": self.folder.best(last),
-            "tasks": self.config.test_tasks,
-            "rounds": {},
-        }
+        best = self.folder.best(last)
+        result: dict[str, Any] = {"last": last, "best": best, "tasks": self.config.test_tasks, "rounds": {}}
         if self.config.test_tasks:
-            for number in sorted({0, self.folder.best(last), last}):
+            for number in sorted({0, best, last}):
                 policy = self.load_policy(str(self.folder.round(number) / "checkpoint"))
                 result["rounds"][str(number)] = self._evaluate(number, policy, "test", self.config.test_tasks)
         result["seconds"] = time.monotonic() - began

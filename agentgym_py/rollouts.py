@@ -17,6 +17,16 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 
+Judge = Callable[[Sequence[Trajectory]], Sequence[float]]
+"""Scores episodes, one number each."""
+
+
+def rewarded(trajectory: Trajectory, score: float) -> Trajectory:
+    """The trajectory with a score, given after its last step, in place of the world's rewards."""
+    *steps, last = (replace(step, reward=0.0, reward_parts={}) for step in trajectory.steps)
+    return replace(trajectory, steps=(*steps, replace(last, reward=score)), reward=score)
+
+
 @dataclass(slots=True)
 class Rollouts:
     """The training tasks of a round, in their order, and a budget of episodes to spend on them."""
@@ -32,6 +42,8 @@ class Rollouts:
     prompt: Prompt = "brief"
     seed: int = 0
     progress: Callable[[Trajectory], None] | None = None
+    judge: Judge | None = None
+    """Scores what a trainer gets in place of the world; what is stored keeps the world's rewards."""
     played: list[Trajectory] = field(default_factory=list)
     """Every trajectory so far."""
     version: int = 0
@@ -100,7 +112,15 @@ class Rollouts:
         ]
         played = self._collector.collect_batch(tries, self.progress)
         self.played += played
+        played = self._judged(played)
         return [played[at : at + size] for at in range(0, len(played), size)]
+
+    def _judged(self, played: list[Trajectory]) -> list[Trajectory]:
+        sound = [each for each in played if each.steps and each.error is None]
+        if self.judge is None or not sound:
+            return played
+        scores = dict(zip(map(id, sound), self.judge(sound), strict=True))
+        return [rewarded(each, scores[id(each)]) if id(each) in scores else each for each in played]
 
     @property
     def _collector(self) -> Collector:

@@ -213,6 +213,45 @@ def test_a_round_that_selects_nothing_fails_unless_allowed(tiny_policy: Any, tmp
     assert run.folder.metrics(1)["policy_digest"] == run.folder.metrics(0)["policy_digest"]
 
 
+def test_without_expert_tasks_the_model_as_it_is_begins(tiny_policy: Any, tmp_path: Path) -> None:
+    """Round 0 trains nothing and the next one goes on from there; all its tasks are there to be explored."""
+    run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, rounds=1, expert_tasks=0, merge="all"))
+    run.run()
+    first, second = run.folder.metrics(0), run.folder.metrics(1)
+    assert first["policy_digest"] == tiny_policy.digest() != second["policy_digest"]
+    assert first["training"] is None and first["selection"]["kept"] == 0 < second["training"]["trajectories"]
+    assert first["valid"]["success"]["n"] == 3
+
+
+def test_a_reward_model_is_the_reward_of_a_trainer_that_plays_itself(tiny_policy: Any, tmp_path: Path) -> None:
+    """It gets the scores, after each last step; what is stored, and what is reported, has the world's rewards."""
+    from torch import nn
+
+    from agentgym_py.reward import Member, RewardModel
+
+    heads = nn.Linear(tiny_policy.model.config.hidden_size, 1)
+    RewardModel([Member(tiny_policy, heads)], {"reward": 1.0}).save(tmp_path / "judge")
+    got = list[Trajectory]()
+
+    class Keeps(Player):
+        def improve(self, policy: Policy, rollouts: Rollouts, **_: Any) -> TrainReport:
+            got.extend(rollouts.groups(1, rollouts.left)[0])
+            return TrainReport(len(rollouts.played), {}, 0, 0, 0.0)
+
+    config = replace(SMALL, rounds=1, test_tasks=0, reward_model=str(tmp_path / "judge"))
+    run = evolution(tmp_path / "run", tiny_policy, config, trainer=Keeps())
+    run.run()
+    stored = list(store.read(run.folder.round(1) / "trajectories.jsonl"))
+    expected = RewardModel.load(tmp_path / "judge").score(stored).tolist()
+    assert [each.reward for each in got] == pytest.approx(expected, abs=1e-5) and len(set(expected)) > 1
+    assert [[step.reward for step in each.steps] for each in got] == [
+        [0.0] * (len(each.steps) - 1) + [each.reward] for each in got
+    ]
+    assert [each.reward for each in stored] != [each.reward for each in got]
+    with pytest.raises(ConfigError, match="reward_model is for a trainer that plays itself"):
+        evolution(tmp_path / "other", tiny_policy, config).run()
+
+
 def test_patience_stops_early(tiny_policy: Any, tmp_path: Path) -> None:
     """Without a better round for `patience` rounds the run ends; the best of equals is the earliest."""
     run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, rounds=5, patience=1, test_tasks=0))
@@ -256,7 +295,7 @@ def test_a_training_that_goes_wrong_leaves_what_was_last_good(tiny_policy: Any, 
 
 def test_wrong_settings_are_refused() -> None:
     """Counts that cannot be meant raise at once and name the setting."""
-    wrong: dict[str, Any] = {"expert_tasks": 0, "tries": 0, "slots": 0, "rounds": -1}
+    wrong: dict[str, Any] = {"expert_tasks": -1, "tries": 0, "slots": 0, "rounds": -1}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             EvolveConfig(**{name: value})

@@ -157,9 +157,9 @@ def test_a_training_ends_with_the_last_weights_within_its_divergence(toys: Any) 
             warnings.simplefilter("always")
             report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
         ends[limit] = report, divergence(policy), len(rollouts.played), [str(each.message) for each in said]
-    report, found, played, said = ends[0.05]
+    report, found, played, texts = ends[0.05]
     assert 0 < found < 0.08 < ends[0.0][1] and played < 30 * 32 == ends[0.0][2]
-    assert len(report.notes) == 1 and report.notes[0] in said and "more than stop_kl 0.05" in report.notes[0]
+    assert len(report.notes) == 1 and report.notes[0] in texts and "more than stop_kl 0.05" in report.notes[0]
     assert report.dropped["played when the training was stopped"] == 32
     assert not any("stopped early" in note for note in ends[0.0][0].notes)
     assert report.trajectories + sum(report.dropped.values()) == played

@@ -250,16 +250,16 @@ def test_wrong_settings_are_refused() -> None:
 def test_a_gradient_that_is_not_finite_stops_it(
     tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int
 ) -> None:
-    """Transformers would take the step: here it is an error, and the policy is what the step before made of it."""
+    """Transformers would take the step: here it is an error, and the policy is what the steps before made of it."""
     policy, calls = fresh(tiny_policy), list[int]()
 
     def spoil(module: Any, inputs: Any, output: Any) -> Any:
         calls.append(1)
-        return output * float("nan") if len(calls) == 2 else output
+        return output * float("nan") if len(calls) == 3 else output
 
     hook = policy.model.get_input_embeddings().register_forward_hook(spoil)
     trainer = FilteredBC(batch_size=2, epochs=1.0, lora_rank=rank, learning_rate=1e-2)
-    with pytest.raises(TrainingError, match="gradient norm nan at step 2 of 3: the step was not taken"):
+    with pytest.raises(TrainingError, match="gradient norm nan at step 3 of 3: the step was not taken"):
         trainer.train(policy, demos, seed=0, output_dir=tmp_path)
     hook.remove()
     assert not hasattr(policy.model, "peft_config") and policy.digest() != tiny_policy.digest()

@@ -248,7 +248,8 @@ class GRPO(LearnerSettings):
         from agentgym_py.rl.records import played
 
         same, most = [group for group in groups if not self._differ(group)], max(len(groups), 1)
-        failed, won = (sum(all(t.success == end for t in group) for group in same) for end in (False, True))
+        ends = [{each.success for each in group if each.error is None} for group in same]
+        failed, won = ends.count({False}), ends.count({True})
         return {
             "groups": float(len(groups)), "groups_all_the_same": len(same) / most,
             "groups_all_failed": failed / most, "groups_all_won": won / most,
