@@ -165,10 +165,31 @@ class ProcessRewardModel:
                 found[i] = part.numpy()
         return found
 
+    def weigh(self, said_TD: Floats) -> Floats:
+        """The dimensions' weighted sum, (T,)."""
+        weighed: Floats = said_TD @ np.array([self.weights.get(name, 0.0) for name in DIMENSIONS])
+        return weighed
+
     def score(self, trajectories: Sequence[Trajectory], batch_size: int = 16) -> list[Floats]:
-        """One number a step, (T,) for each trajectory: the dimensions' weighted sum; errors as `by_dimension`."""
-        counts_D = np.array([self.weights.get(name, 0.0) for name in DIMENSIONS])
-        return [said_TD @ counts_D for said_TD in self.by_dimension(trajectories, batch_size)]
+        """One number a step, (T,) for each trajectory; errors as `by_dimension`."""
+        return [self.weigh(said_TD) for said_TD in self.by_dimension(trajectories, batch_size)]
+
+
+def measured(said: Sequence[Floats], labels: Sequence[Floats]) -> dict[str, float]:
+    """How far what was said of steps is from their labels, both (T, 3) a trajectory: correctness and progress.
+
+    The mean squared error, and the correlation where both differ.
+    """
+    found: dict[str, float] = {}
+    said_MD, wanted_MD = np.concatenate(list(said)), np.concatenate(list(labels))
+    for number, name in enumerate(DIMENSIONS[1:], 1):
+        known_M = ~np.isnan(wanted_MD[:, number])
+        one, other = said_MD[known_M, number], wanted_MD[known_M, number]
+        if known_M.any():
+            found[f"mse_{name}"] = float(((one - other) ** 2).mean())
+            if one.std() > 0 and other.std() > 0:
+                found[f"correlation_{name}"] = float(np.corrcoef(one, other)[0, 1])
+    return found
 
 
 def check_weights(weights: Mapping[str, float]) -> None:

@@ -68,7 +68,7 @@ class Rollouts:
         Tasks come again, with fresh tries, when all have been met. Fewer than `tasks` groups where the budget ends.
         """
         jobs = self.jobs(min(tasks, self.left // size), size)
-        starts = [self._start(job) for job in jobs] if size > 1 else [None] * len(jobs)
+        starts = [self.start(job) for job in jobs] if size > 1 else [None] * len(jobs)
         return self.go_on(jobs, starts, size)
 
     def jobs(self, tasks: int, size: int) -> list[Job]:
@@ -80,8 +80,8 @@ class Rollouts:
             self._next += 1
         return found
 
-    def _start(self, job: Job) -> Fork | None:
-        """None where the world does not begin: each try says so for itself."""
+    def start(self, job: Job) -> Fork | None:
+        """The state that a job begins in; None where the world does not begin: each try says so for itself."""
         try:
             return self._collector.start(job)
         except AgentGymError:

@@ -109,8 +109,8 @@ def monte_carlo(
     """The mean of `tries` continuations of the states of each trajectory, all played as one batch; None where none.
 
     At most `states` of a trajectory (None: all), drawn by `seed`; the state in which an episode ended costs nothing.
-    `of` `return` sums the discounted rewards that are still to come. Tries are numbered from `first_try`: who asks again
-    for fresh ones of the same states wants another.
+    `of` `return` sums the discounted rewards that are still to come. Tries are numbered from `first_try`: who asks
+    again for fresh ones of the same states wants another.
 
     Raises:
         SnapshotError: a world does not show what it showed then.

@@ -3,13 +3,14 @@
     loss = mean over labelled numbers of (said - label)^2
          + pair_weight * mean over pairs of  BCE(sigma(10 (said_g - said_b)), sigma(10 (label_g - label_b))) / 10
 
-A step is read where its thought ends, by two layers on the backbone's last state: relevance, correctness, progress; see
-`agentgym_py.process` for what each means. Correctness and progress are labelled with the values of states
-(`agentgym_py.values`): `outcome` traces the episode's success back (as in Math-Shepherd's hard estimate, arXiv:2312.08935,
-with one continuation), `exact` replays the trajectory in its world and asks the expert, `monte_carlo` continues from states
-of it by the policy itself (Math-Shepherd's soft estimate). Relevance is always labelled by the trajectory: whether the
-world could do the action, and whether it was new. The pairs are steps that differ in one and the same state, met in one
-batch; the second term is least where the difference is the labels', so the two terms do not pull against each other.
+A step is read where its thought ends, by two layers on the backbone's last state: relevance, correctness, progress;
+see `agentgym_py.process` for what each means. Correctness and progress are labelled with the values of states
+(`agentgym_py.values`): `outcome` traces the episode's success back (Math-Shepherd's hard estimate, arXiv:2312.08935,
+with one continuation), `exact` replays the trajectory in its world and asks the expert, `monte_carlo` continues from
+states of it by the policy itself (Math-Shepherd's soft estimate). Relevance is always labelled by the trajectory:
+whether the world could do the action, and whether it was new. The pairs are steps that differ in one and the same
+state, met in one batch; the second term is least where the difference is the labels', so the two terms do not pull
+against each other.
 
 Deviations: a value, not a class, is learnt (arXiv:2305.20050 has three classes of marks by people); the model is a copy
 of the policy with heads of its own, no second language model; batches keep tries at one task side by side.
@@ -25,7 +26,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
@@ -319,7 +320,8 @@ class ProcessReward(FineTuning):
         model.policy.model.train(self.train_backbone)
         for number, batch in enumerate(batches):
             optimizer.zero_grad()
-            history.append(self._backward(model, [data[i] for i in batch], [frozen[i] for i in batch] if frozen else []))
+            read = [frozen[i] for i in batch] if frozen else []
+            history.append(self._backward(model, [data[i] for i in batch], read))
             torch.nn.utils.clip_grad_norm_(trained, self.max_grad_norm or math.inf)
             optimizer.step()
             schedule.step()
@@ -373,7 +375,7 @@ class ProcessReward(FineTuning):
         parts = [range(at, min(at + self.batch_size, len(batch))) for at in range(0, len(batch), self.batch_size)]
         pairs = [paired([batch[i] for i in part]) for part in parts]
         wanted = [torch.tensor(each.labels, dtype=torch.float32) for each in batch]
-        entries, logged = sum(int((~torch.isnan(each)).sum()) for each in wanted), Counter[str]()
+        entries, logged = sum(int((~torch.isnan(each)).sum()) for each in wanted), defaultdict[str, float](float)
         for part, couples in zip(parts, pairs, strict=True):
             rows = [batch[i].row for i in part]
             states_MH = torch.cat([frozen[i] for i in part]) if frozen else states_at_marks(model.policy.model, rows)
@@ -383,8 +385,9 @@ class ProcessReward(FineTuning):
                 said_MD, torch.cat([wanted[i] for i in part]).to(said_MD.device), better_P, worse_P,
                 pair_weight=self.pair_weight, entries=entries, pairs=sum(map(len, pairs)),
             )  # fmt: skip
-            found.loss.backward()
-            logged.update({name: float(value.detach()) for name, value in found._asdict().items()})  # type: ignore[arg-type]  # a Counter adds floats as well
+            torch.autograd.backward(found.loss)
+            for name, value in found._asdict().items():
+                logged[name] += float(value.detach())
         return {**logged, "pairs": float(sum(map(len, pairs)))}
 
 
@@ -399,5 +402,5 @@ def _tenths(history: Sequence[dict[str, float]]) -> list[dict[str, float]]:
     """The means of what was logged in each tenth of the steps, or of each step where there are fewer."""
     many = min(len(history), 10)
     cuts = [len(history) * k // many for k in range(many + 1)]
-    parts = [history[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    parts = [history[a:b] for a, b in pairwise(cuts)]
     return [{name: fmean(each[name] for each in part) for name in part[0]} for part in parts]
