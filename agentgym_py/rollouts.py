@@ -79,16 +79,21 @@ class Rollouts:
 
         Tasks come again, with fresh tries, when all have been met. Fewer than `tasks` groups where the budget ends.
         """
-        jobs = []
-        for _ in range(min(tasks, self.left // size)):
-            round_trip, place = divmod(self._next, len(self.tasks))
-            jobs.append(replace(self.tasks[place], attempt=round_trip * size))
-            self._next += 1
-        starts = [self._start(job) for job in jobs] if size > 1 else [None] * len(jobs)
-        return self._play(jobs, starts, size)
+        jobs = self.jobs(min(tasks, self.left // size), size)
+        starts = [self.start(job) for job in jobs] if size > 1 else [None] * len(jobs)
+        return self.go_on(jobs, starts, size)
 
-    def _start(self, job: Job) -> Fork | None:
-        """None where the world does not begin: each try says so for itself."""
+    def jobs(self, tasks: int, size: int) -> list[Job]:
+        """The next tasks, each as the first of `size` tries."""
+        found = []
+        for _ in range(tasks):
+            round_trip, place = divmod(self._next, len(self.tasks))
+            found.append(replace(self.tasks[place], attempt=round_trip * size))
+            self._next += 1
+        return found
+
+    def start(self, job: Job) -> Fork | None:
+        """The state that a job begins in; None where the world does not begin: each try says so for itself."""
         try:
             return self._collector.start(job)
         except AgentGymError:
@@ -96,24 +101,25 @@ class Rollouts:
         except Exception:  # a stranger's world may fail anyhow, as in the collector
             return None
 
-    def go_on(self, job: Job, forks: Sequence[Fork], size: int) -> list[list[Trajectory]]:
-        """`size` continuations of a job's task from each of `forks`.
+    def go_on(self, jobs: Sequence[Job], forks: Sequence[Fork | None], size: int) -> list[list[Trajectory]]:
+        """`size` continuations of each job's task, from its fork; from a reset where that is None.
 
         They are tries `job.attempt` and on: a second call with a fork wants a job of a later attempt, or it plays the
         same again.
         """
-        return self._play([job] * len(forks), forks, size)
-
-    def _play(self, jobs: Sequence[Job], forks: Sequence[Fork | None], size: int) -> list[list[Trajectory]]:
         tries = [
             replace(job, fork=fork, attempt=job.attempt + k)
             for job, fork in zip(jobs, forks, strict=True)
             for k in range(size)
         ]
-        played = self._collector.collect_batch(tries, self.progress)
-        self.played += played
-        played = self._judged(played)
+        played = self.play(tries)
         return [played[at : at + size] for at in range(0, len(played), size)]
+
+    def play(self, jobs: Sequence[Job]) -> list[Trajectory]:
+        """Play these jobs as they are; they count."""
+        played = self._collector.collect_batch(jobs, self.progress)
+        self.played += played
+        return self._judged(played)
 
     def _judged(self, played: list[Trajectory]) -> list[Trajectory]:
         sound = [each for each in played if each.steps and each.error is None]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_py.chat import opening_text
 from agentgym_py.trajectory import Step, Trajectory
@@ -38,6 +38,23 @@ def encode_steps(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Sample:
     """The tokens of an episode's first steps, as `encode` has them; the observation after the last is not there."""
     ids: list[int] = []
     mask: list[int] = []
+    for context, reply, kept in turns(rules, steps, chat):
+        ids += context + reply
+        mask += [0] * len(context) + kept
+    return Sample(ids, mask)
+
+
+class Turn(NamedTuple):
+    """One turn in tokens."""
+
+    context: list[int]
+    reply: list[int]
+    kept: list[int]
+    """Of each token of the reply 1 where it is learnt from."""
+
+
+def turns(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Iterator[Turn]:
+    """The turns of an episode, whose tokens in a row are those of `encode_steps`."""
     for number, step in enumerate(steps):
         if step.tokens is not None:
             context, reply = list(step.tokens.context), list(step.tokens.ids)
@@ -47,9 +64,7 @@ def encode_steps(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Sample:
             context = chat.turn(seen) if number else chat.opening(opening_text(rules, seen))
             reply = chat.reply(step.reply)
             kept = [int(step.trained)] * len(reply)
-        ids += context + reply
-        mask += [0] * len(context) + kept
-    return Sample(ids, mask)
+        yield Turn(context, reply, kept)
 
 
 def encode_all(trajectories: Iterable[Trajectory], chat: ChatFormat, max_length: int | None = None) -> list[Sample]:

@@ -82,7 +82,7 @@ def test_episodes_go_on_from_forks(toys: Any, policy: Any, starts: list[tuple[st
     rollouts = toys.rollouts(policy, toys.CHAIN, 20)
     expert = Collector(ExpertAgent()).collect(rollouts.tasks[0])
     found = forks(expert, [1, 3])
-    branches = rollouts.go_on(rollouts.tasks[0], found, 3)
+    branches = rollouts.go_on([rollouts.tasks[0]] * 2, found, 3)
     assert [[len([s for s in e.steps if not s.trained]) for e in branch] for branch in branches] == [[1] * 3, [3] * 3]
     assert [bytes_ for _, bytes_, _ in starts] == [found[0].snapshot] * 3 + [found[1].snapshot] * 3
     assert len({seed for *_, seed in starts}) == 6 and len({e.id for e in rollouts.played}) == 6

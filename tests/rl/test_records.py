@@ -94,7 +94,7 @@ def test_after_an_experts_prefix_only_the_models_words_are_learnt(toys: Any, pol
     expert = Collector(ExpertAgent()).collect(toys.rollouts(policy, toys.CHAIN, 1).tasks[0])
     for at, fork in enumerate(forks(expert, range(5))):
         rollouts = toys.rollouts(policy, toys.CHAIN, 2, tokens=2)
-        for episode in rollouts.go_on(rollouts.tasks[0], [fork], 2)[0]:
+        for episode in rollouts.go_on([rollouts.tasks[0]], [fork], 2)[0]:
             assert [step.trained for step in episode.steps] == [False] * at + [True] * (len(episode.steps) - at)
             record = record_of(episode, policy.chat)
             assert record is not None and record.turns == list(range(at, len(episode.steps)))

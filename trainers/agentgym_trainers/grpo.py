@@ -169,7 +169,8 @@ class GRPO(LearnerSettings):
             dropped["played when the training was stopped"] = unused
         if not trained:
             reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
-            raise NothingToTrainOnError(f"grpo: nothing to learn from {len(rollouts.played)} trajectories: {reasons}")
+            name = type(self).__name__.lower()
+            raise NothingToTrainOnError(f"{name}: nothing to learn from {len(rollouts.played)} trajectories: {reasons}")
         losses = [row["loss"] for row in history if "loss" in row]
         last = {name: value for row in history for name, value in row.items()}
         return TrainReport(trained, dict(dropped), tokens, agent_tokens, time.monotonic() - began, losses,
@@ -177,13 +178,17 @@ class GRPO(LearnerSettings):
 
     def _groups(self, rollouts: Rollouts) -> list[list[Trajectory]]:
         """An iteration's groups; with dynamic sampling, until `batch_tasks` of them differ or the budget is spent."""
-        groups = rollouts.groups(self.batch_tasks, self.group_size)
+        groups = self._play(rollouts, self.batch_tasks)
         while self.dynamic_sampling and rollouts.left >= self.group_size:
             missing = self.batch_tasks - sum(self._differ(group) for group in groups)
             if missing <= 0:
                 break
-            groups += rollouts.groups(missing, self.group_size)
+            groups += self._play(rollouts, missing)
         return groups
+
+    def _play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:
+        """A group of each of the next tasks."""
+        return rollouts.groups(tasks, self.group_size)
 
     def _differ(self, group: Sequence[Trajectory]) -> bool:
         return len({self._return(trajectory) for trajectory in group if trajectory.error is None}) > 1

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.rl.settings import LearnerSettings, check
@@ -55,6 +55,17 @@ def ppo_loss(
     loss_N = actor.loss_N + value_weight * critic_N - entropy_weight * entropy_N
     logged = {"policy_loss": actor.loss_N, "value_loss": critic_N, "clip_fraction": actor.clipped_N}
     return Loss(loss_N, logged)
+
+
+class Judge(Protocol):
+    """Puts into an iteration's records what `rewards` reads beside the world's."""
+
+    logged: Mapping[str, float]
+    """What is to be logged of the iteration that was read last."""
+
+    def read(self, episodes: Sequence[Trajectory], records: Sequence[Record], dropped: Counter[str]) -> None:
+        """One record an episode; what it plays itself is counted in `dropped`."""
+        ...
 
 
 def adapted(kl: float, measured: float, target: float) -> float:
@@ -128,10 +139,15 @@ class PPO(LearnerSettings):
             NothingToTrainOnError: no episode had a reply to learn from.
             TrainingError: the loss was not finite.
         """
+        del output_dir
+        return self._improve(policy, rollouts, seed, progress)
+
+    def _improve(
+        self, policy: Policy, rollouts: Rollouts, seed: int, progress: Progress | None, judge: Judge | None = None
+    ) -> TrainReport:
         from agentgym_py.rl.learner import Learner, training
         from agentgym_py.rl.records import played
 
-        del output_dir
         if rollouts.left <= self.critic_warmup * self.batch_tasks:
             raise ConfigError(
                 f"critic_warmup {self.critic_warmup} times batch_tasks {self.batch_tasks} leaves the policy none of "
@@ -147,11 +163,12 @@ class PPO(LearnerSettings):
             while rollouts.left:
                 rollouts.sync()
                 episodes = [group[0] for group in rollouts.groups(self.batch_tasks, 1)]
-                records = self._records(learner, episodes, kl, dropped)
+                records = self._records(learner, episodes, kl, dropped, judge)
                 if not records:
                     continue
                 logged = self._iterate(learner, records, only_critic=len(history) < self.critic_warmup)
-                history.append(learner.watched(logged | {"kl_coefficient": kl} | played(episodes)))
+                row = {**logged, "kl_coefficient": kl, **played(episodes), **(judge.logged if judge else {})}
+                history.append(learner.watched(row))
                 kl = adapted(kl, logged.get("kl_ref", 0.0), self.kl_target)
                 trained += len(records)
                 tokens += self.epochs * sum(len(record.input_ids) for record in records)
@@ -162,14 +179,17 @@ class PPO(LearnerSettings):
             dropped["played when the training was stopped"] = unused
         if len(history) <= self.critic_warmup:
             reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
-            raise NothingToTrainOnError(f"ppo: nothing to learn from {len(rollouts.played)} trajectories: {reasons}")
+            name = type(self).__name__.lower()
+            raise NothingToTrainOnError(f"{name}: nothing to learn from {len(rollouts.played)} trajectories: {reasons}")
         losses = [row["loss"] for row in history]
+        last = {name: value for row in history for name, value in row.items()}
         return TrainReport(trained, dict(dropped), tokens, agent_tokens, time.monotonic() - began, losses,
-                           history[-1], history, made.notes)  # fmt: skip
+                           last, history, made.notes)  # fmt: skip
 
     def _records(
-        self, learner: Learner, episodes: Sequence[Trajectory], kl: float, dropped: Counter[str]
-    ) -> list[Record]:
+        self, learner: Learner, episodes: Sequence[Trajectory], kl: float, dropped: Counter[str],
+        judge: Judge | None = None,
+    ) -> list[Record]:  # fmt: skip
         """The episodes' records with values, advantages and returns."""
         from agentgym_py.rl.advantages import whiten
         from agentgym_py.rl.records import record_of
@@ -183,6 +203,8 @@ class PPO(LearnerSettings):
                 kept.append(episode)
                 records.append(record)
         learner.evaluate(records)
+        if judge and records:
+            judge.read(kept, records, dropped)
         for episode, record in zip(kept, records, strict=True):
             self._estimate(record, self.rewards(episode, record, kl))
         whitened = whiten([record.extra["advantages"] for record in records]) if records else []

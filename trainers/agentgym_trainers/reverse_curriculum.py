@@ -1,0 +1,83 @@
+"""Reverse curriculum: episodes begin near the end of what an expert did, then earlier and earlier.
+
+A group begins in a state of the expert's episode at its task, `ceil(j T / stages)` steps before the end of its T steps
+at stage j: stage `stages` is the task's own beginning. The reward is the outcome alone; where an episode begins so near
+to the goal that some tries succeed, that says of each step what otherwise a judge of steps would have to (R3 of
+arXiv:2402.05808). The expert's steps before are seen, and not learnt from.
+
+It stands on `grpo`, not on `ppo`: the tries of a group begin in one snapshot, so their mean is the value of just that
+state, and no critic has to learn states that it has hardly seen; and groups whose tries all fail, GRPO's weakness where
+rewards are rare, become fewer near the goal. GRPO's variants, settings and loss are all here.
+
+Deviations: the paper starts with the stages in turn, then mixes them; `mixed` draws a stage for each group from the
+start (False: in turn, by the budget that is spent). Where the expert does not succeed a group begins as usual.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from agentgym_py.agents import ExpertAgent
+from agentgym_py.collect import Collector, EnvPool, Fork, Job
+from agentgym_py.errors import ConfigError
+from agentgym_py.fork import forks
+from agentgym_py.rng import Rng
+from agentgym_py.trajectory import Trajectory
+from agentgym_trainers.grpo import GRPO
+
+if TYPE_CHECKING:
+    from agentgym_py.rollouts import Rollouts
+
+
+def start_of_stage(steps: int, stage: int, stages: int) -> int:
+    """How many of an expert's `steps` are done when stage 1, ..., `stages` begins: from all but some to none."""
+    return steps - math.ceil(stage * steps / stages)
+
+
+@dataclass(frozen=True, slots=True)
+class ReverseCurriculum(GRPO):
+    """Settings of the reverse curriculum; those of GRPO among them."""
+
+    reward: Literal["return", "success"] = "success"
+    """What a group's trajectories are compared by."""
+    stages: int = 5
+    """How many beginnings a task has; 1 is plain GRPO."""
+    mixed: bool = True
+    """Whether each group draws its stage; False goes through them in turn, from the end, as the budget is spent."""
+    expert: Literal["exact", "fair"] = "fair"
+    """Whose episodes are gone along; what the fair expert does can be learnt from what is seen."""
+    expert_thoughts: bool = True
+    """Whether the expert says its thought, where it has one, before an action."""
+
+    def __post_init__(self) -> None:
+        GRPO.__post_init__(self)
+        if self.stages < 1:
+            raise ConfigError(f"stages must be at least 1, got {self.stages}")
+        if self.expert not in ("exact", "fair"):
+            raise ConfigError(f"expert must be exact or fair, got {self.expert!r}")
+
+    def stage(self, rollouts: Rollouts, job: Job) -> int:
+        """The stage that a group begins at."""
+        if self.mixed:
+            return 1 + Rng(rollouts.seed, "stage", job.env.key, job.task, job.attempt).below(self.stages)
+        spent = 1 - rollouts.left / rollouts.budget
+        return min(1 + int(spent * self.stages), self.stages)
+
+    def _play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:
+        """A group of each of the next tasks, from the state of its stage; the expert's episodes cost no budget."""
+        jobs = rollouts.jobs(min(tasks, rollouts.left // self.group_size), self.group_size)
+        agent = ExpertAgent(fair=self.expert == "fair", thoughts=self.expert_thoughts)
+        collector = Collector(agent, slots=rollouts.slots, prompt=rollouts.prompt, seed=rollouts.seed)
+        shown = collector.collect_batch(jobs)
+        with closing(EnvPool()) as pool:
+            starts = [self._start(rollouts, job, each, pool) for job, each in zip(jobs, shown, strict=True)]
+        return rollouts.go_on(jobs, starts, self.group_size)
+
+    def _start(self, rollouts: Rollouts, job: Job, shown: Trajectory, pool: EnvPool) -> Fork | None:
+        done = 0
+        if shown.success:
+            done = start_of_stage(len(shown.steps), self.stage(rollouts, job), self.stages)
+        return forks(shown, [done], pool)[0] if done else rollouts.start(job)
