@@ -101,6 +101,8 @@ def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> Non
                 "reward_model is for a trainer that plays itself; this one learns from what select leaves"
             )
         return
+    if config.reward_model is not None and not (Path(config.reward_model) / "reward_model.json").is_file():
+        raise ConfigError(f"reward_model {config.reward_model} is no reward model: reward_model.json is not there")
     if (config.merge, config.restart) != ("last", "previous"):
         raise ConfigError(
             "this trainer plays itself, from the last round's agent and on no older data: merge must be last, restart "

@@ -20,6 +20,7 @@ COMMANDS = {
     "train": "Train a model on stored trajectories.",
     "eval": "Measure an agent on held-out tasks, with 95 % intervals.",
     "export": "Write a trained model as a folder for others, adapters merged, with a card of its provenance.",
+    "pipeline": "Run stages (sft, collect, reward_model, rl, evaluate, export), each on what the one before made.",
     "envs": "List the installed worlds, or show one.",
     "check": "Check that a world keeps the contract; show what breaks it.",
     "play": "Play a world yourself, in the terminal.",

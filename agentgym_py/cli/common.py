@@ -172,6 +172,8 @@ def settings_of(given: Namespace, envs: Sequence[EnvSpec]) -> dict[str, Any]:
     settings["env_kwargs"] = _rooted(settings["env_kwargs"], paths)
     if settings["model"] not in (*BUILT_IN, "") and Path(settings["model"]).is_dir():
         settings["model"] = str(Path(settings["model"]).absolute())
+    if settings.get("reward_model"):
+        settings["reward_model"] = str(Path(settings["reward_model"]).absolute())
     return settings
 
 
