@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from agentgym_py import pairs
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.pairs import Level, Match
+from agentgym_py.policy import merged, require_trainable
 from agentgym_py.samples import Sample, encode
 from agentgym_py.trainer import Progress, TrainReport
 from agentgym_py.trajectory import Trajectory
@@ -134,6 +135,7 @@ def nothing_left(name: str, dropped: Counter[str]) -> NothingToTrainOnError:
 
 def arguments(kind: Any, settings: FineTuning, policy: Policy, seed: int, output_dir: Path, **more: Any) -> Any:
     """The settings as trl's `kind` (SFTConfig, DPOConfig, ...), on the policy's device; `more` are that kind's own."""
+    require_trainable(policy.model, settings.lora_rank)
     device = policy.model.device
     return _on_device(kind, device)(
         output_dir=str(output_dir), num_train_epochs=settings.epochs, learning_rate=settings.learning_rate,
@@ -170,7 +172,7 @@ def fit(trainer: Any, policy: Policy, progress: Progress | None) -> None:
         trainer.train()
     finally:
         if hasattr(trainer.model, "merge_and_unload"):
-            policy.model = trainer.model.merge_and_unload()
+            policy.model = merged(trainer.model)
         vars(policy.model).pop("forward", None)  # trl's own, bound to this model: a copy's would run this one's weights
 
 

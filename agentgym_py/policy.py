@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from agentgym_py.chat import ChatFormat, Fallback
 from agentgym_py.errors import AgentGymError, ConfigError, PolicyError, UnknownNameError, did_you_mean, nearest
 from agentgym_py.tiny import base_folder
 
 BUILT_IN = ("tiny", "tiny-random", "smollm2")
+Quantized = Literal["8bit", "4bit"]
 _DTYPES = ("float32", "bfloat16", "float16")
 _DEFAULT_LENGTH = 4096
 
@@ -39,20 +40,23 @@ class Policy:
         dtype: str = "float32",
         device: str | None = None,
         chat_format: Fallback | None = None,
+        quantize: Quantized | None = None,
     ) -> Policy:
         """Load `tiny`, `tiny-random` (from `seed`), `smollm2`, a folder, or a model of the hub.
 
         `device` defaults to the GPU where there is one; `chat_format` is for a tokenizer whose own template is
-        missing or unfit; `save` keeps it.
+        missing or unfit; `save` keeps it. `quantize` keeps the linear layers' weights in 8 or 4 bits (bitsandbytes);
+        only adapters can then be trained, and `dtype` is what the layers compute in.
         """
         name = os.fspath(name_or_path)
         if dtype not in _DTYPES:
             raise ConfigError(f"dtype must be one of {', '.join(_DTYPES)}, got {dtype!r}")
+        require_bits(quantize)
         require_model(name)
         place = _usable(device or _best_device())
         with _without_progress_bars():
-            model, tokenizer = _load(name, dtype, seed)
-        return cls(model.to(place).eval(), tokenizer, name, chat_format=chat_format)
+            model, tokenizer = _load(name, dtype, seed, quantize, place)
+        return cls((model if quantize else model.to(place)).eval(), tokenizer, name, chat_format=chat_format)
 
     @property
     def num_parameters(self) -> int:
@@ -94,16 +98,67 @@ class Policy:
             shutil.rmtree(temporary, ignore_errors=True)
 
     def _merged(self) -> Any:
-        if not hasattr(self.model, "peft_config"):
+        adapted = hasattr(self.model, "peft_config")
+        if not adapted and not is_quantized(self.model):
             return self.model
-        return copy.deepcopy(self.model).merge_and_unload()
+        model = copy.deepcopy(self.model)
+        return merged(model) if adapted else model.dequantize()
 
 
-def _load(name: str, dtype: str, seed: int) -> tuple[Any, Any]:
-    if name in ("tiny", "tiny-random"):
+def is_quantized(model: Any) -> bool:
+    """Whether a model has weights that are no floating-point numbers."""
+    return any(not parameter.is_floating_point() for parameter in model.parameters())
+
+
+def require_bits(quantize: str | None) -> None:
+    """ConfigError where weights cannot be quantized so, before a model is loaded."""
+    if quantize is None:
+        return
+    if quantize not in get_args(Quantized):
+        raise ConfigError(f"quantize must be one of {', '.join(get_args(Quantized))}, got {quantize!r}")
+    if find_spec("bitsandbytes") is None:
+        raise ConfigError(f"quantize {quantize} needs bitsandbytes: pip install bitsandbytes")
+
+
+def require_trainable(model: Any, lora_rank: int) -> None:
+    """ConfigError where every weight is to be trained and some are quantized."""
+    if not lora_rank and is_quantized(model):
+        raise ConfigError("a quantized model's weights are not trained, only adapters are: lora_rank must be above 0")
+
+
+def merged(model: Any) -> Any:
+    """A model with its adapters merged in; a quantized one is dequantized first, whose format would round them away."""
+    if not is_quantized(model):
+        return model.merge_and_unload()
+    from peft import get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+
+    settings, weights = model.peft_config["default"], get_peft_model_state_dict(model)
+    plain = get_peft_model(model.unload().dequantize(), settings)
+    set_peft_model_state_dict(plain, weights)
+    return plain.merge_and_unload()
+
+
+def _load(name: str, dtype: str, seed: int, quantize: Quantized | None, place: Any) -> tuple[Any, Any]:
+    if name == "tiny-random":
+        if quantize:
+            raise ConfigError("quantize is for a model that has been trained: random weights have no files")
         with base_folder() as folder:
-            return _open(str(folder), dtype, random_seed=seed if name == "tiny-random" else None)
-    return _open(str(_smollm2_folder()) if name == "smollm2" else name, dtype)
+            return _open(str(folder), dtype, random_seed=seed)
+    if name == "tiny":
+        with base_folder() as folder:
+            return _open(str(folder), dtype, quantize, place)
+    return _open(str(_smollm2_folder()) if name == "smollm2" else name, dtype, quantize, place)
+
+
+def _bits(quantize: Quantized, dtype: Any) -> Any:
+    """What transformers is told of 8 or 4 bits."""
+    from transformers import BitsAndBytesConfig
+
+    if quantize == "8bit":
+        return BitsAndBytesConfig(load_in_8bit=True)
+    return BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype
+    )
 
 
 def _replace(new: Path, target: Path) -> None:
@@ -239,7 +294,9 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)[:300]
 
 
-def _open(source: str, dtype: str, *, random_seed: int | None = None) -> tuple[Any, Any]:
+def _open(
+    source: str, dtype: str, quantize: Quantized | None = None, place: Any = None, *, random_seed: int | None = None
+) -> tuple[Any, Any]:
     """Model and tokenizer of a folder or a hub id; with `random_seed` only its configuration is used."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
@@ -251,6 +308,8 @@ def _open(source: str, dtype: str, *, random_seed: int | None = None) -> tuple[A
         tokenizer = AutoTokenizer.from_pretrained(source, **kwargs)
         if random_seed is None:
             kwargs |= {"use_safetensors": True, "dtype": getattr(torch, dtype)}
+            if quantize:
+                kwargs |= {"quantization_config": _bits(quantize, kwargs["dtype"]), "device_map": {"": place}}
             return AutoModelForCausalLM.from_pretrained(source, **kwargs), tokenizer
         config = AutoConfig.from_pretrained(source, **kwargs)
         with torch.random.fork_rng(devices=[]):

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, PolicyError, TemplateError, UnknownNameError  # torch first, or skip
-from agentgym_py.policy import Policy
+from agentgym_py.policy import Policy, is_quantized
 from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
 
 TEXTS = ["search[red shoes size 42] You see a page of 10 results. Thought: I look. Action: click[buy now]"] * 3
@@ -346,3 +347,56 @@ def test_a_folder_around_a_checkpoint_points_at_it(tmp_path: Path) -> None:
     (tmp_path / "bc" / "checkpoint").mkdir(parents=True)
     with pytest.raises(PolicyError, match=r"did you mean .*checkpoint"):
         Policy.load(tmp_path / "bc")
+
+
+@pytest.mark.parametrize("quantize", ["8bit", "4bit"])
+def test_quantized_weights_are_few_and_adapters_survive_the_merging(tmp_path: Path, quantize: Any) -> None:
+    """They say nearly the same; the engine plays with them; merged and saved they are an ordinary model."""
+    pytest.importorskip("bitsandbytes")
+    from agentgym_py.engine import HFEngine, SamplingParams
+    from agentgym_py.rl.learner import Learner, training
+    from agentgym_py.rl.settings import LearnerSettings
+
+    tokenizer = build_tokenizer(TEXTS, 300)
+    config = tiny_config(len(tokenizer), hidden_size=128, layers=2)  # rows of whole blocks of 64 weights
+    whole = Policy(build_model(config, 0), tokenizer, "test")
+    whole.save(tmp_path / "whole")
+    policy, ids = Policy.load(tmp_path / "whole", quantize=quantize, device="cpu"), torch.arange(40)[None]
+
+    def said(each: Any) -> Any:
+        with torch.no_grad():
+            return each.model(input_ids=ids).logits
+
+    assert is_quantized(policy.model) and not is_quantized(whole.model)
+    before = said(policy)
+    assert 0 < (before - said(whole)).std() < 0.3 * said(whole).std()
+    (reply,) = HFEngine(policy).generate([[1, 2, 3]], SamplingParams(temperature=0.0, max_new_tokens=1))
+    with torch.no_grad():
+        assert list(reply.ids) == [int(policy.model(input_ids=torch.tensor([[1, 2, 3]])).logits[0, -1].argmax())]
+    with pytest.raises(ConfigError, match="lora_rank must be above 0"):
+        Learner(policy, LearnerSettings(), seed=0)
+    with training(Learner(policy, LearnerSettings(lora_rank=2), seed=0)):
+        with torch.no_grad():
+            for name, parameter in policy.model.named_parameters():
+                if "lora_B" in name:
+                    parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0))
+        adapted = said(policy)
+        assert (adapted - before).std() > 0.1 * before.std(), "else it is no test"
+    assert not is_quantized(policy.model) and not hasattr(policy.model, "peft_config")
+    assert (said(policy) - adapted).std() < 0.05 * adapted.std()
+    policy.save(tmp_path / "merged")
+    assert torch.equal(said(Policy.load(tmp_path / "merged", device="cpu")), said(policy))
+    Policy.load(tmp_path / "whole", quantize=quantize, device="cpu").save(tmp_path / "plain")
+    assert not is_quantized(Policy.load(tmp_path / "plain", device="cpu").model)
+
+
+def test_quantizing_without_its_library_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what to install; what is no format is refused too."""
+    import agentgym_py.policy
+
+    monkeypatch.setattr(agentgym_py.policy, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="quantize 4bit needs bitsandbytes: pip install bitsandbytes"):
+        Policy.load("tiny", quantize="4bit")
+    wrong: Any = "2bit"
+    with pytest.raises(ConfigError, match="quantize must be one of 8bit, 4bit, got '2bit'"):
+        Policy.load("tiny", quantize=wrong)

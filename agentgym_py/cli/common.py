@@ -188,6 +188,8 @@ class ModelOptions:
     """`tiny`, `tiny-random`, `smollm2`, a checkpoint's folder, or a hub id (owner/name)."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Number format of the weights."""
+    quantize: Literal["8bit", "4bit"] | None = None
+    """Keep the linear layers' weights in 8 or 4 bits, by bitsandbytes; only adapters (--trainer.lora_rank) are trained."""
     chat_format: Literal["chatml", "plain"] | None = None
     """Chat format for a tokenizer whose own template is missing or unfit; the checkpoints keep it."""
     device: str | None = None
@@ -204,8 +206,9 @@ class ModelOptions:
         from agentgym_py.policy import Policy
 
         return Policy.load(
-            folder or self.model, seed=seed, dtype=self.dtype, device=self.device, chat_format=self.chat_format
-        )
+            folder or self.model, seed=seed, dtype=self.dtype, device=self.device, chat_format=self.chat_format,
+            quantize=self.quantize,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

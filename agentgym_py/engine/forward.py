@@ -16,6 +16,7 @@ from torch.nn.functional import linear, silu
 
 from agentgym_py.engine.kvcache import Plan, SlotCache
 from agentgym_py.errors import PolicyError
+from agentgym_py.policy import is_quantized
 
 Forward = Callable[[Tensor, Tensor, Tensor, SlotCache, Plan], Tensor]
 """(ids (N,), positions (N,), wanted (B,) places in the pack, cache, plan) -> logits (B, V)."""
@@ -137,6 +138,7 @@ class FusedLlama:
             return False
         config = model.config
         plain = not config.attention_bias and not config.mlp_bias and config.hidden_act == "silu"
+        plain = plain and not is_quantized(model)
         return (
             plain
             and config.rope_parameters["rope_type"] == "default"

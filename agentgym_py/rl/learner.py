@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from agentgym_py.errors import TrainingError
 from agentgym_py.finetune import lora, quiet
 from agentgym_py.logprobs import agent_logits
+from agentgym_py.policy import merged, require_trainable
 from agentgym_py.rl.losses import Weighting, k1, k3, token_weights
 from agentgym_py.rl.nets import StoppedEarly
 from agentgym_py.rl.records import Batch, Record, collate, estimated
@@ -91,6 +92,7 @@ class Learner:
 
         self.policy, self.settings = policy, settings
         self._rng = Rng(seed, "order of the records")
+        require_trainable(policy.model, settings.lora_rank)
         adapters = lora(settings)
         reference = reference or settings.stop_kl > 0
         self._frozen, self._reference = None, reference
@@ -303,7 +305,7 @@ class Learner:
         if self.settings.gradient_checkpointing:
             self.policy.model.gradient_checkpointing_disable()
         if self.settings.lora_rank:
-            self.policy.model = self.policy.model.merge_and_unload()
+            self.policy.model = merged(self.policy.model)
 
     def _passes(self, records: Sequence[Record]) -> Iterator[list[Record]]:
         """The records in parts of at most `pass_tokens` padded tokens, of similar length."""

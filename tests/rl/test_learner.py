@@ -309,3 +309,57 @@ def test_wrong_settings_are_refused() -> None:
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             LearnerSettings(**{name: value})
+
+
+def test_bfloat16_computes_in_it_and_keeps_the_weights(toys: Any) -> None:
+    """Loss and gradient are nearly those of float32; weights, values and the optimizer stay in float32.
+
+    What the policy said before the first step is read in the same format, so that ratios begin at 1.
+    """
+    found: dict[bool, Any] = {}
+    for bf16 in (False, True):
+        policy = toys.word_policy(spread=0.2)
+        records = records_of(toys, policy)
+        learner = Learner(policy, LearnerSettings(bf16=bf16, max_grad_norm=0.0), seed=0, critic_rate=1e-3)
+        seen = list[Any]()
+        policy.model.model.layers[0].mlp.register_forward_hook(lambda *x, seen=seen: seen.append(x[2].dtype))
+        learner.evaluate(records)
+        assert set(seen) == {torch.bfloat16 if bf16 else torch.float32}
+        logged = learner.step(records, loss_of, "token")
+        assert all(p.dtype == torch.float32 for p in learner.module.parameters())
+        assert all(s["exp_avg"].dtype == torch.float32 for s in learner._optimizer.state.values())
+        assert all(record.extra["values"].dtype == torch.float32 for record in records)
+        found[bf16] = logged, gradients(learner)
+    (plain, exact), (logged, near) = found[False], found[True]
+    assert logged["surprise"] == pytest.approx(plain["surprise"], rel=0.02) and logged["surprise"] != plain["surprise"]
+    assert logged["ratio"] == pytest.approx(1, abs=1e-6) and abs(plain["ratio"] - 1) > 0.1, "records were never sampled"
+    assert near.keys() == exact.keys()
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_checkpointing_computes_layers_again_and_changes_nothing(toys: Any, rank: int) -> None:
+    """Loss and gradient are equal; each layer runs twice a step, and once where nothing is learnt."""
+    found = []
+    for checkpointed in (False, True):
+        policy = toys.word_policy(layers=2)
+        records = records_of(toys, policy)
+        settings = LearnerSettings(gradient_checkpointing=checkpointed, max_grad_norm=0.0, lora_rank=rank)
+        with training(Learner(policy, settings, seed=0)) as learner:
+            runs = list[int]()
+            layers = [m for m in learner.module.modules() if type(m).__name__ == "LlamaDecoderLayer"]
+            hooks = [each.mlp.register_forward_hook(lambda *_, runs=runs: runs.append(1)) for each in layers]
+            learner.evaluate(records)
+            assert len(layers) == 2 and len(runs) == 0, "neither a critic nor a reference is read"
+            found.append((learner.step(records, loss_of, "token"), gradients(learner)))
+            assert len(runs) == (4 if checkpointed else 2)
+            learner.policy.model(input_ids=records[0].input_ids[None])
+            assert len(runs) == (6 if checkpointed else 4) and not any(layer.training for layer in layers)
+            for hook in hooks:
+                hook.remove()
+        assert not policy.model.is_gradient_checkpointing
+    (plain, exact), (logged, again) = found
+    assert {k: v for k, v in logged.items() if k != "tokens_per_second"} == pytest.approx(
+        {k: v for k, v in plain.items() if k != "tokens_per_second"}, abs=1e-6
+    )
+    for name, gradient in exact.items():
+        torch.testing.assert_close(again[name], gradient, rtol=1e-5, atol=1e-7)
