@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +34,7 @@ from agentgym_py.trajectory import Step, Trajectory
 
 Floats = NDArray[np.float64]
 DIMENSIONS = ("relevance", "correctness", "progress")
+_PASS_TOKENS = 4096
 _FILE, _HEADS, _BACKBONE = "process_reward.json", "heads.safetensors", "backbone"
 
 
@@ -214,9 +215,21 @@ def states_at_marks(model: Any, rows: Sequence[Marked]) -> Tensor:
 
     from agentgym_py.logprobs import padded
 
-    ids, _ = padded([row.sample for row in rows], model.device)
-    states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state  # (B, S, H)
-    at = [(b, mark) for b, row in enumerate(rows) for mark in row.marks]
-    row_M, mark_M = torch.tensor(at, device=states.device).T
-    picked: Tensor = states[row_M, mark_M].float()
-    return picked
+    found: dict[int, Tensor] = {}
+    for part in _passes(rows):
+        ids, _ = padded([rows[i].sample for i in part], model.device)
+        states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state  # (B, S, H)
+        for b, i in enumerate(part):
+            found[i] = states[b, torch.tensor(rows[i].marks, device=states.device)].float()
+    return torch.cat([found[i] for i in range(len(rows))])
+
+
+def _passes(rows: Sequence[Marked]) -> Iterator[list[int]]:
+    """Places of rows of similar length, at most `_PASS_TOKENS` a pass with their padding."""
+    part: list[int] = []
+    for i in sorted(range(len(rows)), key=lambda i: len(rows[i].sample.input_ids)):
+        if part and (len(part) + 1) * len(rows[i].sample.input_ids) > _PASS_TOKENS:
+            yield part
+            part = []
+        part.append(i)
+    yield part

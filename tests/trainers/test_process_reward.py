@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.agents import ExpertAgent, RandomAgent
+from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.policy import Policy
+from agentgym_py.process import ProcessRewardModel, step_labels
+from agentgym_py.trajectory import Trajectory
+from agentgym_py.values import exact_values, marked, monte_carlo
+from agentgym_trainers.process_reward import ProcessReward, labelled, paired, process_loss
+
+
+def drawn(*size: int, seed: int) -> Any:
+    """Normal numbers in double precision."""
+    return torch.randn(*size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def labels_of(steps: int, seed: int) -> Any:
+    """Labels, a third of them unknown."""
+    wanted = drawn(steps, 3, seed=seed)
+    wanted[drawn(steps, 3, seed=seed + 50) > 0.4] = math.nan
+    wanted[:, 1] = drawn(steps, seed=seed + 60)  # pairs are of steps whose correctness is known
+    return wanted
+
+
+COUPLES = torch.tensor([[0, 3], [5, 1], [5, 2], [7, 6]])
+
+
+def slow_loss(said: Any, wanted: Any, couples: Any, weight: float) -> Any:
+    """The formula, number by number and pair by pair."""
+    squares = [
+        (said[m, d] - wanted[m, d]) ** 2 for m in range(len(said)) for d in range(3) if not math.isnan(wanted[m, d])
+    ]
+    crossed = torch.zeros((), dtype=torch.float64)
+    for better, worse in couples.tolist():
+        p = 1 / (1 + torch.exp(-10 * (said[better, 1] - said[worse, 1])))
+        q = 1 / (1 + torch.exp(-10 * (wanted[better, 1] - wanted[worse, 1])))
+        crossed = crossed - (q * torch.log(p) + (1 - q) * torch.log(1 - p)) / 10
+    return sum(squares) / len(squares) + weight * crossed / max(len(couples), 1)
+
+
+# ---- the formula ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_loss_is_the_formula(seed: int) -> None:
+    """In double precision to 1e-9, gradients as well; in any order, and in parts that add up."""
+    said, wanted = drawn(8, 3, seed=seed).requires_grad_(), labels_of(8, seed + 9)
+    found = process_loss(said, wanted, *COUPLES.T, pair_weight=0.7)
+    expected = slow_loss(said, wanted, COUPLES, 0.7)
+    torch.testing.assert_close(found.loss, expected, rtol=0, atol=1e-9)
+    for one, other in zip(
+        torch.autograd.grad(found.loss, said), torch.autograd.grad(expected, said), strict=True
+    ):  # fmt: skip
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-9)
+    assert torch.autograd.gradcheck(lambda x: process_loss(x, wanted, *COUPLES.T, pair_weight=0.7).loss, said)
+    order = torch.tensor([3, 5, 0, 1, 4, 2, 7, 6])
+    moved = torch.argsort(order)[COUPLES]
+    torch.testing.assert_close(process_loss(said[order], wanted[order], *moved.T, pair_weight=0.7).loss, found.loss)
+    entries = int((~torch.isnan(wanted)).sum())
+    halves = [
+        process_loss(said[:6], wanted[:6], *COUPLES[:3].T, pair_weight=0.7, entries=entries, pairs=4),
+        process_loss(said[6:], wanted[6:], *(COUPLES[3:] - 6).T, pair_weight=0.7, entries=entries, pairs=4),
+    ]
+    for name in found._fields:
+        torch.testing.assert_close(sum(getattr(half, name) for half in halves), getattr(found, name))
+
+
+def test_what_nobody_knows_has_no_gradient_and_both_terms_agree() -> None:
+    """An unknown label's number stays; where everything is said right, neither term pulls."""
+    said, wanted = drawn(8, 3, seed=1).requires_grad_(), labels_of(8, 2)
+    (gradient,) = torch.autograd.grad(process_loss(said, wanted, *COUPLES.T, pair_weight=0.0).loss, said)
+    assert torch.equal(gradient == 0, torch.isnan(wanted))
+    right = torch.nan_to_num(wanted).requires_grad_()
+    (gradient,) = torch.autograd.grad(process_loss(right, wanted, *COUPLES.T, pair_weight=1.0).loss, right)
+    torch.testing.assert_close(gradient, torch.zeros_like(gradient))
+    nothing = process_loss(said, torch.full_like(wanted, math.nan), *COUPLES[:0].T, pair_weight=1.0)
+    assert nothing.loss == 0 and torch.isfinite(torch.autograd.grad(nothing.loss, said)[0]).all()
+
+
+# ---- labels ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def played() -> list[Trajectory]:
+    """A good and three bad tries at each of two tasks of the shop; the bad ones of a task begin alike."""
+    jobs, bad = (jobs_for([EnvSpec("shop", {"max_steps": 5})], "train", range(2), attempts) for attempts in (1, 3))
+    return Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(bad)
+
+
+def test_pairs_are_of_one_state(tiny_policy: Any, played: list[Trajectory]) -> None:
+    """Two steps that replied otherwise to all the same, one of them better; the better one first, nothing else."""
+    data = [labelled(each, exact_values(each, 0.9), tiny_policy) for each in played]
+    flat = [
+        ((t.provenance.task_key, t.steps[: i + 1][-1].observation, [s.reply for s in t.steps[:i]]), t.steps[i].reply, v)
+        for t, each in zip(played, data, strict=True)
+        for i, v in enumerate(each.labels[:, 1].tolist())
+    ]
+    found = paired(data)
+    expected = {
+        (a, b)
+        for a, (state, said, value) in enumerate(flat)
+        for b, (other, answered, worse) in enumerate(flat)
+        if state == other and said != answered and value > worse + 1e-6
+    }
+    assert set(found) == expected and len(found) == len(expected) > 0
+
+
+def test_a_step_that_must_not_be_learnt_has_no_label(tiny_policy: Any, episode: Any) -> None:
+    """As the ones before a fork."""
+    whole = episode("a", "b")
+    half = replace(whole, steps=(replace(whole.steps[0], trained=False), whole.steps[1]))
+    found = labelled(half, [0.5, 0.5, 1.0], tiny_policy)
+    assert np.isnan(found.labels[0]).all() and not np.isnan(found.labels[1]).any() and len(found.row.marks) == 2
+
+
+def test_where_the_values_come_from(toys: Any) -> None:
+    """Outcome, expert or continuations by the policy itself; what its world does not play again is counted."""
+    policy, jobs = toys.word_policy(), [Job(toys.CHAIN, n) for n in range(3)]
+    played = toys.rollouts(policy, toys.CHAIN, 3).groups(3, 1)
+    episodes = [group[0] for group in played]
+    changed = [*episodes[:2], replace(episodes[2], final_observation="?")]
+    from collections import Counter
+
+    def never(jobs: Any) -> Any:
+        raise AssertionError("nothing is to be played")
+
+    dropped = Counter[str]()
+    exact = ProcessReward(labels="exact", discount=0.8).values(changed, dropped, never, 0)
+    assert exact == (changed[:2], [exact_values(each, 0.8) for each in changed[:2]])
+    assert dropped == {"whose world does not play it again": 1}
+    how = ProcessReward(labels="monte_carlo", tries=3, states=2, discount=0.8, max_new_tokens=1)
+    play = how._player(policy, 5)
+    _, values = how.values(episodes, Counter(), play, 5)
+    known = monte_carlo(episodes, play, tries=3, states=2, discount=0.8, seed=5)
+    assert values == [[None if v is None else v.mean for v in each] for each in known]
+    assert sum(value is not None for each in values for value in each) == 9 and len(jobs) == 3
+
+
+# ---- training -------------------------------------------------------------------------------------------------------
+
+
+def copied(policy: Any) -> Policy:
+    """Another policy of the same weights."""
+    return Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
+
+
+@pytest.mark.parametrize("how", [{}, {"lora_rank": 2}, {"train_backbone": False}], ids=["all", "lora", "heads"])
+def test_it_learns_a_batch_by_heart(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, how: dict[str, Any]
+) -> None:
+    """What it says comes near the labels, the pairs in order; the policy stays, a frozen backbone too."""
+    settings: dict[str, Any] = {"labels": "exact", "epochs": 40.0, "learning_rate": 0.004, "batch_size": 8, **how}
+    policy = copied(tiny_policy)
+    report = ProcessReward(**settings).train(policy, played, seed=0, output_dir=tmp_path)
+    model = ProcessRewardModel.load(tmp_path)
+    labels = np.concatenate([step_labels(each, exact_values(each, 0.9)) for each in played])
+    said = np.concatenate(model.by_dimension(played))
+    wrong = ((said - labels) ** 2).mean()
+    assert policy.digest() == tiny_policy.digest() and report.trajectories == 8 and report.metrics["pairs"] > 0
+    same = model.policy.digest() == tiny_policy.digest()
+    assert same == (not how.get("train_backbone", True)) and not hasattr(model.policy.model, "peft_config")
+    chance = ((labels - labels.mean(0)) ** 2).mean()
+    assert wrong < (0.6 if how else 0.2) * chance and report.loss[-1] < report.loss[0]
+
+
+def test_a_judges_marks_are_learnt(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """`train_on` takes the values of anybody; what is left out of the trajectories needs none."""
+    marks = [marked(each, lambda t, i: 0.9 if t.success else 0.1) for each in played]
+    data = [*played, replace(played[0], error="lost")]
+    how = ProcessReward(epochs=30.0, learning_rate=0.004, weights={"correctness": 1.0})
+    report = how.train_on(tiny_policy, data, [*marks, [None] * 9], seed=0, output_dir=tmp_path)
+    assert report.dropped == {"ended by an infrastructure error": 1}
+    scores = ProcessRewardModel.load(tmp_path).score(played)
+    assert min(s[-1] for s in scores[:2]) > 0.5 > max(s[-1] for s in scores[2:])
+
+
+def test_only_the_marks_states_get_a_gradient(tiny_policy: Any, played: list[Trajectory]) -> None:
+    """Neither padding, nor an observation, nor another token of a reply; padding changes nothing."""
+    how, policy = ProcessReward(labels="exact"), copied(tiny_policy)
+    data = [labelled(each, exact_values(each, 0.9), policy) for each in played]
+    model, kept = how.untrained(policy, data, 0), list[Any]()
+
+    def keep(module: Any, inputs: Any, output: Any) -> None:
+        output.retain_grad()
+        kept.append(output)
+
+    hook = model.policy.model.model.norm.register_forward_hook(keep)
+    whole = how._backward(model, data, [])
+    hook.remove()
+    read = sorted(int((each.grad.abs().sum(-1) > 0).sum()) for each in kept)
+    assert sum(read) == sum(len(each.row.marks) for each in data)
+    gradient = [p.grad.clone() for p in model.heads.parameters()]
+    for p in [*model.heads.parameters(), *model.policy.model.parameters()]:
+        p.grad = None
+    parts = replace(how, batch_size=4, gradient_accumulation=2, pair_weight=0.0)._backward(model, data, [])
+    assert parts["mse"] == pytest.approx(whole["mse"], rel=1e-5)
+    assert all(torch.isfinite(each).all() for each in gradient)
+
+
+def test_nothing_to_train_on_says_why(tiny_policy: Any, episode: Any, tmp_path: Path) -> None:
+    """A world that is not there, infrastructure errors: counted, and no model is written."""
+    lost = replace(episode("a"), provenance=replace(episode().provenance, env_id="Gone-v0"))
+    with pytest.raises(NothingToTrainOnError, match=r"1 ended by an infra.*, 1 whose world does not play it again"):
+        ProcessReward(labels="exact").train(
+            tiny_policy, [lost, replace(lost, error="lost")], seed=0, output_dir=tmp_path / "out"
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_settings_are_refused() -> None:
+    """Each by its name."""
+    wrong: dict[str, Any] = {"labels": "taste", "discount": 0.0, "hidden": 0, "tries": 0, "states": 0, "epochs": 0.0}
+    wrong |= {"pair_weight": -1.0, "max_new_tokens": 0, "weights": {"taste": 1.0}, "learning_rate": 0.0}
+    for name, value in wrong.items():
+        with pytest.raises(ConfigError, match="taste" if name == "weights" else name):
+            ProcessReward(**{name: value})
+    with pytest.raises(ConfigError, match="discount"):
+        ProcessReward(discount=1.1)
+    with pytest.raises(ConfigError, match="lora_rank"):
+        ProcessReward(lora_rank=2, train_backbone=False)

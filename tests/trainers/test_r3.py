@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.errors import ConfigError
+from agentgym_py.process import ProcessRewardModel, marked_sample
+from agentgym_py.rl.records import Record, collate, record_of
+from agentgym_py.samples import IGNORED
+from agentgym_trainers.ppo import PPO
+from agentgym_trainers.r3 import R3, ProcessJudge, placed
+
+FEW: dict[str, Any] = {"batch_tasks": 16, "prm_first_epochs": 2.0, "prm_epochs": 1.0, "learning_rate": 0.02}
+
+
+def improved(toys: Any, spec: Any, trainer: Any, budget: int, folder: Path, **how: Any) -> Any:
+    """A fresh policy after a training, with its report and rollouts."""
+    policy = toys.word_policy()
+    rollouts = toys.rollouts(policy, spec, budget, **how)
+    return policy, trainer.improve(policy, rollouts, seed=0, output_dir=folder), rollouts
+
+
+# ---- what is paid, and where ----------------------------------------------------------------------------------------
+
+
+def test_a_step_is_paid_where_its_thought_ends() -> None:
+    """At its mark; at the agent's last token before it, where the mark's own is not learnt; else at the turn's last."""
+    own = [-1, -1, 5, 6, 7, -1, 8, 9, -1, 3, 4]  # three turns, of 3, 2 and 2 tokens
+    labels = torch.tensor([IGNORED if each < 0 else each for each in own])
+    turns = torch.tensor([0, 0, 0, 1, 1, 2, 2])
+    record = Record(labels.clamp(min=0), labels, turns, torch.zeros(7))
+    found = placed(record, [3, 7, 8], [0.5, -1.0, 2.0])
+    assert found.tolist() == [0.0, 0.5, 0.0, 0.0, -1.0, 0.0, 2.0]
+    labels[3] = IGNORED
+    gap = Record(record.input_ids, labels, turns[1:], torch.zeros(6))
+    assert placed(gap, [3, 7, 8], [0.5, -1.0, 2.0]).tolist() == [0.5, 0.0, 0.0, -1.0, 0.0, 2.0]
+
+
+def test_a_reward_is_the_sum_of_three(toys: Any) -> None:
+    """R = alpha R_task + beta PRM - kl KL, token by token, for an episode of several turns."""
+    policy, trainer = toys.word_policy(), R3(alpha=0.7, beta=0.3)
+    ((episode,),) = toys.rollouts(policy, toys.CHAIN, 1, tokens=2).groups(1, 1)
+    record = record_of(episode, policy.chat)
+    assert record is not None and len(episode.steps) > 1
+    ref = record.old_logps_n - torch.rand(record.n, generator=torch.Generator().manual_seed(0))
+    paid = [0.1 * i - 0.2 for i in range(len(episode.steps))]
+    record.extra |= {"ref_logps": ref, "process": placed(record, marked_sample(episode, policy).marks, paid)}
+    expected, at = [], 0
+    for step, of_step in zip(episode.steps, paid, strict=True):
+        for k in range(len(step.tokens.ids)):
+            last = k == len(step.tokens.ids) - 1  # no thought: paid at the reply's end
+            reward = (0.7 * step.reward + 0.3 * of_step) * last
+            expected.append(reward - 0.2 * float(record.old_logps_n[at] - ref[at]))
+            at += 1
+    assert trainer.rewards(episode, record, 0.2).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_observations_get_no_gradient(toys: Any) -> None:
+    """Neither from the policy's loss nor from the critic's: only the states before agent tokens are read."""
+    policy, trainer = toys.word_policy(), R3(**FEW, prm_labels="outcome")
+    rollouts = toys.rollouts(policy, toys.CHAIN, 8, tokens=2)
+    from agentgym_py.rl.learner import Learner
+
+    learner = Learner(policy, trainer, seed=0, critic_rate=1e-3)
+    episodes = [group[0] for group in rollouts.groups(8, 1)]
+    judge = ProcessJudge(trainer, policy, rollouts, 0)
+    records = trainer._records(learner, episodes, 0.0, Counter(), judge)
+    assert all((record.extra["process"] != 0).sum() <= len(record.turns) for record in records)
+    batch, kept = collate(records, [torch.ones(r.n) for r in records], learner.device), list[Any]()
+
+    def keep(module: Any, inputs: Any, output: Any) -> None:
+        output.retain_grad()
+        kept.append(output)
+
+    hook = policy.model.model.norm.register_forward_hook(keep)
+    found = trainer._loss(learner.module(batch.input_ids, batch.labels), batch)
+    hook.remove()
+    found.loss_N.sum().backward()
+    before_agent = torch.nn.functional.pad(batch.labels[:, 1:] != IGNORED, (0, 1))
+    assert not kept[0].grad[~before_agent].any() and kept[0].grad[before_agent].any()
+
+
+# ---- the process reward model along the way -------------------------------------------------------------------------
+
+
+def test_without_process_rewards_it_is_ppo(toys: Any, tmp_path: Path) -> None:
+    """Byte-equal weights after a training, and no process reward model is made."""
+    names = {each.name for each in fields(PPO)}
+    same = {name: value for name, value in FEW.items() if name in names}
+    one = improved(toys, toys.CHAIN, R3(**FEW, beta=0.0), 64, tmp_path / "r3")[0]
+    other = improved(toys, toys.CHAIN, PPO(**same), 64, tmp_path / "ppo")[0]
+    paid = improved(toys, toys.CHAIN, R3(**FEW), 64, tmp_path / "paid")[0]
+    assert one.digest() == other.digest() != paid.digest()
+    assert not (tmp_path / "r3").exists() and (tmp_path / "paid" / "heads.safetensors").is_file()
+
+
+def test_the_model_is_updated_frozen_or_given(toys: Any, tmp_path: Path) -> None:
+    """Trained on the first episodes, then every so many iterations or never; one from a folder stays as it came."""
+    made = {}
+    for name, every in (("updated", 2), ("frozen", 0)):
+        _, report, _ = improved(toys, toys.CHAIN, R3(**FEW, prm_every=every), 5 * 16, tmp_path / name)
+        made[name] = [number for number, row in enumerate(report.history) if "prm_loss" in row]
+        assert all("process" in row for row in report.history) and report.metrics["prm_episodes"] == 16
+    assert made == {"updated": [0, 1, 3], "frozen": [0]}
+    given = R3(**FEW, prm=str(tmp_path / "frozen"), prm_every=0)
+    _, report, _ = improved(toys, toys.CHAIN, given, 32, tmp_path / "again")
+    assert not any("prm_loss" in row for row in report.history)
+    one, other = (ProcessRewardModel.load(tmp_path / name) for name in ("frozen", "again"))
+    assert one.policy.digest() == other.policy.digest()
+    for a, b in zip(one.heads.state_dict().values(), other.heads.state_dict().values(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_continuations_are_of_the_budget(toys: Any, tmp_path: Path) -> None:
+    """Monte Carlo labels cost episodes, which are counted; with too few left, fewer are labelled."""
+    trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=2, prm_states=2, prm_episodes=4)
+    _, report, rollouts = improved(toys, toys.CHAIN, trainer, 120, tmp_path)
+    spent = report.dropped["played on to value a state"]
+    assert len(rollouts.played) <= 120 and report.trajectories + spent == len(rollouts.played)
+    assert report.history[0]["prm_episodes"] == 4 and spent > 16 and spent % 2 == 0
+    assert any("prm_mse_correctness" in row for row in report.history[1:])
+
+
+def test_the_model_foresees_what_is_to_come(toys: Any, tmp_path: Path) -> None:
+    """On episodes that it has not seen, what it says of steps in the chain follows the exact values."""
+    trainer = R3(**{**FEW, "batch_tasks": 32, "prm_first_epochs": 40.0, "prm_epochs": 20.0, "prm_learning_rate": 0.01})
+    _, report, _ = improved(toys, toys.CHAIN, trainer, 4 * 32, tmp_path)
+    assert report.metrics["prm_correlation_correctness"] > 0.6
+    assert np.isfinite(list(report.metrics.values())).all()
+
+
+# ---- learning -------------------------------------------------------------------------------------------------------
+
+
+def test_it_solves_a_bandit(toys: Any, tmp_path: Path) -> None:
+    """As PPO does, in as many episodes: it pulls the better arm, which pays in 4 of 5 tasks only."""
+    trainer = R3(
+        batch_tasks=32, learning_rate=0.02, critic_learning_rate=0.02, prm_labels="outcome", prm_first_epochs=2.0,
+        prm_epochs=1.0, prm_weights={"correctness": 1.0}, prm_backbone=False,
+    )  # fmt: skip
+    _, report, rollouts = improved(toys, toys.BANDIT, trainer, 30 * 32, tmp_path)
+    last = [each.steps[0].action in toys.RIGHT for each in rollouts.played[-64:]]
+    assert len(report.history) == 30 and sum(last) > 60
+    assert sum(each.steps[0].action in toys.RIGHT for each in rollouts.played[:64]) < 45
+
+
+def test_it_solves_a_chain(toys: Any, tmp_path: Path) -> None:
+    """40 iterations of 32 episodes at most, as PPO: nearly the best return, 0.75."""
+    trainer = R3(
+        batch_tasks=32, learning_rate=0.01, critic_learning_rate=0.02, prm_first_epochs=2.0, prm_epochs=1.0,
+        prm_every=4, prm_learning_rate=0.01,
+    )  # fmt: skip
+    _, report, _ = improved(toys, toys.CHAIN, trainer, 40 * 32, tmp_path)
+    returns = [row["return"] for row in report.history]
+    assert returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.7
+
+
+def test_wrong_settings_are_refused() -> None:
+    """Each by its name; outcome labels that say nothing of progress, too."""
+    wrong: dict[str, Any] = {"alpha": -1.0, "beta": -1.0, "prm_every": -1, "prm_episodes": 0, "clip": -1.0}
+    wrong |= {"prm_labels": "taste", "prm_discount": 0.0, "prm_first_epochs": 0.0, "prm_learning_rate": 0.0}
+    wrong |= {"prm_tries": 0, "prm_states": 0}
+    for name, value in wrong.items():
+        with pytest.raises(ConfigError, match=name.removeprefix("prm_").removeprefix("first_")):
+            R3(**{name: value})
+    with pytest.raises(ConfigError, match="no progress"):
+        R3(prm_labels="outcome", prm_discount=1.0)
+    with pytest.raises(ConfigError, match="taste"):
+        R3(prm_weights={"taste": 1.0})

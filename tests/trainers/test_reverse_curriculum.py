@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.agents import ExpertAgent, ModelAgent
+from agentgym_py.collect import Collector, EnvSpec
+from agentgym_py.errors import ConfigError
+from agentgym_py.fork import forks
+from agentgym_trainers.grpo import GRPO
+from agentgym_trainers.reverse_curriculum import ReverseCurriculum, start_of_stage
+
+
+def test_where_a_stage_begins() -> None:
+    """The last one at the beginning, the first a stage's share before the end, one step at least; never later again."""
+    assert [start_of_stage(10, stage, 5) for stage in range(1, 6)] == [8, 6, 4, 2, 0]
+    assert [start_of_stage(3, stage, 5) for stage in range(1, 6)] == [2, 1, 1, 0, 0]
+    for steps in range(1, 20):
+        for stages in range(1, 8):
+            found = [start_of_stage(steps, stage, stages) for stage in range(1, stages + 1)]
+            assert found == sorted(found, reverse=True) and found[-1] == 0 and found[0] < steps
+
+
+@pytest.mark.parametrize("world", ["ToyChain-v0", "shop"])
+def test_groups_begin_on_the_experts_way(
+    toys: Any, tiny_policy: Any, world: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All tries of a group in the state, byte by byte, of the expert at its stage; what was before is not learnt."""
+    met: list[tuple[str, int, bytes]] = []
+    act = ModelAgent.act
+
+    def noted(self: ModelAgent, episodes: Any) -> Any:
+        met.extend((e.task.id, len(e.steps), e.env.snapshot()) for e in episodes if not e.ids)
+        return act(self, episodes)
+
+    monkeypatch.setattr(ModelAgent, "act", noted)
+    rollouts = toys.rollouts(tiny_policy, EnvSpec(world, {"max_steps": 8}), 18, tokens=2, seed=4)
+    trainer = ReverseCurriculum(group_size=3, stages=3)
+    groups = trainer._play(rollouts, 6)
+    assert [len(group) for group in groups] == [3] * 6 and len(rollouts.played) == 18
+    expert, starts = Collector(ExpertAgent(fair=True), seed=4), set[int]()
+    for job, group in zip(rollouts.tasks, groups, strict=False):
+        shown = expert.collect(job)
+        done = start_of_stage(len(shown.steps), trainer.stage(rollouts, job), 3)
+        begun = [(steps, bytes_) for task, steps, bytes_ in met if task == shown.task_id]
+        assert begun == [(done, forks(shown, [done])[0].snapshot)] * 3
+        for each in group:
+            assert [step.trained for step in each.steps] == [i >= done for i in range(len(each.steps))]
+            assert [step.reply for step in each.steps[:done]] == [step.reply for step in shown.steps[:done]]
+        starts.add(done)
+    assert len(starts) > 1, "the stages are mixed"
+
+
+def test_stages_in_turn_follow_the_budget(toys: Any) -> None:
+    """From the end backwards; the last share of the budget begins at the beginning."""
+    rollouts = toys.rollouts(toys.word_policy(), toys.CHAIN, 100)
+    trainer, found = ReverseCurriculum(mixed=False), []
+    for spent in (0, 19, 21, 59, 81, 99):
+        rollouts.played = [None] * spent
+        found.append(trainer.stage(rollouts, rollouts.tasks[0]))
+    assert found == [1, 1, 2, 3, 5, 5]
+
+
+def test_with_one_stage_it_is_grpo(toys: Any) -> None:
+    """Byte-equal weights, for everything begins at the beginning; an expert who fails changes nothing either."""
+    digests, same = [], {"reward": "success", "group_size": 4, "batch_tasks": 8, "learning_rate": 0.01}
+    for trainer in (GRPO(**same), ReverseCurriculum(**same, stages=1)):  # type: ignore[arg-type]  # of several types
+        policy = toys.word_policy()
+        trainer.improve(policy, toys.rollouts(policy, toys.CHAIN, 96), seed=0, output_dir=Path("unused"))
+        digests.append(policy.digest())
+    assert digests[0] == digests[1] != toys.word_policy().digest()
+
+
+def test_where_the_expert_fails_a_group_begins_at_the_beginning(toys: Any) -> None:
+    """In a world too short for its plan."""
+    rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 3}), 8)
+    groups = ReverseCurriculum(group_size=4)._play(rollouts, 2)
+    assert all(all(step.trained for step in each.steps) for group in groups for each in group)
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_it_solves_a_chain_by_its_outcome_alone(toys: Any, mixed: bool) -> None:
+    """Within 5 steps of 5, where nothing but success is rewarded and chance succeeds in one of 32."""
+    spec = EnvSpec("ToyChain-v0", {"max_steps": 5})
+    policy = toys.word_policy()
+    trainer = ReverseCurriculum(batch_tasks=8, group_size=8, learning_rate=0.01, mixed=mixed)
+    rollouts = toys.rollouts(policy, spec, 25 * 64)
+    report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
+    fresh = toys.rollouts(policy, spec, 64, seed=9).groups(64, 1)
+    assert sum(group[0].success for group in fresh) > 55 and report.history
+
+
+def test_wrong_settings_are_refused() -> None:
+    """Each by its name."""
+    for name, value in {"stages": 0, "expert": "fairy", "group_size": 1, "reward": "praise"}.items():
+        with pytest.raises(ConfigError, match=name):
+            ReverseCurriculum(**{name: value})  # type: ignore[arg-type]  # wrong on purpose
