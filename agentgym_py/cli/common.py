@@ -189,7 +189,7 @@ class ModelOptions:
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Number format of the weights."""
     quantize: Literal["8bit", "4bit"] | None = None
-    """Keep the linear layers' weights in 8 or 4 bits (bitsandbytes); only adapters, --trainer.lora_rank, are trained."""
+    """Keep the linear layers' weights in 8 or 4 bits (bitsandbytes); adapters, --trainer.lora_rank, are trained."""
     chat_format: Literal["chatml", "plain"] | None = None
     """Chat format for a tokenizer whose own template is missing or unfit; the checkpoints keep it."""
     device: str | None = None
