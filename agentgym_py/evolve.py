@@ -30,6 +30,7 @@ from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, Selection, build
 from agentgym_py.trainer import OnPolicyTrainer, Trainer, TrainReport, need_policy
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.workers import Workers
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
@@ -132,6 +133,8 @@ class Evolution:
     reporter: Reporter
     cloner: Trainer | None = None
     """Makes Agent_v0 of the expert's successes; None: the trainer itself does, of what `select` leaves."""
+    workers: Workers | None = None
+    """Processes that play."""
 
     def __post_init__(self) -> None:
         need_policy(self.trainer)
@@ -200,7 +203,7 @@ class Evolution:
             SamplingParams(temperature=self.config.temperature, max_new_tokens=self.config.max_new_tokens),
             jobs, episodes, name=f"Agent_v{number - 1}", slots=self.config.slots, prompt=self.config.prompt,
             seed=seed_of(self.config.seed, "explore", number),
-            progress=self.reporter.phase(number, "improve", episodes),
+            progress=self.reporter.phase(number, "improve", episodes), workers=self.workers,
         )  # fmt: skip
         seed, report = seed_of(self.config.seed, "train", number) % (1 << 31), None
         try:
@@ -291,14 +294,15 @@ class Evolution:
 
     def _collect(self, number: int, what: str, agent: Agent, jobs: Sequence[Job]) -> list[Trajectory]:
         seed = seed_of(self.config.seed, what, number)
-        collector = Collector(agent, slots=self.config.slots, prompt=self.config.prompt, seed=seed)
+        collector = Collector(agent, slots=self.config.slots, prompt=self.config.prompt, seed=seed,
+                              workers=self.workers)  # fmt: skip
         return collector.collect_batch(jobs, self.reporter.phase(number, what, len(jobs)))
 
     def _evaluate(self, number: int, policy: Policy, split: str, tasks: int) -> dict[str, Any]:
         _, played = evaluate(
             self._agent(number, policy, 0.0), self.envs, split, range(tasks),
             slots=self.config.slots, prompt=self.config.prompt, seed=seed_of(self.config.seed, split, number),
-            progress=self.reporter.phase(number, split, len(self.envs) * tasks),
+            workers=self.workers, progress=self.reporter.phase(number, split, len(self.envs) * tasks),
         )  # fmt: skip
         store.write(self.folder.round(number) / f"{split}.jsonl", played)
         return as_json(played)

@@ -79,12 +79,13 @@ def run(given: Namespace) -> int:
     asked = f"--first {episodes.first} with --tasks {episodes.tasks}" if episodes.first else "--tasks"
     need_tasks(envs, {episodes.split: (asked, tasks.stop)})
     jobs = jobs_for(envs, episodes.split, tasks, episodes.attempts)
-    agents = who.make(model, temperatures or [1.0])
+    agents, workers = who.make(model, temperatures or [1.0])
     plans = [
-        (Collector(agent, who.slots, who.prompt, who.seed), tries_of(jobs, number, len(agents)))
+        (Collector(agent, who.slots, who.prompt, who.seed, workers), tries_of(jobs, number, len(agents)))
         for number, agent in enumerate(agents)
     ]
-    _stream(plans, target, episodes.json)
+    with workers:
+        _stream(plans, target, episodes.json)
     _summary(str(target), episodes.json)
     return 0
 

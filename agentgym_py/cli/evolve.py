@@ -34,6 +34,7 @@ from agentgym_py.cli.common import (
     read_trainer,
     settings_of,
     trainer_class,
+    workers_for,
     worlds_of,
 )
 from agentgym_py.cli.parser import (
@@ -51,6 +52,7 @@ from agentgym_py.evolve import Evolution, EvolveConfig, require_fit
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import need_policy
+from agentgym_py.workers import Workers
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -103,7 +105,8 @@ class ResumeOptions:
     resume: str
     """The run's folder."""
     threads: int | None = None
-    """CPU threads of torch; by default those that the run began with, so that it ends to the bit as it would have."""
+    """CPU threads and processes; by default as many as the run began with, so that it ends to the bit as it would
+    have."""
     json: bool = False
     """Print the test result as JSON at the end."""
 
@@ -177,16 +180,22 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     if not (folder and folder.finished):
         need_model(model.model, _threads(folder, model.threads))
     ready: list[Policy] = []
+    workers = Workers(1)
     if folder is None:
         ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
         require_room(ready[0], config.max_new_tokens)
+        workers = workers_for(ready[0])
         folder = lock.enter_context(_started(given, envs, ready[0]))
         begun.append(folder)
     else:
         lock.enter_context(folder.locked())
-        _check_basis(folder, envs, model, config.seed)
+        if not folder.finished:
+            base = model.load(config.seed)
+            _check_basis(folder, envs, base)
+            workers = workers_for(base)
+    lock.enter_context(workers)
     load = _loader(model, config.seed, ready)
-    evolution = partial(Evolution, folder, envs, config, trainer, load, cloner=read_cloner(settings))
+    evolution = partial(Evolution, folder, envs, config, trainer, load, cloner=read_cloner(settings), workers=workers)
     return _show(evolution, folder, _header(folder, config, len(envs)), out)
 
 
@@ -208,11 +217,9 @@ def _basis(envs: Sequence[EnvSpec], base: Policy) -> dict[str, Any]:
     return {"base_policy": base.digest(), "env_versions": worlds_of(envs, "train")}
 
 
-def _check_basis(folder: RunFolder, envs: Sequence[EnvSpec], model: ModelOptions, seed: int) -> None:
+def _check_basis(folder: RunFolder, envs: Sequence[EnvSpec], base: Policy) -> None:
     """Refuse to go on with other weights or worlds than the run began with; note who goes on and when."""
-    if folder.finished:
-        return  # nothing will be computed
-    held, now = folder.read_json("provenance.json"), _basis(envs, model.load(seed))
+    held, now = folder.read_json("provenance.json"), _basis(envs, base)
     for name, value in now.items():
         if held.get(name) != value:
             raise RunError(f"{folder.path} cannot go on: its {name} was {held.get(name)}, and is {value} now")

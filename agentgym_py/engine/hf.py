@@ -90,6 +90,10 @@ class HFEngine:
         self._seeds = np.random.default_rng(seed)
         self.sync(policy, 0)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process gets the weights and an empty cache."""
+        return _remade, (self.policy, self.version, self.slots, self.prefill_tokens, self._seeds)
+
     def sync(self, policy: Policy, version: int) -> None:
         """Use these weights from now on and forget everything computed with the old ones."""
         self.policy, self.version = policy, version
@@ -264,6 +268,12 @@ class HFEngine:
             self._book.move(moves)
             self._cache.copy(moves, max(*lengths, self._book.longest))
         return order
+
+
+def _remade(policy: Policy, version: int, slots: int, prefill_tokens: int, seeds: np.random.Generator) -> HFEngine:
+    engine = HFEngine(policy, slots, prefill_tokens=prefill_tokens)
+    engine.version, engine._seeds = version, seeds
+    return engine
 
 
 def _checksums(model: Any) -> list[int]:

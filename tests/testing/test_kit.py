@@ -125,7 +125,12 @@ def test_every_check_was_seen_to_fail() -> None:
 
 
 def test_a_cache_without_bounds_is_found_among_thousands_of_tasks() -> None:
-    """Some kilobytes a task, which one that has bounds might keep too, go on after it would be full."""
+    """Some kilobytes a task, which one that has bounds might keep too, go on after it would be full.
+
+    Before it as much becomes free between other things, as in a process that has done much else.
+    """
+    before = [b"1" * 40_000 for _ in range(6_000)]
+    del before[::2]
     found = run_check("memory", EnvSpec("ConformanceRemembersTasks-v0"), Settings(memory_episodes=4000))
     assert found.failure and "stay for each of 1,000 new tasks" in found.failure.message
     assert found.failure.moves and found.failure.moves.seed and found.failure.moves.actions
