@@ -53,10 +53,11 @@ def run(name: str, out: Path, expert_tasks: int, threads: int) -> str:
     def beside(agent: Agent) -> str:
         return percent(evaluate(agent, [EnvSpec(name)], "test", TASKS, slots=64)[0].success)
 
-    training = metrics["training"]
+    training, fresh = metrics["training"], Estimate(**folder.read_json("unmet.json")["success"])
     cells = [
         name, str(metrics["selection"]["kept"]), f"{training['tokens']:,}", f"{metrics['seconds']:.0f}",
-        percent(Estimate(**folder.read_json("unmet.json")["success"])), f"**{percent(Estimate(**test['success']))}**", f"{test['reward']['value']:.3f}", f"{test['steps']:.1f}",
+        percent(fresh), f"**{percent(Estimate(**test['success']))}**", f"{test['reward']['value']:.3f}",
+        f"{test['steps']:.1f}",
         f"{100 * test['invalid']:.1f} %", beside(ExpertAgent(fair=True)), beside(RandomAgent()),
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
@@ -71,9 +72,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     rows = [run(name, args.out, args.expert_tasks, args.threads) for name in args.names]
-    print(
-        "\n| world | episodes | tokens | seconds | unmet training tasks | test | return | steps | invalid | fair expert | random |"
-    )
+    print("\n| world | episodes | tokens | seconds | unmet train", end=" ")
+    print("| test | return | steps | invalid | fair expert | random |")
     print("|" + "---|" * 11, *rows, sep="\n")
 
 
