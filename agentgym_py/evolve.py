@@ -52,7 +52,7 @@ class EvolveConfig:
     """Which rules text opens an episode."""
     expert_tasks: int = 12
     """Training tasks of each world whose expert trajectories make Agent_v0; few, so that the rounds have something to
-    do: in the shop 12 make an agent of 27 %, 90 one of 75 %."""
+    do: in the shop 12 make an agent of 27 %, 90 one of 75 %. 0: the model is Agent_v0 as it stands."""
     expert: Literal["exact", "fair"] = "fair"
     """The exact expert knows all, the fair one only what the episode has shown, so that all it does can be learnt."""
     expert_thoughts: bool = True
@@ -82,10 +82,10 @@ class EvolveConfig:
     """Go on when a round has nothing to train on (its agent is then the last round's)."""
 
     def __post_init__(self) -> None:
-        for name in ("expert_tasks", "explore_tasks", "tries", "valid_tasks", "slots"):
+        for name in ("explore_tasks", "tries", "valid_tasks", "slots"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("rounds", "test_tasks", "patience"):
+        for name in ("expert_tasks", "rounds", "test_tasks", "patience"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
@@ -184,7 +184,7 @@ class Evolution:
     def _demonstrate(self) -> list[Trajectory]:
         jobs = self._train_jobs(0, self.config.expert_tasks)
         expert = ExpertAgent(fair=self.config.expert == "fair", thoughts=self.config.expert_thoughts)
-        return self._collect(0, "expert", expert, jobs)
+        return self._collect(0, "expert", expert, jobs) if jobs else []
 
     def _explore(self, number: int) -> list[Trajectory]:
         policy = self.load_policy(str(self.folder.round(number - 1) / "checkpoint"))
@@ -225,6 +225,8 @@ class Evolution:
 
     def _train(self, number: int, kept: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:
         previous = str(self.folder.round(number - 1) / "checkpoint") if number else None
+        if not number and not self.config.expert_tasks:
+            return self.load_policy(None), None
         if not kept:
             if not self.config.allow_empty or previous is None:
                 raise NothingToTrainOnError(

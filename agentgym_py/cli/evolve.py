@@ -334,7 +334,9 @@ def _tasks_of(config: EvolveConfig) -> dict[str, tuple[str, int]]:
 def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
     """The run's plan, what may surprise in it, and how far it is."""
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
-    lines = [f"Agent_v0 from {config.expert_tasks * worlds} expert episodes, {rounds}; {folder.path}"]
+    experts = config.expert_tasks * worlds
+    first = f"Agent_v0 from {experts} expert episodes" if experts else "Agent_v0 is the model as it stands"
+    lines = [f"{first}, {rounds}; {folder.path}"]
     if _is_smoke(folder):
         lines.append(_SMOKE[0])
     elif not config.select.success_only:

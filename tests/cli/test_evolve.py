@@ -181,6 +181,8 @@ def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:
     """200 tasks of each of two worlds are 400 episodes."""
     header = module("evolve")._header(RunFolder.create(tmp_path / "run", {}), EvolveConfig(expert_tasks=200), 2)
     assert header[0].startswith("Agent_v0 from 400 expert episodes, then 3 rounds; ")
+    header = module("evolve")._header(RunFolder.create(tmp_path / "other", {}), EvolveConfig(expert_tasks=0), 2)
+    assert header[0].startswith("Agent_v0 is the model as it stands, then 3 rounds; ")
 
 
 def test_resume_takes_no_other_settings(agentgym: Run, finished: Path) -> None:
