@@ -18,7 +18,7 @@ from torch import Tensor
 from agentgym_py.engine import Generation
 from agentgym_py.engine.decoding import draw
 from agentgym_py.engine.forward import forward_of
-from agentgym_py.engine.kvcache import CausalBand, DecodePlan, PrefillPlan, Segment, SlotCache, attended
+from agentgym_py.engine.kvcache import CausalBand, DecodePlan, Move, PrefillPlan, Segment, SlotCache, attended
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.engine.slots import Ids, SlotBook, common_prefix
 from agentgym_py.errors import ConfigError, PolicyError
@@ -186,7 +186,7 @@ class HFEngine:
     def _wave(self, prompts: Sequence[Ids], seats: Sequence[int], pending: Sequence[int]) -> list[_Job]:
         """The pending rows that gain nothing by waiting for another, with their shared beginnings copied in place."""
         jobs: list[_Job] = []
-        copies: list[tuple[int, int]] = []
+        copies: list[Move] = []
         new: list[Ids] = []
         for row in pending:
             prompt, slot = prompts[row], seats[row]
@@ -197,11 +197,10 @@ class HFEngine:
                     continue
                 new.append(prompt)
                 if source.length > start:
-                    copies.append((source.slot, slot))
+                    copies.append(Move(source.slot, slot, source.length))
                     start = source.length
             jobs.append(_Job(row, slot, start, prompt[start:]))
-        if copies:
-            self._cache.copy(copies, max(len(self._book.held[slot]) for slot, _ in copies))
+        self._cache.copy(copies)
         return jobs
 
     def _compute(self, pack: Sequence[_Job]) -> Tensor:
@@ -265,8 +264,11 @@ class HFEngine:
         vacated = sorted(set(sources) - set(range(n)))
         moves = [(s, t) for s, t in zip(sources + displaced, [*range(n), *vacated], strict=True) if s != t]
         if moves:
+            used = {slot: len(held) for slot, held in enumerate(self._book.held)} | dict(
+                zip(seats, lengths, strict=True)
+            )
+            self._cache.copy([Move(source, target, used[source]) for source, target in moves])
             self._book.move(moves)
-            self._cache.copy(moves, max(*lengths, self._book.longest))
         return order
 
 
