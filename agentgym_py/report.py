@@ -222,6 +222,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "summary": _summary(config, rounds, planned, test),
         "provenance": _flat(_provenance(folder)),
         "settings": yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+        "expert": f"{config['expert']} expert" if "expert" in config else "expert",
         "chart": chart(valid, tested, planned),
         "rounds": rounds,
         "comparison": rows,

@@ -211,9 +211,10 @@ class AgentOptions:
     """The agent and how it plays."""
 
     agent: str | None = None
-    """`expert`, `random`, `model` (the --model), or an installed agent's name."""
+    """`expert` (the exact one, which knows all), `random`, `model` (the --model), or an installed agent's name."""
     agent_kwargs: dict[str, Any] = field(default_factory=dict)
-    """Arguments of an installed agent, as --agent_kwargs.NAME VALUE."""
+    """Arguments of an installed agent, as --agent_kwargs.NAME VALUE: --agent expert --agent_kwargs.fair true is the
+    fair expert, which knows only what the episode has shown."""
     prompt: Prompt = "brief"
     """Which rules text opens an episode."""
     max_new_tokens: int = 64

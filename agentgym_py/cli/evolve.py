@@ -327,7 +327,8 @@ def _tasks_of(config: EvolveConfig) -> dict[str, tuple[str, int]]:
 def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
     """The run's plan, what may surprise in it, and how far it is."""
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
-    lines = [f"Agent_v0 from {config.expert_tasks * worlds} expert episodes, {rounds}; {folder.path}"]
+    shown = f"{config.expert_tasks * worlds} episodes of the {config.expert} expert"
+    lines = [f"Agent_v0 from {shown}, {rounds}; {folder.path}"]
     if _is_smoke(folder):
         lines.append(_SMOKE[0])
     elif not config.select.success_only:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -44,7 +44,7 @@ _SETUP = f"import os\nnumber = int(os.environ.get('PYTHONHASHSEED', {{number}}))
 _PAST = """# and in an instance that has played before
 from agentgym_py.testing.fresh import transcript
 env = make()
-for _ in transcript(env, {seeds}, 1):
+for _ in transcript(env, {seeds}, 1, 3):
     pass
 print(env.reset(seed={{seed}}))
 for action in {{actions}}:
@@ -76,13 +76,20 @@ def reproducible(subject: Subject) -> None:
     _compare(
         first, second, "two fresh processes with the same seed (PYTHONHASHSEED 1 and 2, other time zone and folder)"
     )
-    used = subject.make()
-    with seeded(3):
-        for line in transcript(used, seeds[::-1], 1):
-            del line  # so that it has a past
-        here = list(transcript(used, seeds, state))
+    here = _in_a_used_instance(subject, seeds, state)
     past = _PAST.format(seeds=seeds[::-1])
     _compare(first, json.loads(json.dumps(here)), "a fresh process and an instance that has played before", past)
+
+
+def _in_a_used_instance(subject: Subject, seeds: list[int], state: int) -> list[Line]:
+    used = subject.make()
+    try:
+        for line in transcript(used, seeds[::-1], 1, 3):
+            del line  # so that it has a past
+        return list(transcript(used, seeds, state, 3))
+    except BrokenContractError as error:
+        moves = replace(error.moves or Moves(), setup=SEEDED.format(number=3))
+        raise BrokenContractError(f"in one instance for all episodes {error}", moves) from error.__cause__
 
 
 def _target(name: str) -> str:
@@ -125,17 +132,19 @@ def main() -> None:
     asked = json.load(sys.stdin)
     if asked["name"] not in gymnasium.registry:
         gymnasium.register(id=asked["name"], entry_point=asked["target"])
-    with seeded(int(os.environ["PYTHONHASHSEED"])), closing(EnvSpec(asked["name"], asked["kwargs"]).make()) as env:
+    with closing(EnvSpec(asked["name"], asked["kwargs"]).make()) as env:
         try:
-            for line in transcript(env, asked["seeds"], asked["rng"]):
+            for line in transcript(env, asked["seeds"], asked["rng"], int(os.environ["PYTHONHASHSEED"])):
                 print(json.dumps(line), flush=True)
         except BrokenContractError as error:
             said = {"raised": str(error), "moves": asdict(error.moves or Moves()), "trace": where_raised(error)}
             print(json.dumps(said), flush=True)
 
 
-def transcript(env: TextEnv, seeds: list[int], state: int) -> Iterator[Line]:
+def transcript(env: TextEnv, seeds: list[int], state: int, number: int) -> Iterator[Line]:
     """Random episodes, all that the world says of each moment: what differs there differs for an agent or a teacher.
+
+    In each the global generators are seeded with `number`, which a world must not notice.
 
     Raises:
         BrokenContractError: the world raised; its moves show it.
@@ -143,7 +152,8 @@ def transcript(env: TextEnv, seeds: list[int], state: int) -> Iterator[Line]:
     for seed in seeds:
         said: list[str] = []
         try:
-            yield from _episode(env, seed, Rng("fresh", state, seed), said)
+            with seeded(number):
+                yield from _episode(env, seed, Rng("fresh", state, seed), said)
         except Exception as error:  # the world may raise anything
             moves = Moves(seed, None, tuple(said))
             raise BrokenContractError(raising(error), shown_raising(moves, error)) from error

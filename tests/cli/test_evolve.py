@@ -166,7 +166,7 @@ def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int
         folder.finish(number, {})
     if done > rounds + 1:
         folder.write_json("test.json", {})
-    plan = f"Agent_v0 from 12 expert episodes, {said[0]}; {folder.path}"
+    plan = f"Agent_v0 from 12 episodes of the fair expert, {said[0]}; {folder.path}"
     assert module("evolve")._header(folder, EvolveConfig(rounds=rounds), 1) == [plan, *said[1:]]
 
 
@@ -180,7 +180,7 @@ def test_failed_episodes_that_were_asked_for_are_said(tmp_path: Path) -> None:
 def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:
     """200 tasks of each of two worlds are 400 episodes."""
     header = module("evolve")._header(RunFolder.create(tmp_path / "run", {}), EvolveConfig(expert_tasks=200), 2)
-    assert header[0].startswith("Agent_v0 from 400 expert episodes, then 3 rounds; ")
+    assert header[0].startswith("Agent_v0 from 400 episodes of the fair expert, then 3 rounds; ")
 
 
 def test_resume_takes_no_other_settings(agentgym: Run, finished: Path) -> None:

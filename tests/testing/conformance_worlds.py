@@ -471,13 +471,13 @@ class GlobalLoses(Honest):
     """Draws from Python's generator, now and then beyond what there is."""
 
     def begin(self, task: Task) -> str:
-        """A note of one of eight."""
-        self.note = random.randrange(8)
+        """The number of a note."""
+        self.note = random.randrange(2)
         return super().begin(task)
 
     def expert(self) -> list[str]:
-        """Looks at the note, of which there are seven."""
-        "abcdefg"[self.note]
+        """Looks at the note, of which there is one."""
+        "a"[self.note]
         return super().expert()
 
 
