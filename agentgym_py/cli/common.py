@@ -317,7 +317,8 @@ def need_model(name: str, threads: int | None = None) -> None:
     """
     missing = [name for name in _HEAVY if find_spec(name) is None]
     if missing:
-        raise ConfigError(f"models need {' and '.join(missing[:2])}: pip install 'agentgym-py[train]'")
+        advice = registry.install_advice("train")
+        raise ConfigError(f"models need {' and '.join(missing[:2])}, of the extra `train`: {advice}")
     from agentgym_py.policy import require_model
 
     require_model(name)

@@ -25,6 +25,7 @@ from agentgym_py.cli.parser import spelled
 from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import PolicyError
 from agentgym_py.evolve import EvolveConfig
+from agentgym_py.report import SMOKE
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig
 from agentgym_trainers.filtered_bc import FilteredBC
@@ -118,8 +119,9 @@ def finished(agentgym: Run, small_model: str) -> Path:
     assert status == 0, err
     assert "test split" in out and "report: run/report.html" in out and "{'loss'" not in out
     start, _, end = out.partition("valid success")
-    assert "The smoke preset checks only the machinery: " in start and "its success rates mean nothing.\n" in start
-    assert "\nSuccess rates of the smoke preset mean nothing: " in end and "Failed episodes" not in out
+    assert f"\n{SMOKE}\n" in start and f"\n{SMOKE}\n" in end and "Failed episodes" not in out
+    assert SMOKE in Path("run/report.html").read_text(encoding="utf-8").partition("<dl")[0]
+    assert "\n  round 0, fair expert: 8 episodes" in out and "       the fair expert: kept 8 of 8" in out
     return Path("run")
 
 
@@ -141,7 +143,7 @@ def test_a_used_folder_is_refused_but_resumed(agentgym: Run, finished: Path) -> 
     before = (finished / "rounds/01/metrics.json").read_bytes()
     status, out, err = agentgym("evolve", "--resume", "run", "--json")
     assert status == 0 and json.loads(out)["last"] == 1 and "finished already" in err
-    assert err.count("success rates mean nothing") == err.count("Success rates of the smoke preset mean nothing") == 1
+    assert err.count(SMOKE) == 2
     assert "valid success" in err and "last (round 1)" in " ".join(err.split())
     assert (finished / "rounds/01/metrics.json").read_bytes() == before
 

@@ -308,4 +308,4 @@ def test_the_train_extra_is_named_where_it_is_missing(agentgym: Run, monkeypatch
     monkeypatch.setattr(common, "find_spec", lambda name: None)
     status, out, err = agentgym("evolve", "--env", "GUESS")
     assert out == "AgentEvol on GuessForTests-v0: trainer filtered_bc, model tiny, seed 0\n"
-    assert status == 2 and "pip install 'agentgym-py[train]'" in err and not Path("runs").exists()
+    assert status == 2 and "of the extra `train`: cd " in err and '-e ".[train]"' in err and not Path("runs").exists()
