@@ -107,6 +107,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `evolve` takes; the preset and the trainer that were asked for decide some of it."""
     first = first_look(argv)
     if "resume" in first and not {"-h", "--help"} & set(argv):
+        RunFolder.open(Path(first["resume"]))  # a wrong folder matters more than what stands beside it
         _refuse_settings(argv)
         add_options(parser, ResumeOptions)
         return

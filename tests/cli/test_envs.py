@@ -115,7 +115,7 @@ class Hinted(io.StringIO):
         super().__init__()
         self.out, self.asked = out, False
 
-    def readline(self, size: int | None = -1, /) -> str:
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # typeshed's StringIO is of two minds
         """`:hint`, then the hint."""
         self.asked = not self.asked
         if self.asked:
