@@ -6,17 +6,20 @@ import io
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
 from agentgym_py import registry
 from agentgym_py.actions import parse_reply
 from agentgym_py.cli import main
+from agentgym_py.cli.envs import _about
 from agentgym_py.cli.play import HELP, _as_two_lines
 from agentgym_py.collect import EnvSpec
 
@@ -40,6 +43,28 @@ def test_list_is_a_line_a_world_in_80_columns(agentgym: Run, monkeypatch: pytest
     for line in lines:
         _, env_id, about = line.split(None, 2)
         assert len(line) <= 80 and env_id not in about and about[0].islower() and about[-1].isalpha(), line
+
+
+@pytest.mark.parametrize(
+    ("card", "about"),
+    [
+        ("AgentX-v0: find a number.\n\nTask: it.", "find a number"),
+        ("AgentX-v0. Task: find a number. Actions: `guess[n]`.", "find a number"),
+        ("AgentX-v0, find 3.5 of 4", "find 3.5 of 4"),
+    ],
+)
+def test_a_card_is_listed_by_its_first_sentence(card: str, about: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the id stands before it, and with the word Task or without."""
+    monkeypatch.setattr(registry, "load", lambda group, name: type("X", (), {"__doc__": card}))
+    assert _about(registry.Plugin("AgentX-v0", "x:X", "x")) == about
+
+
+def test_the_example_is_listed_by_what_one_does_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`examples/my_world.py`, which strangers copy."""
+    found = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "my_world.py"))["GuessEnv"]
+    monkeypatch.setattr(registry, "load", lambda group, name: found)
+    about = _about(registry.Plugin("AgentGuess-v0", "x:X", "x"))
+    assert about == "find a hidden number in as few guesses as possible"
 
 
 def test_list_names_packages_where_there_are_several(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
