@@ -51,10 +51,11 @@ class EvolveConfig:
     prompt: Prompt = "brief"
     """Which rules text opens an episode."""
     expert_tasks: int = 12
-    """Training tasks of each world whose expert trajectories make Agent_v0; few, so that the rounds have something to
-    do: in the shop 12 make an agent of 27 %, 90 one of 75 %. 0: the model is Agent_v0 as it stands."""
+    """Training tasks of each world whose trajectories by the --expert make Agent_v0; few, so that the rounds have
+    something to do: in the shop 12 make an agent of 27 %, 90 one of 75 %. 0: the model is Agent_v0 as it stands."""
     expert: Literal["exact", "fair"] = "fair"
-    """The exact expert knows all, the fair one only what the episode has shown, so that all it does can be learnt."""
+    """Who plays round 0. The exact expert knows all and always succeeds; the fair one knows only what the episode has
+    shown, so that all it does can be learnt, and may fail."""
     expert_thoughts: bool = True
     """Whether the expert says its thought, where it has one, before an action."""
     explore_tasks: int = 1000
@@ -172,6 +173,7 @@ class Evolution:
         valid = self._evaluate(number, policy, "valid", self.config.valid_tasks)
         metrics = {
             "round": number,
+            "player": f"the {self.config.expert} expert" if number == 0 else f"Agent_v{number - 1}",
             "explored": as_json(explored),
             "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
             "training": asdict(trained) if trained else None,
@@ -184,7 +186,7 @@ class Evolution:
     def _demonstrate(self) -> list[Trajectory]:
         jobs = self._train_jobs(0, self.config.expert_tasks)
         expert = ExpertAgent(fair=self.config.expert == "fair", thoughts=self.config.expert_thoughts)
-        return self._collect(0, "expert", expert, jobs) if jobs else []
+        return self._collect(0, "expert", expert, jobs, f"{self.config.expert} expert") if jobs else []
 
     def _explore(self, number: int) -> list[Trajectory]:
         policy = self.load_policy(str(self.folder.round(number - 1) / "checkpoint"))
@@ -294,11 +296,12 @@ class Evolution:
         params = SamplingParams(temperature=temperature, max_new_tokens=self.config.max_new_tokens)
         return ModelAgent(policy, HFEngine(policy, slots=self.config.slots), params, name=f"Agent_v{version}")
 
-    def _collect(self, number: int, what: str, agent: Agent, jobs: Sequence[Job]) -> list[Trajectory]:
+    def _collect(self, number: int, what: str, agent: Agent, jobs: Sequence[Job], shown: str = "") -> list[Trajectory]:
+        """Episodes of a phase, whose name is part of their seed; `shown` is what the reporter hears."""
         seed = seed_of(self.config.seed, what, number)
         collector = Collector(agent, slots=self.config.slots, prompt=self.config.prompt, seed=seed,
                               workers=self.workers)  # fmt: skip
-        return collector.collect_batch(jobs, self.reporter.phase(number, what, len(jobs)))
+        return collector.collect_batch(jobs, self.reporter.phase(number, shown or what, len(jobs)))
 
     def _evaluate(self, number: int, policy: Policy, split: str, tasks: int) -> dict[str, Any]:
         _, played = evaluate(

@@ -215,9 +215,10 @@ class AgentOptions:
     """The agent and how it plays."""
 
     agent: str | None = None
-    """`expert`, `random`, `model` (the --model), or an installed agent's name."""
+    """`expert` (the exact one, which knows all), `random`, `model` (the --model), or an installed agent's name."""
     agent_kwargs: dict[str, Any] = field(default_factory=dict)
-    """Arguments of an installed agent, as --agent_kwargs.NAME VALUE."""
+    """Arguments of an installed agent, as --agent_kwargs.NAME VALUE: --agent expert --agent_kwargs.fair true is the
+    fair expert, which knows only what the episode has shown."""
     prompt: Prompt = "brief"
     """Which rules text opens an episode."""
     max_new_tokens: int = 64
@@ -320,7 +321,8 @@ def need_model(name: str, threads: int | None = None) -> None:
     """
     missing = [name for name in _HEAVY if find_spec(name) is None]
     if missing:
-        raise ConfigError(f"models need {' and '.join(missing[:2])}: pip install 'agentgym-py[train]'")
+        advice = registry.install_advice("train")
+        raise ConfigError(f"models need {' and '.join(missing[:2])}, of the extra `train`: {advice}")
     from agentgym_py.policy import require_model
 
     require_model(name)

@@ -72,11 +72,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
 }  # fmt: skip
 """Other defaults by name; what a trainer has no setting for is left out."""
-_SMOKE = (
-    "The smoke preset checks only the machinery: it trains on failed episodes too, and its success rates mean nothing.",
-    "Success rates of the smoke preset mean nothing: it checked that every step runs. Without it an agent learns.",
-)
-"""What is said of it at the start and at the end."""
 _NOTHING_YET = "nothing was written yet; start it again"
 _RECORDED = ("numpy", "gymnasium", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
 
@@ -115,6 +110,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `evolve` takes; the preset and the trainer that were asked for decide some of it."""
     first = first_look(argv)
     if "resume" in first and not {"-h", "--help"} & set(argv):
+        RunFolder.open(Path(first["resume"]))  # a wrong folder matters more than what stands beside it
         _refuse_settings(argv)
         add_options(parser, ResumeOptions)
         return
@@ -304,7 +300,7 @@ def _show(
     evolution: Callable[[Reporter], Evolution], folder: RunFolder, header: Sequence[str], out: Console
 ) -> dict[str, Any]:
     """Run with bars and tables, and a report that is written again after each round."""
-    from agentgym_py.report import comparison, write_report
+    from agentgym_py.report import SMOKE, comparison, is_smoke, write_report
     from agentgym_py.ui import TerminalReporter
 
     out_of_the_way = redirect_stdout(sys.stderr) if out.stderr else nullcontext()  # a plugin may print; stdout is JSON
@@ -312,7 +308,7 @@ def _show(
         reporter.header(*header)
         result = evolution(reporter).run()
         rows, verdict = comparison(folder)
-        said = "\n".join(filter(None, [verdict, _SMOKE[1] if _is_smoke(folder) else ""]))
+        said = "\n".join(filter(None, [verdict, SMOKE if is_smoke(folder) else ""]))
         reporter.finish(rows, said, write_report(folder.path))
     return result
 
@@ -333,20 +329,17 @@ def _tasks_of(config: EvolveConfig) -> dict[str, tuple[str, int]]:
 
 def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
     """The run's plan, what may surprise in it, and how far it is."""
+    from agentgym_py.report import SMOKE, is_smoke
+
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
-    experts = config.expert_tasks * worlds
-    first = f"Agent_v0 from {experts} expert episodes" if experts else "Agent_v0 is the model as it stands"
-    lines = [f"{first}, {rounds}; {folder.path}"]
-    if _is_smoke(folder):
-        lines.append(_SMOKE[0])
+    experts = f"from {config.expert_tasks * worlds} episodes of the {config.expert} expert"
+    lines = [f"Agent_v0 {experts if config.expert_tasks else 'is the model as it stands'}, {rounds}; {folder.path}"]
+    if is_smoke(folder):
+        lines.append(SMOKE)
     elif not config.select.success_only:
         how = f"--select.success_only false, --select.threshold {config.select.threshold:g}"
         lines.append(f"Failed episodes are selected too: {how}.")
     return lines + _so_far(folder, config)
-
-
-def _is_smoke(folder: RunFolder) -> bool:
-    return folder.read_json("provenance.json").get("preset") == "smoke"
 
 
 def _so_far(folder: RunFolder, config: EvolveConfig) -> list[str]:
