@@ -171,6 +171,15 @@ def test_a_cloner_makes_agent_v0(tiny_policy: Any, tmp_path: Path) -> None:
     assert run.folder.metrics(0)["selection"]["kept"] == good
 
 
+def test_without_expert_tasks_the_model_is_agent_v0(tiny_policy: Any, tmp_path: Path) -> None:
+    """As a run does that goes on from a checkpoint: nothing is trained on at first, and the rounds go on from there."""
+    run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, expert_tasks=0, merge="all"))
+    run.run()
+    assert run.folder.metrics(0)["policy_digest"] == tiny_policy.digest()
+    assert run.folder.metrics(0)["training"] is None and run.folder.metrics(0)["valid"]["success"]["n"] == 3
+    assert isinstance(run.trainer, Nudge) and run.trainer.got == [4, 8]
+
+
 def test_a_round_whose_trainer_has_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:
     """As one that selected nothing; allowed, its agent is the last round's and its training is none."""
 
@@ -211,16 +220,6 @@ def test_a_round_that_selects_nothing_fails_unless_allowed(tiny_policy: Any, tmp
     run.run()
     assert run.folder.metrics(1)["training"] is None
     assert run.folder.metrics(1)["policy_digest"] == run.folder.metrics(0)["policy_digest"]
-
-
-def test_without_expert_tasks_the_model_as_it_is_begins(tiny_policy: Any, tmp_path: Path) -> None:
-    """Round 0 trains nothing and the next one goes on from there; all its tasks are there to be explored."""
-    run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, rounds=1, expert_tasks=0, merge="all"))
-    run.run()
-    first, second = run.folder.metrics(0), run.folder.metrics(1)
-    assert first["policy_digest"] == tiny_policy.digest() != second["policy_digest"]
-    assert first["training"] is None and first["selection"]["kept"] == 0 < second["training"]["trajectories"]
-    assert first["valid"]["success"]["n"] == 3
 
 
 def test_a_reward_model_is_the_reward_of_a_trainer_that_plays_itself(tiny_policy: Any, tmp_path: Path) -> None:

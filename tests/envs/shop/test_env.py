@@ -40,7 +40,7 @@ def test_gymnasium_accepts_every_mode(mode: Any, strict: bool) -> None:
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ({"goals": "synth"}, "goals='synth' is not possible; possible are 'synthetic', 'human'"),
+        ({"goals": "synth"}, "goals must be one of synthetic, human, not 'synth'"),
         ({"observation_mode": "rich"}, "'text_rich'"),
         ({"difficulty": "harder"}, "possible are None, 'easy', 'medium', 'hard'"),
         ({"goals": "human", "difficulty": "easy"}, "leave it out with goals='human'"),
