@@ -155,7 +155,7 @@ def test_what_cannot_be_is_refused(judge: ProcessRewardModel, episode: Any, monk
     """Weights of no dimension, of none at all; a trajectory beyond the context. One without a step has no score."""
     wrong: list[dict[str, float]] = [{"taste": 1.0}, {}, {"progress": 0.0}, {"progress": math.nan}]
     for weights in wrong:
-        with pytest.raises(ConfigError, match="progress"):
+        with pytest.raises(ConfigError, match="dimension"):
             ProcessRewardModel(judge.policy, judge.heads, weights)
     assert [len(scored) for scored in judge.score([episode(), episode("a")])] == [0, 1]
     monkeypatch.setattr(judge.policy.model.config, "max_position_embeddings", 5)
