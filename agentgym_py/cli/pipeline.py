@@ -130,6 +130,7 @@ def _stages(held: Mapping[str, Any], file: str) -> Iterator[Stage]:
             settings = {"rounds": 0, "test_tasks": 0, **settings}
         known = {action.dest.partition(".")[0] for action in _parser(command, settings | defaults)._actions} - _OWN
         taken |= known
+        known -= {"model"} if "agent" in settings else set()
         settings = {**{key: value for key, value in defaults.items() if key in known}, **settings}
         stage = Stage(name, kind, command, settings, f"{number:02d}-{name}")
         _products(settings, {each.name: "" for each in before})

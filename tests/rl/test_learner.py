@@ -347,7 +347,7 @@ def test_checkpointing_computes_layers_again_and_changes_nothing(toys: Any, rank
         with training(Learner(policy, settings, seed=0)) as learner:
             runs = list[int]()
             layers = [m for m in learner.module.modules() if type(m).__name__ == "LlamaDecoderLayer"]
-            hooks = [each.mlp.register_forward_hook(lambda *_, runs=runs: runs.append(1)) for each in layers]
+            hooks = [each.self_attn.register_forward_hook(lambda *_, runs=runs: runs.append(1)) for each in layers]
             learner.evaluate(records)
             assert len(layers) == 2 and len(runs) == 0, "neither a critic nor a reference is read"
             found.append((learner.step(records, loss_of, "token"), gradients(learner)))
