@@ -20,6 +20,8 @@ _THOUGHT = re.compile(r"\A\s*thought[ \t]*:", re.IGNORECASE)
 _OBSERVATION = re.compile(r"^[ \t]*observation[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _TAG = re.compile(r"<tool_call>\s*(?=\{)")
 _FENCED = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL)
+_ONE_LINE = re.compile(r"\s*(\w+)\s*(?:\(\s*(\{.*\})?\s*\)|(\{.*\}))\s*", re.DOTALL)
+_BELOW = re.compile(r"\nAction Input: (?=\{)")
 _MAX_DEPTH = 100
 """JSON nested deeper is no JSON: far below the interpreter's limit, so that a reply reads the same on any stack."""
 
@@ -49,6 +51,23 @@ def parse_reply(text: str) -> Reply:
     JSON is strict: no NaN, no number beyond a float, no nesting deeper than 100.
     """
     return _tool_call(text) or _react(text) or _bare(text)
+
+
+def parse_call(text: str) -> Reply:
+    """Read a reply to a world of tools; never raises.
+
+    As `parse_reply`, and a call may stand in one line: `name {"argument": 1}`, `name({"argument": 1})` or `name()`.
+    """
+    if call := _ONE_LINE.fullmatch(text):
+        return parse_reply(format_reply(call[1], "", call[2] or call[3] or "{}"))
+    reply = parse_reply(text)
+    call = _ONE_LINE.fullmatch(reply.action) if reply.action_input is None else None
+    return parse_reply(format_reply(call[1], reply.thought, call[2] or call[3] or "{}")) if call else reply
+
+
+def one_line(action: str) -> str:
+    """An action as a person enters it: that of a tool call, `name` and below it `Action Input: {…}`, in one line."""
+    return _BELOW.sub(" ", action)
 
 
 def format_reply(action: str, thought: str = "", action_input: str | None = None) -> str:

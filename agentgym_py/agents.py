@@ -83,6 +83,13 @@ class ExpertAgent:
         return None if action is None else AgentReply(_framed(env, action, env.think(action) if self.thoughts else ""))
 
 
+def title_of(agent: Agent) -> str:
+    """Its name, and of an expert which one it is: `the exact expert` or `the fair expert`."""
+    if isinstance(agent, ExpertAgent):
+        return f"the {'fair' if agent.fair else 'exact'} expert"
+    return agent.name
+
+
 def _framed(env: TextEnv, action: str, thought: str = "") -> str:
     """The ReAct text of a reply; the bare action in a world that reads no frames."""
     said = env.read(action)

@@ -30,6 +30,7 @@ from typing import Any, TextIO
 from agentgym_py.actions import parse_reply
 from agentgym_py.errors import DataError
 from agentgym_py.export import write_rows
+from agentgym_py.store import existing
 from agentgym_py.trajectory import Preference, Provenance, Step, Trajectory
 
 _ALFWORLD = re.compile(r"(?P<kind>(?:look_at_obj|pick_)[^-]*)(?:-.*)?_trial_T[0-9_]+\Z")
@@ -52,7 +53,7 @@ def read(path: str | Path, *, warn: bool = True) -> Iterator[Trajectory]:
     Raises:
         DataError: no such file, or a row that is not in this format; names the row and the key.
     """
-    return _episodes(_existing(path), warn)
+    return _episodes(existing(path), warn)
 
 
 def write(path: str | Path, trajectories: Iterable[Trajectory], *, rollout: bool = False) -> int:
@@ -211,7 +212,7 @@ def read_pairs(path: str | Path) -> Iterator[Preference]:
     Raises:
         DataError: no such file, or a row that is not in this format; names the row and the key.
     """
-    return _pairs(_existing(path))
+    return _pairs(existing(path))
 
 
 def write_pairs(path: str | Path, pairs: Iterable[Preference]) -> int:
@@ -330,10 +331,3 @@ def _loads(text: str, where: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: no JSON: {error}") from error
-
-
-def _existing(path: str | Path) -> Path:
-    target = Path(path)
-    if not target.is_file():
-        raise DataError(f"{target}: no such file")
-    return target

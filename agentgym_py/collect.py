@@ -19,6 +19,7 @@ from agentgym_py.errors import AgentGymError, ConfigError, SnapshotError, Unknow
 from agentgym_py.registry import env_id
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Provenance, Step, Trajectory, canonical
+from agentgym_py.workers import Workers
 
 Progress = Callable[[Trajectory], None]
 
@@ -149,7 +150,8 @@ def tries_of(jobs: Iterable[Job], agent: int, agents: int) -> list[Job]:
 class Collector:
     """Plays jobs with an agent.
 
-    The result depends on the jobs, the agent and `seed` only: not on `slots`, nor on which episode ends first.
+    The result depends on the jobs, the agent and `seed` only: not on `slots` and `workers` (but for how sums round),
+    nor on which episode ends first.
     """
 
     agent: Agent
@@ -157,6 +159,8 @@ class Collector:
     """Episodes that are live at once."""
     prompt: Prompt = "brief"
     seed: int = 0
+    workers: Workers | None = None
+    """Processes that play where there are jobs enough."""
 
     def __post_init__(self) -> None:
         checked_prompt(self.prompt)
@@ -188,6 +192,9 @@ class Collector:
 
     def stream(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Trajectory]]:
         """Play every job; (number of the job, trajectory) as they end."""
+        if self.workers and self.workers.worth(jobs):
+            yield from self.workers.stream(self, jobs)
+            return
         waiting = deque(enumerate(jobs))
         live: dict[int, tuple[Job, Episode]] = {}
         with closing(EnvPool()) as pool:

@@ -268,16 +268,18 @@ def detect(path: str | Path) -> Literal["store", "agenttraj", "parquet"]:
     Raises:
         DataError: no such file, or in none of these forms.
     """
-    target = Path(path)
-    if not target.is_file():
-        raise DataError(f"{target}: no such file")
+    target = store.existing(path)
     with target.open("rb") as file:
         if file.read(4) == b"PAR1":
             return "parquet"
         file.seek(0)
-        first = next((line for line in file if line.strip()), b"").removeprefix(b"\xef\xbb\xbf").strip()
-    if first.startswith(b"["):
-        return "agenttraj"
+        lines = (line.removeprefix(b"\xef\xbb\xbf").strip() for line in file if line.strip())
+        first, second = next(lines, b""), next(lines, b"{")
+        if first.startswith(b"["):
+            file.seek(0)
+            return _detect_array(target, file.read(_HEAD))
+    if first and first[:1] != b"{" != second[:1]:
+        raise DataError(f"{target}: not a trajectory file: its lines are no JSON objects")
     return _detect_line(target, first)
 
 
@@ -299,6 +301,30 @@ def filter_file(source: str | Path, target: str | Path, predicate: Predicate) ->
     return write(target, kept()), seen
 
 
+_HEAD = 1 << 20
+"""Bytes of an array in which its first row is looked for."""
+_LOOKS = (
+    ({"messages", "tools"}, "OpenAI's chats with tool calls"),
+    ({"messages"}, "rows of chat messages, as TRL takes them"),
+    ({"prompt", "chosen", "rejected"}, "preference pairs, as TRL takes them"),
+    ({"prompt", "completions", "labels"}, "stepwise labels, as TRL takes them"),
+    ({"prompt", "completion"}, "prompts and completions, as TRL takes them"),
+)
+"""Keys of rows that `agentgym data convert` writes for other programs, and what to call them."""
+
+
+def _detect_array(path: Path, head: bytes) -> Literal["agenttraj"]:
+    """An array of AgentTraj, of which no row need be whole: its reader says what is wrong with it."""
+    text = head.decode(errors="replace").removeprefix("\ufeff").lstrip()[1:].lstrip()
+    try:
+        row, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return "agenttraj"
+    if isinstance(row, dict) and "item_id" not in row and "conversations" not in row:
+        raise _other(path, row)
+    return "agenttraj"
+
+
 def _detect_line(path: Path, line: bytes) -> Literal["store", "agenttraj"]:
     try:
         keys = json.loads(line or b'{"provenance": 0}')
@@ -309,9 +335,21 @@ def _detect_line(path: Path, line: bytes) -> Literal["store", "agenttraj"]:
             return "store"
         if "item_id" in keys:
             return "agenttraj"
-        if "chosen" in keys:
-            raise DataError(f"{path}: holds preference pairs; read them with agentgym_py.agenttraj.read_pairs")
-    raise DataError(f"{path}: neither trajectories of agentgym-py nor AgentTraj nor parquet")
+    raise _other(path, keys)
+
+
+def _other(path: Path, row: object) -> DataError:
+    """Says what the file looks like instead."""
+    keys = set(row) if isinstance(row, dict) else set()
+    for wanted, name in _LOOKS:
+        if wanted <= keys:
+            return DataError(f"{path}: not a trajectory file: looks like {name}, which nothing here reads back")
+    if "chosen" in keys:
+        return DataError(f"{path}: holds preference pairs; read them with agentgym_py.agenttraj.read_pairs")
+    shown = f", its first row has the keys {', '.join(sorted(map(str, keys))[:6])}" if keys else ""
+    return DataError(
+        f"{path}: not a trajectory file: neither trajectories of agentgym-py nor AgentTraj nor parquet{shown}"
+    )
 
 
 def _drawn(n: int, weights_N: Sequence[float], open_N: Sequence[int], rng: Rng) -> Iterator[int]:

@@ -19,6 +19,7 @@ from agentgym_py.errors import (
     SnapshotError,
     UnknownNameError,
     did_you_mean,
+    nearest,
 )
 from agentgym_py.rng import Rng
 from agentgym_py.spaces import UnicodeText
@@ -292,11 +293,9 @@ class TextEnv(gymnasium.Env[str, str]):
         """
         try:
             whole = json.loads(snapshot)
-            made_by = (whole["format"], whole["env"], whole["version"])
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise SnapshotError(f"These bytes are no snapshot: {error}") from error
-        if made_by != (_SNAPSHOT_FORMAT, self.name, self.version):
-            raise SnapshotError(f"A snapshot of {made_by}, wanted {(_SNAPSHOT_FORMAT, self.name, self.version)}")
+        except (ValueError, TypeError, RecursionError) as error:
+            raise SnapshotError(f"These bytes are no snapshot: no JSON: {error}") from error
+        _check_origin(whole, {"format": _SNAPSHOT_FORMAT, "env": self.name, "version": self.version})
         try:
             for key, kind in _SNAPSHOT_KINDS.items():
                 if type(whole[key]) is not kind:
@@ -320,6 +319,44 @@ class TextEnv(gymnasium.Env[str, str]):
         if self.current is None:
             raise ResetNeededError(f"{type(self).__name__} needs reset() before it can be used")
         return self.current
+
+
+def _check_origin(whole: Any, wanted: Mapping[str, Any]) -> None:
+    """SnapshotError, which names what differs, unless this is a snapshot of the wanted format, world and version."""
+    if not isinstance(whole, dict):
+        raise SnapshotError(f"These bytes are no snapshot: a {type(whole).__name__}, not a JSON object")
+    missing = [key for key in (*wanted, *_SNAPSHOT_KINDS) if key not in whole]
+    if missing:
+        raise SnapshotError(f"These bytes are no snapshot: they lack {', '.join(missing)}")
+    for key, value in wanted.items():
+        if whole[key] != value:
+            raise SnapshotError(f"A snapshot that does not fit: its {key} is {whole[key]!r:.100}, wanted {value!r}")
+
+
+def checked_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """ConfigError unless `value`, an argument of a world, is one of its choices."""
+    if value not in choices:
+        near = nearest(str(value), [each for each in choices if isinstance(each, str)])
+        hint = f". Did you mean {near!r}?" if near else ""
+        raise ConfigError(f"{name} must be one of {', '.join(map(str, choices))}, not {value!r}{hint}")
+
+
+def no_task(name: str, world: str, difficulty: str, difficulties: Sequence[str]) -> UnknownNameError:
+    """The error of an id that is no `world/split/difficulty/number` of this world; it says which part is wrong."""
+    parts = name.split("/")
+    if len(parts) != 4:
+        wrong = "an id has four parts"
+    elif parts[0] != world:
+        wrong = f"its world is {parts[0]!r}, here it is {world!r}"
+    elif parts[1] not in SPLITS:
+        wrong = f"split must be one of {', '.join(SPLITS)}, not {parts[1]!r}"
+    elif parts[2] not in difficulties:
+        wrong = f"difficulty must be one of {', '.join(difficulties)}, not {parts[2]!r}"
+    elif parts[2] != difficulty:
+        wrong = f"its difficulty is {parts[2]!r}, here it is {difficulty!r} (an argument of the world)"
+    else:
+        wrong = f"{parts[3]!r} is no number such as 0 or 17, of 18 digits at most"
+    return UnknownNameError(f"No task {name!r}: {wrong}; ids here look like '{world}/test/{difficulty}/17'.")
 
 
 def checked_split(split: str) -> str:

@@ -23,6 +23,7 @@ class AgentGymError(Exception):
         ├── PolicyError (RuntimeError)      a model that cannot be loaded or run
         ├── RunError (RuntimeError)         a run folder that is in use, incomplete or not a run
         ├── ConformanceError (AssertionError) a world breaks the contract of `TextEnv`
+        ├── WorkerError (RuntimeError)      a process that played episodes died
         ├── TrainingError (RuntimeError)    a training that went wrong: its loss is not finite
         └── NothingToTrainOnError (RuntimeError) a round in which every trajectory was selected out
 
@@ -72,6 +73,10 @@ class RunError(AgentGymError, RuntimeError):
 
 class ConformanceError(AgentGymError, AssertionError):
     """A world breaks the contract of `TextEnv`; the message is the conformance kit's report."""
+
+
+class WorkerError(AgentGymError, RuntimeError):
+    """A process that played episodes died, for example of memory."""
 
 
 class TrainingError(AgentGymError, RuntimeError):

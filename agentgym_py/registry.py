@@ -6,6 +6,8 @@ import warnings
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 from agentgym_py.errors import UnknownNameError, did_you_mean
@@ -108,3 +110,11 @@ def register_envs() -> None:
             gymnasium.register(id=name, entry_point=point.value)
         except gymnasium.error.Error as error:  # a stranger's name must not break the import of this package
             warnings.warn(f"environment plugin {name!r} ({point.value}) is broken: {error}", stacklevel=2)
+
+
+def install_advice(extra: str, package: Path = Path(__file__).parent) -> str:
+    """The command that gets an extra of this package: in its clone where it is used from there."""
+    clone = package.parent
+    if (clone / "pyproject.toml").is_file() and (clone / "constraints.txt").is_file():
+        return f'cd {quote(str(clone))} && pip install -c constraints.txt -e ".[{extra}]"'
+    return f"pip install 'agentgym-py[{extra}]' (where it came as a file or folder: pip install 'PATH[{extra}]')"

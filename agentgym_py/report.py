@@ -16,8 +16,12 @@ from agentgym_py.errors import DataError
 from agentgym_py.evaluate import decimal, few, interval, left, percent
 from agentgym_py.runs import RunFolder, read_estimate, write_atomic
 from agentgym_py.stats import Paired, compare
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Step, Trajectory
 
+SMOKE = (
+    "Success rates of the smoke preset mean nothing: a handful of tasks, and a model that is hardly trained, on failed "
+    "episodes too. It checks that every step runs; without it an agent learns."
+)
 _EXAMPLES = 2
 """Successes and failures shown of each round that is shown."""
 _LOOKED_AT = 2_000
@@ -219,9 +223,11 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
     planned = int(config.get("rounds", 0))
     return {
         "title": folder.path.resolve().name,
+        "warning": SMOKE if is_smoke(folder) else "",
         "summary": _summary(config, rounds, planned, test),
         "provenance": _flat(_provenance(folder)),
         "settings": yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+        "expert": f"{config['expert']} expert" if "expert" in config else "expert",
         "chart": chart(valid, tested, planned),
         "rounds": rounds,
         "comparison": rows,
@@ -238,6 +244,11 @@ def _done(folder: RunFolder) -> list[int]:
 def _provenance(folder: RunFolder) -> dict[str, Any]:
     path = folder.path / "provenance.json"
     return folder.read_json(path.name) if path.is_file() else {}
+
+
+def is_smoke(folder: RunFolder) -> bool:
+    """Whether a run checks only the machinery."""
+    return bool(_provenance(folder).get("preset") == "smoke")
 
 
 def _flat(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -292,6 +303,29 @@ class Example:
         outcome = "success" if self.trajectory.success else "failure"
         steps = len(self.trajectory.steps)
         return f"{outcome}, reward {self.trajectory.reward:.2f}, {steps} step{'' if steps == 1 else 's'}"
+
+    @property
+    def told(self) -> bool:
+        """Whether what opens the episode says its instruction, so that it need not stand above it."""
+        steps = self.trajectory.steps
+        first = steps[0].observation if steps else self.trajectory.final_observation
+        return self.trajectory.instruction in first
+
+    @property
+    def turns(self) -> list[tuple[int, Step, int]]:
+        """Each step with its number and how many more times it follows itself: what a stuck agent repeats is one."""
+        turns: list[tuple[int, Step, int]] = []
+        for number, step in enumerate(self.trajectory.steps, 1):
+            if turns and _shown_of(turns[-1][1]) == _shown_of(step):
+                turns[-1] = (*turns[-1][:2], turns[-1][2] + 1)
+            else:
+                turns.append((number, step, 0))
+        return turns
+
+
+def _shown_of(step: Step) -> tuple[object, ...]:
+    """What the page shows of a step."""
+    return step.observation, step.thought, step.action, step.action_input, step.reward, step.valid
 
 
 def _examples(folder: RunFolder, rounds: Sequence[int]) -> list[tuple[str, list[Example]]]:

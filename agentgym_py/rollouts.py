@@ -11,6 +11,7 @@ from agentgym_py.collect import Collector, Fork, Job
 from agentgym_py.env import Prompt
 from agentgym_py.errors import AgentGymError, ConfigError
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.workers import Workers
 
 if TYPE_CHECKING:
     from agentgym_py.engine import Engine, SamplingParams
@@ -32,6 +33,7 @@ class Rollouts:
     prompt: Prompt = "brief"
     seed: int = 0
     progress: Callable[[Trajectory], None] | None = None
+    workers: Workers | None = None
     played: list[Trajectory] = field(default_factory=list)
     """Every trajectory so far."""
     version: int = 0
@@ -111,7 +113,7 @@ class Rollouts:
 
     @property
     def _collector(self) -> Collector:
-        return Collector(self._agent(), slots=self.slots, prompt=self.prompt, seed=self.seed)
+        return Collector(self._agent(), slots=self.slots, prompt=self.prompt, seed=self.seed, workers=self.workers)
 
     def _agent(self) -> Agent:
         from agentgym_py.agents import ModelAgent

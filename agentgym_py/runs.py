@@ -116,6 +116,8 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """Open an existing run; RunError where there is none."""
+        if not path.is_dir():
+            raise RunError(f"{path}: no such folder")
         if not (path / "run.yaml").is_file():
             raise RunError(f"{path} holds no run (no run.yaml there)")
         return cls(path)

@@ -311,7 +311,7 @@ def read(path: str | Path, *, warn: bool = True) -> Iterator[Trajectory]:
     Raises:
         DataError: no such file, or a broken line; names the line.
     """
-    return _read(_existing(path), warn)
+    return _read(existing(path), warn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +340,7 @@ def verify(path: str | Path) -> VerifyReport:
     Raises:
         DataError: no such file.
     """
-    target = _existing(path)
+    target = existing(path)
     episodes, unsigned, bad, torn = 0, 0, {}, None
     with target.open("rb") as file:
         for number, raw in _lines(file):
@@ -389,8 +389,11 @@ def _torn(raw: bytes) -> str | None:
     return None
 
 
-def _existing(path: str | Path) -> Path:
+def existing(path: str | Path) -> Path:
+    """The path of a file that is there; DataError where there is none."""
     target = Path(path)
+    if target.is_dir():
+        raise DataError(f"{target}: a folder, not a file")
     if not target.is_file():
         raise DataError(f"{target}: no such file")
     return target

@@ -204,7 +204,7 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
 
 
 def selection_line(metrics: Mapping[str, Any]) -> str:
-    """How many were kept, why the others not, on how many in all was trained, what was given up, and the valid success.
+    """Who explored, how many were kept, why the others not, on how many was trained, what was given up, valid success.
 
     Of the valid success whether the tasks are few, and where several worlds are mixed, that in each.
     """
@@ -213,7 +213,8 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
     explored, given_up = (left(metrics[phase].get("given_up", 0)) for phase in ("explored", "valid"))
     marks = [few(read_estimate(valid["success"])), given_up]
     marks += [f"{name} {interval(read_estimate(each['success']))}" for name, each in several_worlds(valid).items()]
-    said = str(metrics["selection"]["line"]) + trained + f"; exploration: {explored}" * bool(explored)
+    player = f"{metrics['player']}: " if "player" in metrics else ""  # runs of older versions did not note it
+    said = player + str(metrics["selection"]["line"]) + trained + f"; exploration: {explored}" * bool(explored)
     return said + (f"; valid: {', '.join(filter(None, marks))}" if any(marks) else "")
 
 

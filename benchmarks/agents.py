@@ -8,37 +8,56 @@ greedy, beside the fair expert and the random agent on the same tasks. Resumable
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
-from agentgym_py.agents import Agent, ExpertAgent, RandomAgent
+from agentgym_py.agents import Agent, ExpertAgent, ModelAgent, RandomAgent
 from agentgym_py.cli import main as agentgym
 from agentgym_py.collect import EnvSpec
+from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.evaluate import evaluate, percent
+from agentgym_py.policy import Policy
 from agentgym_py.runs import RunFolder
 from agentgym_py.stats import Estimate
+from agentgym_py.workers import Workers
 
 WORLDS = ["shop", "household", "tools", "todo", "calculator"]
 TASKS = range(300)
+UNMET = range(1_000_000, 1_000_300)
+"""Training tasks beyond those that `evolve` draws from."""
+LONGEST = 128
+"""Tokens of a reply."""
 
 
-def run(name: str, out: Path, expert_tasks: int) -> str:
+def unmet(name: str, checkpoint: Path, threads: int) -> Estimate:
+    """Success on training tasks that the agent has not met."""
+    policy = Policy.load(checkpoint)
+    agent = ModelAgent(policy, HFEngine(policy), SamplingParams(temperature=0.0, max_new_tokens=LONGEST))
+    with Workers(threads) as workers:
+        return evaluate(agent, [EnvSpec(name)], "train", UNMET, workers=workers)[0].success
+
+
+def run(name: str, out: Path, expert_tasks: int, threads: int) -> str:
     """A row of the table."""
     path = out / name
     if not (path / "test.json").is_file():
-        sizes = ["--expert_tasks", str(expert_tasks), "--max_new_tokens", "128", "--threads", "1"]
+        sizes = ["--expert_tasks", str(expert_tasks), "--max_new_tokens", str(LONGEST), "--threads", str(threads)]
         begin = ["--env", name, "--rounds", "0", "--out", str(path), *sizes]
         if agentgym(["evolve", *(["--resume", str(path)] if (path / "run.yaml").is_file() else begin)]):
             raise SystemExit(f"evolve --env {name} failed")
     folder = RunFolder.open(path)
     metrics, test = folder.metrics(0), folder.read_json("test.json")["rounds"]["0"]
+    if not (path / "unmet.json").is_file():
+        folder.write_json("unmet.json", {"success": asdict(unmet(name, path / "rounds/00/checkpoint", threads))})
 
     def beside(agent: Agent) -> str:
         return percent(evaluate(agent, [EnvSpec(name)], "test", TASKS, slots=64)[0].success)
 
-    training = metrics["training"]
+    training, fresh = metrics["training"], Estimate(**folder.read_json("unmet.json")["success"])
     cells = [
         name, str(metrics["selection"]["kept"]), f"{training['tokens']:,}", f"{metrics['seconds']:.0f}",
-        f"**{percent(Estimate(**test['success']))}**", f"{test['reward']['value']:.3f}", f"{test['steps']:.1f}",
+        percent(fresh), f"**{percent(Estimate(**test['success']))}**", f"{test['reward']['value']:.3f}",
+        f"{test['steps']:.1f}",
         f"{100 * test['invalid']:.1f} %", beside(ExpertAgent(fair=True)), beside(RandomAgent()),
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
@@ -50,10 +69,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=WORLDS, metavar="NAME")
     parser.add_argument("--expert_tasks", type=int, default=2000)
     parser.add_argument("--out", type=Path, default=Path("runs/agents"))
+    parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
-    rows = [run(name, args.out, args.expert_tasks) for name in args.names]
-    print("\n| world | episodes | tokens | seconds | success | return | steps | invalid | fair expert | random |")
-    print("|" + "---|" * 10, *rows, sep="\n")
+    rows = [run(name, args.out, args.expert_tasks, args.threads) for name in args.names]
+    print("\n| world | episodes | tokens | seconds | unmet train", end=" ")
+    print("| test | return | steps | invalid | fair expert | random |")
+    print("|" + "---|" * 11, *rows, sep="\n")
 
 
 if __name__ == "__main__":

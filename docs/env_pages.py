@@ -68,12 +68,13 @@ def page(env_id: str) -> str:
     """The page of one world."""
     spec = EnvSpec(env_id)
     env = spec.make()
-    played = Collector(ExpertAgent(), prompt="none").collect(Job(spec, 0, "test"))
+    played = Collector(ExpertAgent(fair=True), prompt="none").collect(Job(spec, 0, "test"))
     lines = [f"# {env_id}", "", inspect.cleandoc(type(env).__doc__ or ""), "", *difficulties(env.name)]
     lines += ["## Rules that open an episode", ""]
     for style in ("full", "brief"):
         lines += [f"`--prompt {style}`:", "", "```", env.rules[style], "```", ""]
-    lines += ["## An episode", "", f"The expert in `{played.task_id}`, as it was played.", "", "```"]
+    who = "The fair expert, which knows only what the episode has shown,"
+    lines += ["## An episode", "", f"{who} in `{played.task_id}`, as it was played.", "", "```"]
     for step in played.steps:
         lines += [step.observation, "", *(f"> {line}" for line in step.reply.split("\n")), ""]
     lines += [played.final_observation, "```", "", f"Return {played.reward:g}, success: {played.success}.", ""]

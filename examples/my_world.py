@@ -25,8 +25,9 @@ LIMIT = {"train": 64, "valid": 65, "test": 66}  # numbers below 64, 65, 66: the 
 
 
 class GuessEnv(TextEnv):
-    """AgentGuess-v0. Task: find a hidden number. Actions: `guess[n]`.
+    """AgentGuess-v0: find a hidden number in as few guesses as possible.
 
+    Task: a number below 64 (valid: 65, test: 66) is hidden. Actions: `guess[n]`.
     Observation: higher, lower or found. Reward: 1 for the number, else 0. End: the number is found, or 10 guesses.
     """
 

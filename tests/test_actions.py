@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agentgym_py.actions import Reply, format_reply, parse_reply
+from agentgym_py.actions import Reply, format_reply, one_line, parse_call, parse_reply
 
 anything = st.text(st.characters(), max_size=60)  # surrogates and controls included
 LABELS = ["Thought:", "Action:", "action :", "Action Input:", "Observation:", "<tool_call>", "</tool_call>", "```json"]
@@ -153,3 +153,33 @@ def test_no_text_is_slow(text: str) -> None:
     begin = time.perf_counter()
     parse_reply(text)
     assert time.perf_counter() - begin < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('set_due {"task": "t7"}', {"task": "t7"}),
+        ('set_due({"task": "t7"})', {"task": "t7"}),
+        ("set_due()", {}),
+        ("Thought: so\nAction: set_due ( )", {}),
+        ('Action: set_due {"a": {"b": ")"}}', {"a": {"b": ")"}}),
+        ('set_due\nAction Input: {"task": "t7"}', {"task": "t7"}),
+    ],
+)
+def test_a_call_may_stand_in_one_line(text: str, arguments: dict[str, object]) -> None:
+    """With its arguments or without, in a bare line or as an action."""
+    reply = parse_call(text)
+    assert (reply.action, reply.arguments) == ("set_due", arguments)
+
+
+@given(st.text())
+def test_what_is_no_call_in_one_line_is_read_as_ever(text: str) -> None:
+    """Any text without brackets."""
+    text = text.replace("{", "").replace("(", "")
+    assert parse_call(text) == parse_reply(text)
+
+
+def test_an_action_is_shown_in_one_line() -> None:
+    """A call's input moves up to its name; anything else stays as it is."""
+    assert one_line('set_due\nAction Input: {"task": "t7"}') == 'set_due {"task": "t7"}'
+    assert one_line("search[Action Input: 3]") == "search[Action Input: 3]"

@@ -171,6 +171,15 @@ def test_a_cloner_makes_agent_v0(tiny_policy: Any, tmp_path: Path) -> None:
     assert run.folder.metrics(0)["selection"]["kept"] == good
 
 
+def test_without_expert_tasks_the_model_is_agent_v0(tiny_policy: Any, tmp_path: Path) -> None:
+    """As a run does that goes on from a checkpoint: nothing is trained on at first, and the rounds go on from there."""
+    run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, expert_tasks=0, merge="all"))
+    run.run()
+    assert run.folder.metrics(0)["policy_digest"] == tiny_policy.digest()
+    assert run.folder.metrics(0)["training"] is None and run.folder.metrics(0)["valid"]["success"]["n"] == 3
+    assert isinstance(run.trainer, Nudge) and run.trainer.got == [4, 8]
+
+
 def test_a_round_whose_trainer_has_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:
     """As one that selected nothing; allowed, its agent is the last round's and its training is none."""
 
@@ -222,7 +231,7 @@ def test_patience_stops_early(tiny_policy: Any, tmp_path: Path) -> None:
 
 def test_wrong_settings_are_refused() -> None:
     """Counts that cannot be meant raise at once and name the setting."""
-    wrong: dict[str, Any] = {"expert_tasks": 0, "tries": 0, "slots": 0, "rounds": -1}
+    wrong: dict[str, Any] = {"expert_tasks": -1, "tries": 0, "slots": 0, "rounds": -1}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             EvolveConfig(**{name: value})

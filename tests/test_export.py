@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -264,3 +265,12 @@ def test_other_files_are_a_data_error(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1]}), path)
     with pytest.raises(DataError, match=r"a\.parquet"):
         list(export.read_parquet(path))
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Reading and writing parquet say how to get it."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(DataError, match="parquet needs pyarrow, of the extra `train`: "):
+        list(export.read_parquet(tmp_path / "x"))
+    with pytest.raises(DataError, match="parquet needs pyarrow, of the extra `train`: "):
+        export.write_parquet(tmp_path / "x", [])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, ClassVar
 
 import pytest
 
 from agentgym_py.actions import Reply
+from agentgym_py.collect import EnvSpec
 from agentgym_py.env import Outcome, Task
-from agentgym_py.errors import ConfigError, UnknownNameError
+from agentgym_py.errors import ConfigError, SnapshotError, UnknownNameError
 from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng
 
@@ -98,3 +100,52 @@ def test_many_tasks_are_not_all_kept() -> None:
     for number in range(1000):
         env.task(number)
     assert len(env._drafts) <= 256 and env.puzzle == first
+
+
+@pytest.mark.parametrize(
+    ("task", "wrong"),
+    [
+        ("count/test/easy/7/8", "an id has four parts"),
+        ("count", "an id has four parts"),
+        ("cuont/test/easy/7", "its world is 'cuont', here it is 'count'"),
+        ("count/tset/easy/7", "split must be one of train, valid, test, not 'tset'"),
+        ("count/test/esy/7", "difficulty must be one of easy, medium, not 'esy'"),
+        ("count/test/medium/7", "its difficulty is 'medium', here it is 'easy'"),
+        ("count/test/easy/x", "'x' is no number such as 0 or 17"),
+        ("count/test/easy/07", "'07' is no number such as 0 or 17"),
+    ],
+)
+def test_a_wrong_id_says_which_part_is_wrong(task: str, wrong: str) -> None:
+    """World, split, difficulty or number; and what an id looks like."""
+    with pytest.raises(UnknownNameError) as error:
+        Count(difficulty="easy").task(task)
+    assert wrong in str(error.value) and "ids here look like 'count/test/easy/17'" in str(error.value)
+
+
+@pytest.mark.parametrize("world", ["maze", "shop"])
+def test_a_wrong_difficulty_has_one_wording(world: str) -> None:
+    """To the constructor and in an id, of a world that generates its tasks and of one that also lists them."""
+    wanted = "difficulty must be one of easy, medium, hard, not 'hrd'"
+    with pytest.raises(ConfigError, match=wanted):
+        EnvSpec(world, {"difficulty": "hrd"}).make()
+    with pytest.raises(UnknownNameError, match=wanted):
+        EnvSpec(world).make().task(f"{world}/test/hrd/1")
+
+
+def test_a_snapshot_that_does_not_fit_says_what_differs() -> None:
+    """Format, world, version, difficulty, or the keys that it lacks; the episode stays as it is."""
+    env, other = Count(difficulty="easy"), Count()
+    env.reset(seed=1)
+    other.reset(seed=1)
+    before, whole = env.snapshot(), json.loads(env.snapshot())
+    for wrong, said in (
+        (b"{}", "they lack format, env, version, task, "),
+        (b"[]", "a list, not a JSON object"),
+        (b"so", "no JSON"),
+        (other.snapshot(), "its difficulty is 'medium', here it is 'easy'"),
+        (json.dumps(whole | {"env": "maze"}).encode(), "its env is 'maze', wanted 'count'"),
+        (json.dumps(whole | {"version": 7}).encode(), "its version is 7, wanted 0"),
+    ):
+        with pytest.raises(SnapshotError) as error:
+            env.restore(wrong)
+        assert said in str(error.value) and env.snapshot() == before

@@ -165,3 +165,15 @@ def test_a_broken_plugin_does_not_break_the_import(install: Install, tmp_path: P
     """
     printed = run(code, tmp_path)
     assert printed.startswith("False ") and "AgentBad-v0" in printed and "AgentShop-v0" in printed
+
+
+def test_an_extra_is_got_where_the_package_came_from(tmp_path: Path) -> None:
+    """In a clone by its constraints, from its folder; elsewhere by the package's name, or by the file it came as."""
+    package = tmp_path / "my clone" / "agentgym_py"
+    package.mkdir(parents=True)
+    assert registry.install_advice("train", package).startswith("pip install 'agentgym-py[train]' (")
+    for name in ("pyproject.toml", "constraints.txt"):
+        (package.parent / name).touch()
+    wanted = f"cd '{package.parent}' && pip install -c constraints.txt -e \".[train]\""
+    assert registry.install_advice("train", package) == wanted
+    assert "constraints.txt" in registry.install_advice("train")  # these tests run in a clone

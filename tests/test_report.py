@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from agentgym_py import store
 from agentgym_py.errors import RunError
 from agentgym_py.evaluate import as_json, summarise
-from agentgym_py.report import chart, comparison, role, write_report
-from agentgym_py.runs import RunFolder
+from agentgym_py.report import SMOKE, chart, comparison, role, write_report
+from agentgym_py.runs import RunFolder, write_atomic
 from agentgym_py.trajectory import Provenance, Step, Trajectory
 
 NASTY = "<script>alert('x')</script> & \"quotes\" {{ 7 * 7 }} \ud800 ✓"
@@ -230,3 +231,45 @@ def test_resumptions_stand_on_the_page(tmp_path: Path) -> None:
     again = {"started": "2031-02-03T04:05:06", "packages": {"agentgym-py": "9.9"}}
     folder.write_json("provenance.json", {"resumed": [again]})
     assert "2031-02-03T04:05:06 (agentgym-py 9.9)" in page(tmp_path / "run")
+
+
+def test_equal_steps_after_each_other_are_one(tmp_path: Path) -> None:
+    """A stuck agent's are folded, with their number; another observation, reward or action stands for itself."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    opening, stuck = episode(0, False).steps
+    other = replace(stuck, observation="Lower.")
+    steps = (opening, *[stuck] * 13, other, other, replace(other, reward=0.5), stuck)
+    store.write(folder.round(0) / "valid.jsonl", [replace(episode(0, False), steps=steps)])
+    html = page(tmp_path / "run")
+    assert re.findall(r"the same step (.*), to step (\d+)", html) == [("12 more times", "14"), ("1 more time", "16")]
+    assert re.findall(r">step (\d+)", html) == ["1", "2", "15", "17", "18"]
+    assert "18 steps" in html
+
+
+def test_an_instruction_that_the_episode_says_is_not_above_it_too(tmp_path: Path) -> None:
+    """It is in the line that opens the episode while that is closed; one that is said nowhere else stays."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    played = [episode(0, True), replace(episode(1, False), instruction="Be quick.")]
+    store.write(folder.round(0) / "valid.jsonl", played)
+    html = page(tmp_path / "run")
+    assert '<span class="told"><br>Find a number.</span>' in html and '<span class=""><br>Be quick.</span>' in html
+    assert "details[open] > summary .told { display: none; }" in html
+
+
+def test_a_smoke_run_says_that_its_rates_mean_nothing(tmp_path: Path) -> None:
+    """Above all else; any other run says no such thing."""
+    folder = make_run(tmp_path / "run")
+    assert SMOKE not in page(tmp_path / "run")
+    folder.write_json("provenance.json", {"preset": "smoke"})
+    head, _, rest = page(tmp_path / "run").partition("<dl")
+    assert SMOKE in head and SMOKE not in rest
+
+
+def test_it_says_which_expert_made_the_first_agent(tmp_path: Path) -> None:
+    """As the settings have it; a run of an older version may say no more than `expert`."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    assert "cloned from the expert." in page(tmp_path / "run")
+    write_atomic(folder.path / "run.yaml", yaml.safe_dump(CONFIG | {"expert": "fair"}))
+    folder.finish(0, folder.metrics(0) | {"player": "the fair expert"})
+    assert "cloned from the fair expert." in page(tmp_path / "run")
+    assert "the fair expert: kept 18 of 60" in page(tmp_path / "run")

@@ -181,3 +181,48 @@ def test_success_rates_never_lose_their_width() -> None:
     assert stats.success_rate([True, False], ["a", "b"]) == stats.wilson(1, 2)
     mixed = [i < 10 for i in range(40)]
     assert stats.success_rate(mixed, tasks) == stats.bootstrap_mean(mixed, clusters=tasks)
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=30))
+@settings(max_examples=50, deadline=None)
+def test_the_interquartile_mean_is_scipys_trimmed_mean(values: list[float]) -> None:
+    """A quarter is cut at each end, rounded down."""
+    scipy_stats = pytest.importorskip("scipy.stats")
+    assert stats.interquartile_mean(values) == pytest.approx(scipy_stats.trim_mean(values, 0.25), abs=1e-12)
+
+
+def test_the_interquartile_mean_ignores_an_outlier() -> None:
+    """One of five, at either end; of three none is cut."""
+    assert stats.interquartile_mean([3, 100, 1, 2, -50]) == 2
+    assert stats.interquartile_mean([1, 2, 6]) == 3
+    assert math.isnan(stats.interquartile_mean([]))
+
+
+def test_an_improvement_has_the_luck_of_runs_and_of_tasks_in_its_interval() -> None:
+    """Runs that rise alike: as wide as the tasks make it; runs that differ: wider; one run has no interval."""
+    rng = np.random.default_rng(0)
+    before = [rng.random(300) < 0.3 for _ in range(5)]
+    alike = stats.improvement([(b, b | (rng.random(300) < 0.4)) for b in before])
+    apart = stats.improvement(
+        [(b, b | (rng.random(300) < r)) for b, r in zip(before, (0, 0.1, 0.4, 0.7, 1), strict=True)]
+    )
+    assert alike.value == pytest.approx(0.28, abs=0.02) and 0.03 < alike.high - alike.low < 0.12
+    assert apart.high - apart.low > 3 * (alike.high - alike.low) and apart.low < apart.value < apart.high
+    one = stats.improvement([(before[0], before[1])])
+    assert one.value == pytest.approx(np.mean(before[1]) - np.mean(before[0])) and math.isnan(one.low)
+    assert stats.improvement([(b, b) for b in before]).value == 0
+    with pytest.raises(ValueError, match="pairs needed"):
+        stats.improvement([(before[0], before[0][:5])])
+
+
+def test_the_interval_of_an_improvement_holds_the_truth() -> None:
+    """Of 200 experiments with five runs, whose true gain varies from run to run, at least 85 % of intervals do."""
+    rng, held = np.random.default_rng(1), 0
+    for _ in range(200):
+        pairs = []
+        for gain in rng.normal(0.2, 0.05, 5):
+            start = rng.random(100)
+            pairs.append((start < 0.3, start < 0.3 + gain))
+        found = stats.improvement(pairs, resamples=400)
+        held += found.low <= 0.2 <= found.high
+    assert 170 <= held <= 200

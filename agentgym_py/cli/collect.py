@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import store
+from agentgym_py.agents import title_of
 from agentgym_py.cli.common import (
     add_agent_options,
     add_env_options,
@@ -79,13 +80,14 @@ def run(given: Namespace) -> int:
     asked = f"--first {episodes.first} with --tasks {episodes.tasks}" if episodes.first else "--tasks"
     need_tasks(envs, {episodes.split: (asked, tasks.stop)})
     jobs = jobs_for(envs, episodes.split, tasks, episodes.attempts)
-    agents = who.make(model, temperatures or [1.0])
+    agents, workers = who.make(model, temperatures or [1.0])
     plans = [
-        (Collector(agent, who.slots, who.prompt, who.seed), tries_of(jobs, number, len(agents)))
+        (Collector(agent, who.slots, who.prompt, who.seed, workers), tries_of(jobs, number, len(agents)))
         for number, agent in enumerate(agents)
     ]
-    _stream(plans, target, episodes.json)
-    _summary(str(target), episodes.json)
+    with workers:
+        _stream(plans, target, episodes.json)
+    _summary(str(target), title_of(agents[0]), episodes.json)
     return 0
 
 
@@ -116,15 +118,15 @@ def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, as_j
             target.unlink(missing_ok=True)
 
 
-def _summary(path: str, as_json: bool) -> None:
+def _summary(path: str, who: str, as_json: bool) -> None:
     from agentgym_py.evaluate import left, percent, summarise
 
     played = list(store.read(path))
     summary = summarise(played)
     if as_json:
-        print_json({"file": path, "trajectories": len(played), **summary.as_dict()})
+        print_json({"file": path, "agent": who, "trajectories": len(played), **summary.as_dict()})
         return
-    print(f"{path}: {len(played)} trajectories, success {percent(summary.success)}")
+    print(f"{path}: {len(played)} trajectories of {who}, success {percent(summary.success)}")
     if summary.given_up:
         print(f"{left(summary.given_up)} by the agent", file=sys.stderr)
     if summary.errors:

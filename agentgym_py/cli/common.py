@@ -26,6 +26,7 @@ from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, DataError, UnknownNameError, did_you_mean
 from agentgym_py.runs import finite
+from agentgym_py.workers import Workers
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
     from agentgym_py.trajectory import Trajectory
 
+_SMALL = 10_000_000
+"""Weights below which a forward costs more in calls than in sums, so that a second thread is no help."""
 _NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "json", "threads"}
 """Options that are not part of what a command computes."""
 _HEAVY = ("torch", "transformers", "trl", "datasets", "accelerate")
@@ -191,7 +194,8 @@ class ModelOptions:
     device: str | None = None
     """Where it runs, for example `cpu` or `cuda:1`; by default on the GPU where there is one."""
     threads: int | None = None
-    """CPU threads of torch; by default one a physical core, 1 where the variable CI is set."""
+    """CPU threads of torch, and processes in which a model of less than ten million weights plays, on one thread each;
+    by default one a physical core, 1 where the variable CI is set."""
 
     def __post_init__(self) -> None:
         if self.threads is not None and self.threads < 1:
@@ -211,9 +215,10 @@ class AgentOptions:
     """The agent and how it plays."""
 
     agent: str | None = None
-    """`expert`, `random`, `model` (the --model), or an installed agent's name."""
+    """`expert` (the exact one, which knows all), `random`, `model` (the --model), or an installed agent's name."""
     agent_kwargs: dict[str, Any] = field(default_factory=dict)
-    """Arguments of an installed agent, as --agent_kwargs.NAME VALUE."""
+    """Arguments of an installed agent, as --agent_kwargs.NAME VALUE: --agent expert --agent_kwargs.fair true is the
+    fair expert, which knows only what the episode has shown."""
     prompt: Prompt = "brief"
     """Which rules text opens an episode."""
     max_new_tokens: int = 64
@@ -231,8 +236,8 @@ class AgentOptions:
         if self.agent is not None and self.agent not in names:
             raise UnknownNameError(f"No agent {self.agent!r} is installed." + did_you_mean(self.agent, names))
 
-    def make(self, model: ModelOptions, temperatures: Sequence[float]) -> list[Agent]:
-        """The agent; a model once at each temperature, with the same weights and engine."""
+    def make(self, model: ModelOptions, temperatures: Sequence[float]) -> tuple[list[Agent], Workers]:
+        """The agent, a model once at each temperature with the same engine, and the processes to play in."""
         if self.agent is None or self.agent == "model":
             return self._models(model, temperatures)
         made = registry.load("agentgym.agents", self.agent)
@@ -240,9 +245,9 @@ class AgentOptions:
             agent: Agent = made(**{key: _scalar(value) for key, value in as_plain(self.agent_kwargs).items()})
         except TypeError as error:
             raise UsageError(f"the agent {self.agent} cannot be made: {error}") from error
-        return [agent]
+        return [agent], Workers(1)
 
-    def _models(self, model: ModelOptions, temperatures: Sequence[float]) -> list[Agent]:
+    def _models(self, model: ModelOptions, temperatures: Sequence[float]) -> tuple[list[Agent], Workers]:
         params = [SamplingParams(temperature=each, max_new_tokens=self.max_new_tokens) for each in temperatures]
         need_model(model.model, model.threads)
         from agentgym_py.agents import ModelAgent
@@ -250,7 +255,7 @@ class AgentOptions:
 
         policy = model.load(self.seed)
         engine = HFEngine(policy, slots=self.slots)
-        return [ModelAgent(policy, engine, each) for each in params]
+        return [ModelAgent(policy, engine, each) for each in params], workers_for(policy)
 
 
 def add_agent_options(parser: ArgumentParser) -> None:
@@ -316,7 +321,8 @@ def need_model(name: str, threads: int | None = None) -> None:
     """
     missing = [name for name in _HEAVY if find_spec(name) is None]
     if missing:
-        raise ConfigError(f"models need {' and '.join(missing[:2])}: pip install 'agentgym-py[train]'")
+        advice = registry.install_advice("train")
+        raise ConfigError(f"models need {' and '.join(missing[:2])}, of the extra `train`: {advice}")
     from agentgym_py.policy import require_model
 
     require_model(name)
@@ -324,6 +330,14 @@ def need_model(name: str, threads: int | None = None) -> None:
     import torch
 
     torch.set_num_threads(threads or _default_threads(torch.get_num_threads()))
+
+
+def workers_for(policy: Policy) -> Workers:
+    """As many processes as torch has threads, where the policy is small and on the CPU; else one, which is this one."""
+    import torch
+
+    small = policy.num_parameters < _SMALL and policy.model.device.type == "cpu"
+    return Workers(torch.get_num_threads() if small else 1)
 
 
 def quiet() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentgym_py import agenttraj, export, store
+from agentgym_py import agenttraj, export, pairs, store
 from agentgym_py.cli.common import new_file, played_in, print_json
 from agentgym_py.cli.parser import UsageError, add_command, add_commands, meant
 from agentgym_py.dataset import AgentTrajDataset, verify_any
+from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -64,18 +66,22 @@ def run(given: Namespace) -> int:
 
 def _verify(path: str, as_json: bool) -> int:
     report = verify_any(path)
+    empty = not (report.episodes or report.bad or report.torn)
     if as_json:
-        print_json(asdict(report) | {"path": path, "ok": report.ok})
+        print_json(asdict(report) | {"path": path, "ok": report.ok and not empty})
+    elif empty:
+        print(f"{path}: empty, it holds no episode")
     else:
         unsigned = f" ({report.unsigned} without a digest)" if report.unsigned else ""
-        print(f"{path}: {report.episodes} whole episodes{unsigned}, {len(report.bad)} damaged")
+        torn = "" if report.torn is None else ", 1 torn"
+        print(f"{path}: {report.episodes} whole episodes{unsigned}, {len(report.bad)} damaged{torn}")
         for number in list(report.bad)[:_SHOWN]:
             print(f"  line {number}: {report.bad[number]}")
         if len(report.bad) > _SHOWN:
             print(f"  and {len(report.bad) - _SHOWN} more")
         if report.torn is not None:
             print(f"  line {report.torn}: torn, the writing was interrupted; readers drop it")
-    return 0 if report.ok else _DAMAGED
+    return _DAMAGED if empty or not report.ok else 0
 
 
 def _convert(source: str, target: str, to: str | None) -> None:
@@ -84,10 +90,26 @@ def _convert(source: str, target: str, to: str | None) -> None:
         raise UsageError(_which_format(target, to))
     file, played = new_file(target, "the target"), played_in(source)
     if form in ROWS:
-        print(f"{target}: {export.write_rows(file, ROWS[form](played))} rows, {form}")
+        data = list(played) if form == "trl_preferences" else played
+        rows = iter(ROWS[form](iter(data)))
+        first = next(rows, None)
+        if first is None:
+            raise DataError(f"{source} gives no row of {form}, {target} is not written: {_why_none(form, data)}")
+        print(f"{target}: {export.write_rows(file, chain([first], rows))} rows, {form}")
         return
     note = "; it does not hold what a replay needs, keep the source for that" if form == "agenttraj" else ""
     print(f"{target}: {FILES[form](file, played)} trajectories, {form}{note}")
+
+
+def _why_none(form: str, played: Iterable[Trajectory]) -> str:
+    if form != "trl_preferences":
+        return "no trajectory has a turn"
+    found = pairs.build(list(played))
+    reasons = [f"{number} {reason}" for reason, number in found.dropped.items()]
+    return (
+        "a pair is two trajectories of one task that open alike and differ in reward; of the trajectories here "
+        f"{', '.join(reasons)} (collect --attempts 4 plays each task four times, an expert always alike)"
+    )
 
 
 def _which_format(target: str, to: str | None) -> str:

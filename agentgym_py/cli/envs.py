@@ -70,11 +70,12 @@ def _list(as_json: bool) -> None:
 
 
 def _about(world: registry.Plugin) -> str:
-    """The first line of a world's card without its id and its period."""
+    """The first sentence of a world's card, or what stands of it in the first line, without its id and its period."""
     if world.broken:
         return "broken, see below"
     line = (inspect.getdoc(registry.load("agentgym.envs", world.name)) or "").partition("\n")[0]
-    return line.removeprefix(world.name).lstrip(":,. ").rstrip(".")
+    line = line.removeprefix(world.name).lstrip(":,. ").removeprefix("Task:").lstrip()
+    return line.partition(". ")[0].rstrip(".")
 
 
 def _show(name: str, kwargs: Any, as_json: bool) -> None:

@@ -73,15 +73,17 @@ def run(given: Namespace) -> int:
     envs = env_specs(given)
     need_tasks(envs, {chosen.split: ("--tasks", chosen.tasks)})
     world_versions = worlds_of(envs, chosen.split)
-    (agent,) = who.make(model, [chosen.temperature])
+    (agent,), workers = who.make(model, [chosen.temperature])
+    from agentgym_py.agents import title_of
     from agentgym_py.evaluate import by_world, evaluate
     from agentgym_py.ui import Phases
 
-    with Phases(console(chosen.json)) as phases:
+    with workers, Phases(console(chosen.json)) as phases:
         episodes = len(envs) * chosen.tasks * chosen.attempts
         found, played = evaluate(
             agent, envs, chosen.split, range(chosen.tasks), attempts=chosen.attempts, slots=who.slots,
-            prompt=who.prompt, seed=who.seed, progress=phases.begin(f"{chosen.split}, {agent.name}", episodes),
+            prompt=who.prompt, seed=who.seed, workers=workers,
+            progress=phases.begin(f"{chosen.split}, {title_of(agent)}", episodes),
         )  # fmt: skip
     made_by = {"env_versions": world_versions, "options": settings_of(given, envs)}
     result = finite(_result(played, agent) | made_by)
@@ -91,7 +93,7 @@ def run(given: Namespace) -> int:
     if chosen.json:
         print_json(result)
     else:
-        _show(found, by_world(played), f"{agent.name}, {chosen.split} split, {len(played)} episodes")
+        _show(found, by_world(played), f"{title_of(agent)}, {chosen.split} split, {len(played)} episodes")
     return 0
 
 

@@ -34,6 +34,7 @@ from agentgym_py.cli.common import (
     read_trainer,
     settings_of,
     trainer_class,
+    workers_for,
     worlds_of,
 )
 from agentgym_py.cli.parser import (
@@ -51,6 +52,7 @@ from agentgym_py.evolve import Evolution, EvolveConfig, require_fit
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import need_policy
+from agentgym_py.workers import Workers
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -70,11 +72,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
 }  # fmt: skip
 """Other defaults by name; what a trainer has no setting for is left out."""
-_SMOKE = (
-    "The smoke preset checks only the machinery: it trains on failed episodes too, and its success rates mean nothing.",
-    "Success rates of the smoke preset mean nothing: it checked that every step runs. Without it an agent learns.",
-)
-"""What is said of it at the start and at the end."""
 _NOTHING_YET = "nothing was written yet; start it again"
 _RECORDED = ("numpy", "gymnasium", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
 
@@ -103,7 +100,8 @@ class ResumeOptions:
     resume: str
     """The run's folder."""
     threads: int | None = None
-    """CPU threads of torch; by default those that the run began with, so that it ends to the bit as it would have."""
+    """CPU threads and processes; by default as many as the run began with, so that it ends to the bit as it would
+    have."""
     json: bool = False
     """Print the test result as JSON at the end."""
 
@@ -112,6 +110,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `evolve` takes; the preset and the trainer that were asked for decide some of it."""
     first = first_look(argv)
     if "resume" in first and not {"-h", "--help"} & set(argv):
+        RunFolder.open(Path(first["resume"]))  # a wrong folder matters more than what stands beside it
         _refuse_settings(argv)
         add_options(parser, ResumeOptions)
         return
@@ -177,16 +176,22 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     if not (folder and folder.finished):
         need_model(model.model, _threads(folder, model.threads))
     ready: list[Policy] = []
+    workers = Workers(1)
     if folder is None:
         ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
         require_room(ready[0], config.max_new_tokens)
+        workers = workers_for(ready[0])
         folder = lock.enter_context(_started(given, envs, ready[0]))
         begun.append(folder)
     else:
         lock.enter_context(folder.locked())
-        _check_basis(folder, envs, model, config.seed)
+        if not folder.finished:
+            base = model.load(config.seed)
+            _check_basis(folder, envs, base)
+            workers = workers_for(base)
+    lock.enter_context(workers)
     load = _loader(model, config.seed, ready)
-    evolution = partial(Evolution, folder, envs, config, trainer, load, cloner=read_cloner(settings))
+    evolution = partial(Evolution, folder, envs, config, trainer, load, cloner=read_cloner(settings), workers=workers)
     return _show(evolution, folder, _header(folder, config, len(envs)), out)
 
 
@@ -208,11 +213,9 @@ def _basis(envs: Sequence[EnvSpec], base: Policy) -> dict[str, Any]:
     return {"base_policy": base.digest(), "env_versions": worlds_of(envs, "train")}
 
 
-def _check_basis(folder: RunFolder, envs: Sequence[EnvSpec], model: ModelOptions, seed: int) -> None:
+def _check_basis(folder: RunFolder, envs: Sequence[EnvSpec], base: Policy) -> None:
     """Refuse to go on with other weights or worlds than the run began with; note who goes on and when."""
-    if folder.finished:
-        return  # nothing will be computed
-    held, now = folder.read_json("provenance.json"), _basis(envs, model.load(seed))
+    held, now = folder.read_json("provenance.json"), _basis(envs, base)
     for name, value in now.items():
         if held.get(name) != value:
             raise RunError(f"{folder.path} cannot go on: its {name} was {held.get(name)}, and is {value} now")
@@ -297,7 +300,7 @@ def _show(
     evolution: Callable[[Reporter], Evolution], folder: RunFolder, header: Sequence[str], out: Console
 ) -> dict[str, Any]:
     """Run with bars and tables, and a report that is written again after each round."""
-    from agentgym_py.report import comparison, write_report
+    from agentgym_py.report import SMOKE, comparison, is_smoke, write_report
     from agentgym_py.ui import TerminalReporter
 
     out_of_the_way = redirect_stdout(sys.stderr) if out.stderr else nullcontext()  # a plugin may print; stdout is JSON
@@ -305,7 +308,7 @@ def _show(
         reporter.header(*header)
         result = evolution(reporter).run()
         rows, verdict = comparison(folder)
-        said = "\n".join(filter(None, [verdict, _SMOKE[1] if _is_smoke(folder) else ""]))
+        said = "\n".join(filter(None, [verdict, SMOKE if is_smoke(folder) else ""]))
         reporter.finish(rows, said, write_report(folder.path))
     return result
 
@@ -326,18 +329,17 @@ def _tasks_of(config: EvolveConfig) -> dict[str, tuple[str, int]]:
 
 def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
     """The run's plan, what may surprise in it, and how far it is."""
+    from agentgym_py.report import SMOKE, is_smoke
+
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
-    lines = [f"Agent_v0 from {config.expert_tasks * worlds} expert episodes, {rounds}; {folder.path}"]
-    if _is_smoke(folder):
-        lines.append(_SMOKE[0])
+    experts = f"from {config.expert_tasks * worlds} episodes of the {config.expert} expert"
+    lines = [f"Agent_v0 {experts if config.expert_tasks else 'is the model as it stands'}, {rounds}; {folder.path}"]
+    if is_smoke(folder):
+        lines.append(SMOKE)
     elif not config.select.success_only:
         how = f"--select.success_only false, --select.threshold {config.select.threshold:g}"
         lines.append(f"Failed episodes are selected too: {how}.")
     return lines + _so_far(folder, config)
-
-
-def _is_smoke(folder: RunFolder) -> bool:
-    return folder.read_json("provenance.json").get("preset") == "smoke"
 
 
 def _so_far(folder: RunFolder, config: EvolveConfig) -> list[str]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentgym_py.actions import format_reply, one_line, parse_call
 from agentgym_py.cli.common import env_spec
 from agentgym_py.cli.parser import add_options, meant, read_options
 from agentgym_py.env import TextEnv
@@ -73,7 +74,7 @@ def _play(env: TextEnv) -> None:
         if said.startswith(":") or not said:
             print(_answer(env, said))
         else:
-            observation, reward, *_ = env.step(said)
+            observation, reward, *_ = env.step(_as_two_lines(env, said))
             total += reward
             print(observation)
     outcome = "Solved" if env.succeeded else "Not solved"
@@ -97,13 +98,22 @@ def _said() -> str | None:
     return line.strip()
 
 
+def _as_two_lines(env: TextEnv, said: str) -> str:
+    """A call of one of the world's tools that was entered in one line, as every world of tools reads it."""
+    call = parse_call(said)
+    names = {tool.get("function", tool)["name"] for tool in env.tools() or []}
+    if call.action not in names or call.arguments is None:
+        return said
+    return format_reply(call.action, call.thought, call.action_input)
+
+
 def _answer(env: TextEnv, command: str) -> str:
     """What `play` itself says to one of its commands."""
     if command == ":actions":
         actions = env.actions()
-        return "This world does not list its actions." if actions is None else "\n".join(actions)
+        return "This world does not list its actions." if actions is None else "\n".join(map(one_line, actions))
     if command == ":hint":
-        return "\n".join(env.expert()[:1]) or "The expert knows no way from here."
+        return "\n".join(map(one_line, env.expert()[:1])) or "The expert knows no way from here."
     if command in ("", ":help"):
         return HELP
     return f"No command {command!r}{meant(command, COMMANDS)}; :help lists them."

@@ -18,7 +18,7 @@ from torch import Tensor
 from agentgym_py.engine import Generation
 from agentgym_py.engine.decoding import draw
 from agentgym_py.engine.forward import forward_of
-from agentgym_py.engine.kvcache import CausalBand, DecodePlan, PrefillPlan, Segment, SlotCache, attended
+from agentgym_py.engine.kvcache import CausalBand, DecodePlan, Move, PrefillPlan, Segment, SlotCache, attended
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.engine.slots import Ids, SlotBook, common_prefix
 from agentgym_py.errors import ConfigError, PolicyError
@@ -89,6 +89,10 @@ class HFEngine:
         """Prompt tokens computed so far; those that the cache saved are not among them."""
         self._seeds = np.random.default_rng(seed)
         self.sync(policy, 0)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process gets the weights and an empty cache."""
+        return _remade, (self.policy, self.version, self.slots, self.prefill_tokens, self._seeds)
 
     def sync(self, policy: Policy, version: int) -> None:
         """Use these weights from now on and forget everything computed with the old ones."""
@@ -182,7 +186,7 @@ class HFEngine:
     def _wave(self, prompts: Sequence[Ids], seats: Sequence[int], pending: Sequence[int]) -> list[_Job]:
         """The pending rows that gain nothing by waiting for another, with their shared beginnings copied in place."""
         jobs: list[_Job] = []
-        copies: list[tuple[int, int]] = []
+        copies: list[Move] = []
         new: list[Ids] = []
         for row in pending:
             prompt, slot = prompts[row], seats[row]
@@ -193,11 +197,10 @@ class HFEngine:
                     continue
                 new.append(prompt)
                 if source.length > start:
-                    copies.append((source.slot, slot))
+                    copies.append(Move(source.slot, slot, source.length))
                     start = source.length
             jobs.append(_Job(row, slot, start, prompt[start:]))
-        if copies:
-            self._cache.copy(copies, max(len(self._book.held[slot]) for slot, _ in copies))
+        self._cache.copy(copies)
         return jobs
 
     def _compute(self, pack: Sequence[_Job]) -> Tensor:
@@ -261,9 +264,18 @@ class HFEngine:
         vacated = sorted(set(sources) - set(range(n)))
         moves = [(s, t) for s, t in zip(sources + displaced, [*range(n), *vacated], strict=True) if s != t]
         if moves:
+            used = {slot: len(held) for slot, held in enumerate(self._book.held)} | dict(
+                zip(seats, lengths, strict=True)
+            )
+            self._cache.copy([Move(source, target, used[source]) for source, target in moves])
             self._book.move(moves)
-            self._cache.copy(moves, max(*lengths, self._book.longest))
         return order
+
+
+def _remade(policy: Policy, version: int, slots: int, prefill_tokens: int, seeds: np.random.Generator) -> HFEngine:
+    engine = HFEngine(policy, slots, prefill_tokens=prefill_tokens)
+    engine.version, engine._seeds = version, seeds
+    return engine
 
 
 def _checksums(model: Any) -> list[int]:

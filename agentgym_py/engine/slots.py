@@ -74,8 +74,3 @@ class SlotBook:
         for source, target in moves:
             self.held[target], self._used[target] = held[source], used[source]
         self._last = [renamed.get(slot, slot) for slot in self._last]
-
-    @property
-    def longest(self) -> int:
-        """How many tokens the fullest slot holds."""
-        return max(len(held) for held in self.held)

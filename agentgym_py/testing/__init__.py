@@ -9,7 +9,7 @@ In a test:
     def test_my_world(check):
         check_world("MyWorld-v0", check)
 
-In a terminal `agentgym check my-world`. Neither needs torch, and the kit itself no pytest; with hypothesis installed it
+In a terminal `agentgym check myworld`. Neither needs torch, and the kit itself no pytest; with hypothesis installed it
 tries hypothesis's strings too. A failure names the seed and the actions that show it, as a program to paste.
 
 What a world may declare: its `floor`, the share of episodes in which luck may succeed (`TextEnv.floor`, 5 % where the

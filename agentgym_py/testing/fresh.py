@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +19,20 @@ from agentgym_py.collect import EnvSpec
 from agentgym_py.env import TextEnv
 from agentgym_py.registry import env_id
 from agentgym_py.rng import Rng
-from agentgym_py.testing.subject import NONSENSE, BrokenContractError, Moves, NotApplicableError, Subject, any_action
+from agentgym_py.testing.report import listed
+from agentgym_py.testing.subject import (
+    NONSENSE,
+    SEEDED,
+    BrokenContractError,
+    Moves,
+    NotApplicableError,
+    Subject,
+    any_action,
+    raising,
+    seeded,
+    shown_raising,
+    where_raised,
+)
 
 _STEPS = 20
 _SECONDS = 300
@@ -26,6 +40,21 @@ _MOODS = (
     {"PYTHONHASHSEED": "1", "TZ": "UTC0"},
     {"PYTHONHASHSEED": "2", "TZ": "XYZ-11", "LC_ALL": "C", "COLUMNS": "31"},
 )
+_SETUP = f"import os\nnumber = int(os.environ.get('PYTHONHASHSEED', {{number}}))  # run it with 1 and with 2\n{SEEDED}"
+_PAST = """# and in an instance that has played before
+from agentgym_py.testing.fresh import transcript
+env = make()
+for _ in transcript(env, {seeds}, 1, 3):
+    pass
+print(env.reset(seed={{seed}}))
+for action in {{actions}}:
+    print(env.step(action))
+print({{asked}})"""
+_ASKED = {
+    "admissible actions": "env.actions()", "plan of the expert": "env.expert()", "snapshot": "env.snapshot()",
+    "next action of the fair expert": "env.fair_expert()", "thought": "env.think(env.expert()[0])",
+}  # fmt: skip
+"""What asks for what is no turn, by its name in a line."""
 Line = dict[str, Any]
 
 
@@ -47,11 +76,20 @@ def reproducible(subject: Subject) -> None:
     _compare(
         first, second, "two fresh processes with the same seed (PYTHONHASHSEED 1 and 2, other time zone and folder)"
     )
+    here = _in_a_used_instance(subject, seeds, state)
+    past = _PAST.format(seeds=seeds[::-1])
+    _compare(first, json.loads(json.dumps(here)), "a fresh process and an instance that has played before", past)
+
+
+def _in_a_used_instance(subject: Subject, seeds: list[int], state: int) -> list[Line]:
     used = subject.make()
-    for line in transcript(used, seeds[::-1], 1):
-        del line  # so that it has a past
-    here = list(transcript(used, seeds, state))
-    _compare(first, json.loads(json.dumps(here)), "a fresh process and an instance that has played before")
+    try:
+        for line in transcript(used, seeds[::-1], 1, 3):
+            del line  # so that it has a past
+        return list(transcript(used, seeds, state, 3))
+    except BrokenContractError as error:
+        moves = replace(error.moves or Moves(), setup=SEEDED.format(number=3))
+        raise BrokenContractError(f"in one instance for all episodes {error}", moves) from error.__cause__
 
 
 def _target(name: str) -> str:
@@ -77,31 +115,60 @@ def _asked_of_a_process(asked: Mapping[str, Any], mood: Mapping[str, str]) -> li
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise BrokenContractError(f"the episodes cannot be played in a fresh process: {last}")
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    for each in lines:
+        if "raised" in each:
+            moves = Moves(**each["moves"] | {"actions": tuple(each["moves"]["actions"]), "setup": _setup(mood)})
+            raise BrokenContractError(f"in a fresh process {each['raised']}", moves, each["trace"])
+    return lines
+
+
+def _setup(mood: Mapping[str, str]) -> str:
+    return _SETUP.format(number=mood["PYTHONHASHSEED"])
 
 
 def main() -> None:
-    """In the fresh process: play what stdin asks for, one JSON line a moment on stdout."""
+    """In the fresh process: play what stdin asks for, one JSON line a moment on stdout, the last one if it raised."""
     asked = json.load(sys.stdin)
     if asked["name"] not in gymnasium.registry:
         gymnasium.register(id=asked["name"], entry_point=asked["target"])
     with closing(EnvSpec(asked["name"], asked["kwargs"]).make()) as env:
-        for line in transcript(env, asked["seeds"], asked["rng"]):
-            print(json.dumps(line), flush=True)
+        try:
+            for line in transcript(env, asked["seeds"], asked["rng"], int(os.environ["PYTHONHASHSEED"])):
+                print(json.dumps(line), flush=True)
+        except BrokenContractError as error:
+            said = {"raised": str(error), "moves": asdict(error.moves or Moves()), "trace": where_raised(error)}
+            print(json.dumps(said), flush=True)
 
 
-def transcript(env: TextEnv, seeds: list[int], state: int) -> Iterator[Line]:
-    """Random episodes, all that the world says of each moment: what differs there differs for an agent or a teacher."""
+def transcript(env: TextEnv, seeds: list[int], state: int, number: int) -> Iterator[Line]:
+    """Random episodes, all that the world says of each moment: what differs there differs for an agent or a teacher.
+
+    In each the global generators are seeded with `number`, which a world must not notice.
+
+    Raises:
+        BrokenContractError: the world raised; its moves show it.
+    """
     for seed in seeds:
-        rng = Rng("fresh", state, seed)
-        observation, info = env.reset(seed=seed)
-        yield _moment(env, seed, None, observation, info)
-        for _ in range(_STEPS):
-            if env.ended:
-                break
-            action = NONSENSE if rng.below(8) == 0 else any_action(env, rng, observation)
-            observation, reward, terminated, truncated, info = env.step(action)
-            yield _moment(env, seed, action, observation, info) | {"end": [reward, terminated, truncated]}
+        said: list[str] = []
+        try:
+            with seeded(number):
+                yield from _episode(env, seed, Rng("fresh", state, seed), said)
+        except Exception as error:  # the world may raise anything
+            moves = Moves(seed, None, tuple(said))
+            raise BrokenContractError(raising(error), shown_raising(moves, error)) from error
+
+
+def _episode(env: TextEnv, seed: int, rng: Rng, said: list[str]) -> Iterator[Line]:
+    observation, info = env.reset(seed=seed)
+    yield _moment(env, seed, None, observation, info)
+    for _ in range(_STEPS):
+        if env.ended:
+            break
+        action = NONSENSE if rng.below(8) == 0 else any_action(env, rng, observation)
+        said.append(action)
+        observation, reward, terminated, truncated, info = env.step(action)
+        yield _moment(env, seed, action, observation, info) | {"end": [reward, terminated, truncated]}
 
 
 def _moment(env: TextEnv, seed: int, action: str | None, observation: str, info: Mapping[str, Any]) -> Line:
@@ -115,7 +182,7 @@ def _moment(env: TextEnv, seed: int, action: str | None, observation: str, info:
     }  # fmt: skip
 
 
-def _compare(first: list[Line], second: list[Line], who: str) -> None:
+def _compare(first: list[Line], second: list[Line], who: str, past: str = "") -> None:
     said: list[str] = []
     seed: int | None = None
     for one, other in zip(first, second, strict=False):
@@ -126,6 +193,13 @@ def _compare(first: list[Line], second: list[Line], who: str) -> None:
         for key in one:
             if one[key] != other.get(key):
                 what = f"{who} differ in the {key}: {one[key]!r:.300} and {other.get(key)!r:.300}"
-                raise BrokenContractError(what, Moves(seed, None, tuple(said)))
+                raise BrokenContractError(what, _both(seed, said, key, past))
     if len(first) != len(second):
-        raise BrokenContractError(f"{who} play episodes of different length", Moves(seed, None, tuple(said)))
+        raise BrokenContractError(f"{who} play episodes of different length", _both(seed, said, "", past))
+
+
+def _both(seed: int | None, said: list[str], key: str, past: str) -> Moves:
+    """An episode, and what is to be asked then; with a past also in an instance that has it."""
+    asked = _ASKED.get(key, "env.render()")
+    again = past.format(seed=seed, actions=listed(said), asked=asked)
+    return Moves(seed, None, tuple(said), setup=_setup(_MOODS[0]), after=f"print({asked})\n{again}".rstrip())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -50,16 +50,19 @@ class Failure:
         """The same as a program to paste."""
         moves = self.moves or Moves()
         more = "".join(f", {name}={value!r}" for name, value in spec.kwargs.items())
+        made = f"gymnasium.make({env_id(spec.name)!r}, disable_env_checker=True{more}).unwrapped"
         lines = [
             "import agentgym_py, gymnasium",
-            f"env = gymnasium.make({env_id(spec.name)!r}, disable_env_checker=True{more}).unwrapped",
+            *([moves.setup] if moves.setup else []),
+            *([f"def make():\n    return {made}", "env = make()"] if "make()" in moves.after else [f"env = {made}"]),
             f"print(env.reset(seed={moves.seed!r}, options={dict(moves.options) if moves.options else None!r}))",
         ]
         if moves.actions:
-            said = "".join(f"\n    {written(action)}," for action in moves.actions)
-            lines.append(f"for action in ({said}\n):\n    print(env.step(action))")
+            lines.append(f"for action in {listed(moves.actions)}:\n    print(env.step(action))")
         if moves.snapshot is not None:
             lines.append(_RESTORE.format(written(moves.snapshot)))
+        if moves.after:
+            lines.append(moves.after)
         return "\n".join(lines)
 
 
@@ -152,6 +155,11 @@ class Report:
 
     def _script(self, failure: Failure | None) -> str | None:
         return failure.script(self.spec) if failure and failure.moves else None
+
+
+def listed(actions: Sequence[str]) -> str:
+    """Actions as a tuple in Python source, one a line."""
+    return "(" + "".join(f"\n    {written(action)}," for action in actions) + "\n)" if actions else "()"
 
 
 def written(text: str) -> str:

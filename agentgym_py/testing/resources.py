@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import random  # noqa: TID251  # to see that nobody else uses it
@@ -10,14 +11,34 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from agentgym_py.rng import Rng
-from agentgym_py.testing.subject import NONSENSE, BrokenContractError, Moves, NotApplicableError, Subject, any_action
+from agentgym_py.testing.subject import (
+    NONSENSE,
+    SEEDED,
+    BrokenContractError,
+    Moves,
+    NotApplicableError,
+    Subject,
+    any_action,
+    raising,
+    seeded,
+    shown_raising,
+)
 
+_BEFORE = """
+def generators():
+    return random.getstate(), repr(numpy.random.get_state())
+before = generators()"""
+_AFTER = """env.restore(env.snapshot())
+env.reset()
+env.close()
+print("the global generators are", "the same" if generators() == before else "OTHERS")"""
 _QUARTERS = 4
 _STEPS = 12
 _NOISE = 16 << 10
@@ -34,8 +55,15 @@ _MEASURED_SECONDS = 0.7
 def global_generators(subject: Subject) -> None:
     """Neither `random`'s nor numpy's nor torch's global generator is used or seeded, from making to closing."""
     for seed in subject.seeds(subject.settings.few):
-        before = _generators()
-        play = subject.play(subject.make())
+        with seeded(seed):
+            _uses_none(subject, seed)
+
+
+def _uses_none(subject: Subject, seed: int) -> None:
+    """One episode; if the world raises in it, that may come of a generator that it uses."""
+    before, raised = _generators(), None
+    play = subject.play(subject.make())
+    try:
         play.reset(seed)
         play.wander(subject.rng("globals", seed), 10)
         if not play.ended:
@@ -43,8 +71,19 @@ def global_generators(subject: Subject) -> None:
         play.env.restore(play.snapshot())
         play.env.reset()
         play.env.close()
-        changed = [name for name, state in _generators().items() if before.get(name, state) != state]
-        play.need(not changed, f"the global generator of {' and '.join(changed)} is used in this episode")
+    except Exception as error:
+        raised = error
+    changed = [name for name, state in _generators().items() if before.get(name, state) != state]
+    used = f"the global generator of {' and '.join(changed)} is used in this episode" if changed else ""
+    setup = SEEDED.format(number=seed) + _BEFORE
+    if raised:
+        broken = isinstance(raised, BrokenContractError)
+        told = str(raised) if broken else raising(raised)
+        moves = replace(shown_raising(play.moves, raised), setup=setup)
+        cause = raised.__cause__ if broken else raised
+        raise BrokenContractError(f"{used}, in which {told}" if used else told, moves) from cause
+    if used:
+        raise BrokenContractError(used, replace(play.moves, setup=setup, after=_AFTER))
 
 
 def _generators() -> dict[str, Any]:
@@ -123,7 +162,8 @@ class _Player:
         try:
             self._play(seed, said)
         except Exception as error:  # the world raised: what it must never do
-            raise BrokenContractError(f"raised {error!r}", Moves(seed, None, tuple(said))) from error
+            moves = shown_raising(Moves(seed, None, tuple(said)), error)
+            raise BrokenContractError(raising(error), moves) from error
         self.subject.counts["steps"] += len(said)
         return Moves(seed, None, tuple(said))
 
@@ -150,12 +190,19 @@ class _Memory(NamedTuple):
 
     @classmethod
     def now(cls) -> _Memory:
-        """What is in use, garbage collected."""
+        """What is in use, garbage collected, and without what the C library keeps for others to come."""
         gc.collect()
+        _give_back()
         return cls(tracemalloc.get_traced_memory()[0], max(0, _resident() - tracemalloc.get_tracemalloc_memory()))
 
     def __sub__(self, other: _Memory) -> _Memory:
         return _Memory(self.traced - other.traced, self.resident - other.resident)
+
+
+def _give_back() -> None:
+    """Have the C library return free memory: what earlier work left free would hide as much of what grows."""
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):  # glibc's
+        trim(0)
 
 
 def _resident() -> int:

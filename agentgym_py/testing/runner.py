@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import time
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -12,7 +11,15 @@ from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import ConformanceError, UnknownNameError, did_you_mean
 from agentgym_py.testing import contract, fresh, leaks, players, resources, snapshots, strings
 from agentgym_py.testing.report import Failure, Report, Result
-from agentgym_py.testing.subject import BrokenContractError, NotApplicableError, Settings, Subject
+from agentgym_py.testing.subject import (
+    BrokenContractError,
+    NotApplicableError,
+    Settings,
+    Subject,
+    raising,
+    shown_raising,
+    where_raised,
+)
 
 Check = Callable[[Subject], None]
 
@@ -68,16 +75,11 @@ def _tried(check: Check, subject: Subject) -> tuple[Failure | None, str]:
         return None, str(error)
     except BrokenContractError as error:
         moves = error.moves or (subject.latest.moves if subject.latest else None)
-        return Failure(str(error), moves, _within(error.__cause__)), ""
+        return Failure(str(error), moves, error.trace or where_raised(error.__cause__)), ""
     except Exception as error:  # the world raised: what it must never do
-        moves = subject.latest.moves if subject.latest else None
-        return Failure(f"raised {error!r}", moves, _within(error)), ""
+        moves = shown_raising(subject.latest.moves, error) if subject.latest else None
+        return Failure(raising(error), moves, where_raised(error)), ""
     return None, ""
-
-
-def _within(error: BaseException | None) -> str:
-    """The end of a traceback: where in the world it was raised."""
-    return "".join(traceback.format_tb(error.__traceback__)[-3:]).rstrip() if error else ""
 
 
 def run_checks(

@@ -4,15 +4,44 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
-from agentgym_py.testing.subject import BrokenContractError, Play, Subject, Turn, shown
+from agentgym_py.testing.report import listed
+from agentgym_py.testing.subject import BrokenContractError, Moves, Play, Subject, Turn, raising, shown
 
+_FORK = """actions, here = {rest}, env.snapshot()
+turns = [env.step(action) for action in actions]
+following = env.reset()
+fresh, used = make(), make()
+print(used.reset(seed={seed!r}))
+for action in actions:
+    used.step(action)
+for other in (fresh, used):
+    other.restore(here)
+    print("restored: the snapshot is", "the same" if other.snapshot() == here else "ANOTHER")
+    for action, turn in zip(actions, turns):
+        again = other.step(action)
+        print(repr(action), "gives the same" if again == turn else f"gives ANOTHER:\\n  {{again}}\\n  not {{turn}}")
+    print("then reset() gives", "the same" if other.reset() == following else "ANOTHER episode")"""
+_LIFE = """here, fork = env.snapshot(), make()
+fork.restore(here)
+for action in [] if fork.ended else fork.expert()[:-1]:
+    fork.step(action)
+fork.reset()
+for action in fork.expert():
+    fork.step(action)
+print("after a fork has lived, the original is", "the same" if env.snapshot() == here else "ANOTHER")"""
+_QUESTION = """here = env.snapshot()
+print(env.{call})
+print(env.{call})
+print("then the episode is", "the same" if env.snapshot() == here else "ANOTHER")"""
 _WRONG: tuple[Any, ...] = (None, True, 5.5, -5, 1 << 70, "x", "", [], {}, [[]], [None], {"x": 1}, "\ud800", math.nan)
 _OUTER_WRONG: tuple[Any, ...] = (None, 5.5, [])
 _PATHS_AT_MOST = 60
@@ -34,10 +63,29 @@ def futures(subject: Subject) -> None:
         following = play.env.reset()
         for number, snapshot in enumerate(moments):
             where = f"restored after action {number} in another instance"
-            other.restore(snapshot)
-            play.need(other.snapshot() == snapshot, f"{where}, the snapshot is another")
-            _same_turns(play, other, turns, number, where)
-            play.need(other.reset() == following, f"{where} and played to the end, reset() gives another episode")
+            with _shown_by(_forked(play, number)):
+                other.restore(snapshot)
+                play.need(other.snapshot() == snapshot, f"{where}, the snapshot is another")
+                _same_turns(play, other, turns, number, where)
+                play.need(other.reset() == following, f"{where} and played to the end, reset() gives another episode")
+
+
+@contextmanager
+def _shown_by(moves: Moves) -> Iterator[None]:
+    """What fails within is shown by these moves."""
+    try:
+        yield
+    except Exception as error:  # the world may raise anything
+        known = isinstance(error, BrokenContractError)
+        cause = error.__cause__ if known else error
+        raise BrokenContractError(str(error) if known else raising(error), moves) from cause
+
+
+def _forked(play: Play, number: int) -> Moves:
+    """The first moves of an episode; then a snapshot, whose future is compared in two other instances."""
+    moves = play.moves
+    after = _FORK.format(rest=listed(moves.actions[number:]), seed=moves.seed)
+    return replace(moves, actions=moves.actions[:number], after=after)
 
 
 def _same_turns(play: Play, other: TextEnv, turns: list[Turn], start: int, where: str) -> None:
@@ -60,29 +108,32 @@ def forks(subject: Subject) -> None:
         play.explore(rng, rng.below(12))
         questions = _questions(play)
         before = play.snapshot()
-        for name, ask in questions.items():
-            same = ask() == ask()
-            play.need(same, f"{name}() answers differently the second time, in the same state")
-            play.need(play.snapshot() == before, f"{name}() changes the episode")
+        for name, arguments in questions.items():
+            call = f"{name}({', '.join(map(ascii, arguments))})"
+            ask = partial(getattr(play.env, name), *arguments)
+            with _shown_by(replace(play.moves, after=_QUESTION.format(call=call))):
+                same = ask() == ask()
+                play.need(same, f"{name}() answers differently the second time, in the same state")
+                play.need(play.snapshot() == before, f"{name}() changes the episode")
         fork, third = subject.make(), subject.make()
-        fork.restore(before)
-        third.restore(before)
-        _live(subject, fork, rng)
-        play.need(play.snapshot() == before, "what a fork does changes the original's snapshot")
+        with _shown_by(replace(play.moves, after=_LIFE)):
+            fork.restore(before)
+            third.restore(before)
+            _live(subject, fork, rng)
+            play.need(play.snapshot() == before, "what a fork does changes the original's snapshot")
         start = len(play.moves.actions)
         turns: list[Any] = [None] * start + play.wander(rng, 10)
-        _same_turns(play, third, turns, start, "after a fork has lived, against another fork")
+        shown_by = _forked(play, start)
+        with _shown_by(replace(shown_by, after=f"{_LIFE}\n{shown_by.after}")):
+            _same_turns(play, third, turns, start, "after a fork has lived, against another fork")
 
 
-def _questions(play: Play) -> dict[str, Callable[[], object]]:
-    env = play.env
-    questions: dict[str, Callable[[], object]] = {
-        "actions": env.actions, "tools": env.tools, "secrets": env.secrets, "render": env.render, "state": env.state,
-    }  # fmt: skip
+def _questions(play: Play) -> dict[str, tuple[str, ...]]:
+    """What a world can be asked in this state: its methods, and what each takes."""
+    questions: dict[str, tuple[str, ...]] = dict.fromkeys(("actions", "tools", "secrets", "render", "state"), ())
     if play.ended:
         return questions
-    first = next(iter(play.expert()), "")
-    return questions | {"expert": env.expert, "fair_expert": env.fair_expert, "think": lambda: env.think(first)}
+    return questions | {"expert": (), "fair_expert": (), "think": (next(iter(play.expert()), ""),)}
 
 
 def _live(subject: Subject, fork: TextEnv, rng: Rng) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import random  # noqa: TID251  # what uses it is to be shown
 import signal
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
 
 from agentgym_py.collect import EnvSpec
 from agentgym_py.env import TextEnv
@@ -54,6 +58,10 @@ class Moves:
     actions: tuple[str, ...] = ()
     snapshot: str | None = None
     """What is restored afterwards, its bytes read as latin-1; None where nothing is."""
+    setup: str = ""
+    """Lines of Python that come before the world is made."""
+    after: str = ""
+    """Lines of Python that go on from there: `env` is the world, `make()` another one of its kind."""
 
 
 class Turn(NamedTuple):
@@ -67,11 +75,11 @@ class Turn(NamedTuple):
 
 
 class BrokenContractError(Exception):
-    """The world does not do what it should; `moves` show it."""
+    """The world does not do what it should; `moves` show it, `trace` says where, if it raised in another process."""
 
-    def __init__(self, message: str, moves: Moves | None = None) -> None:
+    def __init__(self, message: str, moves: Moves | None = None, trace: str = "") -> None:
         super().__init__(message)
-        self.moves = moves
+        self.moves, self.trace = moves, trace
 
 
 class NotApplicableError(Exception):
@@ -250,12 +258,20 @@ class Play:
             before, observation = self.snapshot(), self.observation
             turn = self.step(self._some_move(rng))
             if turn.terminated:
-                self.env.restore(before)
+                last = self._actions.pop()
+                self._taken_back(before, last)
                 self.observation = observation
-                self._actions.pop()
             else:
                 way.append((before, turn))
         return way
+
+    def _taken_back(self, before: bytes, action: str) -> None:
+        """Restore what was before an action."""
+        try:
+            self.env.restore(before)
+        except Exception as error:  # it is the world's own snapshot
+            again = f"before = env.snapshot()\nenv.step({action!a})\nenv.restore(before)"
+            raise BrokenContractError(raising(error), replace(self.moves, after=again)) from error
 
     def _some_move(self, rng: Rng) -> str:
         kind = rng.below(8)
@@ -326,6 +342,47 @@ def random_value(schema: Mapping[str, Any], rng: Rng, words: Sequence[str]) -> A
     return makers.get(kind, lambda: rng.choice(words))()
 
 
+# -------------------------------------------------------------------------------------------- what the world raises
+
+
+_ASKED = {"restore": "env.restore(env.snapshot())", "think": "env.think(env.expert()[0])"}
+_FRAMES = 3
+
+
+def raising(error: BaseException) -> str:
+    """`expert() raised IndexError('…')`."""
+    calls = _calls(error)
+    return f"{calls[-1][1]}() raised {error!r}" if calls else f"raised {error!r}"
+
+
+def shown_raising(moves: Moves, error: BaseException) -> Moves:
+    """The same moves, and then the call that raised, unless they make it themselves."""
+    calls = _calls(error)
+    if not calls or calls[-1][1] in ("__init__", "step") or (calls[-1][1] == "reset" and not moves.actions):
+        return moves
+    return replace(moves, after=_ASKED.get(calls[-1][1], f"print(env.{calls[-1][1]}())"))
+
+
+def _calls(error: BaseException) -> list[tuple[type, str]]:
+    """Methods on the way to where it was raised, as (class, name), up to the first one of the world."""
+    calls: list[tuple[type, str]] = []
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        calls.append((type(frame.f_locals.get("self")), frame.f_code.co_name))
+        if issubclass(calls[-1][0], TextEnv):
+            return calls
+    return []
+
+
+def where_raised(error: BaseException | None) -> str:
+    """The end of a traceback, of the error that began it: where in the world it was raised, and what."""
+    if error is None:
+        return ""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = traceback.format_tb(error.__traceback__)[-_FRAMES:] + traceback.format_exception_only(error)[-1:]
+    return "".join(lines).rstrip()
+
+
 # ------------------------------------------------------------------------------------------------------------- helpers
 
 
@@ -359,6 +416,27 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
         for (timer, each, _), handler in zip(_TIMERS, before, strict=True):
             signal.setitimer(timer, 0)
             signal.signal(each, handler)
+
+
+SEEDED = """import random, numpy
+random.seed({number} + 771_000)
+numpy.random.seed({number} + 771_000)"""
+"""The lines of Python that do what `seeded` does."""
+
+
+@contextmanager
+def seeded(number: int) -> Iterator[None]:
+    """Python's and numpy's global generators seeded, so that who uses them can be shown; afterwards as they were.
+
+    The seed is none that a world may have given them.
+    """
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002  # to put it back
+    exec(SEEDED.format(number=number), {})  # noqa: S102  # the lines above
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002  # as above
 
 
 def shown(text: str) -> str:

@@ -28,7 +28,7 @@ def collect(agentgym: Run, *argv: str) -> str:
 def test_the_expert_collects_in_the_shop(agentgym: Run) -> None:
     """The expert solves every task of the shop, and its trajectories replay."""
     status, out, _ = agentgym("collect", "--env", "shop", "--tasks", "3", "--out", "shop.jsonl", "--prompt", "full")
-    assert status == 0 and "3 trajectories, success 100.0 %" in out
+    assert status == 0 and "3 trajectories of the exact expert, success 100.0 %" in out
     assert all(each.success and each.provenance.prompt == "full" for each in store.read("shop.jsonl"))
     status, out, _ = agentgym("replay", "shop.jsonl")
     assert status == 0 and "3 trajectories: 3 hold" in out
@@ -208,10 +208,85 @@ def test_verify_takes_every_form(agentgym: Run) -> None:
     lines = Path("b.jsonl").read_text().splitlines(keepends=True)
     Path("b.jsonl").write_text("".join(lines)[:-20])
     status, out, _ = agentgym("data", "verify", "b.jsonl")
-    assert status == 1 and "b.jsonl: 3 whole episodes" in out and "line 4: torn" in out
+    assert status == 1 and "line 4: torn" in out
+    assert out.startswith("b.jsonl: 3 whole episodes (3 without a digest), 0 damaged, 1 torn\n")
     Path("b.json").write_text(Path("b.json").read_text().replace('"human"', '"person"', 1))
     status, out, _ = agentgym("data", "verify", "b.json", "--json")
     assert status == 1 and "'person'" in json.loads(out)["bad"]["1"]
+
+
+def test_verify_says_that_there_is_nothing(agentgym: Run) -> None:
+    """An empty file is no whole one, whatever reads it; a folder is called one."""
+    Path("a.jsonl").touch()
+    assert agentgym("data", "verify", "a.jsonl")[:2] == (1, "a.jsonl: empty, it holds no episode\n")
+    assert json.loads(agentgym("data", "verify", "a.jsonl", "--json")[1])["ok"] is False
+    Path("here").mkdir()
+    for command in (["data", "verify", "here"], ["replay", "here"], ["data", "convert", "here", "b.jsonl"]):
+        assert agentgym(*command) == (2, "", "agentgym: here: a folder, not a file\n")
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+@pytest.mark.parametrize(
+    ("form", "looks"),
+    [
+        ("openai", "OpenAI's chats"),
+        ("trl", "rows of chat messages"),
+        ("trl_prompt_completion", "prompts and completions"),
+        ("trl_preferences", "preference pairs, as TRL takes them"),
+        ("trl_stepwise", "stepwise labels"),
+    ],
+)
+def test_a_file_for_other_programs_is_not_called_damaged(agentgym: Run, form: str, looks: str, ending: str) -> None:
+    """It is whole, but no trajectory file: what it looks like is said."""
+    played = ("--env", "GUESS", "--agent", "random", "--tasks", "3", "--attempts", "2", "--env_kwargs.max_steps", "5")
+    assert agentgym("collect", *played, "--out", "a.jsonl")[0] == 0
+    assert agentgym("data", "convert", "a.jsonl", f"b.{ending}", "--to", form)[0] == 0
+    status, out, err = agentgym("data", "verify", f"b.{ending}")
+    assert status == 2 and out == "" and f"b.{ending}: not a trajectory file: looks like {looks}" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# Notes\n\nNothing here.\n", "not a trajectory file: its lines are no JSON objects"),
+        ('{"name": "x", "size": 3}\n', "nor parquet, its first row has the keys name, size"),
+        ('[{"name": "x"}]', "nor parquet, its first row has the keys name"),
+    ],
+)
+def test_any_other_file_is_not_called_damaged(agentgym: Run, text: str, said: str) -> None:
+    """What it is instead is said."""
+    Path("x").write_text(text)
+    status, out, err = agentgym("data", "verify", "x")
+    assert status == 2 and out == "" and said in err
+
+
+def test_a_damaged_first_line_is_damage(agentgym: Run) -> None:
+    """The lines after it show what the file is."""
+    Path(collect(agentgym)).write_bytes(b"\x00" + Path("a.jsonl").read_bytes())
+    status, out, _ = agentgym("data", "verify", "a.jsonl")
+    assert status == 1 and out.startswith("a.jsonl: 3 whole episodes, 1 damaged\n")
+
+
+def test_no_pairs_are_an_error_that_says_why(agentgym: Run) -> None:
+    """Tasks tried once, or always alike, make none: status 2, no file."""
+    collect(agentgym)
+    status, out, err = agentgym("data", "convert", "a.jsonl", "b.jsonl", "--to", "trl_preferences")
+    assert status == 2 and out == "" and "of the trajectories here 4 alone at their task" in err
+    again = ("collect", "--env", "GUESS", "--tasks", "2", "--attempts", "2", "--out", "c.jsonl")
+    assert agentgym(*again)[0] == 0
+    status, _, err = agentgym("data", "convert", "c.jsonl", "b.jsonl", "--to", "trl_preferences")
+    assert status == 2 and "4 without a better or worse one of their task" in err and not Path("b.jsonl").exists()
+
+
+def test_the_summary_says_which_expert_played(agentgym: Run) -> None:
+    """The exact one, unless the fair one is asked for."""
+    for more, title in (((), "the exact expert"), (("--agent_kwargs.fair", "true"), "the fair expert")):
+        argv = ("collect", "--env", "GUESS", "--tasks", "2", "--agent", "expert", *more)
+        assert f" 2 trajectories of {title}, " in agentgym(*argv, "--out", f"{len(more)}.jsonl")[1]
+        played = store.read(f"{len(more)}.jsonl")
+        assert all(each.provenance.sampling["fair"] is bool(more) for each in played)
+    argv = ("eval", "--env", "GUESS", "--tasks", "2", "--agent", "expert", "--agent_kwargs.fair", "true")
+    assert "\nthe fair expert, test split, 2 episodes\n" in agentgym(*argv)[1]
 
 
 def test_verify_lists_ten_lines(agentgym: Run) -> None:

@@ -6,16 +6,21 @@ import io
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
 from agentgym_py import registry
-from agentgym_py.cli.play import HELP
+from agentgym_py.actions import parse_reply
+from agentgym_py.cli import main
+from agentgym_py.cli.envs import _about
+from agentgym_py.cli.play import HELP, _as_two_lines
 from agentgym_py.collect import EnvSpec
 
 Run = Callable[..., tuple[int, str, str]]
@@ -38,6 +43,28 @@ def test_list_is_a_line_a_world_in_80_columns(agentgym: Run, monkeypatch: pytest
     for line in lines:
         _, env_id, about = line.split(None, 2)
         assert len(line) <= 80 and env_id not in about and about[0].islower() and about[-1].isalpha(), line
+
+
+@pytest.mark.parametrize(
+    ("card", "about"),
+    [
+        ("AgentX-v0: find a number.\n\nTask: it.", "find a number"),
+        ("AgentX-v0. Task: find a number. Actions: `guess[n]`.", "find a number"),
+        ("AgentX-v0, find 3.5 of 4", "find 3.5 of 4"),
+    ],
+)
+def test_a_card_is_listed_by_its_first_sentence(card: str, about: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the id stands before it, and with the word Task or without."""
+    monkeypatch.setattr(registry, "load", lambda group, name: type("X", (), {"__doc__": card}))
+    assert _about(registry.Plugin("AgentX-v0", "x:X", "x")) == about
+
+
+def test_the_example_is_listed_by_what_one_does_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`examples/my_world.py`, which strangers copy."""
+    found = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "my_world.py"))["GuessEnv"]
+    monkeypatch.setattr(registry, "load", lambda group, name: found)
+    about = _about(registry.Plugin("AgentGuess-v0", "x:X", "x"))
+    assert about == "find a hidden number in as few guesses as possible"
 
 
 def test_list_names_packages_where_there_are_several(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +131,42 @@ def test_play_follows_the_experts_hint_to_the_end(agentgym: Run, monkeypatch: py
     out = play(agentgym, monkeypatch, [":hint"], "--task", "guess/test/3")
     action = next(line for line in out.splitlines() if line.startswith("guess["))
     assert "Solved: reward 1 after 1 step." in play(agentgym, monkeypatch, [action], "--task", "guess/test/3")
+
+
+class Hinted(io.StringIO):
+    """A person who asks for a hint and enters what is printed, line by line, up to the end."""
+
+    def __init__(self, out: io.StringIO) -> None:
+        super().__init__()
+        self.out, self.asked = out, False
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # typeshed's StringIO is of two minds
+        """`:hint`, then the hint."""
+        self.asked = not self.asked
+        if self.asked:
+            return ":hint\n"
+        hint = self.out.getvalue().rpartition("> :hint\n")[2]
+        assert hint.count("\n") == 1, hint
+        return hint
+
+
+@pytest.mark.parametrize("name", registry.names("agentgym.envs"))
+def test_what_a_hint_prints_can_be_entered(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every world, to the solution."""
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdin", Hinted(out))
+    with redirect_stdout(out):
+        assert main(["play", name, "--task", "4", "--split", "test"]) == 0
+    assert "\nSolved: reward" in out.getvalue(), out.getvalue()
+
+
+@pytest.mark.parametrize("line", ['list_due {"start": "2030-01-01", "end": "2030-01-02"}', "list_labels()"])
+def test_a_call_in_one_line_is_a_step_of_a_world_that_reads_two(line: str) -> None:
+    """`play` writes it so that the parser of every world reads it; what is no call of a tool it leaves alone."""
+    env = EnvSpec("todo").make()
+    assert parse_reply(_as_two_lines(env, line)).arguments is not None
+    for other in ("list_labels", "nothing()", "list_labels {", "list_labels(all)"):
+        assert _as_two_lines(env, other) == other
 
 
 def test_play_lists_actions_and_takes_any_text(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:

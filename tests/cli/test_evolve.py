@@ -25,6 +25,7 @@ from agentgym_py.cli.parser import spelled
 from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import PolicyError
 from agentgym_py.evolve import EvolveConfig
+from agentgym_py.report import SMOKE
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig
 from agentgym_trainers.filtered_bc import FilteredBC
@@ -118,8 +119,9 @@ def finished(agentgym: Run, small_model: str) -> Path:
     assert status == 0, err
     assert "test split" in out and "report: run/report.html" in out and "{'loss'" not in out
     start, _, end = out.partition("valid success")
-    assert "The smoke preset checks only the machinery: " in start and "its success rates mean nothing.\n" in start
-    assert "\nSuccess rates of the smoke preset mean nothing: " in end and "Failed episodes" not in out
+    assert f"\n{SMOKE}\n" in start and f"\n{SMOKE}\n" in end and "Failed episodes" not in out
+    assert SMOKE in Path("run/report.html").read_text(encoding="utf-8").partition("<dl")[0]
+    assert "\n  round 0, fair expert: 8 episodes" in out and "       the fair expert: kept 8 of 8" in out
     return Path("run")
 
 
@@ -141,7 +143,7 @@ def test_a_used_folder_is_refused_but_resumed(agentgym: Run, finished: Path) -> 
     before = (finished / "rounds/01/metrics.json").read_bytes()
     status, out, err = agentgym("evolve", "--resume", "run", "--json")
     assert status == 0 and json.loads(out)["last"] == 1 and "finished already" in err
-    assert err.count("success rates mean nothing") == err.count("Success rates of the smoke preset mean nothing") == 1
+    assert err.count(SMOKE) == 2
     assert "valid success" in err and "last (round 1)" in " ".join(err.split())
     assert (finished / "rounds/01/metrics.json").read_bytes() == before
 
@@ -166,7 +168,7 @@ def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int
         folder.finish(number, {})
     if done > rounds + 1:
         folder.write_json("test.json", {})
-    plan = f"Agent_v0 from 12 expert episodes, {said[0]}; {folder.path}"
+    plan = f"Agent_v0 from 12 episodes of the fair expert, {said[0]}; {folder.path}"
     assert module("evolve")._header(folder, EvolveConfig(rounds=rounds), 1) == [plan, *said[1:]]
 
 
@@ -180,7 +182,9 @@ def test_failed_episodes_that_were_asked_for_are_said(tmp_path: Path) -> None:
 def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:
     """200 tasks of each of two worlds are 400 episodes."""
     header = module("evolve")._header(RunFolder.create(tmp_path / "run", {}), EvolveConfig(expert_tasks=200), 2)
-    assert header[0].startswith("Agent_v0 from 400 expert episodes, then 3 rounds; ")
+    assert header[0].startswith("Agent_v0 from 400 episodes of the fair expert, then 3 rounds; ")
+    header = module("evolve")._header(RunFolder.create(tmp_path / "other", {}), EvolveConfig(expert_tasks=0), 2)
+    assert header[0].startswith("Agent_v0 is the model as it stands, then 3 rounds; ")
 
 
 def test_resume_takes_no_other_settings(agentgym: Run, finished: Path) -> None:

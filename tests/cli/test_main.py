@@ -123,7 +123,7 @@ def test_help_and_lists_load_no_torch() -> None:
         ),
         (["evolve", "--preset", "smok"], "no preset 'smok' (did you mean smoke?)"),
         (["evolve", "--config", "nowhere.yaml"], "--config: File does not exist"),
-        (["evolve", "--resume", "nowhere"], "nowhere holds no run"),
+        (["evolve", "--resume", "nowhere"], "nowhere: no such folder"),
         (["evolve", "--allow_empty=perhaps"], "--allow_empty: expected true or false, got 'perhaps'"),
         (["evolve", "--threads", "0", "--env", "GUESS"], ": --threads must be at least 1, got 0"),
         (["evolve", "extra"], "unexpected argument 'extra'"),
@@ -162,6 +162,9 @@ def test_help_and_lists_load_no_torch() -> None:
         (["play", "nowhere"], "No environment 'nowhere' is installed."),
         (["play", "GUESS", "--task", "nothing"], "No task 'nothing'"),
         (["play", "GUESS", "--task", "²"], "No task '²'"),
+        (["play", "maze", "--env_kwargs.difficulty", "hrd"], "--env_kwargs.difficulty must be one of easy,"),
+        (["play", "shop", "--env_kwargs.difficulty", "hrd"], "--env_kwargs.difficulty must be one of easy,"),
+        (["evolve", "--resume", "nowhere", "--env", "GUESS"], "nowhere: no such folder"),
         (["replay", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
         (["data", "verify", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
         (["data", "convert", "a.jsonl", "b.xml"], "b.xml: which format? End its name in .jsonl, .json, .parquet, or"),
@@ -308,4 +311,4 @@ def test_the_train_extra_is_named_where_it_is_missing(agentgym: Run, monkeypatch
     monkeypatch.setattr(common, "find_spec", lambda name: None)
     status, out, err = agentgym("evolve", "--env", "GUESS")
     assert out == "AgentEvol on GuessForTests-v0: trainer filtered_bc, model tiny, seed 0\n"
-    assert status == 2 and "pip install 'agentgym-py[train]'" in err and not Path("runs").exists()
+    assert status == 2 and "of the extra `train`: cd " in err and '-e ".[train]"' in err and not Path("runs").exists()

@@ -144,6 +144,18 @@ class AllValid(Honest):
         return Outcome(found.observation, found.reward, found.terminated, found.success, True)
 
 
+class Remembers(Honest):
+    """Greets who comes again."""
+
+    came = False
+
+    def begin(self, task: Task) -> str:
+        """The second time."""
+        again = "Welcome back. " * self.came
+        self.came = True
+        return again + super().begin(task)
+
+
 class Shared(Honest):
     """Asks the same in every split."""
 
@@ -182,6 +194,32 @@ class Forgets(Honest):
         """From nought."""
         self.count = 0
         return super().begin(task)
+
+
+class ForgetsToForget(Honest):
+    """A restored instance keeps a count that it had: only one that has played shows it."""
+
+    count = 0
+
+    def act(self, reply: Reply) -> Outcome:
+        """With a star after five steps."""
+        self.count += 1
+        found = super().act(reply)
+        star = "*" * (self.count > 5 and self.steps < 5)
+        return Outcome(star + found.observation, found.reward, found.terminated, found.success, found.valid)
+
+    def begin(self, task: Task) -> str:
+        """From nought."""
+        self.count = 0
+        return super().begin(task)
+
+
+class Unrestored(Honest):
+    """Takes up no episode in which the fourth digit was asked for."""
+
+    def load_state(self, task: Task, state: dict[str, Any]) -> None:
+        """There is no such place."""
+        self.known = [[0, 1, 2, 3][place] for place in state["known"]]
 
 
 class ForgetsLate(Honest):
@@ -427,6 +465,20 @@ class Global(Honest):
         """Once."""
         random.random()
         return super().begin(task)
+
+
+class GlobalLoses(Honest):
+    """Draws from Python's generator, now and then beyond what there is."""
+
+    def begin(self, task: Task) -> str:
+        """The number of a note."""
+        self.note = random.randrange(2)
+        return super().begin(task)
+
+    def expert(self) -> list[str]:
+        """Looks at the note, of which there is one."""
+        "a"[self.note]
+        return super().expert()
 
 
 class GlobalNumpy(Honest):

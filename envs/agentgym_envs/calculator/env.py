@@ -172,6 +172,13 @@ class CalculatorEnv(GeneratedEnv[Problem]):
         left = [] if last in self._reached else [n for n in range(last + 1) if n not in self._reached]
         return [*(f"calculate[{problem.calculations[n]}]" for n in left), f"finish[{_rounded(problem)}]"]
 
+    def think(self, action: str) -> str:
+        """The sentence of the problem that a calculation of the solution follows from."""
+        for number, calculation in enumerate(self._problem.calculations):
+            if number not in self._reached and action == f"calculate[{calculation}]":
+                return self._problem.reasons[number]
+        return ""
+
     def secrets(self) -> list[str]:
         """The answer, exact and as the expert would say it, unless the last calculation shows all its digits."""
         self._need_reset()

@@ -30,6 +30,8 @@ class Problem:
     """One a step; the last one's value is the answer."""
     values: tuple[Fraction, ...]
     """What each calculation gives."""
+    reasons: tuple[str, ...]
+    """The sentence of the problem that each calculation follows from."""
     tolerance: Fraction
     """0 where the answer must be exact."""
     unit: str
@@ -161,6 +163,7 @@ class _Tale:
         self.sentences: list[str] = []
         self.calculations: list[str] = []
         self.values: list[Fraction] = []
+        self.reasons: list[str] = []
         self.x = Fraction(0)
 
     def build(self, steps: int) -> Move:
@@ -202,6 +205,7 @@ class _Tale:
         if not all(_sensible(value, whole) for value in values[1 : -1 if move.rough else None]):
             raise _UnfitError
         self.sentences.append(wording.format(**self.words, **numbers))
+        self.reasons += [self.sentences[-1]] * len(calculations)
         self.calculations += calculations
         self.values += values[1:]
         self.x = Fraction(numbers[move.given]) if move.given else self.values[-1]
@@ -236,5 +240,5 @@ def draft(rng: Rng, split: str, difficulty: str) -> Draft[Problem]:
         tale.sentences.append(ROUGHLY[split])
     unit = tale.words["goods"] if end.unit == "goods" else end.unit
     tolerance = Fraction(0) if exact else TOLERANCE
-    problem = Problem(tuple(tale.calculations), tuple(tale.values), tolerance, unit)
+    problem = Problem(tuple(tale.calculations), tuple(tale.values), tuple(tale.reasons), tolerance, unit)
     return Draft(" ".join(tale.sentences), problem, tale.kind)

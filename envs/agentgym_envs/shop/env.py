@@ -18,7 +18,16 @@ from agentgym_envs.shop.strict import StrictMoves, split_action
 from agentgym_envs.shop.tasks import Difficulty, Errand, GeneratedTasks, Goals, ListedTasks
 from agentgym_envs.shop.visit import Moves, Visit, plain
 from agentgym_py.actions import Reply, parse_reply
-from agentgym_py.env import Outcome, Task, TextEnv, bare_action, checked_split, function_tool, text_parameter
+from agentgym_py.env import (
+    Outcome,
+    Task,
+    TextEnv,
+    bare_action,
+    checked_choice,
+    checked_split,
+    function_tool,
+    text_parameter,
+)
 from agentgym_py.errors import ConfigError, SnapshotError, UnknownNameError
 
 Mode = Literal["react", "text", "text_rich", "html", "url"]
@@ -82,9 +91,10 @@ class ShopEnv(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
-        _check("goals", goals, get_args(Goals))
-        _check("observation_mode", observation_mode, get_args(Mode))
-        _check("difficulty", difficulty, (None, *get_args(Difficulty)))
+        checked_choice("goals", goals, get_args(Goals))
+        checked_choice("observation_mode", observation_mode, get_args(Mode))
+        if difficulty is not None:
+            checked_choice("difficulty", difficulty, get_args(Difficulty))
         if goals == "human" and difficulty is not None:
             raise ConfigError("difficulty is for generated tasks: leave it out with goals='human'")
         self.catalogue = load_catalogue(catalogue)
@@ -243,11 +253,6 @@ class ShopEnv(TextEnv):
 def _split(reply: Reply) -> tuple[str, str] | None:
     found = _ACTION.match(bare_action(reply))
     return (found[1], found[2]) if found else None
-
-
-def _check(name: str, value: object, possible: tuple[object, ...]) -> None:
-    if value not in possible:
-        raise ConfigError(f"{name}={value!r} is not possible; possible are {', '.join(map(repr, possible))}")
 
 
 @lru_cache(maxsize=64)

@@ -15,7 +15,7 @@ from agentgym_envs.shop.catalogue import PAGE_SIZE, Catalogue, Product
 from agentgym_envs.shop.goals import generated_goal, human_goals, read_goals, synthetic_goals
 from agentgym_envs.shop.reward import Goal, normalize_color
 from agentgym_envs.shop.visit import ITEM_BUTTONS, choices, plain, searchable
-from agentgym_py.env import SPLITS, Task
+from agentgym_py.env import SPLITS, Task, no_task
 from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.rng import Rng, seed_of
 
@@ -85,7 +85,7 @@ class GeneratedTasks:
         found = _ID.fullmatch(name)
         if found and found["kind"] == self.difficulty:
             return self.by_number(int(found["number"]), found["split"])
-        raise UnknownNameError(f"No task {name!r}; ids here look like 'shop/{split}/{self.difficulty}/17'.")
+        raise no_task(name, "shop", self.difficulty, list(DIFFICULTIES))
 
     def draw(self, rng: Rng, split: str) -> Errand:
         """A random task of a split."""

@@ -11,7 +11,7 @@ from agentgym_envs.todo.errands import Errand
 from agentgym_envs.todo.plan import plan, written
 from agentgym_envs.todo.requests import draft
 from agentgym_envs.todo.tools import TOOLS, call, checked
-from agentgym_py.actions import Reply
+from agentgym_py.actions import Reply, parse_call
 from agentgym_py.env import Outcome, Task
 from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng
@@ -45,7 +45,8 @@ class TodoEnv(GeneratedEnv[Errand]):
     Steps and success of random actions are those of docs/benchmarks.md, 300 test tasks each.
 
     Action: a call of one of the tools in the rules, as `Action: set_due` and `Action Input: {"task": "t7", "date":
-    "2026-03-12"}` on two lines, or as a tool call. `actions` lists what needs no text, not all that is possible.
+    "2026-03-12"}` on two lines, as `set_due {"task": "t7", "date": "2026-03-12"}` or `list_labels()` on one, or as a
+    tool call. `actions` lists what needs no text, not all that is possible.
     Nothing is lost: what is deleted can be restored, and every change says what was before.
 
     Observation: what the tool says; lists have one line a task. A call that cannot be done changes nothing, and the
@@ -102,6 +103,10 @@ class TodoEnv(GeneratedEnv[Errand]):
         self._errand, self._app, self._read, self._over = errand, App(board, errand.today), read, over
         self._listed: dict[str, tuple[Row, tuple[str, ...]]] = {}
         """Actions on a task as it is; made once for each row."""
+
+    def read(self, text: str) -> Reply:
+        """A reply in any form; the arguments may follow the tool's name in its line."""
+        return parse_call(text)
 
     def act(self, reply: Reply) -> Outcome:
         """Call one tool."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -11,13 +10,11 @@ from agentgym_envs.tools.errands import Errand, draft
 from agentgym_envs.tools.session import Session
 from agentgym_envs.tools.tool import Refused, Tool, unknown_tool
 from agentgym_envs.tools.world import DESK
-from agentgym_py.actions import Reply, format_reply, parse_reply
+from agentgym_py.actions import Reply, parse_call
 from agentgym_py.env import Outcome, Task
 from agentgym_py.errors import SnapshotError
 from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng
-
-_ONE_LINE = re.compile(r"\s*(\w+)\s*(\{.*\})\s*", re.DOTALL)
 
 
 class ToolsEnv(GeneratedEnv[Errand]):
@@ -41,9 +38,9 @@ class ToolsEnv(GeneratedEnv[Errand]):
     The last two columns: means over 300 test tasks, `python benchmarks/worlds.py tools`.
 
     Actions: a tool's name and its parameters as a JSON object: `Action:` and `Action Input:`, an OpenAI tool call, or
-    `name {"parameter": value}` in one line. `undo_last_change` takes back one change after the other; `finish` gives
-    the answer. `actions()` lists calls with values that the request or an answer has shown, and `finish` with values
-    that the request names or the last answer holds; an answer that must be reckoned out is not among them.
+    `name {"parameter": value}` or `name()` in one line. `undo_last_change` takes back one change after the other;
+    `finish` gives the answer. `actions()` lists calls with values that the request or an answer has shown, and `finish`
+    with values that the request names or the last answer holds; an answer that must be reckoned out is not among them.
 
     Observation: what the tool answers, as JSON, or an error that says how to mend the call.
 
@@ -121,12 +118,7 @@ class ToolsEnv(GeneratedEnv[Errand]):
 
     def read(self, text: str) -> Reply:
         """A reply in any form; the parameters may follow the tool's name in its line."""
-        bare = _ONE_LINE.fullmatch(text)
-        if bare:
-            return parse_reply(format_reply(bare[1], "", bare[2]))
-        reply = parse_reply(text)
-        line = _ONE_LINE.fullmatch(reply.action) if reply.action_input is None else None
-        return parse_reply(format_reply(line[1], reply.thought, line[2])) if line else reply
+        return parse_call(text)
 
     def act(self, reply: Reply) -> Outcome:
         """Call a tool, or finish."""

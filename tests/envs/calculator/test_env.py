@@ -42,6 +42,24 @@ def test_the_expert_solves_every_problem(difficulty: str, split: str) -> None:
 
 
 @pytest.mark.parametrize("difficulty", LEVELS)
+def test_a_thought_is_the_sentence_that_is_calculated(difficulty: str) -> None:
+    """It stands in the problem, in its order, and is none that does not matter."""
+    aside = re.compile("|".join(each.replace("{n}", r"\d+").replace("{name}", r"\w+") for each in BESIDE["train"]))
+    env = CalculatorEnv(difficulty=difficulty)
+    for number in range(60):
+        told, _ = env.reset(options={"task": number})
+        at = 0
+        *calculations, answer = env.expert()
+        for action in calculations:
+            thought = env.think(action)
+            assert thought in told[at:] and not aside.fullmatch(thought)
+            at = told.index(thought, at)
+            env.step(action)
+            assert not env.think(action)  # it is made
+        assert not env.think(answer)
+
+
+@pytest.mark.parametrize("difficulty", LEVELS)
 def test_asides_and_tolerance_are_as_promised(difficulty: str) -> None:
     """So many sentences that do not matter; an error is allowed just where the answer is no short decimal."""
     env, rough = CalculatorEnv(difficulty=difficulty), 0

@@ -40,9 +40,9 @@ def test_gymnasium_accepts_every_mode(mode: Any, strict: bool) -> None:
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ({"goals": "synth"}, "goals='synth' is not possible; possible are 'synthetic', 'human'"),
-        ({"observation_mode": "rich"}, "'text_rich'"),
-        ({"difficulty": "harder"}, "possible are None, 'easy', 'medium', 'hard'"),
+        ({"goals": "synth"}, "goals must be one of synthetic, human, not 'synth'"),
+        ({"observation_mode": "rich"}, "one of react, text, text_rich, html, url, not 'rich'"),
+        ({"difficulty": "harder"}, "one of easy, medium, hard, not 'harder'. Did you mean 'hard'?"),
         ({"goals": "human", "difficulty": "easy"}, "leave it out with goals='human'"),
         ({"max_steps": 0}, "max_steps must be at least 1"),
     ],

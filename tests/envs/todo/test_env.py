@@ -321,3 +321,18 @@ def test_a_board_that_cannot_be_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(SnapshotError):
         env.restore(json.dumps(good | {"state": good["state"] | change}).encode())
     assert env.snapshot() == before
+
+
+def test_a_call_may_stand_in_one_line() -> None:
+    """It does what the same call on two lines does."""
+    env = TodoEnv()
+    env.reset(options={"task": 0})
+    before = env.snapshot()
+    for one, two in (
+        ("list_projects()", "list_projects"),
+        ('show_task {"task": "t1"}', 'show_task\nAction Input: {"task": "t1"}'),
+    ):
+        env.restore(before)
+        first = env.step(two)
+        env.restore(before)
+        assert env.step(one) == first and first[4]["valid_action"]

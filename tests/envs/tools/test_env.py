@@ -310,6 +310,7 @@ def test_a_call_is_read_as_it_was_written(name: str, arguments: dict[str, object
     written = json.dumps(arguments, ensure_ascii=plain)
     for text in (
         f"{name} {written}",
+        f"{name}({written})",
         format_reply(name, "so", written),
         json.dumps({"name": name, "arguments": arguments}),
         json.dumps({"name": name, "arguments": written}),
