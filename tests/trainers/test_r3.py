@@ -118,6 +118,17 @@ def test_the_model_is_updated_frozen_or_given(toys: Any, tmp_path: Path) -> None
         assert torch.equal(a, b)
 
 
+def test_with_lora_the_model_is_whole(toys: Any, tmp_path: Path) -> None:
+    """The process reward model's backbone is the policy with its adapters merged; so is the policy afterwards."""
+    policy = toys.word_policy(spread=0.2)
+    rollouts = toys.rollouts(policy, toys.CHAIN, 48)
+    report = R3(**FEW, lora_rank=2).improve(policy, rollouts, seed=0, output_dir=tmp_path)
+    model = ProcessRewardModel.load(tmp_path)
+    names = [[name for name, _ in each.named_parameters()] for each in (policy.model, model.policy.model)]
+    assert names[0] == names[1] and not any("lora" in name for name in names[0])
+    assert all("process" in row for row in report.history)
+
+
 def test_continuations_are_of_the_budget(toys: Any, tmp_path: Path) -> None:
     """Monte Carlo labels cost episodes, which are counted; with too few left, fewer are labelled."""
     trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=2, prm_states=2, prm_episodes=4)
