@@ -82,7 +82,7 @@ def test_observations_get_no_gradient(toys: Any) -> None:
     hook = policy.model.model.norm.register_forward_hook(keep)
     found = trainer._loss(learner.module(batch.input_ids, batch.labels), batch)
     hook.remove()
-    found.loss_N.sum().backward()
+    torch.autograd.backward(found.loss_N.sum())
     before_agent = torch.nn.functional.pad(batch.labels[:, 1:] != IGNORED, (0, 1))
     assert not kept[0].grad[~before_agent].any() and kept[0].grad[before_agent].any()
 
