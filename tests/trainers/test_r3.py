@@ -82,7 +82,7 @@ def test_observations_get_no_gradient(toys: Any) -> None:
     hook = policy.model.model.norm.register_forward_hook(keep)
     found = trainer._loss(learner.module(batch.input_ids, batch.labels), batch)
     hook.remove()
-    found.loss_N.sum().backward()
+    torch.autograd.backward(found.loss_N.sum())
     before_agent = torch.nn.functional.pad(batch.labels[:, 1:] != IGNORED, (0, 1))
     assert not kept[0].grad[~before_agent].any() and kept[0].grad[before_agent].any()
 
@@ -116,6 +116,17 @@ def test_the_model_is_updated_frozen_or_given(toys: Any, tmp_path: Path) -> None
     assert one.policy.digest() == other.policy.digest()
     for a, b in zip(one.heads.state_dict().values(), other.heads.state_dict().values(), strict=True):
         assert torch.equal(a, b)
+
+
+def test_with_lora_the_model_is_whole(toys: Any, tmp_path: Path) -> None:
+    """The process reward model's backbone is the policy with its adapters merged; so is the policy afterwards."""
+    policy = toys.word_policy(spread=0.2)
+    rollouts = toys.rollouts(policy, toys.CHAIN, 48)
+    report = R3(**FEW, lora_rank=2).improve(policy, rollouts, seed=0, output_dir=tmp_path)
+    model = ProcessRewardModel.load(tmp_path)
+    names = [[name for name, _ in each.named_parameters()] for each in (policy.model, model.policy.model)]
+    assert names[0] == names[1] and not any("lora" in name for name in names[0])
+    assert all("process" in row for row in report.history)
 
 
 def test_continuations_are_of_the_budget(toys: Any, tmp_path: Path) -> None:

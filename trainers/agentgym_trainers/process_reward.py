@@ -288,6 +288,8 @@ class ProcessReward(FineTuning):
         from agentgym_py.policy import Policy
 
         model = copy.deepcopy(policy.model)
+        if hasattr(model, "peft_config"):  # in the midst of a training of adapters
+            model = model.merge_and_unload()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             heads = new_heads(model.config.get_text_config().hidden_size, self.hidden)

@@ -41,8 +41,8 @@ def test_gymnasium_accepts_every_mode(mode: Any, strict: bool) -> None:
     ("setting", "said"),
     [
         ({"goals": "synth"}, "goals must be one of synthetic, human, not 'synth'"),
-        ({"observation_mode": "rich"}, "'text_rich'"),
-        ({"difficulty": "harder"}, "possible are None, 'easy', 'medium', 'hard'"),
+        ({"observation_mode": "rich"}, "one of react, text, text_rich, html, url, not 'rich'"),
+        ({"difficulty": "harder"}, "one of easy, medium, hard, not 'harder'. Did you mean 'hard'?"),
         ({"goals": "human", "difficulty": "easy"}, "leave it out with goals='human'"),
         ({"max_steps": 0}, "max_steps must be at least 1"),
     ],
