@@ -187,14 +187,16 @@ def _convert(command: list[str], folder: Path, name: str) -> None:
 def card(source: Source, policy: Policy, name: str) -> str:
     """The model's README.md: how to open it, and what is known of how it was made, without this machine's paths."""
     about = _of_round(source.run, source.number) if source.run and source.number is not None else None
-    base, made, tables = about or _of_training(source) or (policy.name, {}, [])
+    about = about or _of_training(source)
+    base, made, tables = about or (policy.name, {}, [])
+    what = "trained with agentgym-py" if about else "exported by agentgym-py, which knows nothing of its training"
     head = {"library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["agentgym-py"]}
     made = {"base": _short(base), **made, "weights (SHA-256)": policy.digest()}
     made |= {"parameters": f"{policy.num_parameters:,}", "exported by": f"agentgym-py {__version__}"}
     rows = [f"| {key} | {value} |" for key, value in made.items() if value not in (None, "")]
     return "\n".join([
         "---", yaml.safe_dump(head, sort_keys=False).strip(), "---", "", f"# {name}", "",
-        "A language-model agent, trained with agentgym-py. The chat template is in the tokenizer.", "",
+        f"A language model, {what}. The chat template is in the tokenizer.", "",
         "```python", "from transformers import AutoModelForCausalLM, AutoTokenizer", "",
         f'model = AutoModelForCausalLM.from_pretrained("{name}")',
         f'tokenizer = AutoTokenizer.from_pretrained("{name}")', "```", "",

@@ -29,6 +29,7 @@ def test_a_checkpoint_says_exactly_what_it_said(agentgym: Any, small_model: str)
     assert torch.equal(said("given"), said(small_model))
     names = {each.name for each in Path("given").iterdir()}
     assert {"config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja", "README.md"} <= names
+    assert "which knows nothing of its training" in Path("given/README.md").read_text(encoding="utf-8")
     tokenizer = AutoTokenizer.from_pretrained("given")
     assert "<|user|>hi" in tokenizer.apply_chat_template([{"role": "user", "content": "hi"}], tokenize=False)
     assert [each.name for each in Path().iterdir()] == ["given"]
@@ -89,7 +90,12 @@ def test_what_train_wrote_keeps_its_provenance(agentgym: Any, small_model: str) 
     for number, what in enumerate(("made", "made/checkpoint")):
         assert agentgym("export", what, "--out", f"given{number}")[0] == 0
         card = Path(f"given{number}/README.md").read_text(encoding="utf-8")
-        assert "| data | played.jsonl |" in card and "trained on | 6 trajectories" in card and "epochs 1" in card
+        assert (
+            "trained with agentgym-py" in card
+            and "| data | played.jsonl |" in card
+            and "trained on | 6 trajectories" in card
+            and "epochs 1" in card
+        )
 
 
 def script(path: Path, text: str) -> None:
