@@ -341,11 +341,11 @@ def _detect_line(path: Path, line: bytes) -> Literal["store", "agenttraj"]:
 def _other(path: Path, row: object) -> DataError:
     """Says what the file looks like instead."""
     keys = set(row) if isinstance(row, dict) else set()
+    if {"id", "chosen"} <= keys:
+        return DataError(f"{path}: holds preference pairs; read them with agentgym_py.agenttraj.read_pairs")
     for wanted, name in _LOOKS:
         if wanted <= keys:
             return DataError(f"{path}: not a trajectory file: looks like {name}, which nothing here reads back")
-    if "chosen" in keys:
-        return DataError(f"{path}: holds preference pairs; read them with agentgym_py.agenttraj.read_pairs")
     shown = f", its first row has the keys {', '.join(sorted(map(str, keys))[:6])}" if keys else ""
     return DataError(
         f"{path}: not a trajectory file: neither trajectories of agentgym-py nor AgentTraj nor parquet{shown}"

@@ -94,10 +94,34 @@ class Policy:
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: weights and settings, for what libraries hook into a model cannot be pickled."""
+        model = self._merged()
+        place = (model.config, str(model.dtype).removeprefix("torch."), str(model.device))
+        return _remade, (*place, model.state_dict(), self.tokenizer, self.name, self.chat)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Policy:
+        """A copy in this process, with adapters and hooks."""
+        copied = object.__new__(type(self))
+        vars(copied).update(copy.deepcopy(vars(self), memo))
+        return copied
+
     def _merged(self) -> Any:
         if not hasattr(self.model, "peft_config"):
             return self.model
         return copy.deepcopy(self.model).merge_and_unload()
+
+
+def _remade(config: Any, dtype: str, device: str, weights: Any, tokenizer: Any, name: str, chat: ChatFormat) -> Policy:
+    """The policy that `Policy.__reduce__` took apart."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
+    model.load_state_dict(weights)
+    made = object.__new__(Policy)
+    made.model, made.tokenizer, made.name, made.chat = model.to(device).eval(), tokenizer, name, chat
+    return made
 
 
 def _load(name: str, dtype: str, seed: int) -> tuple[Any, Any]:

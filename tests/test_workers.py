@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import subprocess
@@ -35,10 +36,12 @@ def workers() -> Iterator[Workers]:
 
 @pytest.fixture(scope="module")
 def agent(tiny_policy: Any) -> ModelAgent:
-    """A model that samples."""
+    """A model that samples, with a hook such as libraries leave there, which cannot be pickled."""
     from agentgym_py.engine import HFEngine
 
-    return ModelAgent(tiny_policy, HFEngine(tiny_policy, slots=16), SamplingParams(max_new_tokens=8))
+    policy = copy.deepcopy(tiny_policy)
+    policy.model.register_forward_hook(lambda *_: None)
+    return ModelAgent(policy, HFEngine(policy, slots=16), SamplingParams(max_new_tokens=8))
 
 
 def pids(workers: Workers) -> list[int]:

@@ -101,7 +101,7 @@ def test_show_is_the_card_with_an_example(agentgym: Run) -> None:
     status, out, _ = agentgym("envs", "show", "GUESS")
     assert status == 0
     for wanted in (
-        "Task: find a hidden number.",
+        "AgentGuess-v0: find a hidden number in as few guesses as possible.",
         "guess/test/0",
         "--prompt brief",
         "Write guess[n].",

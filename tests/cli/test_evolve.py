@@ -300,7 +300,8 @@ def test_a_run_goes_on_with_nothing_but_what_it_began_with(
 
 
 WAITS = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started without
 from agentgym_py.cli import main
 from agentgym_py import finetune
 

@@ -79,7 +79,7 @@ class TodoEnv(GeneratedEnv[Errand]):
     """
 
     name: ClassVar[str] = "todo"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     limits: ClassVar[Mapping[str, int]] = {"easy": 25, "medium": 30, "hard": 40}
     rules: ClassVar[Mapping[str, str]] = {
         "full": "\n".join([_ASKED, _TERMS, "Tools (? may be left out):", *map(str, TOOLS.values()), _FORM]),

@@ -70,7 +70,7 @@ class ToolsEnv(GeneratedEnv[Errand]):
     """
 
     name: ClassVar[str] = "tools"
-    version: ClassVar[int] = 0
+    version: ClassVar[int] = 1
     limits: ClassVar[Mapping[str, int]] = {"easy": 8, "medium": 12, "hard": 20, "retrieval": 24}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
