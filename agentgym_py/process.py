@@ -1,7 +1,7 @@
 """Process reward models: what each step of a trajectory is worth, read off a language model where its thought ends.
 
 A step is judged at the last token of its thought; where a reply has no thought, at the reply's last token. There two
-layers make one number a dimension of the backbone's last state:
+layers make one number a dimension of the backbone's last state and the number of the step:
 
 - `relevance`: 1 where the world could do the action and it was not done before on the same page, else 0. It needs
   nothing but the trajectory.
@@ -96,7 +96,7 @@ class ProcessRewardModel:
     policy: Policy
     """The backbone with its tokenizer; the language model's own head is not used."""
     heads: Any
-    """A `torch.nn.Sequential` in float32 of Linear, ReLU, Linear, from the backbone's last state to 3 numbers."""
+    """A `torch.nn.Sequential` in float32 of Linear, ReLU, Linear, from what `states_at_marks` gives to 3 numbers."""
     weights: Mapping[str, float]
     """What each dimension counts in the score."""
 
@@ -123,7 +123,7 @@ class ProcessRewardModel:
             policy = Policy.load(path / _BACKBONE, dtype=dtype, device=device)
             state = load_file(path / _HEADS)
             hidden, size = state["0.weight"].shape
-            heads = new_heads(size, hidden)
+            heads = new_heads(size - 1, hidden)
             heads.load_state_dict(state)
             return cls(policy, heads.to(policy.model.device), about["weights"])
         except (OSError, ValueError, LookupError, TypeError, RuntimeError, SafetensorError) as error:
@@ -203,14 +203,18 @@ def check_weights(weights: Mapping[str, float]) -> None:
 
 
 def new_heads(size: int, hidden: int) -> Any:
-    """Linear-ReLU-Linear from `size` numbers to the dimensions', with torch's own first weights."""
+    """Linear-ReLU-Linear from a state of `size` numbers and a step's, with torch's own first weights."""
     from torch import nn
 
-    return nn.Sequential(nn.Linear(size, hidden), nn.ReLU(), nn.Linear(hidden, len(DIMENSIONS)))
+    return nn.Sequential(nn.Linear(size + 1, hidden), nn.ReLU(), nn.Linear(hidden, len(DIMENSIONS)))
 
 
 def states_at_marks(model: Any, rows: Sequence[Marked]) -> Tensor:
-    """The backbone's last states at the rows' M marks, row after row, (M, H) in float32; a row sees only itself."""
+    """The backbone's last states at the rows' M marks, row after row, and the steps' numbers in tens, (M, H + 1).
+
+    In float32; a row sees only itself. How many steps are left depends on the number, and a model that must count the
+    turns it has read says it badly.
+    """
     import torch
 
     from agentgym_py.logprobs import padded
@@ -221,7 +225,9 @@ def states_at_marks(model: Any, rows: Sequence[Marked]) -> Tensor:
         states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state  # (B, S, H)
         for b, i in enumerate(part):
             found[i] = states[b, torch.tensor(rows[i].marks, device=states.device)].float()
-    return torch.cat([found[i] for i in range(len(rows))])
+    states_MH = torch.cat([found[i] for i in range(len(rows))])
+    number_M = torch.cat([torch.arange(len(row.marks), device=states_MH.device) for row in rows]) / 10
+    return torch.cat([states_MH, number_M[:, None]], -1)
 
 
 def _passes(rows: Sequence[Marked]) -> Iterator[list[int]]:

@@ -149,6 +149,7 @@ def main() -> None:
     parser.add_argument("--test_tasks", type=int, default=150)
     parser.add_argument("--tries", type=int, default=4, help="continuations of a state that a model learns from")
     parser.add_argument("--test_tries", type=int, default=16)
+    parser.add_argument("--share", type=int, default=2, help="every so many episodes one is continued from")
     parser.add_argument("--epochs", type=float, default=4.0)
     parser.add_argument("--frozen", action="store_true", help="train the heads alone as well")
     parser.add_argument("--labels", nargs="+", default=["exact", "outcome", "monte_carlo"])
@@ -188,9 +189,9 @@ def main() -> None:
     if "outcome" in asked.labels:
         learn("outcome", [outcome_values(each, DISCOUNT) for each in train])
     if "monte_carlo" in asked.labels:
-        values = cached(asked.out / "mc.json", lambda: continued(policy, train, asked.tries, 3, 2))
+        values = cached(asked.out / "mc.json", lambda: continued(policy, train, asked.tries, 3, asked.share))
         learn("monte_carlo", [[*v[:-1], float(each.success)] for v, each in zip(values, train, strict=True)])
-        values = cached(asked.out / "mc_test.json", lambda: continued(policy, test, asked.test_tries, 2, 2))
+        values = cached(asked.out / "mc_test.json", lambda: continued(policy, test, asked.test_tries, 2, asked.share))
         measure(f"label: monte_carlo, {asked.test_tries} tries", steps_of(test, values))
     write_atomic(asked.out / "prm.json", json.dumps(rows, indent=1) + "\n")
     print("\n| steps' values | states | Pearson | Spearman | Brier | ECE | Pearson, going on | Pearson, progress |")

@@ -110,15 +110,16 @@ def test_how_far_off_a_model_is() -> None:
 
 
 def test_it_says_what_the_formula_says_row_by_row(judge: ProcessRewardModel, played: list[Trajectory]) -> None:
-    """Linear, ReLU, Linear of the last state at each mark, of each trajectory alone; whatever stands beside it."""
+    """Linear, ReLU, Linear of the last state at each mark and the step's number, of each trajectory alone."""
     first, _, second = judge.heads
     for trajectory, said_TD in zip(played, judge.by_dimension(played, batch_size=4), strict=True):
         sample, marks = marked_sample(trajectory, judge.policy)
         with torch.no_grad():
             ids = torch.tensor([sample.input_ids])
             states = judge.policy.model(input_ids=ids, output_hidden_states=True).hidden_states[-1][0]
-            for mark, said_D in zip(marks, said_TD, strict=True):
-                hidden = (first.weight @ states[mark] + first.bias).clamp(min=0)
+            for number, (mark, said_D) in enumerate(zip(marks, said_TD, strict=True)):
+                read = torch.cat([states[mark], torch.tensor([number / 10])])
+                hidden = (first.weight @ read + first.bias).clamp(min=0)
                 expected = (second.weight @ hidden + second.bias).numpy()
                 np.testing.assert_allclose(said_D, expected, rtol=1e-4, atol=1e-5)
     for scored, said_TD in zip(judge.score(played), judge.by_dimension(played[::-1], batch_size=1)[::-1], strict=True):

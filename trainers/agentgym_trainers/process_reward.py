@@ -3,14 +3,14 @@
     loss = mean over labelled numbers of (said - label)^2
          + pair_weight * mean over pairs of  BCE(sigma(10 (said_g - said_b)), sigma(10 (label_g - label_b))) / 10
 
-A step is read where its thought ends, by two layers on the backbone's last state: relevance, correctness, progress;
-see `agentgym_py.process` for what each means. Correctness and progress are labelled with the values of states
-(`agentgym_py.values`): `outcome` traces the episode's success back (Math-Shepherd's hard estimate, arXiv:2312.08935,
-with one continuation), `exact` replays the trajectory in its world and asks the expert, `monte_carlo` continues from
-states of it by the policy itself (Math-Shepherd's soft estimate). Relevance is always labelled by the trajectory:
-whether the world could do the action, and whether it was new. The pairs are steps that differ in one and the same
-state, met in one batch; the second term is least where the difference is the labels', so the two terms do not pull
-against each other.
+A step is read where its thought ends, by two layers on the backbone's last state and the step's number: relevance,
+correctness, progress; see `agentgym_py.process` for what each means. Correctness and progress are labelled with the
+values of states (`agentgym_py.values`): `outcome` traces the episode's success back (Math-Shepherd's hard estimate,
+arXiv:2312.08935, with one continuation), `exact` replays the trajectory in its world and asks the expert, `monte_carlo`
+continues from states of it by the policy itself (Math-Shepherd's soft estimate). Relevance is always labelled by the
+trajectory: whether the world could do the action, and whether it was new. The pairs are steps that differ in one and
+the same state, met in one batch; the second term is least where the difference is the labels', so the two terms do not
+pull against each other.
 
 Deviations: a value, not a class, is learnt (arXiv:2305.20050 has three classes of marks by people); the model is a copy
 of the policy with heads of its own, no second language model; batches keep tries at one task side by side.
