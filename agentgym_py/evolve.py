@@ -225,7 +225,7 @@ class Evolution:
             if not self.config.allow_empty:
                 raise NothingToTrainOnError(
                     f"round {number}: {error} ({self._trajectories(number)} holds what was played); "
-                    "raise --temperature or --explore_tasks, or --allow_empty"
+                    "start again, with another --out, a higher --temperature, more --explore_tasks or --allow_empty"
                 ) from error
             log.warning("round %d: %s", number, error)
         finally:
@@ -255,7 +255,8 @@ class Evolution:
             if not self.config.allow_empty or previous is None:
                 raise NothingToTrainOnError(
                     f"round {number} selected no trajectory ({self.folder.round(number) / 'trajectories.jsonl'} holds "
-                    "what was explored); lower --select.threshold, raise --tries or --temperature, or --allow_empty"
+                    "what was explored); start again, with another --out, a lower --select.threshold, more --tries, "
+                    "another --temperature or --allow_empty"
                 )
             return self.load_policy(previous), None
         data = self._merged(number, kept)
@@ -272,7 +273,8 @@ class Evolution:
             except NothingToTrainOnError as error:
                 if not self.config.allow_empty or previous is None:
                     raise NothingToTrainOnError(
-                        f"round {number}: {error}; more --tries or --temperature may help, --allow_empty goes on"
+                        f"round {number}: {error}; start again, with another --out, more --tries, a higher "
+                        "--temperature or --allow_empty"
                     ) from error
                 log.warning("round %d: %s", number, error)
                 return self.load_policy(previous), None

@@ -85,8 +85,15 @@ class Policy:
         return total.hexdigest()
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write an ordinary checkpoint (safetensors, tokenizer), all of it or nothing; LoRA adapters are merged in."""
+        """Write an ordinary checkpoint (safetensors, tokenizer), all of it or nothing; LoRA adapters are merged in.
+
+        An older checkpoint there is replaced, and nothing else.
+
+        Raises:
+            PolicyError: `folder` is a file, or holds things that are no checkpoint.
+        """
         target = Path(folder)
+        _require_replaceable(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         shutil.rmtree(temporary, ignore_errors=True)
@@ -184,6 +191,14 @@ def _bits(quantize: Quantized, dtype: Any) -> Any:
     return BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype
     )
+
+
+def _require_replaceable(target: Path) -> None:
+    """Refuse what a checkpoint must not take the place of."""
+    if target.exists() and not target.is_dir():
+        raise PolicyError(f"{target} is a file: a checkpoint is a folder, and nothing is overwritten by one")
+    if target.is_dir() and any(target.iterdir()) and not (target / "config.json").is_file():
+        raise PolicyError(f"{target} holds other things, and no checkpoint: nothing of it is overwritten")
 
 
 def _replace(new: Path, target: Path) -> None:

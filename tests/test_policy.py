@@ -224,6 +224,22 @@ def test_smollm2_loads_from_its_package() -> None:
     assert "Paris" in policy.decode(reply.ids)
 
 
+def test_saving_takes_the_place_of_a_checkpoint_only(tiny_policy: Any, tmp_path: Path) -> None:
+    """A file and a folder with something else in it are refused as they stand; an empty folder and an older one go."""
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("hi")
+    (tmp_path / "file").write_text("hi")
+    (tmp_path / "empty").mkdir()
+    for name, said in (("thesis", "holds other things"), ("file", "is a file")):
+        with pytest.raises(PolicyError, match=said):
+            tiny_policy.save(tmp_path / name)
+    for _ in range(2):
+        tiny_policy.save(tmp_path / "empty")
+    assert Policy.load(tmp_path / "empty").digest() == tiny_policy.digest()
+    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "hi" and (tmp_path / "file").read_text() == "hi"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["empty", "file", "thesis"]
+
+
 def test_a_policy_goes_to_another_process(tiny_policy: Any) -> None:
     """Pickled it has the same weights and chat format, hooks are left behind, adapters are merged in."""
     policy = copy.deepcopy(tiny_policy)
