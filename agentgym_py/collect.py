@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium
 
 from agentgym_py.agents import Agent, AgentReply, Episode
-from agentgym_py.env import Prompt, TextEnv, checked_prompt
+from agentgym_py.env import Prompt, TextEnv, checked_prompt, checked_split
 from agentgym_py.errors import AgentGymError, ConfigError, SnapshotError, UnknownNameError
 from agentgym_py.registry import env_id
 from agentgym_py.rng import seed_of
@@ -136,9 +136,18 @@ class Job:
     """Where the episode goes on from, instead of from a reset."""
 
 
-def jobs_for(envs: Sequence[EnvSpec], split: str, tasks: Iterable[int], attempts: int = 1) -> list[Job]:
-    """Every task of every environment, `attempts` times; the tries at one task stand side by side."""
-    return [Job(env, task, split, k) for task in tasks for env in envs for k in range(attempts)]
+def jobs_for(
+    envs: Sequence[EnvSpec | str] | EnvSpec | str, split: str, tasks: Iterable[int], attempts: int = 1
+) -> list[Job]:
+    """Every task of every environment, by its spec or its name, `attempts` times; the tries at one stand side by side.
+
+    Raises:
+        UnknownNameError: no such split.
+    """
+    checked_split(split)
+    each = [envs] if isinstance(envs, (EnvSpec, str)) else envs
+    specs = [EnvSpec(env) if isinstance(env, str) else env for env in each]
+    return [Job(env, task, split, k) for task in tasks for env in specs for k in range(attempts)]
 
 
 def tries_of(jobs: Iterable[Job], agent: int, agents: int) -> list[Job]:

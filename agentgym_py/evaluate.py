@@ -47,7 +47,7 @@ class Evaluation:
 
 def evaluate(
     agent: Agent,
-    envs: Sequence[EnvSpec],
+    envs: Sequence[EnvSpec | str] | EnvSpec | str,
     split: str,
     tasks: Iterable[int],
     *,

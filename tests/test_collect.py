@@ -229,3 +229,12 @@ def test_the_expert_sees_what_chance_did(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(ShopEnv, "act", slips)
     trajectory = Collector(ExpertAgent()).collect(Job(SHOP, 0))
     assert trajectory.success and all(step.valid for step in trajectory.steps)
+
+
+def test_worlds_are_named_or_specified() -> None:
+    """One or several, by name or by spec, give the same jobs; a split that is none is refused at once."""
+    wanted = [Job(EnvSpec("shop"), 0, "train"), Job(EnvSpec("shop"), 1, "train")]
+    for envs in ("shop", ["shop"], EnvSpec("shop"), [EnvSpec("shop")]):
+        assert jobs_for(envs, "train", range(2)) == wanted
+    with pytest.raises(UnknownNameError, match="trian"):
+        jobs_for("shop", "trian", range(2))
