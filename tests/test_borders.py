@@ -49,20 +49,18 @@ def strings(tree: ast.AST) -> Iterator[str]:
 
 
 def test_the_import_is_quick_and_loads_nothing_heavy() -> None:
-    """Less CPU than half of what Gymnasium's import takes (it is a fifth), and neither torch nor a world."""
+    """Less than 0.3 s of CPU, the least of some tries as others use the machine too, and neither torch nor a world."""
     code = (
-        "import sys, time; began = time.process_time(); import gymnasium;"
-        "then = time.process_time(); import agentgym_py;"
-        "print((time.process_time() - then) / (then - began));"
+        "import sys, time; began = time.process_time(); import agentgym_py; print(time.process_time() - began);"
         "print({'torch', 'transformers', 'agentgym_envs', 'agentgym_trainers'} & set(sys.modules))"
     )
-    shares = []
-    for _ in range(3):
+    seconds = [1.0]
+    while min(seconds) >= 0.3 and len(seconds) < 20:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        share, heavy = done.stdout.splitlines()
+        spent, heavy = done.stdout.splitlines()
         assert heavy == "set()"
-        shares.append(float(share))
-    assert min(shares) < 0.5
+        seconds.append(float(spent))
+    assert min(seconds) < 0.3
 
 
 @pytest.mark.parametrize("package", FOLDERS)

@@ -35,7 +35,7 @@ class UsageError(AgentGymError, ValueError):
 def new_parser(prog: str, help_line: str, **kwargs: Any) -> ArgumentParser:
     """A parser that raises instead of exiting, takes whole option names only and reads our YAML."""
     set_parsing_settings(docstring_parse_attribute_docstrings=True)
-    set_loader(_MODE, _load_yaml, exceptions=(yaml.YAMLError,))
+    set_loader(_MODE, load_yaml, exceptions=(yaml.YAMLError,))
     return ArgumentParser(
         prog=prog, description=help_line, parser_mode=_MODE, exit_on_error=False, allow_abbrev=False,
         formatter_class=_Help, **kwargs,
@@ -119,7 +119,7 @@ def listed(value: Any, item: Callable[[Any], Any] = str) -> list[Any]:
     return Several(["--"], "", item=item).listed(value)
 
 
-def _load_yaml(text: str, **_: Any) -> Any:
+def load_yaml(text: str, **_: Any) -> Any:
     """YAML as jsonargparse reads it (`1e-4` is a number); `trainer: NAME` is short for `trainer: {name: NAME}`."""
     value = get_loader("yaml")(text)
     if isinstance(value, dict) and isinstance(value.get("trainer"), str):
@@ -166,7 +166,7 @@ def first_look(argv: Sequence[str]) -> dict[str, str]:
 def _first_of_file(path: str) -> dict[str, str]:
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123  # a name such as "\0" fails later, in words
-            data = _load_yaml(file.read())
+            data = load_yaml(file.read())
     except (OSError, ValueError, yaml.YAMLError):
         return {}
     if not isinstance(data, dict):

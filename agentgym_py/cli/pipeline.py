@@ -21,10 +21,10 @@ from agentgym_py.cli.common import read_cloner, read_trainer, trainer_class
 from agentgym_py.cli.evolve import evolve_config
 from agentgym_py.cli.parser import (
     UsageError,
-    _load_yaml,
     add_options,
     as_plain,
     explain,
+    load_yaml,
     meant,
     new_parser,
     read_options,
@@ -98,7 +98,7 @@ def run(given: Namespace) -> int:
 
 def _read(file: str) -> dict[str, Any]:
     try:
-        held = _load_yaml(Path(file).read_text(encoding="utf-8"))
+        held = load_yaml(Path(file).read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} is no YAML: {error}") from error
     if not isinstance(held, dict) or not isinstance(held.get("stages"), list) or not held["stages"]:

@@ -418,9 +418,10 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
             signal.signal(each, handler)
 
 
-SEEDED = """import random, numpy
-random.seed({number} + 771_000)
-numpy.random.seed({number} + 771_000)"""
+_NO_WORLDS = 771_000
+SEEDED = f"""import random, numpy
+random.seed({{number}} + {_NO_WORLDS})
+numpy.random.seed({{number}} + {_NO_WORLDS})"""
 """The lines of Python that do what `seeded` does."""
 
 
@@ -431,7 +432,8 @@ def seeded(number: int) -> Iterator[None]:
     The seed is none that a world may have given them.
     """
     before = random.getstate(), np.random.get_state()  # noqa: NPY002  # to put it back
-    exec(SEEDED.format(number=number), {})  # noqa: S102  # the lines above
+    random.seed(number + _NO_WORLDS)
+    np.random.seed(number + _NO_WORLDS)  # noqa: NPY002  # the lines above
     try:
         yield
     finally:
