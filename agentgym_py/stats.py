@@ -119,8 +119,7 @@ def success_rate(outcomes: ArrayLike, clusters: Sequence[Hashable], *, level: fl
     variance = float(((sums_C - rate * counts_C) ** 2).sum()) / total**2 * number / max(1, number - 1)
     if number < 2 or variance < 1e-12:
         return wilson(rate * number, number, level)
-    independent = min(rate * (1 - rate) / variance, total)
-    low, high = _wilson_ends(rate, independent, t_quantile((1 + level) / 2, number - 1))
+    low, high = _wilson_ends(rate, rate * (1 - rate) / variance, t_quantile((1 + level) / 2, number - 1))
     return Estimate(rate, low, high, number, level)
 
 
