@@ -169,6 +169,7 @@ def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any]] | None) -> in
         summary, experts = _result(played, agent)
         result = finite(summary | made_by)
         if out:
+            result["rows"] = hashlib.sha256(out.rows.read_bytes()).hexdigest()
             out.finish(result)
     if chosen.json:
         print_json(result)
@@ -222,12 +223,9 @@ def _result(played: Sequence[Trajectory], agent: Agent) -> tuple[dict[str, Any],
     for name, group in groups.items():
         of_world = experts if len(groups) == 1 else beside_experts(group)
         summary["worlds"][name]["experts"] = of_world.as_dict()
-    digest = hashlib.sha256()
-    for each in played:
-        digest.update(store.to_line(each))
     return {
         "agent": agent.name, "policy_digest": agent.policy_digest, "sampling": agent.sampling,
-        "package_version": __version__, **summary, "experts": experts.as_dict(), "rows": digest.hexdigest(),
+        "package_version": __version__, **summary, "experts": experts.as_dict(),
     }, experts  # fmt: skip
 
 

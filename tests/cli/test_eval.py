@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +32,12 @@ def test_an_evaluation_is_repeated_from_its_manifest(agentgym: Run) -> None:
     assert status == 0, err
     assert rows("a") == rows("b") and len(list(store.read("b/trajectories.jsonl"))) == 8
     a, b = (json.loads(Path(each, "result.json").read_text()) for each in "ab")
-    assert a == b and set(a["pass_at"]) == {"1", "2"} and a["experts"]["timing"]["n"] == 4
+    assert (
+        a == b
+        and a["rows"] == hashlib.sha256(rows("a")).hexdigest()
+        and set(a["pass_at"]) == {"1", "2"}
+        and a["experts"]["timing"]["n"] == 4
+    )
     assert sum(each["count"] for each in a["failures"].values()) == 8 * (1 - a["success"]["value"])
 
 
