@@ -325,10 +325,10 @@ def _resampled_runs(scores_SW: NDArray[np.float64], resamples: int, rng: np.rand
 
 def _wins(first_RSW: NDArray[np.float64], second_RZW: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of each draw how often the first is ahead, over pairs of runs and worlds."""
-    above = np.zeros(len(first_RSW))
+    wins_R: NDArray[np.float64] = np.zeros(len(first_RSW))
     for row_RW in np.moveaxis(first_RSW, 1, 0):
-        above += (np.sign(row_RW[:, None] - second_RZW).mean((1, 2)) + 1) / 2
-    return above / first_RSW.shape[1]
+        wins_R += (np.sign(row_RW[:, None] - second_RZW).mean((1, 2)) + 1) / 2 / first_RSW.shape[1]
+    return wins_R
 
 
 def interquartile_mean(values: ArrayLike) -> float:

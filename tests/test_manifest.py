@@ -21,7 +21,7 @@ SHOP = EnvSpec("shop", {"difficulty": "easy"})
 
 def made(*envs: EnvSpec, tasks: int = 3, **fields: Any) -> dict[str, Any]:
     """The manifest of a small evaluation, as the command line writes it."""
-    asked = {"split": "test", "attempts": 1, "prompt": "brief", "seed": 0} | fields
+    asked: dict[str, Any] = {"split": "test", "attempts": 1, "prompt": "brief", "seed": 0} | fields
     return manifest_of(RandomAgent(), envs or (SHOP,), tasks=range(tasks), **asked) | {"options": {"tasks": tasks}}
 
 

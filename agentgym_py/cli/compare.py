@@ -12,6 +12,8 @@ from agentgym_py.cli.parser import UsageError
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
+    from agentgym_py.compare import AlgorithmComparison, Comparison
+
 
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `compare` takes."""
@@ -33,6 +35,7 @@ def run(given: Namespace) -> int:
     if given["latex"] and given["json"]:
         raise UsageError("--latex or --json, not both")
     groups = [[path for path in each.split(",") if path] for each in given["folders"]]
+    found: Comparison | AlgorithmComparison
     if any(len(group) > 1 for group in groups):
         names = [os.path.commonprefix(group).rstrip("/-_") for group in groups]  # noqa: RUF071  # ppo-1, ppo-2: ppo
         if "" in names or len(set(names)) < len(names):
