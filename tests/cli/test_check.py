@@ -22,7 +22,7 @@ def test_a_failure_has_a_program_that_shows_it(agentgym: Run) -> None:
     """Status 1: the example's card names another id than it has here."""
     status, out, _ = agentgym("check", "GUESS", "--only", "card")
     assert status == 1 and "FAILED card: The class docstring" in out and "1 of 1 checks failed" in out
-    assert "does not say: guessfortests-v0" in out
+    assert "does not say: GuessForTests-v0" in out
 
 
 def test_as_json(agentgym: Run) -> None:
