@@ -112,11 +112,13 @@ def _registered_by_hand() -> Iterator[str]:
 
     from agentgym_py.env import TextEnv
 
-    for each in gymnasium.registry:
-        module, _, name = target_of(each).partition(":")
-        made = getattr(sys.modules.get(module), name, None)
+    for name, known in gymnasium.registry.items():
+        made: Any = known.entry_point
+        if isinstance(made, str):
+            module, _, attribute = made.partition(":")
+            made = getattr(sys.modules.get(module), attribute, None)
         if inspect.isclass(made) and issubclass(made, TextEnv):
-            yield each
+            yield name
 
 
 def target_of(env_id: str) -> str:
@@ -138,11 +140,11 @@ def id_of(world: type[TextEnv]) -> str:
         if target_of(name) == target:
             if not isinstance(known.entry_point, str):
                 known.entry_point = made  # a notebook has defined it again
-            return str(name)
-    named = [each for each in re.findall(r"\b\w+-v\d+\b", world.__doc__ or "") if each not in gymnasium.registry]
-    name = (named or [f"{world.__name__}-v{world.version}"])[0]
-    gymnasium.register(id=name, entry_point=made)
-    return name
+            return name
+    said = [each[0] for each in re.finditer(r"\b\w+-v\d+\b", world.__doc__ or "")]
+    free = next((each for each in said if each not in gymnasium.registry), f"{world.__name__}-v{world.version}")
+    gymnasium.register(id=free, entry_point=made)
+    return free
 
 
 def register_envs() -> None:

@@ -359,7 +359,7 @@ def test_the_hub_is_not_asked_where_it_is_switched_off(hub: Hub, monkeypatch: py
     import huggingface_hub
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(UnknownNameError, match="nor in the hub's cache, and HF_HUB_OFFLINE keeps"):
+    with pytest.raises(UnknownNameError, match="nor is it in the hub's cache, and HF_HUB_OFFLINE keeps"):
         Policy.load("some/one")
     assert not hub.asked
 

@@ -269,6 +269,34 @@ def test_wrong_use_is_said() -> None:
         Settings(episodes=0)
 
 
+def test_a_class_is_checked_as_its_name_is() -> None:
+    """Registered or not; what is no world, and no name of one, is said to be none."""
+    module = import_module("conformance_worlds")
+    assert check_world(module.Honest, "card").spec.name == "ConformanceHonest-v0"
+    again = type("Honest", (module.Honest,), {"__doc__": module.Honest.__doc__, "__qualname__": "Again"})
+    assert check_world(again, "tasks").spec.name == "Honest-v0"
+    for wrong in (module.Honest(), dict, 3):
+        with pytest.raises(ConfigError, match="a world's class or its name is wanted"):
+            check_world(wrong, "card")
+
+
+@pytest.mark.parametrize("guard", ["", "if __name__ == '__main__':\n    "])
+def test_a_script_without_a_guard_is_told_of_it(tmp_path: Path, guard: str) -> None:
+    """In one line, before it runs again in the processes of a check; with one it is checked."""
+    script = tmp_path / "script.py"
+    begin = "from conformance_worlds import Honest\nfrom agentgym_py.testing import check_world\n"
+    script.write_text(f"{begin}{guard}print(check_world(Honest, 'vectors').verdict())\n", encoding="utf-8")
+    path = os.pathsep.join([str(FOLDER), *sys.path])
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    if guard:
+        assert done.stdout.startswith("ConformanceHonest-v0: no failure"), done.stderr
+    else:
+        last = done.stderr.splitlines()[-1]
+        assert done.returncode == 1 and "script.py again: write what it does below `if __name__ ==" in last
+
+
 def test_the_kit_needs_neither_torch_nor_pytest() -> None:
     """Nor hypothesis, to be imported."""
     code = "import sys, agentgym_py.testing; print({'torch', 'pytest', 'hypothesis'} & set(sys.modules))"
