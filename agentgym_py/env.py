@@ -34,7 +34,8 @@ End = Literal["", "terminated", "truncated"]
 _SNAPSHOT_FORMAT = 1
 _SNAPSHOT_KINDS = {"task": str, "steps": int, "ended": str, "success": bool, "rng": int, "last": str, "state": dict}
 _RNG_STATES = range(1 << 64)
-_IN_THE_TASK = ("split", "difficulty", "render_mode")
+_NO_DIFFERENCE = ("split", "difficulty", "render_mode")
+"""Arguments that an episode does not depend on, once its task is known by its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,14 +334,14 @@ class TextEnv(gymnasium.Env[str, str]):
 
 
 def _beside_defaults(world: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, as JSON holds them, that change an episode and are not what they are by default.
+    """The arguments, as JSON holds them, that may change an episode and are not what they are by default.
 
-    Not among them: what a task's id says, and files, whose content the world's own state stands for.
+    Files are not among them: where the same content stands elsewhere, a world takes it up, and its own state tells.
     """
     taken, found = parameters_of(world), dict[str, Any]()
     for name, value in given.items():
         known = taken.get(name)
-        if name in _IN_THE_TASK or (known and (value == known.default or is_path(known))):
+        if name in _NO_DIFFERENCE or (known and (value == known.default or is_path(known))):
             continue
         with suppress(TypeError, ValueError):  # what JSON does not hold is not compared
             found[name] = json.loads(json.dumps(sorted(value) if isinstance(value, set | frozenset) else value))

@@ -12,6 +12,7 @@ from importlib import import_module
 from io import StringIO
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import pytest
@@ -275,7 +276,8 @@ def test_a_class_is_checked_as_its_name_is() -> None:
     assert check_world(module.Honest, "card").spec.name == "ConformanceHonest-v0"
     again = type("Honest", (module.Honest,), {"__doc__": module.Honest.__doc__, "__qualname__": "Again"})
     assert check_world(again, "tasks").spec.name == "Honest-v0"
-    for wrong in (module.Honest(), dict, 3):
+    mistakes: tuple[Any, ...] = (module.Honest(), dict, 3)
+    for wrong in mistakes:
         with pytest.raises(ConfigError, match="a world's class or its name is wanted"):
             check_world(wrong, "card")
 
