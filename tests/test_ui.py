@@ -183,3 +183,11 @@ def test_a_small_loss_is_not_said_to_be_nothing(loss: float, said: str) -> None:
     """It has its first two digits, and stands so in its cell."""
     assert loss_text(loss) == said
     assert round_cells(0, metrics(training={"loss": [0.2, loss], "trajectories": 1}))[3] == f"0.20 → {said}"
+
+
+def test_phases_need_no_console(capsys: pytest.CaptureFixture[str]) -> None:
+    """A script's go to stdout, a line each where that is no terminal."""
+    with Phases() as phases:
+        phases.begin("collect", 1)(trajectory(True))
+        phases.training("train")(3, 3)
+    assert capsys.readouterr().out == "  collect: 1 episodes, success 100.0 %, 0 s\n  train: 3 steps, 0 s\n"
