@@ -213,7 +213,7 @@ def test_a_wrong_model_is_said_before_torch_is_loaded(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path, env=os.environ | nowhere
     )
-    said = "agentgym: no model 'nope/checkpoint': neither a folder here nor reachable on the hub ("
+    said = "agentgym: no model 'nope/checkpoint': there is no such folder ('nope' is not there); nor is it reachable"
     assert done.stdout == "2 False\n" and done.stderr.startswith(said) and done.stderr.count("\n") == 1
 
 
