@@ -61,9 +61,12 @@ def evaluate(
     """Let `agent` play these tasks of a split, each `attempts` times; what came of it, and the episodes.
 
     Raises:
-        ConfigError: the agent gave up every episode before its first reply, so that nothing was measured.
+        ConfigError: nothing was measured, as there is nothing to play or the agent gave up every episode before its
+            first reply.
     """
     jobs = jobs_for(envs, split, tasks, attempts)
+    if not jobs:
+        raise ConfigError("nothing to evaluate: worlds, tasks and attempts must not be none")
     played = Collector(agent, slots, prompt, seed, workers).collect_batch(jobs, progress)
     if played and all(t.given_up and not t.steps for t in played):
         raise ConfigError(
