@@ -1,4 +1,4 @@
-"""GRPO's learning step beside that of trl's GRPOTrainer: `python benchmarks/grpo.py [--models tiny smollm2] [--repeats 5]`.
+"""GRPO's learning step beside that of trl's GRPOTrainer: `python benchmarks/grpo.py [--models tiny] [--betas 0 0.04]`.
 
 Agent_v0 of the shop plays groups of tries, once; those whose tries did not all come to the same are stored, and both
 sides take their steps on them: trl gets them from its `rollout_func`, observations masked by `env_mask`; ours from
@@ -22,7 +22,7 @@ import resource
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from multiprocessing.connection import Connection
@@ -46,7 +46,6 @@ from agentgym_trainers.grpo import GRPO
 
 SHOP = EnvSpec("shop")
 SAMPLED = SamplingParams(temperature=1.0, max_new_tokens=32)
-BETAS = (0.0, 0.04)
 
 
 class Size(NamedTuple):
@@ -75,9 +74,11 @@ class Case:
     threads: int
 
     def policy(self) -> Policy:
+        """A copy of what is trained."""
         return Policy.load(self.folder / "policy", device="cpu")
 
     def groups(self) -> list[list[Trajectory]]:
+        """The batch."""
         stored, tries = list(store.read(self.folder / "rollouts.jsonl")), self.size.tries
         return [stored[at : at + tries] for at in range(0, len(stored), tries)]
 
@@ -154,12 +155,14 @@ class Clock:
         self.before = self._began = 0.0
 
     def begin(self) -> None:
+        """Call when the rollouts are handed over."""
         self.line.recv()
         if not self.before:
             self.before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
         self._began = time.perf_counter()
 
     def end(self) -> None:
+        """Call after the optimizer's step."""
         self.line.send(time.perf_counter() - self._began)
 
     def keep(self, model: Any) -> None:
@@ -167,7 +170,8 @@ class Clock:
         if not self.kept.exists():
             torch.save({name: p.grad for name, p in model.named_parameters()}, self.kept)
 
-    def done(self, first: dict[str, float]) -> None:
+    def done(self, first: Mapping[str, float]) -> None:
+        """Say what is to be said, with what was logged of the first step."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
         self.line.send(Done(first["loss"], first["grad_norm"], peak, self.before))
 
@@ -183,6 +187,7 @@ class Replayed(Rollouts):
         """Nobody plays."""
 
     def groups(self, tasks: int, size: int) -> list[list[Trajectory]]:
+        """All of them, however many are asked for."""
         assert self.same and self.clock
         self.played += [each for group in self.same for each in group]
         self.clock.begin()
@@ -324,7 +329,8 @@ def main() -> None:
     """Print a row a model and beta."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=list(SIZES), choices=SIZES)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--betas", nargs="+", type=float, default=[0.0, 0.04])
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -334,9 +340,9 @@ def main() -> None:
         with TemporaryDirectory() as place:
             batch = stored(player, name, size, Path(place))
             longest, tokens = max(len(each.input_ids) for each in batch), sum(len(each.input_ids) for each in batch)
-            print(f"{name}: {len(batch)} trajectories, {tokens} tokens, the longest {longest}; "
-                  f"{sum(sum(each.mask) for each in batch)} the agent's", flush=True)  # fmt: skip
-            for beta in BETAS:
+            print(f"{name}: {len(batch)} trajectories, {tokens} tokens, {longest * len(batch)} if all were as long as "
+                  f"the longest; {sum(sum(each.mask) for each in batch)} the agent's", flush=True)  # fmt: skip
+            for beta in args.betas:
                 case = Case(Path(place), size, longest, beta, 1 + args.repeats, args.threads)
                 rows.append(row(name, case))
                 print(rows[-1], flush=True)
