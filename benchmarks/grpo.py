@@ -240,7 +240,7 @@ def theirs(case: Case, line: Connection) -> None:
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             clock.end()
 
-    passes = -(-size.tasks * size.tries // size.rows)
+    passes = size.tasks * size.tries // size.rows
     args = GRPOConfig(
         output_dir=str(case.folder), use_cpu=True, bf16=False, gradient_checkpointing=False, report_to="none",
         disable_tqdm=True, save_strategy="no", logging_steps=1, max_steps=case.steps, learning_rate=1e-6,
@@ -334,21 +334,23 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    player, rows = agent_v0(), list[str]()
+    player, batches = agent_v0(), list[str]()
+    print("| model | beta | s a step, ours | trl | trl / ours | peak MiB, ours (the steps') | trl", end=" ")
+    print("| first loss, ours, trl | gradient norm, ours, trl | gradients differ by |")
+    print("|---|" + "--:|" * 6 + "---|---|--:|", flush=True)
     for name in args.models:
         size = SIZES[name]
         with TemporaryDirectory() as place:
             batch = stored(player, name, size, Path(place))
             longest, tokens = max(len(each.input_ids) for each in batch), sum(len(each.input_ids) for each in batch)
-            print(f"{name}: {len(batch)} trajectories, {tokens} tokens, {longest * len(batch)} if all were as long as "
-                  f"the longest; {sum(sum(each.mask) for each in batch)} the agent's", flush=True)  # fmt: skip
+            batches.append(
+                f"{name}: {len(batch)} trajectories, {tokens} tokens, {longest * len(batch)} if all were as long as "
+                f"the longest; {sum(sum(each.mask) for each in batch)} the agent's"
+            )
             for beta in args.betas:
                 case = Case(Path(place), size, longest, beta, 1 + args.repeats, args.threads)
-                rows.append(row(name, case))
-                print(rows[-1], flush=True)
-    print("\n| model | beta | s a step, ours | trl | trl / ours | peak MiB, ours (the steps') | trl", end=" ")
-    print("| first loss, ours, trl | gradient norm, ours, trl | gradients differ by |")
-    print("|---|" + "--:|" * 6 + "---|---|--:|", *rows, sep="\n")
+                print(row(name, case), flush=True)
+    print("", *batches, sep="\n")
 
 
 if __name__ == "__main__":
