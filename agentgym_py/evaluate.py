@@ -74,9 +74,12 @@ def evaluate(
     `progress` hears of each episode in order. `before` are the first ones of an evaluation that was interrupted.
 
     Raises:
-        ConfigError: the agent gave up every episode before its first reply, so that nothing was measured.
+        ConfigError: nothing was measured, as there is nothing to play or the agent gave up every episode before its
+            first reply.
     """
     jobs = jobs_for(envs, split, tasks, attempts)
+    if not jobs:
+        raise ConfigError("nothing to evaluate: worlds, tasks and attempts must not be none")
     played = list(before)
     for trajectory in Collector(agent, slots, prompt, seed, workers).in_order(jobs[len(played) :]):
         played.append(trajectory)

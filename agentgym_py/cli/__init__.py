@@ -26,7 +26,7 @@ COMMANDS = {
     "check": "Check that a world keeps the contract; show what breaks it.",
     "play": "Play a world yourself, in the terminal.",
     "replay": "Run stored trajectories again and say whether they still hold.",
-    "data": "Verify trajectory files, or convert them to another format.",
+    "data": "Verify trajectory files, save what is whole of a damaged one, convert to another format.",
     "report": "Write a run folder's report.html again.",
 }
 """Every command and its line of help."""
@@ -98,6 +98,8 @@ def _main(argv: Sequence[str]) -> int:
         known = [option for option in inner._option_string_actions if option.startswith("--")]
         known += _world_options(known, words[1:])
         said = explain(str(error), known, _choices(inner) or list(COMMANDS))
+        if said == "no option --env":
+            said += f"; a world is named without it: {inner.usage}"
         raise UsageError(f"{said}; see {inner.prog} --help") from error
     return int(module(name).run(given[name]))
 

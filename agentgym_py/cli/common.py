@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from agentgym_py import __version__, registry
+from agentgym_py.arguments import check_arguments, fits, is_path, parameters_of
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, in_options, listed, read_options
+from agentgym_py.cli.source import named
 from agentgym_py.collect import EnvSpec
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import Prompt
@@ -48,6 +50,9 @@ _HEAVY = ("torch", "transformers", "trl", "datasets", "accelerate")
 
 
 # -------------------------------------------------------------------------------------------------------------- worlds
+
+WORLD = "A world, by short name or Gymnasium id, or by its source: FILE.py, FILE.py:Class or module:Class."
+"""Help of a command's NAME."""
 
 
 def add_env_options(parser: ArgumentParser) -> None:
@@ -89,8 +94,8 @@ def need_tasks(envs: Sequence[EnvSpec], wanted: Mapping[str, tuple[str, int]]) -
 
 
 def env_spec(name: str, kwargs: Any) -> EnvSpec:
-    """One world, made once to see that its arguments fit."""
-    return env_specs({"env": [name], "env_kwargs": kwargs})[0]
+    """One world, by its name or its source, made once to see that its arguments fit."""
+    return env_specs({"env": [named(name)], "env_kwargs": kwargs})[0]
 
 
 def _kwargs_of(name: str, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,18 +104,22 @@ def _kwargs_of(name: str, names: Sequence[str], given: Mapping[str, Any]) -> dic
     own = given.get(name, {})
     if not isinstance(own, Mapping):
         raise UsageError(f"--env_kwargs.{name}: expected a mapping of that world's arguments, got {own!r}")
-    return {key: _scalar(value) for key, value in (common | dict(own)).items()}
+    taken = arguments_of(name)
+    return {
+        key: _scalar(value, taken[key].annotation if key in taken else Any)
+        for key, value in (common | dict(own)).items()
+    }
 
 
 def _path_arguments(name: str) -> set[str]:
     """The arguments of a world that are files or folders."""
-    return {key for key, each in arguments_of(name).items() if "Path" in str(each.annotation)}
+    return {key for key, each in arguments_of(name).items() if is_path(each)}
 
 
 def arguments_of(name: str) -> dict[str, inspect.Parameter]:
     """The named arguments of an installed world's class."""
     found = _class_of(name)
-    taken = inspect.signature(found).parameters if found else {}
+    taken = parameters_of(found) if found else {}
     return {key: each for key, each in taken.items() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
 
 
@@ -146,12 +155,13 @@ def worlds_of(envs: Sequence[EnvSpec], split: str) -> dict[str, str]:
     return found
 
 
-def _scalar(value: Any) -> Any:
-    """A word of the command line as the YAML scalar that it writes."""
+def _scalar(value: Any, hint: Any = Any) -> Any:
+    """A word of the command line as the YAML scalar that it writes, or as it is where only that is of a type."""
     try:
-        return yaml.safe_load(value) if isinstance(value, str) else value
+        read = yaml.safe_load(value) if isinstance(value, str) else value
     except yaml.YAMLError:
         return value
+    return value if fits(value, hint) and not fits(read, hint) else read
 
 
 def _checked(spec: EnvSpec) -> EnvSpec:
@@ -274,8 +284,12 @@ class AgentOptions:
         if self.agent is None or self.agent == "model":
             return self._models(model, temperatures)
         made = registry.load("agentgym.agents", self.agent)
+        given = {key: _scalar(value) for key, value in as_plain(self.agent_kwargs).items()}
         try:
-            agent: Agent = made(**{key: _scalar(value) for key, value in as_plain(self.agent_kwargs).items()})
+            check_arguments(made, given)
+            agent: Agent = made(**given)
+        except ConfigError as error:
+            raise in_options(error, given, "agent_kwargs.") from error
         except TypeError as error:
             raise UsageError(f"the agent {self.agent} cannot be made: {error}") from error
         return [agent], Workers(1)
