@@ -19,6 +19,7 @@ COMMANDS = {
     "collect": "Let an agent play tasks and store its trajectories.",
     "train": "Train a model on stored trajectories.",
     "eval": "Measure an agent on held-out tasks, with 95 % intervals.",
+    "compare": "Compare evaluations: difference, 95 % interval, p; of agents, or of algorithms over training seeds.",
     "export": "Write a trained model as a folder for others, adapters merged, with a card of its provenance.",
     "pipeline": "Run stages (sft, collect, reward_model, rl, evaluate, export), each on what the one before made.",
     "envs": "List the installed worlds, or show one.",

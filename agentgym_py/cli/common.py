@@ -8,10 +8,13 @@ import json
 import math
 import os
 import re
+import subprocess
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, is_dataclass
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -19,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from agentgym_py import registry
+from agentgym_py import __version__, registry
 from agentgym_py.arguments import check_arguments, fits, is_path, parameters_of
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, in_options, listed, read_options
 from agentgym_py.cli.source import named
@@ -40,8 +43,9 @@ if TYPE_CHECKING:
 
 _SMALL = 10_000_000
 """Weights below which a forward costs more in calls than in sums, so that a second thread is no help."""
-_NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "json", "threads"}
+_NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "manifest", "json", "threads"}
 """Options that are not part of what a command computes."""
+_RECORDED = ("numpy", "gymnasium", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
 _HEAVY = ("torch", "transformers", "trl", "datasets", "accelerate")
 
 
@@ -188,6 +192,30 @@ def settings_of(given: Namespace, envs: Sequence[EnvSpec]) -> dict[str, Any]:
     if settings.get("reward_model"):
         settings["reward_model"] = str(Path(settings["reward_model"]).absolute())
     return settings
+
+
+def packages() -> dict[str, str]:
+    """The versions of this package and of those that its figures depend on."""
+    found = {"agentgym-py": __version__}
+    for name in _RECORDED:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def commit() -> str | None:
+    """The commit of the checkout that this package lies in, `-dirty` where files were changed; None without one."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        said = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"],  # noqa: S607  # git as it is found
+            cwd=root, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return said.stdout.strip()
 
 
 # ---------------------------------------------------------------------------------------------------- models and agents

@@ -86,7 +86,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["eval", "--env=todo,maze", "--dificulty", "x"], "(did you mean --env_kwargs.difficulty?)"),
         (["play", "sql", "--max-step", "3"], "no option --max_step (did you mean --env_kwargs.max_steps?)"),
         (["eval", "--env", "household", "--games", "x"], "(did you mean --env_kwargs.games?)"),
-        (["eval", "--env", "wordle", "--games", "x"], ": no option --games; see agentgym eval --help\n"),
+        (["eval", "--env", "wordle", "--catalogue", "x"], ": no option --catalogue; see agentgym eval --help\n"),
         (["evolve", "--thresold", "1"], "(did you mean --select.threshold?)"),
         (["evolve", "--env", "GUESS", "--env_kwargs.max_step", "3"], "'max_step'"),
         (
