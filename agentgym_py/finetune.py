@@ -192,7 +192,7 @@ def agent_trainer(loss_of: Callable[[Any, Any, Any], Any], columns: Sequence[str
         def __init__(self, **given: Any) -> None:
             super().__init__(**given)
             collate = self.data_collator
-            self.data_collator = lambda rows: collate(own_rows(rows))
+            self.data_collator: Any = lambda rows: collate(own_rows(rows))
 
         def _set_signature_columns_if_needed(self) -> None:
             super()._set_signature_columns_if_needed()

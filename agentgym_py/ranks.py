@@ -7,6 +7,7 @@ of each gradient. The process of rank 0 alone writes and prints. What stands her
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -187,7 +188,6 @@ def together() -> Iterator[None]:
         if cause:
             raise WorkerError(cause) from error
         raise
-    _leave()
 
 
 @contextmanager
@@ -226,6 +226,7 @@ def _group() -> Any:
     """All processes, for Python objects: over the machines' own network, for as long as episodes may take."""
     from torch import distributed
 
+    atexit.register(distributed.destroy_process_group)  # NCCL complains where it is left to the end
     return distributed.new_group(backend="gloo", timeout=_PATIENCE)
 
 
@@ -235,9 +236,3 @@ def _store() -> Any:
     if distributed is None or not distributed.is_initialized():
         return None
     return distributed.distributed_c10d._get_default_store()
-
-
-def _leave() -> None:
-    if (distributed := sys.modules.get("torch.distributed")) and distributed.is_initialized():
-        _group.cache_clear()
-        distributed.destroy_process_group()

@@ -27,7 +27,7 @@ from agentgym_py.samples import IGNORED
 
 COMMON = [
     "evolve", "--env", "ToyBandit-v0,ToyChain-v0", "--model", "base", "--rounds", "1", "--explore_tasks", "8",
-    "--tries", "2", "--valid_tasks", "3", "--test_tasks", "3", "--temperature", "1", "--max_new_tokens", "2",
+    "--tries", "2", "--valid_tasks", "2", "--test_tasks", "1", "--temperature", "1", "--max_new_tokens", "2",
     "--slots", "8",
 ]  # fmt: skip
 FAILED_TOO = ["--select.success_only", "false", "--select.threshold", "-9", "--trainer.threshold", "-9"]
@@ -121,8 +121,9 @@ def test_two_processes_make_what_one_makes(both: tuple[Path, str], trainer: str)
     for number in (0, 1):
         for name in ("trajectories", "valid", "test"):
             played, again = (list(store.read(run.round(number) / f"{name}.jsonl")) for run in (one, two))
-            assert played and [t.id for t in played] == [t.id for t in again]
+            assert [t.id for t in played] == [t.id for t in again]
             assert [[s.reply for s in t.steps] for t in played] == [[s.reply for s in t.steps] for t in again]
+            assert played or (number, name) == (0, "trajectories")
         expected, found = (run.metrics(number) for run in (one, two))
         assert found["valid"]["success"] == expected["valid"]["success"]
         if expected["training"] is None:
