@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from agentgym_py import store
+from agentgym_py import ranks, store
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.engine import SamplingParams
@@ -29,7 +29,7 @@ from agentgym_py.rng import Rng, seed_of
 from agentgym_py.rollouts import Judge, Rollouts
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, Selection, build
-from agentgym_py.trainer import OnPolicyTrainer, Trainer, TrainReport, last_good_kept, need_policy
+from agentgym_py.trainer import OnPolicyTrainer, Trainer, TrainReport, last_good_kept, need_policy, need_shared
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.workers import Workers
 
@@ -96,7 +96,11 @@ class EvolveConfig:
 
 
 def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> None:
-    """ConfigError where a trainer that plays itself would ignore a setting of the rounds, or could not learn by it."""
+    """ConfigError where a trainer that plays itself would ignore a setting of the rounds, or could not learn by it.
+
+    Where several processes train together, for a trainer that does not, too.
+    """
+    need_shared(trainer)
     if not isinstance(trainer, OnPolicyTrainer):
         if config.reward_model is not None:
             raise ConfigError(
@@ -153,7 +157,7 @@ class Evolution:
         """Run every round that is not over yet, then the test; returns the test's result."""
         require_fit(self.config, self.trainer)
         for number in range(self.config.rounds + 1):
-            if not self.folder.done(number):
+            if not ranks.once(self.folder.done, number):
                 self._round(number)
             self.reporter.round(number, self.folder.metrics(number))
             if self._out_of_patience(number):
@@ -165,7 +169,7 @@ class Evolution:
 
     def _round(self, number: int) -> None:
         began = time.monotonic()
-        folder = self.folder.fresh(number)
+        folder = ranks.once(self.folder.fresh, number)
         trained: TrainReport | None
         if number and isinstance(self.trainer, OnPolicyTrainer):
             policy, trained, explored = self._improve(number, self.trainer)
@@ -173,12 +177,14 @@ class Evolution:
             selection = Selection(tuple(explored) if trained else (), nothing)
         else:
             explored = self._demonstrate() if number == 0 else self._explore(number)
-            store.write(folder / "trajectories.jsonl", explored)
+            _store(folder / "trajectories.jsonl", explored)
             cloned = number == 0 and self.cloner is not None
             selection = build(SelectConfig() if cloned else self.config.select)(explored)
             log.info("round %d: %s", number, selection.line)
             policy, trained = self._train(number, selection.kept)
-        policy.save(folder / "checkpoint")
+        digest = ranks.same("weights", policy.digest())
+        if ranks.first():
+            policy.save(folder / "checkpoint")
         valid = self._evaluate(number, policy, "valid", self.config.valid_tasks)
         metrics = {
             "round": number,
@@ -187,10 +193,10 @@ class Evolution:
             "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
             "training": asdict(trained) if trained else None,
             "valid": valid,
-            "policy_digest": policy.digest(),
+            "policy_digest": digest,
             "seconds": time.monotonic() - began,
         }
-        self.folder.finish(number, metrics)
+        ranks.once(self.folder.finish, number, metrics)
 
     def _demonstrate(self) -> list[Trajectory]:
         jobs = self._train_jobs(0, self.config.expert_tasks)
@@ -229,7 +235,7 @@ class Evolution:
                 ) from error
             log.warning("round %d: %s", number, error)
         finally:
-            store.write(self._trajectories(number), rollouts.played)
+            _store(self._trajectories(number), rollouts.played)
         return policy, report, rollouts.played
 
     def _judge(self, policy: Policy) -> Judge | None:
@@ -343,7 +349,7 @@ class Evolution:
             slots=self.config.slots, prompt=self.config.prompt, seed=seed_of(self.config.seed, split, number),
             workers=self.workers, progress=self.reporter.phase(number, split, len(self.envs) * tasks),
         )  # fmt: skip
-        store.write(self.folder.round(number) / f"{split}.jsonl", played)
+        _store(self.folder.round(number) / f"{split}.jsonl", played)
         return as_json(played)
 
     # ---- the end ------------------------------------------------------------------------------------------------
@@ -354,7 +360,7 @@ class Evolution:
         return number - self.folder.best(number) >= self.config.patience
 
     def _test(self) -> dict[str, Any]:
-        if self.folder.finished:
+        if ranks.once(lambda: self.folder.finished):
             return self.folder.read_json("test.json")
         began = time.monotonic()
         last = max(r for r in range(self.config.rounds + 1) if self.folder.done(r))
@@ -365,5 +371,11 @@ class Evolution:
                 policy = self.load_policy(str(self.folder.round(number) / "checkpoint"))
                 result["rounds"][str(number)] = self._evaluate(number, policy, "test", self.config.test_tasks)
         result["seconds"] = time.monotonic() - began
-        self.folder.write_json("test.json", result)
+        ranks.once(self.folder.write_json, "test.json", result)
         return result
+
+
+def _store(path: str | Path, trajectories: Sequence[Trajectory]) -> None:
+    """Write a store, in one of the processes that hold these trajectories."""
+    if ranks.first():
+        store.write(path, trajectories)

@@ -6,18 +6,18 @@ import math
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from agentgym_py import pairs
+from agentgym_py import pairs, ranks
 from agentgym_py.arguments import check_fields
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.pairs import Level, Match
 from agentgym_py.policy import merged, require_trainable
-from agentgym_py.samples import Sample, encode
+from agentgym_py.samples import IGNORED, Sample, encode
 from agentgym_py.trainer import Progress, TrainReport
 from agentgym_py.trajectory import Trajectory
 
@@ -179,6 +179,55 @@ def fit(trainer: Any, policy: Policy, progress: Progress | None) -> None:
         if hasattr(trainer.model, "merge_and_unload"):
             policy.model = merged(trainer.model)
         vars(policy.model).pop("forward", None)  # trl's own, bound to this model: a copy's would run this one's weights
+
+
+def agent_trainer(loss_of: Callable[[Any, Any, Any], Any], columns: Sequence[str] = ()) -> Any:
+    """The SFTTrainer whose loss is `loss_of(logprobs_N, batch, tokens)`, at the agent's tokens only.
+
+    `tokens` is N over all the batches, in all processes, that one step sums up. Every process draws the whole batch
+    that one alone would draw, and computes its rows of it; `columns` are columns of the data that a batch needs beside
+    trl's own.
+    """
+    import torch
+    from trl import SFTTrainer
+
+    from agentgym_py.logprobs import agent_logits, agent_logprobs
+
+    class AgentTokenTrainer(SFTTrainer):  # type: ignore[misc]  # trl is untyped here
+        def __init__(self, **given: Any) -> None:
+            super().__init__(**given)
+            collate = self.data_collator
+            self.data_collator: Any = lambda rows: collate(own_rows(rows))
+
+        def _set_signature_columns_if_needed(self) -> None:
+            super()._set_signature_columns_if_needed()
+            self._signature_columns += [name for name in columns if name not in self._signature_columns]
+
+        def get_train_dataloader(self) -> Any:
+            loader = super().get_train_dataloader()
+            if ranks.world() > 1:  # as transformers itself has accelerate's shards give whole batches
+                shards = loader.batch_sampler
+                shards.num_processes, shards.process_index, shards.even_batches = 1, 0, False
+            return loader
+
+        def compute_loss(
+            self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+        ) -> Any:
+            agent = agent_logits(model, inputs["input_ids"], inputs["labels"])
+            hits_N = (agent.logits_NV.argmax(-1) == agent.targets_N).float()
+            hits, tokens = self.accelerator.reduce(torch.tensor([hits_N.sum(), len(hits_N)], device=hits_N.device))
+            self._metrics["train"]["mean_token_accuracy"].append((hits / tokens).item())
+            loss = loss_of(agent_logprobs(agent), inputs, num_items_in_batch)
+            if num_items_in_batch is not None and self.args.average_tokens_across_devices:
+                loss = loss * self.accelerator.num_processes  # the count is of all processes, gradients are averaged
+            return loss
+
+    return AgentTokenTrainer
+
+
+def own_rows(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """This process's share of a batch; where it has none a row without anything to learn, for all compute together."""
+    return rows[ranks.rank() :: ranks.world()] or [{**rows[0], "labels": [IGNORED] * len(rows[0]["labels"])}]
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from agentgym_py import ranks
 from agentgym_py.agents import Agent
 from agentgym_py.collect import Collector, Fork, Job
 from agentgym_py.env import Prompt
@@ -127,7 +128,7 @@ class Rollouts:
         sound = [each for each in played if each.steps and each.error is None]
         if self.judge is None or not sound:
             return played
-        scores = dict(zip(map(id, sound), self.judge(sound), strict=True))
+        scores = dict(zip(map(id, sound), ranks.once(self.judge, sound), strict=True))
         return [rewarded(each, scores[id(each)]) if id(each) in scores else each for each in played]
 
     @property

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from agentgym_py import ranks
 from agentgym_py.errors import ConfigError, TrainingError
 from agentgym_py.trajectory import Trajectory
 
@@ -65,6 +66,8 @@ class Trainer(Protocol):
     `evolve_defaults`, a mapping, are other defaults of `agentgym evolve` by the option's name, such as `CONTRASTS`;
     `cloner` is the name of the trainer that makes Agent_v0 of the expert's successes in its place.
 
+    One whose training can be shared by several processes says so by a class attribute `shared = True`; see `ranks`.
+
     One that makes something else than a better policy names it in a class attribute `produces`, such as
     `reward_model`: it writes that to `output_dir` and leaves the policy as it is. See `product`.
     """
@@ -103,13 +106,21 @@ def need_policy(trainer: Trainer | OnPolicyTrainer | type) -> None:
         )
 
 
+def need_shared(trainer: Trainer | OnPolicyTrainer | type) -> None:
+    """Refuse a trainer that does not share its work out, where several processes train together."""
+    if ranks.world() > 1 and not getattr(trainer, "shared", False):
+        name = type(trainer).__name__
+        raise ConfigError(f"{name} trains in one process, and here are {ranks.world()}; see docs/scaling.md")
+
+
 @contextmanager
 def last_good_kept(policy: Policy, folder: Path) -> Iterator[None]:
     """Where a training goes wrong, the weights that it leaves are saved to `folder`, and the error names it."""
     try:
         yield
     except TrainingError as error:
-        policy.save(folder)
+        if ranks.first():
+            policy.save(folder)
         raise TrainingError(f"{error}; what was last good: {folder}") from error
 
 

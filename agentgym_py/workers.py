@@ -71,7 +71,7 @@ class Workers:
         alone = replace(collector, workers=None, slots=-(-collector.slots // self.number))
         try:
             self._start()
-            for (_, pipe), share in zip(self._running, _shares(jobs, self.number), strict=True):
+            for (_, pipe), share in zip(self._running, shares(jobs, self.number), strict=True):
                 pipe.send((alone, share))
             yield from self._listen()
         except BaseException:  # a reader who leaves the stream too: what is still to come would be taken for the next's
@@ -106,7 +106,7 @@ class Workers:
             self._running.append((process, ours))
 
 
-def _shares(jobs: Sequence[Job], number: int) -> list[Share]:
+def shares(jobs: Sequence[Job], number: int) -> list[Share]:
     """The jobs dealt out to `number`; the tries at a task stay together, for their beginnings are computed once."""
     groups = [list(group) for _, group in groupby(enumerate(jobs), lambda each: (each[1].env.key, each[1].task))]
     return [[each for group in groups[k::number] for each in group] for k in range(number)]

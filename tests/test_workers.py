@@ -19,7 +19,7 @@ from agentgym_py.agents import ModelAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
 from agentgym_py.engine import SamplingParams
 from agentgym_py.errors import ConfigError, UnknownNameError, WorkerError
-from agentgym_py.workers import Workers, _shares
+from agentgym_py.workers import Workers, shares
 
 pytest.importorskip("torch")
 
@@ -134,11 +134,11 @@ def test_a_small_model_plays_in_as_many_processes_as_there_are_threads(tiny_poli
 
 def test_tries_at_a_task_stay_together() -> None:
     """Their beginnings are computed once where they are side by side; every job is dealt out once."""
-    shares = _shares(JOBS, 3)
-    assert sorted(number for share in shares for number, _ in share) == list(range(len(JOBS)))
-    tasks = [{job.task for _, job in share} for share in shares]
+    dealt = shares(JOBS, 3)
+    assert sorted(number for share in dealt for number, _ in share) == list(range(len(JOBS)))
+    tasks = [{job.task for _, job in share} for share in dealt]
     assert not (tasks[0] & tasks[1] or tasks[1] & tasks[2] or tasks[0] & tasks[2])
-    assert [len(share) for share in shares] == [24, 24, 22]
+    assert [len(share) for share in dealt] == [24, 24, 22]
 
 
 _PARENT = """

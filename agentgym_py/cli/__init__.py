@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from agentgym_py import __version__
+from agentgym_py import __version__, ranks
 from agentgym_py.errors import AgentGymError
 
 COMMANDS = {
@@ -31,6 +31,8 @@ COMMANDS = {
 }
 """Every command and its line of help."""
 
+_SHARED = ("evolve", "train")
+"""Commands that several processes run together."""
 BAD_USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 
@@ -42,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     with _warnings_in_a_line():
         try:
-            status = _main(sys.argv[1:] if argv is None else argv)
+            with ranks.together():
+                status = _main(sys.argv[1:] if argv is None else argv)
             print(end="", flush=True)  # a pipe that nobody reads any more is noticed here, not after the end
             return status
         except AgentGymError as error:
@@ -88,6 +91,10 @@ def _main(argv: Sequence[str]) -> int:
 
     words = spelled(argv)
     name = words[0] if words else ""
+    if ranks.world() > 1 and name in COMMANDS and name not in _SHARED:
+        raise UsageError(
+            f"{name} runs in one process, and here are {ranks.world()}; in several run {', '.join(_SHARED)}"
+        )
     parser, chosen = build(name, words[1:])
     try:
         given = parser.parse_args(words)

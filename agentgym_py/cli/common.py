@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from agentgym_py import __version__, registry
+from agentgym_py import __version__, ranks, registry
 from agentgym_py.arguments import check_arguments, fits, is_path, parameters_of
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, in_options, listed, read_options
 from agentgym_py.cli.source import named
@@ -30,6 +30,7 @@ from agentgym_py.collect import EnvSpec
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, DataError, UnknownNameError, did_you_mean
+from agentgym_py.ranks import Ranks
 from agentgym_py.runs import finite
 from agentgym_py.workers import Workers
 
@@ -237,7 +238,8 @@ class ModelOptions:
     """Where it runs, for example `cpu` or `cuda:1`; by default on the GPU where there is one."""
     threads: int | None = None
     """CPU threads of torch, and processes in which a model of less than ten million weights plays, on one thread each;
-    by default one a physical core, 1 where the variable CI is set."""
+    by default one a physical core, 1 where the variable CI is set. Threads of each process where torchrun or accelerate
+    started several, by default 1."""
 
     def __post_init__(self) -> None:
         if self.threads is not None and self.threads < 1:
@@ -376,12 +378,18 @@ def need_model(name: str, threads: int | None = None) -> None:
     quiet()
     import torch
 
-    torch.set_num_threads(threads or _default_threads(torch.get_num_threads()))
+    torch.set_num_threads(threads or (1 if ranks.world() > 1 else _default_threads(torch.get_num_threads())))
 
 
 def workers_for(policy: Policy) -> Workers:
-    """As many processes as torch has threads, where the policy is small and on the CPU; else one, which is this one."""
+    """As many processes as torch has threads, where the policy is small and on the CPU; else one, which is this one.
+
+    Where several processes run the command these themselves.
+    """
     import torch
+
+    if ranks.world() > 1:
+        return Ranks()
 
     small = policy.num_parameters < _SMALL and policy.model.device.type == "cpu"
     return Workers(torch.get_num_threads() if small else 1)

@@ -16,6 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentgym_py import ranks
 from agentgym_py.agents import require_room
 from agentgym_py.cli import INTERRUPTED
 from agentgym_py.cli.common import (
@@ -165,10 +166,11 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
     need_policy(trainer)
     require_fit(config, trainer)
+    ranks.join(model.device)
     if folder is None:
         need_tasks(envs, _tasks_of(config))
         if given["out"]:
-            new_folder(given["out"])
+            ranks.once(new_folder, given["out"])
     out = console(given["json"])
     out.print(_headline(settings, config), style="bold", soft_wrap=True)  # what follows takes seconds to load
     if not (folder and folder.finished):
@@ -179,13 +181,13 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
         ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
         require_room(ready[0], config.max_new_tokens)
         workers = workers_for(ready[0])
-        folder = lock.enter_context(_started(given, envs, ready[0]))
+        folder = ranks.once(lambda: lock.enter_context(_started(given, envs, ready[0])))
         begun.append(folder)
     else:
-        lock.enter_context(folder.locked())
+        ranks.once(lambda: lock.enter_context(folder.locked()))
         if not folder.finished:
             base = model.load(config.seed)
-            _check_basis(folder, envs, base)
+            ranks.once(_check_basis, folder, envs, base)
             workers = workers_for(base)
     lock.enter_context(workers)
     load = _loader(model, config.seed, ready)
@@ -235,7 +237,15 @@ def _own_folder(settings: Mapping[str, Any]) -> Path:
 
 def _threads(folder: RunFolder | None, asked: int | None) -> int | None:
     """The threads that were asked for, else those that the run began with: sums round otherwise with other threads."""
-    begun = folder.read_json("provenance.json").get("threads") if folder else None
+    held = folder.read_json("provenance.json") if folder else {}
+    begun, processes = held.get("threads"), held.get("processes", ranks.world())
+    if folder and processes != ranks.world():
+        warnings.warn(
+            f"{folder.path} began with {processes} processes and goes on with {ranks.world()}: it may not end to the "
+            "bit as it would",
+            stacklevel=2,
+        )
+        return asked
     if folder and asked and begun and asked != begun:
         warnings.warn(
             f"{folder.path} began with {begun} threads and goes on with {asked}: it may not end to the bit as it would",
@@ -251,7 +261,7 @@ def provenance() -> dict[str, Any]:
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"), "command": ["agentgym", *sys.argv[1:]],
         "python": platform.python_version(), "platform": platform.platform(), "threads": torch.get_num_threads(),
-        "packages": packages(),
+        "processes": ranks.world(), "packages": packages(),
     }  # fmt: skip
 
 
@@ -296,18 +306,21 @@ def _show(
     from agentgym_py.ui import TerminalReporter
 
     out_of_the_way = redirect_stdout(sys.stderr) if out.stderr else nullcontext()  # a plugin may print; stdout is JSON
-    with out_of_the_way, TerminalReporter(out, lambda: write_report(folder.path)) as reporter:
+    report = partial(ranks.once, write_report, folder.path)
+    with out_of_the_way, TerminalReporter(out, report) as reporter:
         reporter.header(*header)
         result = evolution(reporter).run()
         rows, verdict = comparison(folder)
         said = "\n".join(filter(None, [verdict, SMOKE if is_smoke(folder) else ""]))
-        reporter.finish(rows, said, write_report(folder.path))
+        reporter.finish(rows, said, report())
     return result
 
 
 def _headline(settings: Namespace, config: EvolveConfig) -> str:
     worlds = ", ".join(listed(settings["env"]))
-    return f"AgentEvol on {worlds}: trainer {settings['trainer.name']}, model {settings['model']}, seed {config.seed}"
+    several = f", {ranks.world()} processes" if ranks.world() > 1 else ""
+    how = f"trainer {settings['trainer.name']}, model {settings['model']}, seed {config.seed}"
+    return f"AgentEvol on {worlds}: {how}{several}"
 
 
 def _tasks_of(config: EvolveConfig) -> dict[str, tuple[str, int]]:

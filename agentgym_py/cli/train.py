@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentgym_py import ranks
 from agentgym_py.cli.common import (
     ModelOptions,
     add_trainer_options,
@@ -18,7 +19,7 @@ from agentgym_py.cli.common import (
 )
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, first_look, listed, read_options
 from agentgym_py.runs import RunFolder, new_folder
-from agentgym_py.trainer import Trainer, last_good_kept
+from agentgym_py.trainer import Trainer, last_good_kept, need_shared
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -60,7 +61,9 @@ def run(given: Namespace) -> int:
     files = listed(given["data"])
     if not files or chosen.out is None:
         raise UsageError("--data FILE wanted: trajectories to train on" if not files else "--out DIR wanted")
-    out = new_folder(chosen.out)
+    need_shared(trainer)
+    ranks.join(model.device)
+    out = ranks.once(new_folder, chosen.out)
     data = AgentTrajDataset(each for file in files for each in played_in(file))
     need_model(model.model, model.threads)
     policy = model.load(chosen.seed)
@@ -72,10 +75,13 @@ def run(given: Namespace) -> int:
         progress = phases.training(f"train {policy.name} on {len(data)} trajectories")
         with last_good_kept(policy, out / "last_good"):
             report = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
+    digest = ranks.same("weights", policy.digest())
+    if not ranks.first():
+        return 0
     if made == "policy":
         policy.save(out / "checkpoint")
     settings = {"data": files, "seed": chosen.seed, **asdict(model), "trainer": as_plain(given["trainer"])}
-    result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": policy.digest()}
+    result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
     RunFolder(out).write_json("train.json", result)
     if chosen.json:
         print_json(result)

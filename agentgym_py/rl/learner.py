@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from agentgym_py import ranks
 from agentgym_py.errors import TrainingError
 from agentgym_py.finetune import lora, quiet
 from agentgym_py.logprobs import agent_logits
@@ -115,7 +116,9 @@ class Learner:
         optimizer = torch.optim.AdamW(
             trained, lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.95)
         )
-        self.module, self._optimizer = self._accelerator.prepare(module, optimizer)
+        # not DistributedDataParallel, whose processes must all go through the model equally often: see `ranks`
+        self.module = self._accelerator.prepare_model(module, evaluation_mode=True)
+        self._optimizer = self._accelerator.prepare(optimizer)
         if settings.gradient_checkpointing:
             policy.model.gradient_checkpointing_enable({"use_reentrant": False})
 
@@ -177,15 +180,16 @@ class Learner:
     @torch.no_grad()
     def _read(self, records: Sequence[Record], module: Any, what: Callable[[Output], Any]) -> list[Tensor]:
         """What a module says of each record's tokens."""
-        found: dict[int, Tensor] = {}
+        place, found = {id(record): i for i, record in enumerate(records)}, dict[int, Tensor]()
         for part in self._passes(records):
             bare = [replace(record, extra={}) for record in part]
             batch = collate(bare, [record.old_logps_n for record in part], self.device)
             with self._numbers():
                 out = module(batch.input_ids, batch.labels)
             said = what(out).cpu().split([record.n for record in part])
-            found |= zip(map(id, part), said, strict=True)
-        return [found[id(record)] for record in records]
+            found |= {place[id(record)]: each.clone() for record, each in zip(part, said, strict=True)}
+        everywhere = {i: each for share in ranks.gather(found) for i, each in share.items()}
+        return [everywhere[i] for i in range(len(records))]
 
     @property
     def device(self) -> torch.device:
@@ -264,6 +268,8 @@ class Learner:
                 logged[name] += values_N.detach().sum().item() / tokens
             likelier = (out.logps_N - batch.old_logps_N).detach().max().exp().item()
             logged["ratio_max"] = max(logged["ratio_max"], likelier)
+        ranks.sum_gradients(self.module.parameters())
+        logged = ranks.summed(logged)
         norm = self._accelerator.clip_grad_norm_(self.module.parameters(), self.settings.max_grad_norm or math.inf)
         logged["grad_norm"] = float(norm)
         self._check(logged, tokens)
@@ -308,9 +314,10 @@ class Learner:
             self.policy.model = merged(self.policy.model)
 
     def _passes(self, records: Sequence[Record]) -> Iterator[list[Record]]:
-        """The records in parts of at most `pass_tokens` padded tokens, of similar length."""
+        """This process's share of the records in parts of at most `pass_tokens` padded tokens, of similar length."""
         part: list[Record] = []
-        for record in sorted(records, key=lambda record: len(record.input_ids)):
+        by_length = sorted(records, key=lambda record: len(record.input_ids))
+        for record in by_length[ranks.rank() :: ranks.world()]:
             if part and (len(part) + 1) * len(record.input_ids) > self.settings.pass_tokens:
                 yield part
                 part = []

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agentgym_py.errors import ConfigError
-from agentgym_py.finetune import FineTuning, arguments, fit, lora, nothing_left, quiet, report, usable
+from agentgym_py.finetune import FineTuning, agent_trainer, arguments, fit, lora, nothing_left, quiet, report, usable
 from agentgym_py.samples import Sample
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
@@ -38,6 +38,8 @@ def bc_loss(logprobs_N: Tensor, tokens: Tensor | int | None = None) -> Tensor:
 @dataclass(frozen=True, slots=True)
 class FilteredBC(FineTuning):
     """Settings of filtered behaviour cloning."""
+
+    shared: ClassVar = True
 
     threshold: float = 0.5
     """Least return of a trajectory that is trained on."""
@@ -82,30 +84,7 @@ class FilteredBC(FineTuning):
             SFTConfig, self, policy, seed, output_dir,
             dataset_kwargs={"skip_prepare_dataset": True}, train_sampling_strategy="group_by_length",
         )  # fmt: skip
-        return _agent_token_trainer()(
+        return agent_trainer(lambda logprobs_N, batch, tokens: bc_loss(logprobs_N, tokens))(
             model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self),
             train_dataset=datasets.Dataset.from_list([{"input_ids": s.input_ids, "labels": s.labels} for s in samples]),
         )  # fmt: skip
-
-
-def _agent_token_trainer() -> Any:
-    """The SFTTrainer whose loss is `bc_loss`."""
-    from trl import SFTTrainer
-
-    from agentgym_py.logprobs import agent_logits, agent_logprobs
-
-    class AgentTokenTrainer(SFTTrainer):  # type: ignore[misc]  # trl is untyped here
-        def compute_loss(
-            self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
-        ) -> Any:
-            agent = agent_logits(model, inputs["input_ids"], inputs["labels"])
-            hits = agent.logits_NV.argmax(-1) == agent.targets_N
-            self._metrics["train"]["mean_token_accuracy"].append(hits.float().mean().item())
-            loss = bc_loss(agent_logprobs(agent), num_items_in_batch)
-            if num_items_in_batch is not None and self.args.average_tokens_across_devices:
-                loss = (
-                    loss * self.accelerator.num_processes
-                )  # the count is of all processes, whose gradients are averaged
-            return loss
-
-    return AgentTokenTrainer

@@ -98,6 +98,7 @@ def overlong_penalty(tokens: int, limit: int, buffer: int) -> float:
 class GRPO(LearnerSettings):
     """Settings of group-relative policy optimization."""
 
+    shared: ClassVar = True
     evolve_defaults: ClassVar = {"temperature": 1.0}
     cloner: ClassVar = "filtered_bc"
 

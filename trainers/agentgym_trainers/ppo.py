@@ -79,6 +79,7 @@ def adapted(kl: float, measured: float, target: float) -> float:
 class PPO(LearnerSettings):
     """Settings of proximal policy optimization."""
 
+    shared: ClassVar = True
     evolve_defaults: ClassVar = {"temperature": 1.0}
     cloner: ClassVar = "filtered_bc"
 

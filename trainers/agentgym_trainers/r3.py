@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from agentgym_py.errors import ConfigError
 from agentgym_py.process import Floats, ProcessRewardModel, check_weights, marked_sample, measured
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class R3(PPO):
     """Settings of R3; those of PPO among them."""
+
+    shared: ClassVar = False  # not tried: each process would train the process reward model, all of it
 
     alpha: float = 1.0
     """Weight of the world's reward."""

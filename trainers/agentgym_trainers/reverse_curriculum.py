@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collect import Collector, EnvPool, Fork, Job
@@ -40,6 +40,8 @@ def start_of_stage(steps: int, stage: int, stages: int) -> int:
 @dataclass(frozen=True, slots=True)
 class ReverseCurriculum(GRPO):
     """Settings of the reverse curriculum; those of GRPO among them."""
+
+    shared: ClassVar = False  # not tried
 
     reward: Literal["return", "success"] = "success"
     """What a group's trajectories are compared by."""

@@ -25,7 +25,18 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from agentgym_py.errors import ConfigError
-from agentgym_py.finetune import FineTuning, Kept, arguments, fit, lora, nothing_left, quiet, report, usable
+from agentgym_py.finetune import (
+    FineTuning,
+    Kept,
+    agent_trainer,
+    arguments,
+    fit,
+    lora,
+    nothing_left,
+    quiet,
+    report,
+    usable,
+)
 from agentgym_py.samples import IGNORED, Sample
 from agentgym_py.trainer import WEIGHS, Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
@@ -62,6 +73,7 @@ def advantage_weights(
 class WeightedBC(FineTuning):
     """Settings of weighted behaviour cloning."""
 
+    shared: ClassVar = True
     evolve_defaults: ClassVar = WEIGHS
     cloner: ClassVar = "filtered_bc"  # so that Agent_v0 is the same
 
@@ -152,7 +164,7 @@ class WeightedBC(FineTuning):
             {"input_ids": each.input_ids, "labels": each.labels, "weight": weight}
             for each, weight in zip(samples, weights_B, strict=True)
         ]
-        return _weighted_trainer()(
+        return agent_trainer(_loss, ["weight"])(
             model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self),
             train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
         )  # fmt: skip
@@ -167,30 +179,7 @@ def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
     return batch | {"weight": torch.tensor([row["weight"] for row in rows])}
 
 
-def _weighted_trainer() -> Any:
-    """The SFTTrainer whose loss is `weighted_bc_loss`."""
-    from trl import SFTTrainer
-
-    from agentgym_py.logprobs import agent_logits, agent_logprobs
-
-    class WeightedTrainer(SFTTrainer):  # type: ignore[misc]  # trl is untyped here
-        def _set_signature_columns_if_needed(self) -> None:
-            super()._set_signature_columns_if_needed()
-            if "weight" not in self._signature_columns:
-                self._signature_columns.append("weight")
-
-        def compute_loss(
-            self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
-        ) -> Any:
-            labels = inputs["labels"]
-            agent = agent_logits(model, inputs["input_ids"], labels)
-            hits = agent.logits_NV.argmax(-1) == agent.targets_N
-            self._metrics["train"]["mean_token_accuracy"].append(hits.float().mean().item())
-            wanted = labels[:, 1:] != IGNORED
-            weights_N = inputs["weight"][:, None].expand(wanted.shape)[wanted]
-            loss = weighted_bc_loss(agent_logprobs(agent), weights_N, num_items_in_batch)
-            if num_items_in_batch is not None and self.args.average_tokens_across_devices:
-                loss = loss * self.accelerator.num_processes  # the count is of all processes, gradients are averaged
-            return loss
-
-    return WeightedTrainer
+def _loss(logprobs_N: Tensor, batch: dict[str, Tensor], tokens: Tensor | int | None) -> Tensor:
+    """`weighted_bc_loss` of a batch."""
+    wanted = batch["labels"][:, 1:] != IGNORED
+    return weighted_bc_loss(logprobs_N, batch["weight"][:, None].expand(wanted.shape)[wanted], tokens)

@@ -1,0 +1,8 @@
+"""`python -m agentgym_py` is `agentgym`; launchers of several processes want a module."""
+
+import sys
+
+from agentgym_py.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""One process and two: `python benchmarks/scaling.py [--repeats 3] [--episodes 128] [--train 64]`, on an idle machine.
+
+Seconds of wall time, the median of runs that alternate, each in fresh processes of one thread, without their start:
+
+* `collect`: the tiny model plays training tasks of the shop, sampled;
+* `filtered_bc`: one epoch on the fair expert's episodes;
+* `grpo`: one iteration, groups of 8 and an optimizer step. Each try is scored by its number of tokens: a model that is
+  hardly trained fails them all alike, and there would be no step to measure.
+
+The work is the same with any number of processes, and so, but for rounding, is what comes out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from agentgym_py import ranks
+from agentgym_py.agents import ExpertAgent, ModelAgent
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.policy import Policy
+from agentgym_py.registry import load
+from agentgym_py.rollouts import Rollouts
+from agentgym_py.trajectory import Trajectory
+
+SAMPLED = SamplingParams(temperature=1.0, max_new_tokens=32)
+MARK = "seconds: "
+
+
+def written(trajectories: Sequence[Trajectory]) -> list[float]:
+    """How many tokens the model wrote in each."""
+    return [float(sum(len(step.tokens.ids) for step in each.steps if step.tokens)) for each in trajectories]
+
+
+def measure(episodes: int, train: int) -> dict[str, float]:
+    """Seconds of each phase in this process, which may be one of several."""
+    import torch
+
+    torch.set_num_threads(1)
+    ranks.join("cpu")
+    policy, workers, shop = Policy.load("tiny", device="cpu"), ranks.Ranks(), EnvSpec("shop")
+    engine, jobs = HFEngine(policy), jobs_for([shop], "train", range(episodes))
+    experts = Collector(ExpertAgent(fair=True)).collect_batch(jobs_for([shop], "train", range(train)))
+    found: dict[str, float] = {}
+
+    def timed(name: str, call: Callable[[], object]) -> None:
+        ranks.gather(None)
+        began = time.monotonic()
+        call()
+        ranks.gather(None)
+        found[name] = time.monotonic() - began
+
+    agent = ModelAgent(policy, engine, SAMPLED)
+    timed("collect", lambda: Collector(agent, workers=workers).collect_batch(jobs))
+    with TemporaryDirectory() as scratch:
+        cloning = load("agentgym.trainers", "filtered_bc")(epochs=1)
+        timed("filtered_bc", lambda: cloning.train(policy, experts, seed=0, output_dir=Path(scratch)))
+        tries = 8 * (episodes // 8)
+        rollouts = Rollouts(policy, engine, SAMPLED, jobs, tries, workers=workers, judge=written)
+        grpo = load("agentgym.trainers", "grpo")(batch_tasks=episodes // 8, minibatch=episodes)
+        timed("grpo", lambda: grpo.improve(policy, rollouts, seed=0, output_dir=Path(scratch)))
+    return found
+
+
+def run(processes: int, episodes: int, train: int) -> dict[str, float]:
+    """The seconds that so many processes print."""
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)] * (processes > 1)
+    command = [sys.executable, *launch, __file__, "--one", "--episodes", str(episodes), "--train", str(train)]
+    done = subprocess.run(  # noqa: S603  # this file
+        command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=True
+    )
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
+    seconds: dict[str, float] = json.loads(line.removeprefix(MARK))
+    return seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--episodes", type=int, default=128)
+    parser.add_argument("--train", type=int, default=64)
+    parser.add_argument("--one", action="store_true", help="measure in this process and print it")
+    given = parser.parse_args()
+    if given.one:
+        with ranks.together():
+            print(MARK + json.dumps(measure(given.episodes, given.train)))
+        return
+    runs = {number: list[dict[str, float]]() for number in (1, 2)}
+    for _ in range(given.repeats):
+        for number, found in runs.items():
+            found.append(run(number, given.episodes, given.train))
+    print("| phase | 1 process | 2 processes | times as fast |\n|---|---|---|---|")
+    for phase in runs[1][0]:
+        one, two = (median(each[phase] for each in runs[number]) for number in (1, 2))
+        print(f"| {phase} | {one:.1f} s | {two:.1f} s | {one / two:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
