@@ -56,6 +56,8 @@ CREATE INDEX episodes_reward ON episodes (reward);
 CREATE INDEX episodes_steps ON episodes (steps);
 """
 _FACETS = ("env", "split", "round", "agent", "kind", "difficulty")
+_FULL_TEXT = "CREATE VIRTUAL TABLE text USING fts5(words, content='', detail=none, columnsize=0, tokenize=ascii)"
+"""Holds only which episode has which word; what was deleted stays there, under a number that is not used again."""
 _COLUMNS = (
     "n, path, line, id, env, task, split, kind, difficulty, agent, round, outcome, reward, steps, invalid, tokens, "
     "instruction"
@@ -160,11 +162,20 @@ class Index:
         self.done, self.total = 0, 0
         """Bytes of the files that `update` has come to, of how many."""
         self._db = self._place()
-        with self._open() as db:
-            db.execute("PRAGMA journal_mode = WAL")
-            with _written(db):
-                if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-                    _make(db)
+        try:
+            self._prepare()
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:  # no database; the index is only a copy of what the files say
+            self._db.unlink()
+            self._prepare()
+        self._held = sqlite3.connect(self._db, check_same_thread=False)
+        """Nothing goes through it; while it is open, closing another connection writes nothing to the disk."""
+        self._held.execute("SELECT count(*) FROM files").fetchone()
+
+    def close(self) -> None:
+        """Let go of the index; nothing may be asked afterwards."""
+        self._held.close()
 
     def update(self) -> None:
         """Bring the index up to date with the files; of unchanged ones only size and time are looked at."""
@@ -321,6 +332,14 @@ class Index:
         with self._open() as db:
             return "fts5" in db.execute("SELECT sql FROM sqlite_master WHERE name = 'text'").fetchone()[0]
 
+    def _prepare(self) -> None:
+        """Make the tables where they are not there, or those of another version."""
+        with self._open() as db:
+            db.execute("PRAGMA journal_mode = WAL")
+            with _written(db):
+                if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                    _make(db)
+
     def _place(self) -> Path:
         """Beside the store, or where nothing can be written there, in a folder that ends with this process."""
         path = self.source.index
@@ -359,13 +378,12 @@ def _written(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def _make(db: sqlite3.Connection) -> None:
-    for (name,) in db.execute("SELECT name FROM sqlite_master WHERE name IN ('files', 'broken', 'episodes', 'text')"):
-        db.execute(f"DROP TABLE {name}")
+    for name in ("files", "broken", "episodes", "text"):
+        db.execute(f"DROP TABLE IF EXISTS {name}")
     for statement in filter(str.strip, _TABLES.split(";")):
         db.execute(statement)
     try:
-        # only which episode has which word; what is deleted stays there, under a number that is not used again
-        db.execute("CREATE VIRTUAL TABLE text USING fts5(words, content='', detail=none, columnsize=0, tokenize=ascii)")
+        db.execute(_FULL_TEXT)
     except sqlite3.OperationalError:  # an SQLite without it
         db.execute("CREATE TABLE text (words TEXT)")
     db.execute(f"PRAGMA user_version = {_VERSION}")
@@ -381,10 +399,14 @@ def _unchanged(row: sqlite3.Row, stat: os.stat_result) -> bool:
 
 
 def _continues(file: Any, row: sqlite3.Row, size: int) -> bool:
-    """Whether what is indexed still stands there, and what is new stands behind it."""
-    if size < row["end"] or size == row["size"]:  # it was changed, and did not grow
+    """Whether what is indexed still stands there, and what is new stands behind it, in lines of its own."""
+    end = row["end"]
+    if size < end or size == row["size"]:  # it was changed, and did not grow
         return False
-    return bool(_edges(file, row["end"]) == (row["head"], row["tail"]))
+    file.seek(max(end - 1, 0))
+    if end and b"\n" not in file.read(2):  # the last line had no end, and now goes on
+        return False
+    return bool(_edges(file, end) == (row["head"], row["tail"]))
 
 
 def _edges(file: Any, end: int) -> tuple[str, str]:
@@ -428,7 +450,7 @@ def _insert(db: sqlite3.Connection, t: Trajectory, file: sqlite3.Row, line: int,
         f"INSERT INTO episodes ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608  # fixed names
         [_text(value) if isinstance(value, str) else value for value in row.values()],
     )
-    known = sorted(set(words(_text(" ".join(_texts(t))))))
+    known = sorted(set(words(_text(" ".join(dict.fromkeys(_texts(t)))))))
     db.execute("INSERT INTO text (rowid, words) VALUES (?, ?)", (added.lastrowid, f" {' '.join(known)}"))
 
 

@@ -10,9 +10,10 @@ const $ = (id) => document.getElementById(id);
 function el(tag, given = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(given)) {
-    if (value === null || value === undefined || value === false) continue;
+    const says = name.startsWith("aria-");
+    if (value === null || value === undefined || (value === false && !says)) continue;
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else made.setAttribute(name, value === true ? "" : String(value));
+    else made.setAttribute(name, value === true && !says ? "" : String(value));
   }
   made.append(...children.flat(9).filter((each) => each !== null && each !== undefined && each !== false));
   return made;
@@ -405,9 +406,9 @@ function ending(t) {
 // ----------------------------------------------------------------------------------------------------------- tokens
 
 const legend = (t, none) => el("div", { class: "legend" }, none ? "No token records: no model acted in this episode." : [
-  el("span", {}, el("span", { class: "tok sampled" }, " sampled "), " learned from; red below where it was unlikely"),
-  el("span", {}, el("span", { class: "tok put" }, " put in "), " mask 0"),
-  el("span", {}, el("span", { class: "tok context" }, " context "), " what the model saw"),
+  el("span", {}, el("span", { class: "tok sampled" }, "sampled"), " \u00a0learned from; red below where it was unlikely"),
+  el("span", {}, el("span", { class: "tok put" }, "put in"), " \u00a0mask 0"),
+  el("span", {}, el("span", { class: "tok context" }, "context"), " \u00a0what the model saw"),
   el("span", {}, "hover, or focus and use ← →, for log-probability and id"),
   t.steps.some((step) => step.tokens && !step.tokens.texts) ? el("span", {}, "no tokenizer fits: ids are shown") : null]);
 
