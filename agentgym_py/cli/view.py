@@ -115,7 +115,10 @@ def _export(index: Index, target: str, limit: int) -> int:
     page = export(index.source.root.name, episodes, TokenTexts(index.source.root), note)
     path.write_text(page, encoding="utf-8")
     broken = index.broken()
-    print(f"{target}: {note or f'{total} episodes'}" + f"; {len(broken)} broken lines left out" * bool(broken))
+    print(
+        f"{target}: {note or f'{total} episodes'}"
+        + f"; {len(broken)} broken line{'s' * (len(broken) > 1)} left out" * bool(broken)
+    )
     return 0
 
 
@@ -127,5 +130,6 @@ def _judged(root: Path, target: str) -> int:
     found = judged(root)
     if not found:
         raise DataError(f"{root}: nobody has judged an episode there")
-    print(f"{target}: {store.write(new_file(target, 'the store'), found)} judged episodes")
+    written = store.write(new_file(target, "the store"), found)
+    print(f"{target}: {written} judged episode{'s' * (written > 1)}")
     return 0
