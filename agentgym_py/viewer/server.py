@@ -29,8 +29,8 @@ from agentgym_py.policy import Policy
 from agentgym_py.viewer import feedback
 from agentgym_py.viewer.feedback import Ref
 from agentgym_py.viewer.index import Filter, Index, Order
-from agentgym_py.viewer.live import Live, Models, Person, plans
-from agentgym_py.viewer.show import TokenTexts, static
+from agentgym_py.viewer.live import Live, Models, Person
+from agentgym_py.viewer.show import TokenTexts, planned, static
 
 CONTINUED = "continued.jsonl"
 """The store, beside the others, of episodes that were gone on with and kept."""
@@ -298,7 +298,7 @@ def _api(viewer: Viewer, token: str) -> APIRouter:
 
     @api.get("/episodes/{n}/plans")
     def plan(n: int) -> Json:
-        return Json({"plans": plans(viewer.index.read(n))})
+        return Json(planned(viewer.index.read(n)))
 
     @api.post("/thumb")
     def thumb(said: Thumb) -> Json:

@@ -80,7 +80,7 @@ def static(name: str) -> str:
 def export(title: str, episodes: Iterable[tuple[Mapping[str, Any], Trajectory]], texts: TokenTexts, note: str) -> str:
     """One html file that shows these episodes, rows of the index and trajectories, with no network and no server."""
     whole = [
-        {"row": dict(row), "episode": texts.shown(trajectory), "plans": _plans(trajectory)}
+        {"row": dict(row), "episode": texts.shown(trajectory), "plans": planned(trajectory)}
         for row, trajectory in episodes
     ]
     data = json.dumps({"title": title, "note": note, "episodes": whole}).replace("<", "\\u003c")
@@ -98,7 +98,8 @@ def export(title: str, episodes: Iterable[tuple[Mapping[str, Any], Trajectory]],
     return page
 
 
-def _plans(trajectory: Trajectory) -> dict[str, Any]:
+def planned(trajectory: Trajectory) -> dict[str, Any]:
+    """The expert's `plans`, one a step, or in `error` why there are none."""
     try:
         return {"plans": plans(trajectory)}
     except AgentGymError as error:

@@ -15,7 +15,7 @@ from agentgym_py.agents import ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, jobs_for
 from agentgym_py.trajectory import Trajectory
 
-SCRIPT = "<script>window.broken = true; alert('from an observation')</script><img src=x onerror=alert(1)>"
+SCRIPT = "<script>window.ran = true; alert('from an observation')</script><img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="session")

@@ -66,7 +66,7 @@ const server = {
   state() { return this.call("state"); },
   list(wanted) { return this.call(`episodes?${new URLSearchParams(wanted)}`); },
   episode(n) { return this.call(`episodes/${n}`); },
-  plans(n) { return this.call(`episodes/${n}/plans`).then((found) => found.plans); },
+  plans(n) { return this.call(`episodes/${n}/plans`); },
   preference(a, b) { return this.call(`preference?first=${a}&second=${b}`); },
 };
 
@@ -106,11 +106,7 @@ const page = {
     const same = (each) => each.episode.provenance.task_id === episode.provenance.task_id && each.row.env === row.env;
     return { row, episode, siblings: embedded.episodes.filter(same).map((each) => each.row) };
   },
-  async plans(n) {
-    const { plans } = this.at(n);
-    if (plans.error) throw new Error(plans.error);
-    return plans.plans;
-  },
+  async plans(n) { return this.at(n).plans; },
 };
 const FACETS = ["env", "split", "round", "agent", "kind", "difficulty"];
 const source = embedded ? page : server;
@@ -296,13 +292,13 @@ async function episode(n, at, mine) {
     if (!view.plan) return;
     if (plans === null) {
       aside.replaceChildren(el("h2", {}, "The expert's plan"), el("p", { class: "soft" }, "…"));
-      plans = await source.plans(n).catch((error) => error);
+      plans = await source.plans(n).catch((error) => ({ error: error.message }));
     }
-    if (plans instanceof Error) {
-      aside.replaceChildren(el("h2", {}, "The expert's plan"), el("p", { class: "error" }, plans.message));
+    if (plans.error) {
+      aside.replaceChildren(el("h2", {}, "The expert's plan"), el("p", { class: "error" }, plans.error));
       return;
     }
-    const plan = plans[here];
+    const plan = plans.plans[here];
     const said = t.steps[here]?.action;
     aside.replaceChildren(el("h2", {}, here < t.steps.length ? `The expert's plan before step ${here + 1}` : "The expert's plan"),
       plan === undefined ? el("p", { class: "soft" }, "The episode is over.")
