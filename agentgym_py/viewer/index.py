@@ -302,10 +302,11 @@ class Index:
     def broken(self) -> list[Broken]:
         """The lines that were left out."""
         with self._open() as db:
-            bad = db.execute("SELECT path, line, why FROM broken JOIN files USING (file) ORDER BY path, line")
-            found = [Broken(*row, torn=False) for row in bad]
-            torn = db.execute("SELECT path, lines + 1, torn FROM files WHERE torn IS NOT NULL ORDER BY path")
-            return found + [Broken(*row, torn=True) for row in torn]
+            rows = db.execute(
+                "SELECT path, line, why, 0 FROM broken JOIN files USING (file) UNION ALL "
+                "SELECT path, lines + 1, torn, 1 FROM files WHERE torn IS NOT NULL ORDER BY 4, path, 2"
+            )
+            return [Broken(path, line, why, bool(torn)) for path, line, why, torn in rows]
 
     def _where(self, wanted: Filter) -> tuple[str, list[Any]]:
         parts, values = ["1"], list[Any]()

@@ -42,13 +42,13 @@ def first(client: TestClient, **wanted: Any) -> dict[str, Any]:
 def test_nothing_but_the_bare_page_is_served_without_the_token(client: TestClient) -> None:
     """Every other address, whatever it is asked, answers 401 before it looks at anything; no token nearly fits."""
     app: Any = client.app
-    paths = {(route.path, method) for route in _routes(app.routes) for method in route.methods}
+    paths = {(route.path, method) for route in _routes(app.routes) for method in route.methods or ()}
     assert len(paths) >= 12
     open_to_all = {"/", "/static/{name}"}
     for path, method in sorted(paths):
         address = path.format(name="viewer.js", n=1, key="x")
         for wrong in ("", "Bearer ", f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x", f"bearer {TOKEN}", TOKEN, "Bearer é"):
-            answer = client.request(method, address, headers={"Authorization": wrong.encode()})
+            answer = client.request(method, address, headers={b"Authorization": wrong.encode()})
             assert answer.status_code == (200 if path in open_to_all else 401), (path, method, wrong)
         assert path not in open_to_all or method == "GET"
 
