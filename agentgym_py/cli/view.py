@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -72,8 +73,8 @@ def run(given: Namespace) -> int:
         from agentgym_py.registry import install_advice
 
         raise ConfigError(f"the viewer needs fastapi and uvicorn, of the extra `view`: {install_advice('view')}")
-    index = Index(source)
-    return _export(index, chosen.export, chosen.limit) if chosen.export else _serve(index, chosen)
+    with closing(Index(source)) as index:
+        return _export(index, chosen.export, chosen.limit) if chosen.export else _serve(index, chosen)
 
 
 def _serve(index: Index, chosen: ViewOptions) -> int:

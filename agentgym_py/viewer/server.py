@@ -260,7 +260,8 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
         return response
 
     @app.exception_handler(AgentGymError)
-    def refused(_: Request, error: AgentGymError) -> Json:
+    @app.exception_handler(OSError)
+    def refused(_: Request, error: Exception) -> Json:
         return Json({"detail": str(error)}, 404 if isinstance(error, UnknownNameError) else 409)
 
     @app.get("/")

@@ -197,6 +197,15 @@ def test_a_model_goes_on(client: TestClient) -> None:
     assert [bool(step["tokens"]) for step in said["episode"]["steps"]] == [True, True]
 
 
+def test_a_store_that_is_gone_is_said(client: TestClient, run: Path) -> None:
+    """In words, as an answer."""
+    n = first(client, agent="expert")["n"]
+    (run / "rounds" / "00" / "trajectories.jsonl").unlink()
+    gone = client.get(f"/api/episodes/{n}")
+    assert gone.status_code == 409
+    assert "No such file" in gone.json()["detail"]
+
+
 def test_only_so_many_live_episodes_are_kept(client: TestClient) -> None:
     """The oldest one is forgotten, in words."""
     begin = {"episode": first(client)["n"], "at": 0}
