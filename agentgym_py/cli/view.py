@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,12 +52,8 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `view` takes."""
     del argv
     parser.usage = "agentgym view PATH [PATH ...] [options]"
-    parser.add_argument(
-        "path",
-        nargs="+",
-        metavar="PATH",
-        help="A run folder, an evaluation's, or stores (.jsonl) of one folder.",
-    )
+    files = "A run folder, an evaluation's, or stores (.jsonl) of one folder."
+    parser.add_argument("path", nargs="+", metavar="PATH", help=files)
     add_options(parser, ViewOptions)
 
 
@@ -96,7 +92,8 @@ def _serve(index: Index, chosen: ViewOptions) -> int:
             webbrowser.open(address)
         app = app_of(Viewer(index, _load), token)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2))
-        server.run(sockets=[listening])
+        with suppress(KeyboardInterrupt):  # the way to end it
+            server.run(sockets=[listening])
     return 0
 
 
