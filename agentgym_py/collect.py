@@ -172,6 +172,8 @@ class Collector:
     """Processes that play where there are jobs enough."""
 
     def __post_init__(self) -> None:
+        if not callable(getattr(self.agent, "act", None)):
+            raise ConfigError(f"an agent such as ExpertAgent() is wanted, with a method act; got {self.agent!r:.100}")
         checked_prompt(self.prompt)
         if self.slots < 1:
             raise ConfigError(f"slots must be at least 1, got {self.slots}")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import gymnasium
 
 from agentgym_py.actions import Reply, parse_reply
+from agentgym_py.arguments import check_arguments, is_path, parameters_of
 from agentgym_py.errors import (
     ActionError,
     ConfigError,
@@ -33,6 +34,8 @@ End = Literal["", "terminated", "truncated"]
 _SNAPSHOT_FORMAT = 1
 _SNAPSHOT_KINDS = {"task": str, "steps": int, "ended": str, "success": bool, "rng": int, "last": str, "state": dict}
 _RNG_STATES = range(1 << 64)
+_NO_DIFFERENCE = ("split", "difficulty", "render_mode")
+"""Arguments that an episode does not depend on, once its task is known by its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +92,19 @@ class TextEnv(gymnasium.Env[str, str]):
 
     The conformance kit tests it; above 5 % the card says why.
     """
+    _given: dict[str, Any]
+    """The arguments that a snapshot's world must share."""
     stops_at_end: bool = True
     """False only where a world reproduces an original that goes on after the end."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse, in words, an argument that this world does not take: `gymnasium.make` has only a TypeError for it."""
-        del args
-        taken = inspect.signature(cls.__init__).parameters
-        wrong = [name for name in kwargs if name not in taken]
-        if wrong and not any(each.kind is each.VAR_KEYWORD for each in taken.values()):
-            known = did_you_mean(wrong[0], list(taken)[1:], "It takes")
-            raise ConfigError(f"{cls.__name__} takes no argument {wrong[0]!r}.{known}")
-        return super().__new__(cls)
+        world: type = cls
+        given = dict(zip(parameters_of(world), args, strict=False)) | kwargs
+        check_arguments(world, given)
+        env = super().__new__(cls)
+        env._given = _beside_defaults(world, given)
+        return env
 
     def __init__(self, *, max_steps: int, split: str = "train", render_mode: str | None = None) -> None:
         if max_steps < 1:
@@ -283,19 +287,27 @@ class TextEnv(gymnasium.Env[str, str]):
             "last": self._last,
             "state": self.state(),
         }
+        if self._given:
+            whole["arguments"] = self._given
         return json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
     def restore(self, snapshot: bytes) -> None:
         """Take up the episode of `snapshot`.
 
         Raises:
-            SnapshotError: not a snapshot, or one of another world, version or catalogue; nothing has changed then.
+            SnapshotError: not a snapshot, or one of another world or version, or of one that was made with other
+                arguments; nothing has changed then.
         """
         try:
             whole = json.loads(snapshot)
         except (ValueError, TypeError, RecursionError) as error:
             raise SnapshotError(f"These bytes are no snapshot: no JSON: {error}") from error
         _check_origin(whole, {"format": _SNAPSHOT_FORMAT, "env": self.name, "version": self.version})
+        if (given := whole.get("arguments", {})) != self._given:
+            raise SnapshotError(
+                f"A snapshot that does not fit: its world was made with {given or 'no arguments'}, this one with "
+                f"{self._given or 'none'}"
+            )
         try:
             for key, kind in _SNAPSHOT_KINDS.items():
                 if type(whole[key]) is not kind:
@@ -319,6 +331,21 @@ class TextEnv(gymnasium.Env[str, str]):
         if self.current is None:
             raise ResetNeededError(f"{type(self).__name__} needs reset() before it can be used")
         return self.current
+
+
+def _beside_defaults(world: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, as JSON holds them, that may change an episode and are not what they are by default.
+
+    Files are not among them: where the same content stands elsewhere, a world takes it up, and its own state tells.
+    """
+    taken, found = parameters_of(world), dict[str, Any]()
+    for name, value in given.items():
+        known = taken.get(name)
+        if name in _NO_DIFFERENCE or (known and (value == known.default or is_path(known))):
+            continue
+        with suppress(TypeError, ValueError):  # what JSON does not hold is not compared
+            found[name] = json.loads(json.dumps(sorted(value) if isinstance(value, set | frozenset) else value))
+    return found
 
 
 def _check_origin(whole: Any, wanted: Mapping[str, Any]) -> None:

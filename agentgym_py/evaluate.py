@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
 from agentgym_py.agents import Agent
+from agentgym_py.behaviour import Failure, failures
 from agentgym_py.collect import Collector, EnvSpec, Progress, jobs_for
 from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError
 from agentgym_py.registry import short_name
-from agentgym_py.stats import LEAST_SAMPLE, Estimate, bootstrap_mean, success_rate
+from agentgym_py.stats import LEAST_SAMPLE, Estimate, bootstrap_mean, pass_all, pass_at, success_rate
 from agentgym_py.trajectory import Trajectory, canonical
 from agentgym_py.workers import Workers
 
@@ -39,6 +40,15 @@ class Evaluation:
     """Episodes left out."""
     given_up: int
     """Episodes that the agent ended, such as a model whose context was full; they count."""
+    tokens: float | None
+    """Mean number of tokens that the model sampled in an episode; None where the agent is none."""
+    pass_at: Mapping[int, Estimate]
+    """By k, the chance that one of k tries at a task succeeds, without bias; of tasks with so many tries. Empty where
+    each was played once."""
+    pass_all: Mapping[int, Estimate]
+    """By k, pass^k: the chance that all of k tries succeed."""
+    failures: Mapping[str, Failure]
+    """By kind (`behaviour.FAILURES`): how many episodes failed so, and one of them."""
 
     def as_dict(self) -> dict[str, Any]:
         """The same as JSON values."""
@@ -57,14 +67,24 @@ def evaluate(
     seed: int = 0,
     workers: Workers | None = None,
     progress: Progress | None = None,
+    before: Sequence[Trajectory] = (),
 ) -> tuple[Evaluation, list[Trajectory]]:
     """Let `agent` play these tasks of a split, each `attempts` times; what came of it, and the episodes.
 
+    `progress` hears of each episode in order. `before` are the first ones of an evaluation that was interrupted.
+
     Raises:
-        ConfigError: the agent gave up every episode before its first reply, so that nothing was measured.
+        ConfigError: nothing was measured, as there is nothing to play or the agent gave up every episode before its
+            first reply.
     """
     jobs = jobs_for(envs, split, tasks, attempts)
-    played = Collector(agent, slots, prompt, seed, workers).collect_batch(jobs, progress)
+    if not jobs:
+        raise ConfigError("nothing to evaluate: worlds, tasks and attempts must not be none")
+    played = list(before)
+    for trajectory in Collector(agent, slots, prompt, seed, workers).in_order(jobs[len(played) :]):
+        played.append(trajectory)
+        if progress:
+            progress(trajectory)
     if played and all(t.given_up and not t.steps for t in played):
         raise ConfigError(
             f"{agent.name} gave up all {len(played)} episodes before its first reply (a model does where the opening "
@@ -86,7 +106,28 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
         by_difficulty=_grouped(good, lambda t: t.difficulty),
         errors=len(trajectories) - len(good),
         given_up=sum(t.given_up for t in good),
+        tokens=fmean(map(_tokens, good)) if good and any(t.has_tokens for t in good) else None,
+        pass_at=_passes(good, pass_at),
+        pass_all=_passes(good, pass_all),
+        failures=failures(good),
     )
+
+
+def _tokens(trajectory: Trajectory) -> int:
+    return sum(sum(step.tokens.mask) for step in trajectory.steps if step.tokens)
+
+
+def _passes(trajectories: Sequence[Trajectory], formula: Callable[[int, int, int], float]) -> dict[int, Estimate]:
+    """`formula(k, successes, tries)` over tasks, for k the powers of two up to the most tries at a task, and that."""
+    tries: defaultdict[Hashable, list[bool]] = defaultdict(list)
+    for trajectory in trajectories:
+        tries[trajectory.provenance.task_key].append(trajectory.success)
+    most = max(map(len, tries.values()), default=1)
+    found = {}
+    for k in sorted({*(1 << power for power in range(most.bit_length())), most} if most > 1 else ()):
+        values = [formula(k, sum(each), len(each)) for each in tries.values() if len(each) >= k]
+        found[k] = success_rate(values, range(len(values)))
+    return found
 
 
 def _success(trajectories: Sequence[Trajectory]) -> Estimate:
@@ -131,14 +172,27 @@ def decimal(estimate: Estimate) -> str:
     return f"{estimate.value:.3f} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
+def decoding(sampling: Mapping[str, Any]) -> str:
+    """`, greedy` or `, sampled at temperature 0.7` of a model: different questions; nothing of others."""
+    temperature = sampling.get("temperature")
+    if temperature is None:
+        return ""
+    return f", sampled at temperature {temperature:g}" if temperature else ", greedy"
+
+
 def by_world(played: Sequence[Trajectory]) -> dict[str, Evaluation]:
-    """A summary of each world's episodes, by its short name, with its arguments where it was made in several ways."""
+    """A summary of each world's episodes."""
+    return {name: summarise(group) for name, group in in_worlds(played).items()}
+
+
+def in_worlds(played: Sequence[Trajectory]) -> dict[str, list[Trajectory]]:
+    """The episodes of each world, by its short name, with its arguments where it was made in several ways."""
     groups: defaultdict[tuple[str, str], list[Trajectory]] = defaultdict(list)
     for each in played:
         groups[each.provenance.env_id, canonical(each.provenance.env_kwargs)].append(each)
     made = Counter(env_id for env_id, _ in groups)
     return {
-        short_name(env_id) + (f" {kwargs}" if made[env_id] > 1 else ""): summarise(group)
+        short_name(env_id) + (f" {kwargs}" if made[env_id] > 1 else ""): group
         for (env_id, kwargs), group in groups.items()
     }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from agentgym_py import pairs
+from agentgym_py.arguments import check_fields
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.pairs import Level, Match
 from agentgym_py.policy import merged, require_trainable
@@ -47,14 +48,18 @@ class FineTuning:
     """Rank of LoRA adapters on all linear layers; 0 trains every weight. The adapters are merged afterwards."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         least = {"epochs": 0.0, "learning_rate": 0.0, "batch_size": 1, "gradient_accumulation": 1, "warmup_ratio": 0.0}
         least |= {"weight_decay": 0.0, "max_grad_norm": 0.0, "max_length": 1, "lora_rank": 0}
         for name, bound in least.items():
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= bound):
                 raise ConfigError(f"{name} must be a number of at least {bound:g}, got {value}")
-        if not self.epochs or not self.learning_rate or self.warmup_ratio >= 1:
-            raise ConfigError("epochs and learning_rate must not be 0, warmup_ratio must be below 1")
+        for name in ("epochs", "learning_rate"):
+            if not getattr(self, name):
+                raise ConfigError(f"{name} must not be 0")
+        if self.warmup_ratio >= 1:
+            raise ConfigError(f"warmup_ratio must be below 1, got {self.warmup_ratio}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,8 @@ class GeneratedEnv(TextEnv, Generic[P]):
         steps = self.limits[difficulty] if max_steps is None else max_steps
         super().__init__(max_steps=steps, split=split, render_mode=render_mode)
         self.difficulty = difficulty
+        if steps == self.limits[difficulty]:
+            self._given.pop("max_steps", None)  # as it is by default
         self._drafts: dict[str, tuple[Task, P]] = {}
 
     @abstractmethod

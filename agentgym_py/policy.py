@@ -21,6 +21,8 @@ BUILT_IN = ("tiny", "tiny-random", "smollm2")
 Quantized = Literal["8bit", "4bit"]
 _DTYPES = ("float32", "bfloat16", "float16")
 _DEFAULT_LENGTH = 4096
+_FOUND: set[str] = set()
+"""Models that the hub may have, of which it need not be asked again."""
 
 
 class Policy:
@@ -253,7 +255,7 @@ def _nowhere(name: str) -> str:
     if Path(owner).is_dir():
         return f"{_no_folder(Path(name))}; beside a folder {owner!r} it is not looked for on the hub"
     missing = _not_on_the_hub(name)
-    return missing and f"neither a folder here nor {missing}"
+    return missing and f"{_no_folder(Path(name))}; nor is it {missing}"
 
 
 def _no_folder(path: Path) -> str:
@@ -291,12 +293,15 @@ def _not_on_the_hub(name: str) -> str:
     if huggingface_hub.constants.HF_HUB_OFFLINE:
         return "in the hub's cache, and HF_HUB_OFFLINE keeps the hub from being asked"
     try:
-        found = huggingface_hub.file_exists(name, "config.json")
+        if name in _FOUND or huggingface_hub.file_exists(name, "config.json"):
+            _FOUND.add(name)
+            return ""
     except HfHubHTTPError:  # behind a gate, or busy: loading it says so, or tries again
+        _FOUND.add(name)
         return ""
     except Exception as error:  # the network's, of whatever library the hub's client uses
         return f"reachable on the hub ({_first_line(error)})"
-    return "" if found else "on the hub (where a private model needs a token, HF_TOKEN)"
+    return "on the hub (where a private model needs a token, HF_TOKEN)"
 
 
 @contextmanager

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agentgym_py.errors import UnknownNameError, did_you_mean
+
+if TYPE_CHECKING:
+    from agentgym_py.env import TextEnv
 
 Group = Literal["agentgym.envs", "agentgym.trainers", "agentgym.agents"]
 _NOUN = {"agentgym.envs": "environment", "agentgym.trainers": "trainer", "agentgym.agents": "agent"}
@@ -93,10 +100,51 @@ def env_id(name: str) -> str:
     ids = names("agentgym.envs")
     if name in ids or name in gymnasium.registry:
         return name
-    by_short = {short_name(each): each for each in ids}
+    by_short = {short_name(each): each for each in (*_registered_by_hand(), *ids)}
     if name in by_short:
         return by_short[name]
     raise UnknownNameError(f"No environment {name!r} is installed." + did_you_mean(short_name(name), by_short))
+
+
+def _registered_by_hand() -> Iterator[str]:
+    """The ids of worlds that a script has told Gymnasium itself; nothing is imported."""
+    import gymnasium
+
+    from agentgym_py.env import TextEnv
+
+    for name, known in gymnasium.registry.items():
+        made: Any = known.entry_point
+        if isinstance(made, str):
+            module, _, attribute = made.partition(":")
+            made = getattr(sys.modules.get(module), attribute, None)
+        if inspect.isclass(made) and issubclass(made, TextEnv):
+            yield name
+
+
+def target_of(env_id: str) -> str:
+    """`module:attribute` of what makes a registered environment."""
+    import gymnasium
+
+    point = gymnasium.registry[env_id].entry_point
+    if isinstance(point, str):
+        return point
+    return f"{getattr(point, '__module__', '__main__')}:{getattr(point, '__qualname__', '')}"
+
+
+def id_of(world: type[TextEnv]) -> str:
+    """The Gymnasium id of a world's class, which is registered if it is not: as its card calls it, else by its name."""
+    import gymnasium
+
+    target, made = f"{world.__module__}:{world.__qualname__}", cast(Any, world)
+    for name, known in gymnasium.registry.items():
+        if target_of(name) == target:
+            if not isinstance(known.entry_point, str):
+                known.entry_point = made  # a notebook has defined it again
+            return name
+    said = [each[0] for each in re.finditer(r"\b\w+-v\d+\b", world.__doc__ or "")]
+    free = next((each for each in said if each not in gymnasium.registry), f"{world.__name__}-v{world.version}")
+    gymnasium.register(id=free, entry_point=made)
+    return free
 
 
 def register_envs() -> None:

@@ -15,9 +15,10 @@ _DRAWS_AT_ONCE = 1 << 20
 SMALL_SAMPLE = 30
 """Under so many observations a table says how few they are."""
 LEAST_SAMPLE = 10
-"""Under so many the bootstrap has no interval: its percentiles are too narrow in small samples (Hesterberg 2015, The
-American Statistician 69:371). Of normal values they would hold the mean P(|t| < 1.96 sqrt((n - 1) / n)) of the time,
-t with n - 1 degrees of freedom: 81 % with n = 4, 90 % with n = 10, instead of 95 %."""
+"""Under so many a mean has no bootstrap interval: so few values do not show how skewed they are."""
+LEAST_SEEDS = 5
+"""Under so many training seeds a table says how few they are."""
+_POWER = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +40,18 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Two agents on the same tasks, one rollout a task, compared by success."""
+    """Two agents on the same tasks compared by success."""
 
     difference: Estimate
     """Success rate of the first minus that of the second."""
     only_first: int
-    """Tasks in which only the first succeeded."""
+    """Tasks in which only the first succeeded; with several rollouts, in which it did more often."""
     only_second: int
-    """Tasks in which only the second succeeded."""
+    """The same of the second."""
     p: float
-    """Exact two-sided McNemar p."""
+    """Two-sided: McNemar's exact p; with several rollouts that of `sign_flips`."""
+    detectable: float
+    """The smallest difference that so many tasks show, at p < 1 - level, in 80 % of comparisons."""
 
 
 def wilson(successes: float, n: int, level: float = 0.95) -> Estimate:
@@ -57,12 +60,15 @@ def wilson(successes: float, n: int, level: float = 0.95) -> Estimate:
         raise ValueError(f"successes must be in [0, {n}], got {successes}")
     if n == 0:
         return Estimate(math.nan, 0.0, 1.0, 0, level)
-    z, rate = NormalDist().inv_cdf((1 + level) / 2), successes / n
+    low, high = _wilson_ends(successes / n, n, NormalDist().inv_cdf((1 + level) / 2))
+    return Estimate(successes / n, low, high, n, level)
+
+
+def _wilson_ends(rate: float, n: float, z: float) -> tuple[float, float]:
+    """Wilson's interval, `z` standard errors wide to each side."""
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    low = 0.0 if successes == 0 else centre - half
-    high = 1.0 if successes == n else centre + half
-    return Estimate(rate, low, high, n, level)
+    return (0.0 if rate == 0 else centre - half), (1.0 if rate == 1 else centre + half)
 
 
 def bootstrap_mean(
@@ -73,7 +79,11 @@ def bootstrap_mean(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Estimate:
-    """Mean of `values` (N,) with the percentile bootstrap interval (Efron 1979).
+    """Mean of `values` (N,) with the expanded percentile bootstrap interval (Efron 1979; Hesterberg 2015, 3.3).
+
+    Plain percentiles are too narrow in small samples: of n normal values they hold the mean
+    P(|t| < 1.96 sqrt((n - 1) / n)) of the time, 90 % with n = 10, instead of 95 %. The expanded ones are those further
+    out that make up for it (The American Statistician 69:371).
 
     With `clusters` (N labels, such as task ids) whole clusters are drawn: rollouts of one task are not independent.
     The ends are nan where the interval would claim what the data cannot say: fewer observations than `LEAST_SAMPLE`, or
@@ -88,22 +98,29 @@ def bootstrap_mean(
     mean = float(sums_C.sum() / counts_C.sum())
     if len(sums_C) < LEAST_SAMPLE or np.allclose(sums_C / counts_C, mean, rtol=1e-12, atol=0):
         return Estimate(mean, math.nan, math.nan, len(sums_C), level)
-    means_R = _resampled_means(sums_C, counts_C, resamples, seed)
-    low, high = np.quantile(means_R, [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(mean, float(low), float(high), len(sums_C), level)
+    low, high = _ends(_resampled_means(sums_C, counts_C, resamples, seed), len(sums_C), level)
+    return Estimate(mean, low, high, len(sums_C), level)
 
 
-def success_rate(outcomes: Sequence[bool], clusters: Sequence[Hashable], *, level: float = 0.95) -> Estimate:
-    """Rate of `outcomes` (N,), of which those with the same label in `clusters` (N) are not independent.
+def success_rate(outcomes: ArrayLike, clusters: Sequence[Hashable], *, level: float = 0.95) -> Estimate:
+    """Rate of `outcomes` (N,), each from 0 to 1; those with the same label in `clusters` (N) are not independent.
 
-    Wilson's interval where each label stands once, else the clustered bootstrap. Where that one has no interval (few
-    clusters, or all alike) Wilson's, each cluster counted as one observation.
+    Wilson's interval where each label stands once. Else Wilson's for as many independent episodes as would have the
+    rate's clustered variance, with Student's t for the number of clusters (Korn and Graubard 1998, Survey Methodology
+    24:193; with Wilson's formula Dean and Pagano 2015, J. Survey Statistics and Methodology 3:484): a bootstrap is too
+    narrow where almost all fail. Where all clusters are alike each counts as one observation.
     """
-    number = len(set(clusters))
-    if number == len(outcomes):
-        return wilson(sum(outcomes), number, level)
-    found = bootstrap_mean(outcomes, clusters=clusters, level=level)
-    return wilson(found.value * number, number, level) if math.isnan(found.low) else found
+    values_N = np.asarray(outcomes, dtype=np.float64)
+    sums_C, counts_C = _by_cluster(values_N, clusters)
+    number, total = len(sums_C), len(values_N)
+    if number == total and np.isin(values_N, (0, 1)).all():
+        return wilson(float(sums_C.sum()), number, level)
+    rate = float(sums_C.sum() / total)
+    variance = float(((sums_C - rate * counts_C) ** 2).sum()) / total**2 * number / max(1, number - 1)
+    if number < 2 or variance < 1e-12:
+        return wilson(rate * number, number, level)
+    low, high = _wilson_ends(rate, rate * (1 - rate) / variance, t_quantile((1 + level) / 2, number - 1))
+    return Estimate(rate, low, high, number, level)
 
 
 def paired_bootstrap(
@@ -132,18 +149,53 @@ def mcnemar(only_first: int, only_second: int) -> float:
     return min(1.0, 2 * tail / (1 << discordant))
 
 
-def paired_difference(only_first: int, only_second: int, n: int, level: float = 0.95) -> Estimate:
+def sign_flips(differences: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> float:
+    """Two-sided p of the mean of `differences` (T,) between two agents, one a task, being 0.
+
+    If the agents are alike, each difference may as well have the other sign (Fisher's randomisation test): the share of
+    drawn signs with a mean as far from 0, never less than 1 in `resamples` + 1. With one rollout a task this is what
+    McNemar's exact test counts out.
+    """
+    found_T = np.asarray(differences, dtype=np.float64)
+    found_T = found_T[found_T != 0]
+    signs = np.random.default_rng(seed)
+    far = abs(found_T.sum()) * (1 - 1e-9)  # sums in another order round otherwise
+    rows, as_far = max(1, _DRAWS_AT_ONCE // max(1, len(found_T))), 1
+    for start in range(0, resamples, rows):
+        drawn_BT = 2.0 * signs.integers(0, 2, (min(rows, resamples - start), len(found_T))) - 1
+        as_far += int((abs(drawn_BT @ found_T) >= far).sum())
+    return as_far / (resamples + 1)
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """`ps` adjusted for that many looks: who claims those of at most 0.05 errs anywhere in 5 % of cases (Holm 1979)."""
+    adjusted, reached = [1.0] * len(ps), 0.0
+    for rank, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        reached = max(reached, min(1.0, (len(ps) - rank) * ps[index]))
+        adjusted[index] = reached
+    return adjusted
+
+
+def paired_difference(
+    only_first: float, only_second: float, n: int, level: float = 0.95, squares: float | None = None
+) -> Estimate:
     """Difference of two success rates on the same `n` tasks, from the two discordant counts.
 
     The interval is Wald's after 1/2 is added to each of the four counts, cut at -1 and 1 (Agresti and Min 2005,
-    Statistics in Medicine 24:729): unlike a bootstrap's it keeps a width where the agents never differ.
+    Statistics in Medicine 24:729): unlike a bootstrap's it keeps a width where the agents never differ. For several
+    rollouts a task the counts are the sums of the differences either way, and `squares` that of their squares.
     """
     if n == 0:
         return Estimate(math.nan, -1.0, 1.0, 0, level)
     centre = (only_first - only_second) / (n + 2)
-    spread = math.sqrt(only_first + only_second + 1 - (only_first - only_second) ** 2 / (n + 2)) / (n + 2)
-    half = NormalDist().inv_cdf((1 + level) / 2) * spread
+    half = NormalDist().inv_cdf((1 + level) / 2) * _paired_error(only_first, only_second, n, squares)
     return Estimate((only_first - only_second) / n, max(-1.0, centre - half), min(1.0, centre + half), n, level)
+
+
+def _paired_error(only_first: float, only_second: float, n: int, squares: float | None = None) -> float:
+    """Standard error of the difference after Agresti and Min's four halves."""
+    found = only_first + only_second if squares is None else squares
+    return math.sqrt(found + 1 - (only_first - only_second) ** 2 / (n + 2)) / (n + 2)
 
 
 def compare(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Paired:
@@ -155,10 +207,128 @@ def compare(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Pair
     first_N, second_N = _pair(first, second)
     if not np.isin(np.concatenate([first_N, second_N]), (0.0, 1.0)).all():
         raise ValueError("outcomes must be 0 or 1")
-    only_first = int(((first_N == 1) & (second_N == 0)).sum())
-    only_second = int(((first_N == 0) & (second_N == 1)).sum())
-    difference = paired_difference(only_first, only_second, len(first_N), level)
-    return Paired(difference, only_first, only_second, mcnemar(only_first, only_second))
+    return compare_means(first_N, second_N, level=level)
+
+
+def compare_means(
+    first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+) -> Paired:
+    """Two agents' success rates (T,) in the same tasks in the same order.
+
+    With one rollout a task McNemar's test and Agresti and Min's interval; with several the paired bootstrap and
+    `sign_flips`. Where the bootstrap has no interval (few tasks, or all differ alike) it is Agresti and Min's too.
+    """
+    differences_T = np.subtract(*_pair(first, second))
+    better, worse = differences_T > 0, differences_T < 0
+    counts, squares = (int(better.sum()), int(worse.sum())), float((differences_T**2).sum())
+    sums, n = (float(differences_T[better].sum()), float(-differences_T[worse].sum())), len(differences_T)
+    if np.isin(np.concatenate([np.ravel(first), np.ravel(second)]), (0.0, 1.0)).all():
+        difference, p = paired_difference(*counts, n, level), mcnemar(*counts)
+    else:
+        difference = bootstrap_mean(differences_T, level=level, resamples=resamples, seed=seed)
+        p = sign_flips(differences_T, resamples=resamples, seed=seed)
+        if math.isnan(difference.low):
+            difference = paired_difference(*sums, n, level, squares)
+    shown = NormalDist().inv_cdf((1 + level) / 2) + NormalDist().inv_cdf(_POWER)
+    detectable = shown * _paired_error(*sums, n, squares) if n else math.nan
+    return Paired(difference, *counts, p, detectable)
+
+
+def pass_at(k: int, successes: int, n: int) -> float:
+    """Chance that one of `k` tries succeeds, without bias from `successes` of `n` (Chen et al. 2021, arXiv:2107.03374).
+
+    NaN where n < k.
+    """
+    return math.nan if n < k else 1 - math.comb(n - successes, k) / math.comb(n, k)
+
+
+def pass_all(k: int, successes: int, n: int) -> float:
+    """pass^k, the chance that all of `k` tries succeed, without bias (Yao et al. 2024, arXiv:2406.12045).
+
+    NaN where n < k.
+    """
+    return math.nan if n < k else math.comb(successes, k) / math.comb(n, k)
+
+
+def t_quantile(p: float, freedom: int) -> float:
+    """Quantile of Student's t at `p` of at least 0.5, for `freedom` degrees of freedom.
+
+    Exact for one and two, else the expansion of Fisher and Cornish (Abramowitz and Stegun 26.7.5), within 0.8 % at the
+    quantiles of 90, 95 and 99 % intervals.
+    """
+    if freedom == 1:
+        return math.tan(math.pi * (p - 0.5))
+    if freedom == 2:
+        return (2 * p - 1) * math.sqrt(2 / (4 * p * (1 - p)))
+    z, v = NormalDist().inv_cdf(p), freedom
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + math.fsum(term / v**power for power, term in enumerate(terms, 1))
+
+
+# ---- training runs as the unit --------------------------------------------------------------------------------------
+
+
+def runs_mean(scores: ArrayLike, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> Estimate:
+    """Interquartile mean of `scores` (S, W), of S training seeds in W worlds, with the stratified bootstrap's interval.
+
+    Seeds are drawn with replacement in each world on its own (Agarwal et al. 2021, arXiv:2108.13264, and rliable). The
+    percentiles are expanded as in `bootstrap_mean`: plain ones hold the truth 91 % of the time with five seeds.
+    """
+    scores_SW = _runs(scores)
+    value = interquartile_mean(scores_SW.ravel())
+    if len(scores_SW) < 2:
+        return Estimate(value, math.nan, math.nan, len(scores_SW), level)
+    drawn_RSW = _resampled_runs(scores_SW, resamples, np.random.default_rng(seed))
+    sorted_RN = np.sort(drawn_RSW.reshape(resamples, -1), 1)
+    cut = sorted_RN.shape[1] // 4
+    low, high = _ends(sorted_RN[:, cut : sorted_RN.shape[1] - cut].mean(1), len(scores_SW), level)
+    return Estimate(value, low, high, len(scores_SW), level)
+
+
+def improvement_probability(
+    first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+) -> Estimate:
+    """Chance that a run of the first algorithm beats one of the second: scores (S, W) and (Z, W), ties count half.
+
+    The mean over worlds of Mann and Whitney's statistic, with the stratified bootstrap's interval (rliable).
+    """
+    first_SW, second_ZW = _runs(first), _runs(second)
+    if first_SW.shape[1] != second_ZW.shape[1]:
+        raise ValueError(f"both must have the same worlds, got {first_SW.shape} and {second_ZW.shape}")
+    value = float(_wins(first_SW[None], second_ZW[None])[0])
+    fewest = min(len(first_SW), len(second_ZW))
+    if fewest < 2:
+        return Estimate(value, math.nan, math.nan, fewest, level)
+    rng = np.random.default_rng(seed)
+    drawn = (_resampled_runs(each, resamples, rng) for each in (first_SW, second_ZW))
+    low, high = _ends(_wins(*drawn), fewest, level)
+    return Estimate(value, low, high, fewest, level)
+
+
+def _runs(scores: ArrayLike) -> NDArray[np.float64]:
+    scores_SW = np.asarray(scores, dtype=np.float64)
+    if scores_SW.ndim != 2 or not scores_SW.size:
+        raise ValueError(f"scores must be seeds by worlds, got {scores_SW.shape}")
+    return scores_SW
+
+
+def _resampled_runs(scores_SW: NDArray[np.float64], resamples: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    drawn_RSW = rng.integers(0, len(scores_SW), (resamples, *scores_SW.shape))
+    drawn: NDArray[np.float64] = np.take_along_axis(scores_SW[None], drawn_RSW, 1)
+    return drawn
+
+
+def _wins(first_RSW: NDArray[np.float64], second_RZW: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of each draw how often the first is ahead, over pairs of runs and worlds."""
+    wins_R: NDArray[np.float64] = np.zeros(len(first_RSW))
+    for row_RW in np.moveaxis(first_RSW, 1, 0):
+        wins_R += (np.sign(row_RW[:, None] - second_RZW).mean((1, 2)) + 1) / 2 / first_RSW.shape[1]
+    return wins_R
 
 
 def interquartile_mean(values: ArrayLike) -> float:
@@ -192,6 +362,13 @@ def improvement(
     kept_RD = sorted_RD[:, runs // 4 : runs - runs // 4]
     low, high = np.quantile(kept_RD.mean(1), [(1 - level) / 2, (1 + level) / 2])
     return Estimate(value, float(low), float(high), runs, level)
+
+
+def _ends(draws_R: NDArray[np.float64], n: int, level: float) -> tuple[float, float]:
+    """Percentiles of a bootstrap's draws, so far out that of `n` normal values their interval would be Student's."""
+    outer = NormalDist().cdf(-math.sqrt(n / (n - 1)) * t_quantile((1 + level) / 2, n - 1))
+    low, high = np.quantile(draws_R, [outer, 1 - outer])
+    return float(low), float(high)
 
 
 def _pair(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -358,6 +358,22 @@ def verify(path: str | Path) -> VerifyReport:
     return VerifyReport(target, episodes, unsigned, bad, torn)
 
 
+def salvage(path: str | Path, target: str | Path) -> VerifyReport:
+    """Copy the whole lines of a store, byte for byte, to a new file; returns what `verify` says of the old one.
+
+    Raises:
+        DataError: no such file, or no line of it is whole.
+    """
+    report = verify(path)
+    if not report.episodes:
+        raise DataError(f"{path}: no line is whole")
+    with report.path.open("rb") as old, Path(target).open("wb") as new:
+        for number, raw in _lines(old):
+            if number not in report.bad and number != report.torn:
+                new.write(raw.rstrip(b"\r\n") + b"\n")
+    return report
+
+
 def _read(path: Path, warn: bool) -> Iterator[Trajectory]:
     with path.open("rb") as file:
         for number, raw in _lines(file):

@@ -23,9 +23,9 @@ Steps = Callable[[int, int], None]
 class Phases:
     """Phases one after another, each with a bar: count, success so far, time. In a file each is a line when it ends."""
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self._progress = _bars(console) if console.is_terminal else None
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False, markup=False)
+        self._progress = _bars(self.console) if self.console.is_terminal else None
         self._current: _Phase | None = None
 
     def __enter__(self) -> Phases:
@@ -195,7 +195,7 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
         str(number),
         f"{episodes} at {number_text(explored['success']['value'], 1, 100)} %",
         str(metrics["selection"]["kept"]),
-        f"{loss[0]:.2f} → {loss[-1]:.2f}" if loss else "not trained" if training is None else "–",
+        f"{loss_text(loss[0])} → {loss_text(loss[-1])}" if loss else "not trained" if training is None else "–",
         interval(read_estimate(valid["success"])),
         number_text(valid["reward"]["value"], 2),
         number_text(valid["steps"], 1),
@@ -243,6 +243,11 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
 def number_text(value: float | None, digits: int, scale: float = 1) -> str:
     """A number with so many digits after the point, or a dash where there is none."""
     return "–" if value is None else f"{scale * value:.{digits}f}"
+
+
+def loss_text(loss: float) -> str:
+    """A loss with two digits after the point, or a small one with its first two."""
+    return f"{loss:.2f}" if not abs(loss) < 0.1 else f"{loss:.2g}"
 
 
 def duration(seconds: float) -> str:

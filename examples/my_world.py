@@ -5,7 +5,8 @@ In a package of its own two lines of TOML register it:
     [project.entry-points."agentgym.envs"]
     "AgentGuess-v0" = "my_package.my_world:GuessEnv"
 
-Run this file to watch the expert play: `python examples/my_world.py`.
+Run this file to watch the expert play: `python examples/my_world.py`. Whether the world keeps the contract says
+`agentgym check examples/my_world.py`.
 """
 
 from __future__ import annotations

@@ -238,3 +238,10 @@ def test_worlds_are_named_or_specified() -> None:
         assert jobs_for(envs, "train", range(2)) == wanted
     with pytest.raises(UnknownNameError, match="trian"):
         jobs_for("shop", "trian", range(2))
+
+
+@pytest.mark.parametrize("agent", ["expert", None])
+def test_an_agent_that_cannot_act_is_refused_at_once(agent: Any) -> None:
+    """Such as the name of one; the message says what is wanted."""
+    with pytest.raises(ConfigError, match=r"an agent such as ExpertAgent\(\) is wanted"):
+        Collector(agent)

@@ -100,3 +100,10 @@ def test_equal_rewards_of_a_few_tasks_claim_nothing(episode: Callable[..., Traje
     played = [episode("look", task=f"shop/test/easy/{i}", reward=0.0, success=False) for i in range(4)]
     found = summarise(played)
     assert percent(found.success) == "0.0 % [0, 49] (only 4 tasks)" and decimal(found.reward) == "0.000 (n too small)"
+
+
+@pytest.mark.parametrize(("worlds", "tasks"), [(["shop"], []), ([], range(3))])
+def test_nothing_to_evaluate_is_no_evaluation(worlds: list[str], tasks: Sequence[int]) -> None:
+    """No success rate comes of no episodes."""
+    with pytest.raises(ConfigError, match="nothing to evaluate"):
+        evaluate(RandomAgent(), worlds, "test", tasks)

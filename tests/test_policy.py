@@ -20,7 +20,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, PolicyError, TemplateError, UnknownNameError  # torch first, or skip
-from agentgym_py.policy import Policy, is_quantized
+from agentgym_py.policy import Policy, is_quantized, require_model
 from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
 
 TEXTS = ["search[red shoes size 42] You see a page of 10 results. Thought: I look. Action: click[buy now]"] * 3
@@ -293,6 +293,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("agentgym_py.policy._FOUND", set())
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: "a path" if hub.cached else None)
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", opened)
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
@@ -307,8 +308,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 )
 def test_a_model_that_is_nowhere_costs_one_question(hub: Hub, status: int, said: str) -> None:
     """Neither a folder nor on the hub, or the hub is not reached: said at once, without a download's retries."""
-    hub.status = status
-    with pytest.raises(UnknownNameError, match=f"^no model 'some/one': neither a folder here nor {said}$"):
+    hub.status, no_folder = status, r"there is no such folder \('some' is not there\)"
+    with pytest.raises(UnknownNameError, match=f"^no model 'some/one': {no_folder}; nor is it {said}$"):
         Policy.load("some/one")
     assert hub.asked == ["/some/one/resolve/main/config.json"] and not hub.opened
 
@@ -318,8 +319,9 @@ def test_a_model_that_the_hub_may_have_is_opened(hub: Hub, status: int) -> None:
     """Also where it is behind a gate, or the hub is busy: loading it says so, or tries again."""
     hub.status = status
     with pytest.raises(PolicyError, match=r"^the hub model 'some/one' does not open .*: opened$"):
+        require_model("some/one")  # as the command line does, before it loads torch
         Policy.load("some/one", device="cpu")
-    assert hub.opened == [False]
+    assert hub.opened == [False] and len(hub.asked) == 1
 
 
 @pytest.mark.parametrize("status", [0, 200])
@@ -357,7 +359,7 @@ def test_the_hub_is_not_asked_where_it_is_switched_off(hub: Hub, monkeypatch: py
     import huggingface_hub
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(UnknownNameError, match="nor in the hub's cache, and HF_HUB_OFFLINE keeps"):
+    with pytest.raises(UnknownNameError, match="nor is it in the hub's cache, and HF_HUB_OFFLINE keeps"):
         Policy.load("some/one")
     assert not hub.asked
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -179,8 +180,10 @@ def test_success_rates_never_lose_their_width() -> None:
     even = stats.success_rate([True, False] * 20, tasks)
     assert even == stats.wilson(5, 10)
     assert stats.success_rate([True, False], ["a", "b"]) == stats.wilson(1, 2)
-    mixed = [i < 10 for i in range(40)]
-    assert stats.success_rate(mixed, tasks) == stats.bootstrap_mean(mixed, clusters=tasks)
+    nearly = stats.success_rate([True] * 39 + [False], tasks)
+    assert nearly.low < nearly.value - 0.05 and nearly.high <= 1
+    none = stats.success_rate([], [])
+    assert math.isnan(none.value) and (none.low, none.high, none.n) == (0.0, 1.0, 0)
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=30))
@@ -226,3 +229,197 @@ def test_the_interval_of_an_improvement_holds_the_truth() -> None:
         found = stats.improvement(pairs, resamples=400)
         held += found.low <= 0.2 <= found.high
     assert 170 <= held <= 200
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 29, 299])
+def test_quantiles_of_t_are_scipys(freedom: int) -> None:
+    """Of 90, 95 and 99 % intervals, and nearly exact from ten observations on."""
+    scipy_stats = pytest.importorskip("scipy.stats")
+    for p in (0.95, 0.975, 0.995):
+        close = 0.008 if freedom < 9 else 1e-4
+        assert stats.t_quantile(p, freedom) == pytest.approx(scipy_stats.t.ppf(p, freedom), rel=close)
+
+
+def test_the_bootstrap_holds_the_mean_of_ten_normal_values() -> None:
+    """In 95 of 100 samples, where plain percentiles do in 90; 1,500 samples tell these apart."""
+    rng, held, runs = np.random.default_rng(8), 0, 1500
+    for run in range(runs):
+        found = stats.bootstrap_mean(rng.normal(0, 1, 10), resamples=800, seed=run)
+        held += found.low <= 0 <= found.high
+    assert held / runs == pytest.approx(0.95, abs=0.018)  # three standard errors, and 800 draws for 10,000
+
+
+@pytest.mark.parametrize(("tasks", "a", "b"), [(30, 0.5, 0.5), (60, 0.2, 1.8), (300, 0.25, 4.75)])
+def test_clustered_rates_hold_the_truth_in_95_of_100(tasks: int, a: float, b: float) -> None:
+    """Four tries at tasks of rates from Beta(a, b), such as almost always 0 or 1, and 5 % on average."""
+    rng, runs, names = np.random.default_rng(tasks), 1500, np.repeat(np.arange(tasks), 4).tolist()
+    held = 0
+    for rates in rng.beta(a, b, (runs, tasks)):
+        found = stats.success_rate((rng.random((tasks, 4)) < rates[:, None]).ravel(), names)
+        held += found.low <= a / (a + b) <= found.high
+    assert held / runs == pytest.approx(0.955, abs=0.02)
+
+
+def test_sign_flips_count_what_all_signs_would() -> None:
+    """Against every one of the 2^10 signs in a slow loop; against McNemar's p where there is one rollout a task."""
+    differences = [0.25, 0.5, -0.25, 0.75, 0, 0.5, -0.5, 0.25, 1, 0.25]
+    far = abs(sum(differences)) - 1e-9
+    every = np.array(np.meshgrid(*[[-1, 1]] * 10)).reshape(10, -1).T @ np.array(differences)
+    assert stats.sign_flips(differences, resamples=40_000) == pytest.approx(np.mean(abs(every) >= far), abs=0.01)
+    assert stats.sign_flips([1] * 12 + [-1] * 3 + [0] * 50, resamples=40_000) == pytest.approx(
+        stats.mcnemar(12, 3), abs=0.005
+    )
+    assert stats.sign_flips([0] * 20) == 1.0 and stats.sign_flips([]) == 1.0
+    assert stats.sign_flips([1.0] * 40, resamples=500) == 1 / 501
+
+
+def test_sign_flips_in_blocks_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded by blocks of draws; p does not depend on their size."""
+    differences = np.linspace(-1, 1.3, 37)
+    whole = stats.sign_flips(differences, resamples=2000)
+    monkeypatch.setattr(stats, "_DRAWS_AT_ONCE", 37 * 11)
+    assert stats.sign_flips(differences, resamples=2000) == whole
+
+
+def twins(seed: int, runs: int, gain: float = 0.0, tries: int = 4) -> list[stats.Paired]:
+    """Comparisons on 60 tasks with some tries each of two agents, of which the first is better by `gain`."""
+    rng, found = np.random.default_rng(seed), list[stats.Paired]()
+    for rates in rng.beta(0.8, 0.8, (runs, 60)):
+        both = [rng.binomial(tries, np.clip(rates + more, 0, 1)) / tries for more in (gain, 0)]
+        found.append(stats.compare_means(*both, resamples=800, seed=len(found)))
+    return found
+
+
+def test_p_is_uniform_for_agents_that_do_not_differ() -> None:
+    """By Kolmogorov's test with 64 tries a task; with four p has steps, and is small no more often than it may be.
+
+    The interval misses 0 as often.
+    """
+    scipy_stats = pytest.importorskip("scipy.stats")
+    assert scipy_stats.kstest([each.p for each in twins(4, 1000, tries=64)], "uniform").pvalue > 0.01
+    found = twins(4, 1000)
+    for level in (0.01, 0.05, 0.1, 0.2, 0.5):
+        share, error = np.mean([each.p <= level for each in found]), math.sqrt(level * (1 - level) / 1000)
+        assert level - 5 * error <= share <= level + 3 * error
+    missed = np.mean([not each.difference.low <= 0 <= each.difference.high for each in found])
+    assert 0.03 <= missed <= 0.072
+
+
+def test_mcnemar_never_claims_too_often() -> None:
+    """Exact, so of 4,000 null comparisons at most 5 % are below 0.05 (with few discordant pairs far fewer)."""
+    counts = np.random.default_rng(6).multinomial(80, [0.15, 0.15, 0.7], 4000)
+    assert np.mean([stats.mcnemar(int(b), int(c)) <= 0.05 for b, c, _ in counts]) <= 0.055
+
+
+def test_the_detectable_difference_is_shown_in_four_of_five_comparisons() -> None:
+    """Of agents that differ by what `compare_means` says 60 tasks of four tries, or 300 of one, can show."""
+    size = float(np.mean([each.detectable for each in twins(5, 50)]))
+    real = size / 0.88  # a rate cannot be more than 1, so the gain that is drawn is not reached by all
+    found = twins(6, 300, real)
+    gained = np.mean([each.difference.value for each in found])
+    assert gained == pytest.approx(size, rel=0.08)
+    assert np.mean([each.p <= 0.05 for each in found]) == pytest.approx(0.8, abs=0.1)
+    one = stats.compare_means([1.0] * 20 + [0.0] * 280, [0.0] * 20 + [1.0] * 20 + [0.0] * 260)
+    counts = np.random.default_rng(7).multinomial(300, [(40 / 300 + one.detectable) / 2,
+                                                        (40 / 300 - one.detectable) / 2, 260 / 300], 1000)  # fmt: skip
+    assert np.mean([stats.mcnemar(int(b), int(c)) <= 0.05 for b, c, _ in counts]) == pytest.approx(0.8, abs=0.1)
+
+
+def test_means_of_several_tries_are_compared() -> None:
+    """The bootstrap's interval and the signs' p; Agresti and Min's interval where the bootstrap has none."""
+    first, second = [0.75, 0.5, 1.0, 0.25] * 10, [0.5, 0.5, 0.25, 0.5] * 10
+    found = stats.compare_means(first, second)
+    assert found.difference == stats.bootstrap_mean(np.subtract(first, second))
+    assert (found.only_first, found.only_second) == (20, 10) and found.p == stats.sign_flips(np.subtract(first, second))
+    same = stats.compare_means(first, first)
+    assert same.p == 1 and same.difference == stats.paired_difference(0, 0, 40) and same.detectable > 0
+    shifted = stats.compare_means([0.75] * 20, [0.5] * 20)
+    assert 0 < shifted.difference.low < 0.25 < shifted.difference.high
+    ones = stats.compare_means([1, 1, 0], [0, 1, 0])
+    assert (ones.difference, ones.p) == (stats.paired_difference(1, 0, 3), 1.0)
+    assert math.isnan(stats.compare_means([], []).difference.value)
+
+
+def test_holm_adjusts_as_statsmodels_does() -> None:
+    """Known values of its `multipletests(method="holm")`, ties and a p above 1 after the factor; the order is kept."""
+    assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert stats.holm([0.5, 0.9, 0.5]) == [1.0, 1.0, 1.0]
+    assert stats.holm([0.04]) == [0.04] and stats.holm([]) == []
+
+
+def test_holm_errs_anywhere_in_5_of_100() -> None:
+    """Of 4,000 families of six null comparisons; without it 26 of 100 make a false claim."""
+    families = np.random.default_rng(3).random((4000, 6))
+    assert np.mean([min(stats.holm(each.tolist())) <= 0.05 for each in families]) == pytest.approx(0.05, abs=0.011)
+
+
+@given(st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, 9))))
+@settings(max_examples=60, deadline=None)
+def test_pass_at_k_counts_the_draws(case: tuple[int, int, int]) -> None:
+    """Of all choices of k among n tries how many hold a success, and how many nothing else."""
+    n, c, k = case
+    tries = [True] * c + [False] * (n - c)
+    drawn = list(combinations(tries, k))
+    if not drawn:
+        assert math.isnan(stats.pass_at(k, c, n)) and math.isnan(stats.pass_all(k, c, n))
+        return
+    assert stats.pass_at(k, c, n) == pytest.approx(np.mean([any(each) for each in drawn]))
+    assert stats.pass_all(k, c, n) == pytest.approx(np.mean([all(each) for each in drawn]))
+
+
+def test_pass_at_k_has_no_bias() -> None:
+    """The mean over many agents of rate 0.3 is 1 - 0.7^k, and 0.3^k for all; 1 - (1 - c/n)^k would not be."""
+    wins = np.random.default_rng(9).binomial(6, 0.3, 20_000)
+    assert np.mean([stats.pass_at(3, int(c), 6) for c in wins]) == pytest.approx(1 - 0.7**3, abs=0.008)
+    assert np.mean([stats.pass_all(3, int(c), 6) for c in wins]) == pytest.approx(0.3**3, abs=0.004)
+
+
+def slow_probability(first: list[list[float]], second: list[list[float]]) -> float:
+    """Close to the notation: the mean over worlds, runs and runs of 1 where x > y and 1/2 where they are equal."""
+    scores = [
+        1.0 if x[w] > y[w] else 0.5 if x[w] == y[w] else 0.0
+        for w in range(len(first[0]))
+        for x in first
+        for y in second
+    ]
+    return sum(scores) / len(scores)
+
+
+def test_the_probability_of_improvement_is_mann_and_whitneys() -> None:
+    """Equal to a slow loop, with ties and other numbers of seeds; scipy's U over the number of pairs in one world."""
+    scipy_stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 5, (6, 3)) / 4, rng.integers(0, 5, (4, 3)) / 4
+    found = stats.improvement_probability(first, second)
+    assert found.value == pytest.approx(slow_probability(first.tolist(), second.tolist())) and found.n == 4
+    one = stats.improvement_probability(first[:, :1], second[:, :1])
+    assert one.value == pytest.approx(scipy_stats.mannwhitneyu(first[:, 0], second[:, 0]).statistic / 24)
+    assert found.low <= found.value <= found.high
+    assert math.isnan(stats.improvement_probability(first[:1], second).low)
+    for wrong in ((first, second[:, :2]), (first[0], second)):
+        with pytest.raises(ValueError, match="worlds"):
+            stats.improvement_probability(*wrong)
+
+
+@pytest.mark.parametrize("seeds", [5, 10])
+def test_intervals_over_seeds_hold_the_truth(seeds: int) -> None:
+    """The interquartile mean of five or ten normal runs, and the probability that one beats another."""
+    rng, runs, held, beaten = np.random.default_rng(seeds), 600, 0, 0
+    truth = 0.5 * (1 + math.erf(0.5 / 2))  # of two normal runs half a standard deviation apart
+    for run in range(runs):
+        first, second = rng.normal(0.5, 1, (seeds, 1)), rng.normal(0, 1, (seeds, 1))
+        mean = stats.runs_mean(second, resamples=500, seed=run)
+        chance = stats.improvement_probability(first, second, resamples=500, seed=run)
+        held += mean.low <= 0 <= mean.high
+        beaten += chance.low <= truth <= chance.high
+    assert 0.925 <= held / runs <= 0.98 and 0.93 <= beaten / runs <= 0.995
+
+
+def test_seeds_are_drawn_in_each_world() -> None:
+    """The interquartile mean of all scores; one seed has no interval, and worlds that differ do not widen it."""
+    scores = np.array([[0.1, 0.9], [0.2, 0.8], [0.15, 0.85], [0.12, 0.88], [0.18, 0.82]])
+    found = stats.runs_mean(scores)
+    assert found.value == stats.interquartile_mean(scores.ravel()) == pytest.approx(0.5, abs=0.02)
+    assert found.n == 5 and found.high - found.low < 0.3
+    assert math.isnan(stats.runs_mean(scores[:1]).low)
+    assert stats.runs_mean(scores) == found != stats.runs_mean(scores, seed=1)

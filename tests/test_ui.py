@@ -16,6 +16,7 @@ from agentgym_py.ui import (
     TerminalReporter,
     columns,
     duration,
+    loss_text,
     number_text,
     print_table,
     round_cells,
@@ -172,3 +173,21 @@ def test_numbers() -> None:
     """Numbers, intervals and times as people write them."""
     assert [duration(each) for each in (7, 99, 100, 3599.6, 3723)] == ["7 s", "99 s", "1:40", "1:00:00", "1:02:03"]
     assert number_text(None, 1) == "–" and number_text(0.5, 1, 100) == "50.0"
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [(3.21, "3.21"), (0.1, "0.10"), (0.0123, "0.012"), (0.00004, "4e-05"), (0.0, "0"), (-0.5, "-0.50")],
+)
+def test_a_small_loss_is_not_said_to_be_nothing(loss: float, said: str) -> None:
+    """It has its first two digits, and stands so in its cell."""
+    assert loss_text(loss) == said
+    assert round_cells(0, metrics(training={"loss": [0.2, loss], "trajectories": 1}))[3] == f"0.20 → {said}"
+
+
+def test_phases_need_no_console(capsys: pytest.CaptureFixture[str]) -> None:
+    """A script's go to stdout, a line each where that is no terminal."""
+    with Phases() as phases:
+        phases.begin("collect", 1)(trajectory(True))
+        phases.training("train")(3, 3)
+    assert capsys.readouterr().out == "  collect: 1 episodes, success 100.0 %, 0 s\n  train: 3 steps, 0 s\n"

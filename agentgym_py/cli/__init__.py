@@ -19,13 +19,14 @@ COMMANDS = {
     "collect": "Let an agent play tasks and store its trajectories.",
     "train": "Train a model on stored trajectories.",
     "eval": "Measure an agent on held-out tasks, with 95 % intervals.",
+    "compare": "Compare evaluations: difference, 95 % interval, p; of agents, or of algorithms over training seeds.",
     "export": "Write a trained model as a folder for others, adapters merged, with a card of its provenance.",
     "pipeline": "Run stages (sft, collect, reward_model, rl, evaluate, export), each on what the one before made.",
     "envs": "List the installed worlds, or show one.",
     "check": "Check that a world keeps the contract; show what breaks it.",
     "play": "Play a world yourself, in the terminal.",
     "replay": "Run stored trajectories again and say whether they still hold.",
-    "data": "Verify trajectory files, or convert them to another format.",
+    "data": "Verify trajectory files, save what is whole of a damaged one, convert to another format.",
     "report": "Write a run folder's report.html again.",
     "view": "Look at trajectories in the browser, judge them, go on from any step.",
 }
@@ -98,6 +99,8 @@ def _main(argv: Sequence[str]) -> int:
         known = [option for option in inner._option_string_actions if option.startswith("--")]
         known += _world_options(known, words[1:])
         said = explain(str(error), known, _choices(inner) or list(COMMANDS))
+        if said == "no option --env":
+            said += f"; a world is named without it: {inner.usage}"
         raise UsageError(f"{said}; see {inner.prog} --help") from error
     return int(module(name).run(given[name]))
 

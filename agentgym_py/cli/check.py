@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py.cli.common import console, env_spec, print_json
+from agentgym_py.cli.common import WORLD, console, env_spec, print_json
 from agentgym_py.cli.parser import Several, UsageError, add_options, listed, meant, read_options
 from agentgym_py.testing.runner import CHECKS, run_checks
 from agentgym_py.testing.subject import Settings
@@ -31,7 +31,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `check` takes."""
     del argv
     parser.usage = "agentgym check NAME [options]"
-    parser.add_argument("name", metavar="NAME", help="A world, by short name or Gymnasium id.")
+    parser.add_argument("name", metavar="NAME", help=WORLD)
     parser.add_argument(
         "--env_kwargs", type=dict[str, Any], default={}, metavar="NAME VALUE",
         help="Arguments of the world, as --env_kwargs.difficulty hard.",

@@ -86,7 +86,7 @@ def run(given: Namespace) -> int:
         for number, agent in enumerate(agents)
     ]
     with workers:
-        _stream(plans, target, episodes.json)
+        _stream(plans, target, episodes)
     _summary(str(target), title_of(agents[0]), episodes.json)
     return 0
 
@@ -95,13 +95,13 @@ def _temperature(value: Any) -> float:
     return SamplingParams(temperature=float(value)).temperature  # complains of a wrong one
 
 
-def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, as_json: bool) -> None:
+def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, episodes: CollectOptions) -> None:
     """Write each trajectory as soon as all before it are there: Ctrl-C or an error leaves those, or no file."""
     from agentgym_py.ui import Phases
 
     total, writer = sum(len(jobs) for _, jobs in plans), store.TrajectoryWriter(target)
     try:
-        with writer, Phases(console(as_json)) as phases:
+        with writer, Phases(console(episodes.json)) as phases:
             progress = phases.begin("collect", total)
             for collector, jobs in plans:
                 for trajectory in collector.in_order(jobs):
@@ -109,7 +109,11 @@ def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, as_j
                     progress(trajectory)
     except BaseException as error:
         if writer.written:
-            print(f"\n{target}: {writer.written} of {total} trajectories were written", file=sys.stderr)
+            kept = f"{target}: {writer.written} of {total} trajectories were written, and are kept"
+            whole = writer.written * episodes.tasks // total if len(plans) == 1 else 0
+            rest = f" --first {episodes.first + whole} --tasks {episodes.tasks - whole}" if whole else ""
+            goes_on = "plays the other tasks" if whole else "begins again"
+            print(f"\n{kept}; the same command with{rest} --out ANOTHER.jsonl {goes_on}", file=sys.stderr)
         elif isinstance(error, KeyboardInterrupt):
             print(f"\n{target}: no episode was over, no file is left", file=sys.stderr)
         raise

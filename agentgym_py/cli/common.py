@@ -8,10 +8,13 @@ import json
 import math
 import os
 import re
+import subprocess
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, is_dataclass
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -19,8 +22,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from agentgym_py import registry
+from agentgym_py import __version__, registry
+from agentgym_py.arguments import check_arguments, fits, is_path, parameters_of
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, in_options, listed, read_options
+from agentgym_py.cli.source import named
 from agentgym_py.collect import EnvSpec
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import Prompt
@@ -38,12 +43,16 @@ if TYPE_CHECKING:
 
 _SMALL = 10_000_000
 """Weights below which a forward costs more in calls than in sums, so that a second thread is no help."""
-_NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "json", "threads"}
+_NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "manifest", "json", "threads"}
 """Options that are not part of what a command computes."""
+_RECORDED = ("numpy", "gymnasium", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
 _HEAVY = ("torch", "transformers", "trl", "datasets", "accelerate")
 
 
 # -------------------------------------------------------------------------------------------------------------- worlds
+
+WORLD = "A world, by short name or Gymnasium id, or by its source: FILE.py, FILE.py:Class or module:Class."
+"""Help of a command's NAME."""
 
 
 def add_env_options(parser: ArgumentParser) -> None:
@@ -85,8 +94,8 @@ def need_tasks(envs: Sequence[EnvSpec], wanted: Mapping[str, tuple[str, int]]) -
 
 
 def env_spec(name: str, kwargs: Any) -> EnvSpec:
-    """One world, made once to see that its arguments fit."""
-    return env_specs({"env": [name], "env_kwargs": kwargs})[0]
+    """One world, by its name or its source, made once to see that its arguments fit."""
+    return env_specs({"env": [named(name)], "env_kwargs": kwargs})[0]
 
 
 def _kwargs_of(name: str, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,18 +104,22 @@ def _kwargs_of(name: str, names: Sequence[str], given: Mapping[str, Any]) -> dic
     own = given.get(name, {})
     if not isinstance(own, Mapping):
         raise UsageError(f"--env_kwargs.{name}: expected a mapping of that world's arguments, got {own!r}")
-    return {key: _scalar(value) for key, value in (common | dict(own)).items()}
+    taken = arguments_of(name)
+    return {
+        key: _scalar(value, taken[key].annotation if key in taken else Any)
+        for key, value in (common | dict(own)).items()
+    }
 
 
 def _path_arguments(name: str) -> set[str]:
     """The arguments of a world that are files or folders."""
-    return {key for key, each in arguments_of(name).items() if "Path" in str(each.annotation)}
+    return {key for key, each in arguments_of(name).items() if is_path(each)}
 
 
 def arguments_of(name: str) -> dict[str, inspect.Parameter]:
     """The named arguments of an installed world's class."""
     found = _class_of(name)
-    taken = inspect.signature(found).parameters if found else {}
+    taken = parameters_of(found) if found else {}
     return {key: each for key, each in taken.items() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
 
 
@@ -142,12 +155,13 @@ def worlds_of(envs: Sequence[EnvSpec], split: str) -> dict[str, str]:
     return found
 
 
-def _scalar(value: Any) -> Any:
-    """A word of the command line as the YAML scalar that it writes."""
+def _scalar(value: Any, hint: Any = Any) -> Any:
+    """A word of the command line as the YAML scalar that it writes, or as it is where only that is of a type."""
     try:
-        return yaml.safe_load(value) if isinstance(value, str) else value
+        read = yaml.safe_load(value) if isinstance(value, str) else value
     except yaml.YAMLError:
         return value
+    return value if fits(value, hint) and not fits(read, hint) else read
 
 
 def _checked(spec: EnvSpec) -> EnvSpec:
@@ -178,6 +192,30 @@ def settings_of(given: Namespace, envs: Sequence[EnvSpec]) -> dict[str, Any]:
     if settings.get("reward_model"):
         settings["reward_model"] = str(Path(settings["reward_model"]).absolute())
     return settings
+
+
+def packages() -> dict[str, str]:
+    """The versions of this package and of those that its figures depend on."""
+    found = {"agentgym-py": __version__}
+    for name in _RECORDED:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def commit() -> str | None:
+    """The commit of the checkout that this package lies in, `-dirty` where files were changed; None without one."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        said = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"],  # noqa: S607  # git as it is found
+            cwd=root, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return said.stdout.strip()
 
 
 # ---------------------------------------------------------------------------------------------------- models and agents
@@ -246,8 +284,12 @@ class AgentOptions:
         if self.agent is None or self.agent == "model":
             return self._models(model, temperatures)
         made = registry.load("agentgym.agents", self.agent)
+        given = {key: _scalar(value) for key, value in as_plain(self.agent_kwargs).items()}
         try:
-            agent: Agent = made(**{key: _scalar(value) for key, value in as_plain(self.agent_kwargs).items()})
+            check_arguments(made, given)
+            agent: Agent = made(**given)
+        except ConfigError as error:
+            raise in_options(error, given, "agent_kwargs.") from error
         except TypeError as error:
             raise UsageError(f"the agent {self.agent} cannot be made: {error}") from error
         return [agent], Workers(1)

@@ -1,4 +1,4 @@
-"""`agentgym data`: verify trajectory files, convert them."""
+"""`agentgym data`: verify trajectory files, save what is whole of a damaged one, convert them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agentgym_py import agenttraj, export, pairs, store
 from agentgym_py.cli.common import new_file, played_in, print_json
 from agentgym_py.cli.parser import UsageError, add_command, add_commands, meant
-from agentgym_py.dataset import AgentTrajDataset, verify_any
+from agentgym_py.dataset import AgentTrajDataset, detect, verify_any
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Trajectory
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 KINDS = {
     "verify": "Check that a trajectory file is whole; of a store every line and its digest.",
+    "salvage": "Copy the whole lines of a damaged store to a new file.",
     "convert": "Copy trajectories into another format.",
 }
 FILES: dict[str, Callable[[Path, Iterable[Trajectory]], int]] = {
@@ -47,6 +48,10 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     verify.usage = "agentgym data verify FILE [options]"
     verify.add_argument("file", metavar="FILE", help="Our store, AgentTraj or parquet, told apart by content.")
     verify.add_argument("--json", action="store_true", help="Print JSON, for a program.")
+    salvage = add_command(commands, "agentgym data", "salvage", KINDS["salvage"])
+    salvage.usage = "agentgym data salvage SOURCE TARGET [options]"
+    salvage.add_argument("source", metavar="SOURCE", help="Our store, in which each line stands for itself.")
+    salvage.add_argument("target", metavar="TARGET", help="New file, a store too.")
     convert = add_command(commands, "agentgym data", "convert", KINDS["convert"])
     convert.usage = "agentgym data convert SOURCE TARGET [options]"
     convert.add_argument("source", metavar="SOURCE", help="Our store, AgentTraj or parquet, told apart by content.")
@@ -57,9 +62,12 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 
 
 def run(given: Namespace) -> int:
-    """Verify or convert."""
+    """Verify, salvage or convert."""
     if given["what"] == "verify":
         return _verify(given["verify.file"], given["verify.json"])
+    if given["what"] == "salvage":
+        _salvage(given["salvage.source"], given["salvage.target"])
+        return 0
     _convert(given["convert.source"], given["convert.target"], given["convert.to"])
     return 0
 
@@ -81,7 +89,17 @@ def _verify(path: str, as_json: bool) -> int:
             print(f"  and {len(report.bad) - _SHOWN} more")
         if report.torn is not None:
             print(f"  line {report.torn}: torn, the writing was interrupted; readers drop it")
+        if report.episodes and report.bad and detect(path) == "store":
+            print(f"the whole ones to a new file: agentgym data salvage {path} NEW.jsonl")
     return _DAMAGED if empty or not report.ok else 0
+
+
+def _salvage(source: str, target: str) -> None:
+    if (form := detect(source)) != "store":
+        raise UsageError(f"{source}: only a store's lines stand for themselves, this is {form}")
+    report = store.salvage(source, new_file(target, "the target"))
+    lost = len(report.bad) + (report.torn is not None)
+    print(f"{target}: {report.episodes} whole episodes of {source}; damaged and left out: {lost} of its lines")
 
 
 def _convert(source: str, target: str, to: str | None) -> None:

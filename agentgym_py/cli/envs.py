@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import registry
-from agentgym_py.cli.common import console, env_spec, print_json
+from agentgym_py.cli.common import WORLD, console, env_spec, print_json
 from agentgym_py.cli.parser import add_command, add_commands
 from agentgym_py.env import SPLITS, TextEnv
 
@@ -31,7 +31,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     listing.add_argument("--json", action="store_true", help=_JSON_HELP)
     show = add_command(commands, "agentgym envs", "show", KINDS["show"])
     show.usage = "agentgym envs show NAME [options]"
-    show.add_argument("name", metavar="NAME", help="Short name or Gymnasium id.")
+    show.add_argument("name", metavar="NAME", help=WORLD)
     show.add_argument(
         "--env_kwargs", type=dict[str, Any], default={}, metavar="NAME VALUE",
         help="Arguments of the world, as --env_kwargs.difficulty hard.",
@@ -79,8 +79,8 @@ def _about(world: registry.Plugin) -> str:
 
 
 def _show(name: str, kwargs: Any, as_json: bool) -> None:
-    env = env_spec(name, kwargs).make()
-    about = describe(env, registry.env_id(name))
+    spec = env_spec(name, kwargs)
+    about = describe(spec.make(), registry.env_id(spec.name))
     if as_json:
         print_json(about)
         return

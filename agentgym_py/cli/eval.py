@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import __version__, store
 from agentgym_py.cli.common import (
     add_agent_options,
     add_env_options,
+    commit,
     console,
     env_specs,
     need_tasks,
+    packages,
     print_json,
     read_agent,
     settings_of,
     worlds_of,
 )
-from agentgym_py.cli.parser import add_options, read_options
+from agentgym_py.cli.parser import UsageError, add_options, explain, first_look, new_parser, read_options
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
-from agentgym_py.errors import ConfigError
-from agentgym_py.runs import RunFolder, finite, new_folder
+from agentgym_py.errors import ConfigError, RunError
+from agentgym_py.manifest import SAME_ROWS, EvalFolder, differences, manifest_of, read_manifest
+from agentgym_py.runs import finite
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
     from agentgym_py.agents import Agent
+    from agentgym_py.behaviour import BesideExperts
+    from agentgym_py.collect import Progress
     from agentgym_py.evaluate import Evaluation
+    from agentgym_py.stats import Estimate
     from agentgym_py.trajectory import Trajectory
 
 
@@ -42,24 +54,62 @@ class EvalOptions:
     """Number of tasks of each world."""
     attempts: int = 1
     """Episodes a task; with several the intervals are clustered by task."""
+    samples: int | None = None
+    """The same as --attempts."""
     temperature: float = 0.0
     """Sampling temperature of a model; 0 is greedy."""
     out: str | None = None
-    """Folder that gets trajectories.jsonl and result.json; it must be new or empty."""
+    """Folder that gets manifest.json, trajectories.jsonl and result.json; it must be new or empty, or hold this very
+    evaluation interrupted, which then goes on."""
+    manifest: str | None = None
+    """Repeat the evaluation of this manifest.json to the letter; all settings come from there, --out, --json and
+    --threads may stand beside it."""
     json: bool = False
     """Print the result as JSON, for a program."""
 
     def __post_init__(self) -> None:
         checked_split(self.split)
-        if self.tasks < 1 or self.attempts < 1:
+        if self.tasks < 1 or self.tries < 1:
             raise ConfigError("tasks and attempts must be at least 1")
+        if self.samples is not None and self.attempts not in (1, self.samples):
+            raise ConfigError("samples and attempts are the same: give one of them")
         SamplingParams(temperature=self.temperature)  # complains of a wrong one
+
+    @property
+    def tries(self) -> int:
+        """Episodes a task."""
+        return self.attempts if self.samples is None else self.samples
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatOptions:
+    """What may stand beside --manifest; all other settings come from there."""
+
+    manifest: str
+    """The manifest.json of an evaluation."""
+    out: str | None = None
+    """Folder of the repetition."""
+    threads: int | None = None
+    """CPU threads and processes; by default as many as the manifest's, since sums round otherwise with others."""
+    json: bool = False
+    """Print the result as JSON."""
 
 
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `eval` takes."""
-    del argv
+    if "manifest" in first_look(argv) and not {"-h", "--help"} & set(argv):
+        allowed = [f"--{each.name}" for each in fields(RepeatOptions)]
+        for word in argv:
+            if word.startswith("--") and word.partition("=")[0] not in allowed:
+                said = word.partition("=")[0]
+                raise UsageError(f"{said} cannot stand beside --manifest, which says it; {', '.join(allowed[1:])} can")
+        add_options(parser, RepeatOptions)
+        return
     parser.add_argument("--config", action="config", help="YAML file with any of these options.")
+    _add_settings(parser)
+
+
+def _add_settings(parser: ArgumentParser) -> None:
     add_env_options(parser)
     add_options(parser, EvalOptions)
     add_agent_options(parser)
@@ -67,50 +117,126 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 
 def run(given: Namespace) -> int:
     """Evaluate, show, write."""
+    if given.get("manifest") is None:
+        return _run(given, None)
+    held = read_manifest(Path(given["manifest"]))
+    parser = new_parser("agentgym eval", "")
+    _add_settings(parser)
+    own = {"out": given["out"], "json": given["json"], "threads": given["threads"] or held.get("threads")}
+    try:
+        settings: Namespace = parser.parse_object(held["options"] | own)
+    except Exception as error:
+        known = [option for option in parser._option_string_actions if option.startswith("--")]
+        raise UsageError(f"{given['manifest']}: {explain(str(error), known, [])}") from error
+    return _run(settings, (given["manifest"], held))
+
+
+def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any]] | None) -> int:
     chosen = read_options(EvalOptions, given)
     who, model = read_agent(given, None)
-    out = new_folder(chosen.out) if chosen.out else None
+    out = EvalFolder.free(chosen.out) if chosen.out else None
     envs = env_specs(given)
     need_tasks(envs, {chosen.split: ("--tasks", chosen.tasks)})
     world_versions = worlds_of(envs, chosen.split)
     (agent,), workers = who.make(model, [chosen.temperature])
     from agentgym_py.agents import title_of
-    from agentgym_py.evaluate import by_world, evaluate
+    from agentgym_py.evaluate import decoding, evaluate
     from agentgym_py.ui import Phases
 
-    with workers, Phases(console(chosen.json)) as phases:
-        episodes = len(envs) * chosen.tasks * chosen.attempts
+    asked = settings_of(given, envs)
+    tasks = range(chosen.tasks)
+    manifest = manifest_of(agent, envs, chosen.split, tasks, chosen.tries, who.prompt, who.seed) | {
+        "options": finite(asked), **_made_with(who.agent == "model")
+    }  # fmt: skip
+    if repeated:
+        _check(*repeated, manifest)
+    title = f"{title_of(agent)}{decoding(agent.sampling)}"
+    with _kept(out, manifest) as (before, keep), workers, Phases(console(chosen.json)) as phases:
+        phase = phases.begin(f"{chosen.split}, {title}", len(envs) * chosen.tasks * chosen.tries)
+        for trajectory in before:
+            phase(trajectory)
+
+        def progress(trajectory: Trajectory) -> None:
+            keep(trajectory)
+            phase(trajectory)
+
         found, played = evaluate(
-            agent, envs, chosen.split, range(chosen.tasks), attempts=chosen.attempts, slots=who.slots,
-            prompt=who.prompt, seed=who.seed, workers=workers,
-            progress=phases.begin(f"{chosen.split}, {title_of(agent)}", episodes),
+            agent, envs, chosen.split, tasks, attempts=chosen.tries, slots=who.slots, prompt=who.prompt,
+            seed=who.seed, workers=workers, progress=progress, before=before,
         )  # fmt: skip
-    made_by = {"env_versions": world_versions, "options": settings_of(given, envs)}
-    result = finite(_result(played, agent) | made_by)
-    if out:
-        store.write(out / "trajectories.jsonl", played)
-        RunFolder(out).write_json("result.json", result)
+        phases.end()
+        made_by = {"env_versions": world_versions, "options": asked}
+        summary, experts = _result(played, agent)
+        result = finite(summary | made_by)
+        if out:
+            result["rows"] = hashlib.sha256(out.rows.read_bytes()).hexdigest()
+            out.finish(result)
     if chosen.json:
         print_json(result)
     else:
-        _show(found, by_world(played), f"{title_of(agent)}, {chosen.split} split, {len(played)} episodes")
+        _show(found, played, experts, f"{title}, {chosen.split} split, {len(played)} episodes")
     return 0
 
 
-def _result(played: Sequence[Trajectory], agent: Agent) -> dict[str, Any]:
-    from agentgym_py.evaluate import as_json
+def _made_with(model: bool) -> dict[str, Any]:
+    """What is noted of an evaluation beside what decides it; threads matter to a model's sums."""
+    threads = sys.modules["torch"].get_num_threads() if model else None
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"threads": threads, "packages": packages(), "commit": commit(), "started": now}
 
+
+def _check(path: str, held: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse what would be another evaluation than a manifest's; warn of other packages."""
+    if other := differences(held, now, [key for key in SAME_ROWS if key != "options"]):
+        raise RunError(f"{path} cannot be repeated, for something is no longer as it was: {'; '.join(other)}")
+    if other := differences(held, now, ["packages"]):
+        warnings.warn(f"the rows may differ from those of {path}: {'; '.join(other)}", stacklevel=2)
+
+
+@contextmanager
+def _kept(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[tuple[list[Trajectory], Progress]]:
+    """The episodes that are there before, and what keeps each that is played; says what is left after Ctrl-C."""
+    if out is None:
+        yield [], lambda _: None
+        return
+    with out.begun(manifest) as before:
+        try:
+            with store.TrajectoryWriter(out.rows) as writer:
+                yield before, writer.append
+        except BaseException as error:
+            kept = len(before) + writer.written
+            if not kept:
+                out.forget()
+            elif isinstance(error, KeyboardInterrupt):
+                where = f"{out.folder.path}: {kept} episodes"
+                print(f"\n{where} are kept; the same command goes on from there", file=sys.stderr)
+            raise
+
+
+def _result(played: Sequence[Trajectory], agent: Agent) -> tuple[dict[str, Any], BesideExperts]:
+    from agentgym_py.behaviour import beside_experts
+    from agentgym_py.evaluate import as_json, in_worlds
+
+    experts = beside_experts(played)
+    summary = as_json(played)
+    groups = in_worlds(played)
+    for name, group in groups.items():
+        of_world = experts if len(groups) == 1 else beside_experts(group)
+        summary["worlds"][name]["experts"] = of_world.as_dict()
     return {
         "agent": agent.name, "policy_digest": agent.policy_digest, "sampling": agent.sampling,
-        "package_version": __version__, **as_json(played),
-    }  # fmt: skip
+        "package_version": __version__, **summary, "experts": experts.as_dict(),
+    }, experts  # fmt: skip
 
 
-def _show(summary: Evaluation, worlds: Mapping[str, Evaluation], title: str) -> None:
-    from agentgym_py.evaluate import decimal, left, percent
+def _show(summary: Evaluation, played: Sequence[Trajectory], experts: BesideExperts, title: str) -> None:
+    from agentgym_py.evaluate import by_world, decimal, left, percent
     from agentgym_py.ui import print_table
 
     lines = [("all", str(summary.success.n), percent(summary.success))]
+    for name, by_k in (("pass@", summary.pass_at), ("pass^", summary.pass_all)):
+        lines += [(f"{name}{k}", str(each.n), percent(each)) for k, each in by_k.items() if k > 1]
+    worlds = by_world(played)
     for world, each in worlds.items():
         rows = {f"kind {key}": of_kind for key, of_kind in each.by_kind.items()}
         rows |= {f"difficulty {key}": of_difficulty for key, of_difficulty in each.by_difficulty.items()}
@@ -120,9 +246,26 @@ def _show(summary: Evaluation, worlds: Mapping[str, Evaluation], title: str) -> 
     out = console()
     out.print(title, soft_wrap=True)
     print_table(out, ("", "tasks", "success [95 %]"), lines)
+    out.print()
+    print_table(out, ("beside the experts", "tasks", "mean [95 %]"), _beside(experts))
     means = f"{summary.steps:.1f} steps an episode, {100 * summary.invalid:.1f} % invalid actions"
-    out.print(f"\nreward {decimal(summary.reward)}, {means}")
+    tokens = "" if summary.tokens is None else f", {summary.tokens:.1f} tokens sampled an episode"
+    out.print(f"\nreward {decimal(summary.reward)}, {means}{tokens}", soft_wrap=True)
+    for kind, each_kind in summary.failures.items():
+        out.print(f"failed, {kind}: {each_kind.count}, such as {each_kind.example}", soft_wrap=True)
     if summary.given_up:
         out.print(f"{left(summary.given_up)} by the agent, whose context was full or who had nothing left to do")
     if summary.errors:
         out.print(f"{summary.errors} episodes ended by an infrastructure failure and are left out")
+
+
+def _beside(experts: BesideExperts) -> list[tuple[str, str, str]]:
+    """The rows of the second table; what no world of these has is left out."""
+    from agentgym_py.evaluate import decimal
+
+    rows: dict[str, Estimate] = {
+        "regret": experts.regret, "success by path length": experts.weighted_success,
+        "step efficiency of successes": experts.efficiency, "tool F1": experts.tool_f1,
+        "plan success": experts.plan_success, "timing of tool calls": experts.timing,
+    }  # fmt: skip
+    return [(name, str(each.n), decimal(each)) for name, each in rows.items() if each.n]

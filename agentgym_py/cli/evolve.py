@@ -12,12 +12,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py import __version__
 from agentgym_py.agents import require_room
 from agentgym_py.cli import INTERRUPTED
 from agentgym_py.cli.common import (
@@ -29,6 +27,7 @@ from agentgym_py.cli.common import (
     env_specs,
     need_model,
     need_tasks,
+    packages,
     print_json,
     read_cloner,
     read_trainer,
@@ -73,7 +72,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }  # fmt: skip
 """Other defaults by name; what a trainer has no setting for is left out."""
 _NOTHING_YET = "nothing was written yet; start it again"
-_RECORDED = ("numpy", "gymnasium", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,16 +248,10 @@ def provenance() -> dict[str, Any]:
     """What a run was made with and where."""
     import torch
 
-    found = {"agentgym-py": __version__}
-    for name in _RECORDED:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"), "command": ["agentgym", *sys.argv[1:]],
         "python": platform.python_version(), "platform": platform.platform(), "threads": torch.get_num_threads(),
-        "packages": found,
+        "packages": packages(),
     }  # fmt: skip
 
 

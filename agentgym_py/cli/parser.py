@@ -22,7 +22,7 @@ from agentgym_py.errors import AgentGymError, ConfigError, nearest
 
 C = TypeVar("C")
 _MODE = "agentgym"
-_FIRST = ("trainer", "preset", "config", "resume")
+_FIRST = ("trainer", "preset", "config", "resume", "manifest")
 
 
 class UsageError(AgentGymError, ValueError):
@@ -149,7 +149,7 @@ class _Silent(argparse.ArgumentParser):
 
 
 def first_look(argv: Sequence[str]) -> dict[str, str]:
-    """Of `trainer`, `preset`, `config` and `resume` what was given: the other options depend on these.
+    """Of `trainer`, `preset`, `config`, `resume` and `manifest` what was given: the other options depend on these.
 
     Complains of nothing; the real parser will.
     """

@@ -42,7 +42,7 @@ KINDS = {
 """The command that a stage of each kind runs; an `sft` without data is `evolve` without rounds, on an expert's."""
 _POLICIES = ("sft", "rl")
 _KEYS = {"out", "defaults", "stages"}
-_OWN = {"out", "resume", "config", "print_config", "json"}
+_OWN = {"out", "resume", "config", "manifest", "print_config", "json"}
 """Options that the pipeline gives itself."""
 
 

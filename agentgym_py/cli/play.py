@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.actions import entered, one_line
-from agentgym_py.cli.common import env_spec
+from agentgym_py.cli.common import WORLD, env_spec
 from agentgym_py.cli.parser import add_options, meant, read_options
 from agentgym_py.env import TextEnv
 
@@ -42,7 +43,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `play` takes."""
     del argv
     parser.usage = "agentgym play NAME [options]"
-    parser.add_argument("name", metavar="NAME", help="A world, by short name or Gymnasium id.")
+    parser.add_argument("name", metavar="NAME", help=WORLD)
     parser.add_argument(
         "--env_kwargs", type=dict[str, Any], default={}, metavar="NAME VALUE",
         help="Arguments of the world, as --env_kwargs.difficulty hard.",
@@ -56,7 +57,7 @@ def run(given: Namespace) -> int:
     env = env_spec(given["name"], given["env_kwargs"]).make()
     start: dict[str, Any] = {"split": chosen.split}
     if chosen.task is not None:
-        start["task"] = int(chosen.task) if chosen.task.isdecimal() else chosen.task
+        start["task"] = int(chosen.task) if re.fullmatch(r"-?\d+", chosen.task) else chosen.task
     observation, info = env.reset(seed=chosen.seed, options=start)
     print(f"{info['task_id']}. Write an action, or :help.\n")
     print(observation)

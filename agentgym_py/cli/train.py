@@ -64,7 +64,7 @@ def run(given: Namespace) -> int:
     data = AgentTrajDataset(each for file in files for each in played_in(file))
     need_model(model.model, model.threads)
     policy = model.load(chosen.seed)
-    from agentgym_py.ui import Phases
+    from agentgym_py.ui import Phases, loss_text
 
     began, made = time.monotonic(), product(trainer)
     extra = out / ("trainer" if made == "policy" else made)
@@ -80,7 +80,7 @@ def run(given: Namespace) -> int:
     if chosen.json:
         print_json(result)
     else:
-        loss = f"loss {report.loss[0]:.3f} → {report.loss[-1]:.3f}, " if report.loss else ""
+        loss = f"loss {loss_text(report.loss[0])} → {loss_text(report.loss[-1])}, " if report.loss else ""
         where = out / "checkpoint" if made == "policy" else extra
         print(f"{where}: {report.trajectories} trajectories, {loss}{time.monotonic() - began:.0f} s")
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from agentgym_py.arguments import check_fields
 from agentgym_py.errors import ConfigError
 
 
@@ -40,6 +41,7 @@ class LearnerSettings:
     """Share of replies that repeat themselves, or an earlier one to the same observation, above which it is."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         least = {"learning_rate": 0.0, "weight_decay": 0.0, "max_grad_norm": 0.0, "minibatch": 1, "pass_tokens": 1}
         least |= {"lora_rank": 0, "stop_ratio": 0.0, "stop_kl": 0.0, "min_entropy": 0.0, "max_repeated": 0.0}
         check(self, least)

@@ -7,10 +7,11 @@ In a test:
 
     @pytest.mark.parametrize("check", CHECKS)
     def test_my_world(check):
-        check_world("MyWorld-v0", check)
+        check_world(MyWorld, check)  # its class, or its name
 
-In a terminal `agentgym check myworld`. Neither needs torch, and the kit itself no pytest; with hypothesis installed it
-tries hypothesis's strings too. A failure names the seed and the actions that show it, as a program to paste.
+In a terminal `agentgym check my_world.py`, and once it is installed `agentgym check myworld`. Neither needs torch, and
+the kit itself no pytest; with hypothesis installed it tries hypothesis's strings too. A failure names the seed and the
+actions that show it, as a program to paste.
 
 What a world may declare: its `floor`, the share of episodes in which luck may succeed (`TextEnv.floor`, 5 % where the
 class says nothing, and no thoughtless agent may be above it); its `secrets()`, the texts that must not show yet.

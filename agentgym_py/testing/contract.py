@@ -193,7 +193,7 @@ def card(subject: Subject) -> None:
     env = subject.make()
     text = (inspect.getdoc(type(env)) or "").lower()
     name = env_id(subject.spec.name)
-    missing = [word for word in (*_CARD, name.lower()) if word not in text]
+    missing = [word for word in (*_CARD, name) if word.lower() not in text]
     subject.need(not missing, f"the docstring of {type(env).__name__}, its card, does not say: {', '.join(missing)}")
     lengths = [len(env.rules[style]) for style in ("full", "brief", "none")]
     fine = lengths[0] > lengths[1] > lengths[2] == 0

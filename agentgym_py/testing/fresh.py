@@ -17,7 +17,7 @@ import gymnasium
 
 from agentgym_py.collect import EnvSpec
 from agentgym_py.env import TextEnv
-from agentgym_py.registry import env_id
+from agentgym_py.registry import env_id, target_of
 from agentgym_py.rng import Rng
 from agentgym_py.testing.report import listed
 from agentgym_py.testing.subject import (
@@ -94,10 +94,7 @@ def _in_a_used_instance(subject: Subject, seeds: list[int], state: int) -> list[
 
 def _target(name: str) -> str:
     """`module:attribute` of the world, so that a process makes it that knows no such entry point."""
-    point = gymnasium.spec(env_id(name)).entry_point
-    if isinstance(point, str):
-        return point
-    target = f"{getattr(point, '__module__', '__main__')}:{getattr(point, '__qualname__', '')}"
+    target = target_of(env_id(name))
     if target.startswith("__main__:") or "<" in target:
         raise NotApplicableError(f"{target} cannot be imported by another process")
     return target

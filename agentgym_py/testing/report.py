@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from agentgym_py.collect import EnvSpec
 from agentgym_py.env import TextEnv
-from agentgym_py.registry import env_id
+from agentgym_py.registry import env_id, names, target_of
 from agentgym_py.testing.subject import Moves, Settings
 
 _RESTORE = """before = env.snapshot()
@@ -49,10 +49,13 @@ class Failure:
     def script(self, spec: EnvSpec) -> str:
         """The same as a program to paste."""
         moves = self.moves or Moves()
-        more = "".join(f", {name}={value!r}" for name, value in spec.kwargs.items())
-        made = f"gymnasium.make({env_id(spec.name)!r}, disable_env_checker=True{more}).unwrapped"
+        name = env_id(spec.name)
+        more = "".join(f", {key}={value!r}" for key, value in spec.kwargs.items())
+        made = f"gymnasium.make({name!r}, disable_env_checker=True{more}).unwrapped"
+        known = name in names("agentgym.envs")
         lines = [
             "import agentgym_py, gymnasium",
+            *([] if known else [f"gymnasium.register({name!r}, {target_of(name)!r})"]),
             *([moves.setup] if moves.setup else []),
             *([f"def make():\n    return {made}", "env = make()"] if "make()" in moves.after else [f"env = {made}"]),
             f"print(env.reset(seed={moves.seed!r}, options={dict(moves.options) if moves.options else None!r}))",
@@ -143,7 +146,7 @@ class Report:
             f"{counts[key]:,} {key}" for key in ("episodes", "steps", "strings", "snapshots") if counts[key]
         )
         wrong = f"{len(self.failed)} of {len(self.results)} checks failed" if self.failed else "no failure"
-        return f"{env_id(self.spec.name)}: {wrong}; {tried}"
+        return f"{env_id(self.spec.name)}: {wrong}" + f"; {tried}" * bool(tried)
 
     def as_json(self) -> dict[str, Any]:
         """The same as JSON values."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from agentgym_py.collect import EnvSpec
-from agentgym_py.errors import ConformanceError, UnknownNameError, did_you_mean
+from agentgym_py.env import TextEnv
+from agentgym_py.errors import ConfigError, ConformanceError, UnknownNameError, did_you_mean
+from agentgym_py.registry import id_of
 from agentgym_py.testing import contract, fresh, leaks, players, resources, snapshots, strings
 from agentgym_py.testing.report import Failure, Report, Result
 from agentgym_py.testing.subject import (
@@ -83,23 +88,48 @@ def _tried(check: Check, subject: Subject) -> tuple[Failure | None, str]:
 
 
 def run_checks(
-    world: str | EnvSpec,
+    world: str | type[TextEnv] | EnvSpec,
     checks: Iterable[str] = CHECKS,
     settings: Settings | None = None,
     told: Callable[[Result], object] = lambda _: None,
 ) -> Report:
     """Checks of a world one after another; `told` hears of each as soon as it is done."""
-    spec = EnvSpec(world) if isinstance(world, str) else world
+    spec = world if isinstance(world, EnvSpec) else EnvSpec(_named(world))
     chosen = settings or Settings()
-    results = []
+    checks, results = list(checks), list[Result]()
+    if "vectors" in checks:
+        _need_guard()
     for name in checks:
         results.append(run_check(name, spec, chosen))
         told(results[-1])
     return Report(spec, chosen, tuple(results))
 
 
+def _named(world: object) -> str:
+    """The name of a world, whose class is registered if need be."""
+    if inspect.isclass(world) and issubclass(world, TextEnv):
+        return id_of(world)
+    if isinstance(world, str):
+        return world
+    raise ConfigError(f"a world's class or its name is wanted, such as MyWorld or 'MyWorld-v0'; got {world!r:.100}")
+
+
+def _need_guard() -> None:
+    """Refuse a script that would run again, up to this call, in every process that a check starts."""
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    try:
+        text = Path(file).read_text(encoding="utf-8") if file else ""
+    except (OSError, ValueError):  # no file of text, as the launcher of a command
+        return
+    if text and not re.search(r"^if\b.*__name__", text, re.MULTILINE):
+        raise ConfigError(
+            f"the check starts processes, each of which runs {file} again: write what it does "
+            'below `if __name__ == "__main__":`'
+        )
+
+
 def check_world(
-    world: str,
+    world: str | type[TextEnv],
     *checks: str,
     env_kwargs: Mapping[str, Any] | None = None,
     **settings: Any,
@@ -107,15 +137,17 @@ def check_world(
     """Check a world: all of `CHECKS`, or those that are named.
 
     Args:
-        world: short name or Gymnasium id.
+        world: its class, or its short name or Gymnasium id.
         checks: names of `CHECKS`.
         env_kwargs: arguments of the world.
         settings: fields of `Settings`, such as `episodes=20`.
 
     Raises:
         ConformanceError: a check failed; the message is the report, with a program that shows each failure.
+        ConfigError: no world, or a script that the processes of a check would run again.
+        UnknownNameError: no check or world of that name.
     """
-    report = run_checks(EnvSpec(world, env_kwargs or {}), checks or CHECKS, Settings(**settings))
+    report = run_checks(EnvSpec(_named(world), env_kwargs or {}), checks or CHECKS, Settings(**settings))
     if not report.ok:
         raise ConformanceError("\n" + report.text())
     return report

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import gymnasium
+import pytest
+
 Run = Callable[..., tuple[int, str, str]]
+EXAMPLE = Path(__file__).parents[2] / "examples" / "my_world.py"
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test registers or imports is unknown to the next one."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    modules, worlds = set(sys.modules), set(gymnasium.registry)
+    yield
+    for name in {"my_world", "broken_world"} & set(sys.modules) - modules:
+        del sys.modules[name]
+    for name in set(gymnasium.registry) - worlds:
+        del gymnasium.registry[name]
 
 
 def test_a_line_a_check_and_a_verdict(agentgym: Run) -> None:
@@ -22,7 +39,7 @@ def test_a_failure_has_a_program_that_shows_it(agentgym: Run) -> None:
     """Status 1: the example's card names another id than it has here."""
     status, out, _ = agentgym("check", "GUESS", "--only", "card")
     assert status == 1 and "FAILED card: The class docstring" in out and "1 of 1 checks failed" in out
-    assert "does not say: guessfortests-v0" in out
+    assert "does not say: GuessForTests-v0" in out
 
 
 def test_as_json(agentgym: Run) -> None:
@@ -41,7 +58,37 @@ def test_mistakes_are_one_line(agentgym: Run) -> None:
     for argv, said in (
         (["GUESS", "--only", "florr"], "--only: no check 'florr' (did you mean floor?)"),
         (["no-such-world"], "No environment 'no-such-world'"),
+        (["guessfortest"], "Did you mean 'guessfortests'?"),
+        (["no_such.py"], "There is no file 'no_such.py'."),
+        ([str(EXAMPLE) + ":GuesEnv"], "has no world 'GuesEnv'. Did you mean 'GuessEnv'?"),
+        (["no_such_module:World"], "no_such_module does not load: ModuleNotFoundError"),
+        (["agentgym_py.rng:Rng"], "agentgym_py.rng defines no world, that is no subclass of TextEnv"),
         (["GUESS", "--episodes", "0"], "--episodes must be at least 1"),
     ):
         status, out, err = agentgym("check", *argv)
         assert status == 2 and out == "" and said in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("source", ["FILE", "FILE:GuessEnv", "my_world:GuessEnv"])
+def test_a_world_is_checked_from_its_source(agentgym: Run, source: str) -> None:
+    """Also in processes of their own, and under the id that its card says; nothing need be installed."""
+    Path("my_world.py").write_bytes(EXAMPLE.read_bytes())
+    status, out, err = agentgym("check", source.replace("FILE", "my_world.py"), "--only", "card,vectors,reproducible")
+    assert (status, err) == (0, "") and out.count("passed") == 3 and "AgentGuess-v0: no failure" in out
+    assert agentgym("envs", "show", "my_world.py")[0] == 0
+
+
+def test_a_card_without_an_id_is_told_the_class_s_name(agentgym: Run) -> None:
+    """As it is written, for that is what the card must say."""
+    wrong = EXAMPLE.read_text(encoding="utf-8").replace("AgentGuess-v0: find", "Find").replace("Task:", "It:")
+    Path("my_world.py").write_text(wrong, encoding="utf-8")
+    status, out, _ = agentgym("check", "my_world.py", "--only", "card", "--json")
+    said = json.loads(out)["checks"][0]
+    assert status == 1 and said["failure"]["message"].endswith("does not say: task, GuessEnv-v0")
+
+
+def test_a_file_that_does_not_load_says_where(agentgym: Run) -> None:
+    """Its line, in one line, and status 2."""
+    Path("broken_world.py").write_text("x = 1\ny = x + nothing\n", encoding="utf-8")
+    status, _, err = agentgym("check", "broken_world.py")
+    assert status == 2 and err.count("\n") == 1 and "NameError" in err and "broken_world.py, line 2)" in err

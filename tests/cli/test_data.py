@@ -91,7 +91,7 @@ def test_ctrl_c_leaves_what_was_played(agentgym: Run, monkeypatch: pytest.Monkey
     """The file holds whole trajectories, in the order of the tasks."""
     interrupt_after(2, monkeypatch)
     status, _, err = agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl")
-    assert status == 130 and "2 of 4 trajectories were written" in err
+    assert status == 130 and "2 of 4 trajectories were written, and are kept; the same command with --first 2" in err
     assert [each.task_id for each in store.read("a.jsonl")] == ["guess/train/0", "guess/train/1"]
 
 
@@ -164,6 +164,37 @@ def test_verify_finds_a_flipped_byte(agentgym: Run) -> None:
     Path("a.jsonl").write_bytes(Path("a.jsonl").read_bytes().replace(b"Found", b"Fount", 1))
     status, out, _ = agentgym("data", "verify", "a.jsonl", "--json")
     assert status == 1 and list(json.loads(out)["bad"]) == ["1"]
+
+
+def test_the_rest_of_an_interrupted_collection(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command that is named for it plays what is missing of the whole, a task that was begun once more."""
+    argv = ("collect", "--env", "GUESS", "--agent", "random", "--first", "1", "--tasks", "3", "--attempts", "2")
+    assert agentgym(*argv, "--out", "whole.jsonl")[0] == 0
+    with monkeypatch.context() as meanwhile:
+        interrupt_after(3, meanwhile)
+        err = agentgym(*argv, "--out", "a.jsonl")[2]
+    said = re.search(r"the same command with (--first 2 --tasks 2) --out ANOTHER.jsonl plays the other tasks", err)
+    assert said, err
+    assert agentgym(*argv, *said[1].split(), "--out", "b.jsonl")[0] == 0
+    assert list(store.read("a.jsonl"))[:2] + list(store.read("b.jsonl")) == list(store.read("whole.jsonl"))
+
+
+def test_the_whole_lines_of_a_damaged_file_are_salvaged(agentgym: Run) -> None:
+    """Byte for byte, to a new file that is whole; `verify` names the command, and what is left out is counted."""
+    whole = Path(collect(agentgym)).read_bytes().splitlines(keepends=True)
+    Path("a.jsonl").write_bytes(whole[0].replace(b"Found", b"Fount", 1) + whole[1] + b"\n" + whole[2] + whole[3][:-9])
+    status, out, _ = agentgym("data", "verify", "a.jsonl")
+    assert status == 1 and "agentgym data salvage a.jsonl NEW.jsonl" in out
+    said = "b.jsonl: 2 whole episodes of a.jsonl; damaged and left out: 2 of its lines\n"
+    assert agentgym("data", "salvage", "a.jsonl", "b.jsonl") == (0, said, "")
+    assert Path("b.jsonl").read_bytes() == whole[1] + whole[2] and agentgym("data", "verify", "b.jsonl")[0] == 0
+    assert "exists already" in agentgym("data", "salvage", "a.jsonl", "b.jsonl")[2]
+    agentgym("data", "convert", "b.jsonl", "b.json")
+    status, _, err = agentgym("data", "salvage", "b.json", "c")
+    assert status == 2 and "only a store's lines stand for themselves, this is agenttraj" in err
+    Path("d.jsonl").write_bytes(whole[0].replace(b"Found", b"Fount", 1))
+    assert agentgym("data", "salvage", "d.jsonl", "e.jsonl")[::2] == (2, "agentgym: d.jsonl: no line is whole\n")
+    assert not Path("e.jsonl").exists()
 
 
 @pytest.mark.parametrize("target", ["b.json", "b.jsonl", "b.parquet"])

@@ -73,7 +73,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "--learning_rate", "1"], "(did you mean --trainer.learning_rate?)"),
         (["evolve", "--trainer.learning_rat", "1"], "(did you mean --trainer.learning_rate?)"),
         (["evolve", "--trainer.learning-rate", "-1"], ": --trainer.learning_rate must be a number of at least 0, "),
-        (["train", "--data", "x", "--out", "x", "--trainer.epochs", "0"], ": --trainer.epochs and --trainer.learning_"),
+        (["train", "--data", "x", "--out", "x", "--trainer.epochs", "0"], ": --trainer.epochs must not be 0"),
         (["evolve", "--temperature", "-1"], ": --temperature must be 0 (greedy) or more, got -1.0"),
         (["evolve", "--max_new_tokens", "0"], ": --max_new_tokens must be at least 1, got 0"),
         (["evolve", "--trainer", "filterd_bc"], "Did you mean 'filtered_bc'?"),
@@ -86,7 +86,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["eval", "--env=todo,maze", "--dificulty", "x"], "(did you mean --env_kwargs.difficulty?)"),
         (["play", "sql", "--max-step", "3"], "no option --max_step (did you mean --env_kwargs.max_steps?)"),
         (["eval", "--env", "household", "--games", "x"], "(did you mean --env_kwargs.games?)"),
-        (["eval", "--env", "wordle", "--games", "x"], ": no option --games; see agentgym eval --help\n"),
+        (["eval", "--env", "wordle", "--catalogue", "x"], ": no option --catalogue; see agentgym eval --help\n"),
         (["evolve", "--thresold", "1"], "(did you mean --select.threshold?)"),
         (["evolve", "--env", "GUESS", "--env_kwargs.max_step", "3"], "'max_step'"),
         (
@@ -95,7 +95,7 @@ def test_help_and_lists_load_no_torch() -> None:
         ),
         (
             ["evolve", "--env", "GUESS", "--env_kwargs.max_steps", "x"],
-            "GuessForTests-v0 cannot be made with {'max_steps': 'x'}",
+            "--env_kwargs.max_steps must be int, not 'x'",
         ),
         (["evolve", "--env", "GUESS", "--env_kwargs.id", "x"], "gymnasium.make takes 'id' for itself"),
         (["evolve", "--env", "GUESS,shop,GUESS"], "--env has GuessForTests-v0 twice"),
@@ -148,7 +148,19 @@ def test_help_and_lists_load_no_torch() -> None:
         (["train", "--out", "x", "--data", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
         (["eval"], "say who plays"),
         (["eval", "--agent", "random", "--model", "tiny"], "say who plays"),
-        (["eval", "--agent", "random", "--agent_kwargs.x", "1", "--env", "GUESS"], "the agent random cannot be made"),
+        (
+            ["eval", "--agent", "random", "--agent_kwargs.x", "1", "--env", "GUESS"],
+            "takes no argument 'x'. It takes: none.",
+        ),
+        (["eval", "--agent", "expert", "--agent_kwargs.fare", "true"], "no argument 'fare'. Did you mean 'fair'?"),
+        (
+            ["eval", "--agent", "expert", "--agent_kwargs.fair", "maybe"],
+            "--agent_kwargs.fair must be true or false, not",
+        ),
+        (["play", "shop", "--env_kwargs.strict_compat", "nope"], "--env_kwargs.strict_compat must be true or false, "),
+        (["play", "maze", "--env_kwargs.max_steps", "2.5"], "--env_kwargs.max_steps must be int or None, not 2.5"),
+        (["play", "maze", "--task", "-1"], "'-1' is no number such as 0"),
+        (["play", "--env", "maze"], "no option --env; a world is named without it: agentgym play NAME"),
         (
             ["eval", "--agent", "random", "--env", "GUESS", "--tasks", "0"],
             ": --tasks and --attempts must be at least 1",
@@ -201,7 +213,7 @@ def test_a_wrong_model_is_said_before_torch_is_loaded(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path, env=os.environ | nowhere
     )
-    said = "agentgym: no model 'nope/checkpoint': neither a folder here nor reachable on the hub ("
+    said = "agentgym: no model 'nope/checkpoint': there is no such folder ('nope' is not there); nor is it reachable"
     assert done.stdout == "2 False\n" and done.stderr.startswith(said) and done.stderr.count("\n") == 1
 
 

@@ -12,6 +12,7 @@ from importlib import import_module
 from io import StringIO
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import pytest
@@ -30,7 +31,7 @@ BROKEN = [
     ("vectors", "OtherProcess", "make_vec, async : copy 0 resets to another episode"),
     ("interface", "AllValid", "counts as a valid action"),
     ("tasks", "Shared", "have the same instruction"),
-    ("card", "NoCard", "does not say: task, action, observation, reward, end, conformancenocard-v0"),
+    ("card", "NoCard", "does not say: task, action, observation, reward, end, ConformanceNoCard-v0"),
     ("reproducible", "Hashed", "two fresh processes"),
     ("futures", "Forgets", "in another instance, action"),
     ("futures", "ForgetsLate", "in another instance, action"),
@@ -175,11 +176,10 @@ def test_the_program_of_a_used_instance_gives_it_its_past() -> None:
 
 
 def _run(world: str, script: str, **mood: str) -> subprocess.CompletedProcess[str]:
-    """A program, in a fresh process that knows the world."""
-    name = f"Conformance{world}-v0"
-    code = f"import gymnasium; gymnasium.register(id={name!r}, entry_point='conformance_worlds:{world}')\n"
+    """A program, in a fresh process of the world's folder."""
+    assert f"gymnasium.register('Conformance{world}-v0'" in script
     return subprocess.run(
-        [sys.executable, "-c", code + script], cwd=FOLDER, capture_output=True, text=True, env=os.environ | mood
+        [sys.executable, "-c", script], cwd=FOLDER, capture_output=True, text=True, env=os.environ | mood
     )
 
 
@@ -268,6 +268,35 @@ def test_wrong_use_is_said() -> None:
         check_world("NoSuchWorld-v0", "card")
     with pytest.raises(ConfigError, match="at least 1"):
         Settings(episodes=0)
+
+
+def test_a_class_is_checked_as_its_name_is() -> None:
+    """Registered or not; what is no world, and no name of one, is said to be none."""
+    module = import_module("conformance_worlds")
+    assert check_world(module.Honest, "card").spec.name == "ConformanceHonest-v0"
+    again = type("Honest", (module.Honest,), {"__doc__": module.Honest.__doc__, "__qualname__": "Again"})
+    assert check_world(again, "tasks").spec.name == "Honest-v0"
+    mistakes: tuple[Any, ...] = (module.Honest(), dict, 3)
+    for wrong in mistakes:
+        with pytest.raises(ConfigError, match="a world's class or its name is wanted"):
+            check_world(wrong, "card")
+
+
+@pytest.mark.parametrize("guard", ["", "if __name__ == '__main__':\n    "])
+def test_a_script_without_a_guard_is_told_of_it(tmp_path: Path, guard: str) -> None:
+    """In one line, before it runs again in the processes of a check; with one it is checked."""
+    script = tmp_path / "script.py"
+    begin = "from conformance_worlds import Honest\nfrom agentgym_py.testing import check_world\n"
+    script.write_text(f"{begin}{guard}print(check_world(Honest, 'vectors').verdict())\n", encoding="utf-8")
+    path = os.pathsep.join([str(FOLDER), *sys.path])
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    if guard:
+        assert done.stdout.startswith("ConformanceHonest-v0: no failure"), done.stderr
+    else:
+        last = done.stderr.splitlines()[-1]
+        assert done.returncode == 1 and "script.py again: write what it does below `if __name__ ==" in last
 
 
 def test_the_kit_needs_neither_torch_nor_pytest() -> None:

@@ -244,6 +244,8 @@ def test_wrong_settings_are_refused() -> None:
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             FilteredBC(**{name: value})
+    with pytest.raises(ConfigError, match=r"^epochs must not be 0$"):
+        FilteredBC(epochs=0)
 
 
 @pytest.mark.parametrize("rank", [0, 2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from agentgym_envs.household.commands import admissible, spoken, tools
 from agentgym_envs.household.expert import plan
@@ -109,8 +109,6 @@ class HouseholdEnv(GeneratedEnv[Room]):
             split=split,
             render_mode=render_mode,
         )
-        _check("observation_mode", observation_mode, get_args(Mode))
-        _check("dialect", dialect, (None, *get_args(Dialect)))
         if observation_mode == "react" and dialect is not None:
             raise ConfigError("dialect is for observation_mode='alfworld'")
         self.observation_mode, self.dialect = observation_mode, dialect
@@ -263,8 +261,3 @@ def _quirks(mode: Mode, quirks: Collection[str] | None) -> frozenset[str]:
         if name not in QUIRKS:
             raise ConfigError(f"No quirk {name!r}." + did_you_mean(str(name), QUIRKS, "There are"))
     return frozenset(given)
-
-
-def _check(name: str, value: object, possible: tuple[object, ...]) -> None:
-    if value not in possible:
-        raise ConfigError(f"{name}={value!r} is not possible; possible are {', '.join(map(repr, possible))}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from agentgym_envs.shop import pages, react
 from agentgym_envs.shop.catalogue import Catalogue, load_catalogue
@@ -23,7 +23,6 @@ from agentgym_py.env import (
     Task,
     TextEnv,
     bare_action,
-    checked_choice,
     checked_split,
     function_tool,
     text_parameter,
@@ -91,10 +90,6 @@ class ShopEnv(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
-        checked_choice("goals", goals, get_args(Goals))
-        checked_choice("observation_mode", observation_mode, get_args(Mode))
-        if difficulty is not None:
-            checked_choice("difficulty", difficulty, get_args(Difficulty))
         if goals == "human" and difficulty is not None:
             raise ConfigError("difficulty is for generated tasks: leave it out with goals='human'")
         self.catalogue = load_catalogue(catalogue)

@@ -312,7 +312,7 @@ def ended_otherwise(env: ShopEnv) -> bytes:
 def test_after_the_purchase_an_episode_is_over(at_item: ShopEnv) -> None:
     """A snapshot after the purchase that has not ended is refused, as is one before it that has."""
     going_on = json.loads(at_item.snapshot())
-    for wrong in (ended_otherwise(ShopEnv()), json.dumps(going_on | {"ended": "terminated"}).encode()):
+    for wrong in (ended_otherwise(ShopEnv(max_steps=50)), json.dumps(going_on | {"ended": "terminated"}).encode()):
         with pytest.raises(SnapshotError, match="'ended'"):
             at_item.restore(wrong)
         assert json.loads(at_item.snapshot()) == going_on

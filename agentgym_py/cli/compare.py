@@ -1,0 +1,51 @@
+"""`agentgym compare`: which of several evaluated agents is better."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agentgym_py.cli.common import print_json
+from agentgym_py.cli.parser import UsageError
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+    from agentgym_py.compare import AlgorithmComparison, Comparison
+
+
+def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+    """Add what `compare` takes."""
+    del argv
+    parser.usage = "agentgym compare FOLDER FOLDER ... [options]"
+    parser.add_argument(
+        "folders", nargs="+", type=str, metavar="FOLDER",
+        help="Folders that `agentgym eval --out` wrote. Several with commas, as ppo/1,ppo/2, are the runs of one "
+        "training algorithm, a folder a training seed; then algorithms are compared.",
+    )  # fmt: skip
+    parser.add_argument("--latex", action="store_true", help="Print LaTeX; without it Markdown.")
+    parser.add_argument("--json", action="store_true", help="Print JSON, for a program.")
+
+
+def run(given: Namespace) -> int:
+    """Compare and print."""
+    from agentgym_py.compare import Algorithm, Entrant, compare, compare_algorithms, latex, markdown
+
+    if given["latex"] and given["json"]:
+        raise UsageError("--latex or --json, not both")
+    groups = [[path for path in each.split(",") if path] for each in given["folders"]]
+    found: Comparison | AlgorithmComparison
+    if any(len(group) > 1 for group in groups):
+        names = [os.path.commonprefix(group).rstrip("/-_") for group in groups]  # noqa: RUF071  # ppo-1, ppo-2: ppo
+        if "" in names or len(set(names)) < len(names):
+            names = given["folders"]
+        runs = [[Entrant.read(path) for path in group] for group in groups]
+        found = compare_algorithms([Algorithm(*each) for each in zip(names, runs, strict=True)])
+    else:
+        found = compare([Entrant.read(path) for group in groups for path in group])
+    if given["json"]:
+        print_json(found.as_dict())
+    else:
+        print(latex(found) if given["latex"] else markdown(found))
+    return 0

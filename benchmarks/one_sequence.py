@@ -1,0 +1,86 @@
+"""Training on a trajectory as one masked sequence beside one sample a turn: `python benchmarks/one_sequence.py`.
+
+Filtered BC, one epoch over the same expert trajectories of the shop: whole, every reply trained on; and turn by turn,
+each sample the prompt so far and one reply, which alone is trained on. The same tokens of the agent, as likely either
+way (printed), as many trajectories or turns a pass, and about as many steps of the optimizer: turns are accumulated.
+Both in turn, medians of the repeats after a first one that is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from agentgym_py.agents import ExpertAgent
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.logprobs import sample_logprobs
+from agentgym_py.policy import Policy
+from agentgym_py.samples import encode
+from agentgym_py.trainer import TrainReport
+from agentgym_py.trajectory import Trajectory
+from agentgym_trainers.filtered_bc import FilteredBC
+
+ROWS = 4
+"""Samples a pass."""
+
+
+def by_turn(trajectory: Trajectory) -> list[Trajectory]:
+    """The trajectory up to each of its turns, which alone is trained on."""
+    steps = trajectory.steps
+    before = [replace(step, trained=False) for step in steps]
+    return [replace(trajectory, steps=(*before[:at], step)) for at, step in enumerate(steps) if step.trained]
+
+
+def trained(name: str, data: Sequence[Trajectory], accumulated: int) -> TrainReport:
+    """One epoch from the same weights."""
+    trainer = FilteredBC(epochs=1, batch_size=ROWS, gradient_accumulation=accumulated, threshold=0.0)
+    with TemporaryDirectory() as folder:
+        return trainer.train(Policy.load(name), data, seed=0, output_dir=Path(folder))
+
+
+def rows(name: str, tasks: int, repeats: int) -> list[str]:
+    """The table of a model."""
+    whole = Collector(ExpertAgent(fair=True)).collect_batch(jobs_for([EnvSpec("shop")], "train", range(tasks)))
+    kinds = {"one sequence": whole, "one sample a turn": [each for one in whole for each in by_turn(one)]}
+    policy, reports = Policy.load(name), dict[str, list[TrainReport]]()
+    for repeat in range(1 + repeats):
+        for kind, data in kinds.items():
+            found = trained(name, data, round(len(data) / len(whole)))
+            if repeat:
+                reports.setdefault(kind, []).append(found)
+    base, table = [report.seconds for report in reports["one sequence"]], list[str]()
+    for kind, data in kinds.items():
+        first, seconds = reports[kind][0], [report.seconds for report in reports[kind]]
+        ratio = statistics.median(mine / other for mine, other in zip(seconds, base, strict=True))
+        likely = sum(sample_logprobs(policy.model, [encode(each, policy.chat) for each in data], ROWS))
+        median = statistics.median(seconds)
+        table.append(
+            f"| {name} | {kind} | {len(data)} | {first.tokens} | {first.agent_tokens} | {likely:.3f} "
+            f"| {median:.1f} | {first.agent_tokens / median:.0f} | {ratio:.2f} |"
+        )
+    return table
+
+
+def main() -> None:
+    """Print two rows a model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=["tiny"])
+    parser.add_argument("--tasks", type=int, default=24)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    print("| model | a sample is | samples | tokens | the agent's | their log-probability", end=" ")
+    print("| s an epoch | agent tokens/s | time |\n|---|---|" + "--:|" * 7)
+    for name in args.models:
+        print("\n".join(rows(name, args.tasks, args.repeats)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""`agentgym eval` and `agentgym compare`: folders, manifests, repetition."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_py import store
+from agentgym_py.collect import Collector
+
+Run = Callable[..., tuple[int, str, str]]
+SMALL = ("eval", "--env", "calculator", "--env_kwargs.difficulty", "easy", "--tasks", "4", "--samples", "2")
+
+
+def rows(folder: str) -> bytes:
+    """The episodes' file."""
+    return (Path(folder) / "trajectories.jsonl").read_bytes()
+
+
+def test_an_evaluation_is_repeated_from_its_manifest(agentgym: Run) -> None:
+    """Row by row, with its result; what it was asked stands there."""
+    assert agentgym(*SMALL, "--agent", "random", "--seed", "5", "--out", "a")[0] == 0
+    manifest = json.loads(Path("a/manifest.json").read_text())
+    assert manifest["attempts"] == 2 and manifest["seed"] == 5 and len(manifest["worlds"][0]["tasks"]) == 4
+    assert manifest["packages"]["numpy"] and manifest["threads"] is None and "commit" in manifest
+    status, _, err = agentgym("eval", "--manifest", "a/manifest.json", "--out", "b")
+    assert status == 0, err
+    assert rows("a") == rows("b") and len(list(store.read("b/trajectories.jsonl"))) == 8
+    a, b = (json.loads(Path(each, "result.json").read_text()) for each in "ab")
+    assert (
+        a == b
+        and a["rows"] == hashlib.sha256(rows("a")).hexdigest()
+        and set(a["pass_at"]) == {"1", "2"}
+        and a["experts"]["timing"]["n"] == 4
+    )
+    assert sum(each["count"] for each in a["failures"].values()) == 8 * (1 - a["success"]["value"])
+
+
+def test_a_model_is_repeated_from_its_manifest(agentgym: Run, small_model: str) -> None:
+    """Sampled replies too, to the byte; other weights under the same name are refused."""
+    argv = ("--env", "GUESS", "--model", small_model, "--tasks", "3", "--env_kwargs.max_steps", "2",
+            "--max_new_tokens", "6", "--temperature", "1", "--samples", "2", "--threads", "1")  # fmt: skip
+    assert agentgym("eval", *argv, "--out", "a")[0] == 0
+    assert json.loads(Path("a/manifest.json").read_text())["threads"] == 1
+    assert agentgym("eval", "--manifest", "a/manifest.json", "--out", "b")[0] == 0 and rows("a") == rows("b")
+    held = json.loads(Path("a/manifest.json").read_text())
+    held["agent"]["policy_digest"] = "0" * 64
+    Path("m.json").write_text(json.dumps(held))
+    status, _, err = agentgym("eval", "--manifest", "m.json")
+    assert status == 2 and "m.json cannot be repeated" in err and "agent's policy_digest: 000" in err
+    held = json.loads(Path("a/manifest.json").read_text())
+    held["packages"]["numpy"] = "0.1"
+    Path("m.json").write_text(json.dumps(held))
+    status, out, err = agentgym("eval", "--manifest", "m.json")
+    assert status == 0 and "the rows may differ" in err and "packages's numpy: 0.1, not" in err
+    assert ", sampled at temperature 1, test split" in out and "tokens sampled an episode" in out
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_an_interrupted_evaluation_goes_on(agentgym: Run, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """With the same command, to the same rows; one that had no episode yet leaves nothing."""
+    whole = Collector.in_order
+
+    def interrupted(self: Collector, jobs: Any) -> Any:
+        for number, trajectory in enumerate(whole(self, jobs)):
+            if number == after:
+                raise KeyboardInterrupt
+            yield trajectory
+
+    argv = (*SMALL, "--agent", "random", "--out", "a")
+    with monkeypatch.context() as patch:
+        patch.setattr(Collector, "in_order", interrupted)
+        status, _, err = agentgym(*argv)
+    assert status == 130 and ("3 episodes are kept; the same command goes on" in err) == (after == 3)
+    assert Path("a/manifest.json").is_file() == (after == 3)
+    if after:
+        status, _, err = agentgym("compare", "a", "a")
+        assert status == 2 and "a holds no finished evaluation: it has no result.json" in err
+        status, _, err = agentgym(*argv, "--seed", "9")
+        assert status == 2 and "a holds another evaluation: seed: 0, not 9" in err
+    assert agentgym(*argv)[0] == 0 and agentgym(*argv[:-1], "b")[0] == 0 and rows("a") == rows("b")
+    status, _, err = agentgym(*argv)
+    assert status == 2 and err == "agentgym: a already holds a finished evaluation\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("--manifest", "no.json"), "no.json cannot be read"),
+        (("--manifest", "m.json", "--tasks", "3"), "--tasks cannot stand beside --manifest"),
+        (("--manifest", "m.json"), "m.json is no manifest of an evaluation: it has no 'worlds'"),
+        (("--agent", "expert", "--samples", "3", "--attempts", "2"), "--samples and --attempts are the same"),
+        (("--agent", "expert", "--samples", "0"), "--attempts must be at least 1"),
+    ],
+)
+def test_mistakes_are_one_line(agentgym: Run, argv: tuple[str, ...], said: str) -> None:
+    """And exit status 2."""
+    Path("m.json").write_text("{}")
+    status, _, err = agentgym("eval", *argv)
+    assert status == 2 and said in err and err.count("\n") == 1
+
+
+def test_agents_are_compared(agentgym: Run) -> None:
+    """As Markdown, LaTeX and JSON, of two and of three."""
+    for agent in ("expert", "random"):
+        assert agentgym(*SMALL, "--agent", agent, "--out", agent)[0] == 0
+    assert agentgym("eval", "--manifest", "expert/manifest.json", "--out", "again")[0] == 0
+    status, out, _ = agentgym("compare", "expert", "random")
+    assert status == 0 and "\n| expert − random | +" in out and "Only 4 tasks" in out
+    status, out, _ = agentgym("compare", "expert", "random", "again", "--latex")
+    assert status == 0 and out.count(r"\begin{tabular}") == 2 and "p (Holm)" in out
+    told = json.loads(agentgym("compare", "expert", "again", "--json")[1])
+    assert told["pairs"][0]["paired"]["p"] == 1 and told["pairs"][0]["paired"]["detectable"] > 0
+    assert [each["name"] for each in told["agents"]] == ["expert", "again"]
+    status, out, _ = agentgym("compare", "expert,again", "random")
+    assert status == 0 and "| expert,again | 2 |" in out and "Fewer than 5 training seeds" in out
+
+
+def test_what_cannot_be_compared_is_one_line(agentgym: Run) -> None:
+    """Nothing there, other tasks, one folder, two forms at once."""
+    assert agentgym(*SMALL, "--agent", "expert", "--out", "a")[0] == 0
+    assert agentgym(*SMALL[:-3], "3", "--agent", "expert", "--out", "b")[0] == 0
+    for argv, said in (
+        (("a", "nowhere"), "nowhere holds no finished evaluation"),
+        (("a", "b"), "a and b cannot be compared: AgentCalculator-v0's tasks: 4, not 3, with 3 in both"),
+        (("a",), "two evaluations at least"),
+        (("a", "a/"), "a/ is given twice"),
+        (("a", "b", "--json", "--latex"), "--latex or --json, not both"),
+        ((), "wanted: FOLDERS"),
+    ):
+        status, _, err = agentgym("compare", *argv)
+        assert status == 2 and said in err and err.count("\n") == 1, err
