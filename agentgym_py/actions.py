@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -63,6 +63,15 @@ def parse_call(text: str) -> Reply:
     reply = parse_reply(text)
     call = _ONE_LINE.fullmatch(reply.action) if reply.action_input is None else None
     return parse_reply(format_reply(call[1], reply.thought, call[2] or call[3] or "{}")) if call else reply
+
+
+def entered(text: str, tools: Sequence[Mapping[str, Any]] | None) -> str:
+    """What a person entered, as a world with these tools reads it: a call of one of them in one line becomes two."""
+    call = parse_call(text)
+    names = {tool.get("function", tool)["name"] for tool in tools or []}
+    if call.action not in names or call.arguments is None:
+        return text
+    return format_reply(call.action, call.thought, call.action_input)
 
 
 def one_line(action: str) -> str:

@@ -17,5 +17,6 @@ ends = [env.step(action) for action in env.expert()]
 assert ends[-1][4]["success"], ends[-1]
 assert "torch" not in sys.modules
 assert (resources.files("agentgym_data") / "tiny" / "model.safetensors").is_file()
+assert (resources.files("agentgym_py") / "viewer" / "static" / "viewer.js").is_file()
 assert "site-packages" in str(Path(agentgym_py.__file__)), agentgym_py.__file__
 print("the wheel works: the expert bought", env.current.instruction if env.current else "")

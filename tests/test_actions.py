@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agentgym_py.actions import Reply, format_reply, one_line, parse_call, parse_reply
+from agentgym_py.actions import Reply, entered, format_reply, one_line, parse_call, parse_reply
 
 anything = st.text(st.characters(), max_size=60)  # surrogates and controls included
 LABELS = ["Thought:", "Action:", "action :", "Action Input:", "Observation:", "<tool_call>", "</tool_call>", "```json"]
@@ -177,6 +177,16 @@ def test_what_is_no_call_in_one_line_is_read_as_ever(text: str) -> None:
     """Any text without brackets."""
     text = text.replace("{", "").replace("(", "")
     assert parse_call(text) == parse_reply(text)
+
+
+@pytest.mark.parametrize("line", ['list_due {"start": "2030-01-01", "end": "2030-01-02"}', "list_labels()"])
+def test_a_call_in_one_line_is_a_step_of_a_world_that_reads_two(line: str) -> None:
+    """It is written so that the parser of every world reads it; what is no call of a tool is left alone."""
+    tools = [{"type": "function", "function": {"name": name}} for name in ("list_due", "list_labels")]
+    assert parse_reply(entered(line, tools)).arguments is not None
+    for other in ("list_labels", "nothing()", "list_labels {", "list_labels(all)"):
+        assert entered(other, tools) == other
+    assert entered(line, None) == line
 
 
 def test_an_action_is_shown_in_one_line() -> None:

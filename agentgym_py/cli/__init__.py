@@ -28,6 +28,7 @@ COMMANDS = {
     "replay": "Run stored trajectories again and say whether they still hold.",
     "data": "Verify trajectory files, save what is whole of a damaged one, convert to another format.",
     "report": "Write a run folder's report.html again.",
+    "view": "Look at trajectories in the browser, judge them, go on from any step.",
 }
 """Every command and its line of help."""
 

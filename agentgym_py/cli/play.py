@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py.actions import format_reply, one_line, parse_call
+from agentgym_py.actions import entered, one_line
 from agentgym_py.cli.common import WORLD, env_spec
 from agentgym_py.cli.parser import add_options, meant, read_options
 from agentgym_py.env import TextEnv
@@ -75,7 +75,7 @@ def _play(env: TextEnv) -> None:
         if said.startswith(":") or not said:
             print(_answer(env, said))
         else:
-            observation, reward, *_ = env.step(_as_two_lines(env, said))
+            observation, reward, *_ = env.step(entered(said, env.tools()))
             total += reward
             print(observation)
     outcome = "Solved" if env.succeeded else "Not solved"
@@ -97,15 +97,6 @@ def _said() -> str | None:
         return None
     print(f"> {line.strip()}")
     return line.strip()
-
-
-def _as_two_lines(env: TextEnv, said: str) -> str:
-    """A call of one of the world's tools that was entered in one line, as every world of tools reads it."""
-    call = parse_call(said)
-    names = {tool.get("function", tool)["name"] for tool in env.tools() or []}
-    if call.action not in names or call.arguments is None:
-        return said
-    return format_reply(call.action, call.thought, call.action_input)
 
 
 def _answer(env: TextEnv, command: str) -> str:

@@ -17,10 +17,9 @@ from pathlib import Path
 import pytest
 
 from agentgym_py import registry
-from agentgym_py.actions import parse_reply
 from agentgym_py.cli import main
 from agentgym_py.cli.envs import _about
-from agentgym_py.cli.play import HELP, _as_two_lines
+from agentgym_py.cli.play import HELP
 from agentgym_py.collect import EnvSpec
 
 Run = Callable[..., tuple[int, str, str]]
@@ -158,15 +157,6 @@ def test_what_a_hint_prints_can_be_entered(name: str, monkeypatch: pytest.Monkey
     with redirect_stdout(out):
         assert main(["play", name, "--task", "4", "--split", "test"]) == 0
     assert "\nSolved: reward" in out.getvalue(), out.getvalue()
-
-
-@pytest.mark.parametrize("line", ['list_due {"start": "2030-01-01", "end": "2030-01-02"}', "list_labels()"])
-def test_a_call_in_one_line_is_a_step_of_a_world_that_reads_two(line: str) -> None:
-    """`play` writes it so that the parser of every world reads it; what is no call of a tool it leaves alone."""
-    env = EnvSpec("todo").make()
-    assert parse_reply(_as_two_lines(env, line)).arguments is not None
-    for other in ("list_labels", "nothing()", "list_labels {", "list_labels(all)"):
-        assert _as_two_lines(env, other) == other
 
 
 def test_play_lists_actions_and_takes_any_text(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:

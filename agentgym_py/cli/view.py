@@ -1,0 +1,133 @@
+"""`agentgym view`: look at trajectories in the browser."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentgym_py.cli.common import ModelOptions, need_model, new_file
+from agentgym_py.cli.parser import UsageError, add_options, read_options
+from agentgym_py.errors import ConfigError
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+    from agentgym_py.policy import Policy
+    from agentgym_py.viewer.index import Index
+
+_HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOptions:
+    """The viewer."""
+
+    port: int = 0
+    """Port on this machine; 0: one that is free."""
+    browser: bool = False
+    """Open the address in this machine's browser."""
+    export: str | None = None
+    """Write one html file that shows the episodes without a server or a network, instead of serving them."""
+    limit: int = 200
+    """Episodes in the file of --export, in the order of the stores."""
+    judged: str | None = None
+    """Write the episodes that people judged as a store, with their verdicts as reward and success, for `train`."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port < 1 << 16:
+            raise ConfigError(f"port must be from 0 to 65535, got {self.port}")
+        if self.limit < 1:
+            raise ConfigError(f"limit must be at least 1, got {self.limit}")
+        if self.export and self.judged:
+            raise ConfigError("export and judged are two things; give one of them")
+
+
+def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+    """Add what `view` takes."""
+    del argv
+    parser.usage = "agentgym view PATH [PATH ...] [options]"
+    files = "A run folder, an evaluation's, or stores (.jsonl) of one folder."
+    parser.add_argument("path", nargs="+", metavar="PATH", help=files)
+    add_options(parser, ViewOptions)
+
+
+def run(given: Namespace) -> int:
+    """Serve until Ctrl-C, or write a file."""
+    from agentgym_py.viewer.index import Index, Source
+
+    chosen = read_options(ViewOptions, given)
+    source = Source.of(given["path"])
+    if chosen.judged:
+        return _judged(source.root, chosen.judged)
+    if not chosen.export and find_spec("fastapi") is None:
+        from agentgym_py.registry import install_advice
+
+        raise ConfigError(f"the viewer needs fastapi and uvicorn, of the extra `view`: {install_advice('view')}")
+    with closing(Index(source)) as index:
+        return _export(index, chosen.export, chosen.limit) if chosen.export else _serve(index, chosen)
+
+
+def _serve(index: Index, chosen: ViewOptions) -> int:
+    import webbrowser
+
+    import uvicorn
+
+    from agentgym_py.viewer.server import Viewer, app_of
+
+    token = secrets.token_urlsafe(24)
+    try:
+        listening = socket.create_server((_HOST, chosen.port))
+    except OSError as error:
+        raise UsageError(f"--port {chosen.port}: {error.strerror}") from error
+    with listening:
+        address = f"http://{_HOST}:{listening.getsockname()[1]}/#token={token}"
+        print(f"{address}\nCtrl-C ends it.", flush=True)
+        if chosen.browser:
+            webbrowser.open(address)
+        app = app_of(Viewer(index, _load), token)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2))
+        with suppress(KeyboardInterrupt):  # the way to end it
+            server.run(sockets=[listening])
+    return 0
+
+
+def _load(model: str) -> Policy:
+    need_model(model)
+    return ModelOptions(model=model).load(0)
+
+
+def _export(index: Index, target: str, limit: int) -> int:
+    from agentgym_py.viewer.show import TokenTexts, export
+
+    path = new_file(target, "the page")
+    index.update()
+    total, rows = index.find(limit=limit)
+    note = f"the first {len(rows)} of {total} episodes" if len(rows) < total else ""
+    episodes = ((row, index.read(row["n"])) for row in rows)
+    page = export(index.source.root.name, episodes, TokenTexts(index.source.root), note)
+    path.write_text(page, encoding="utf-8")
+    broken = index.broken()
+    print(
+        f"{target}: {note or f'{total} episodes'}"
+        + f"; {len(broken)} broken line{'s' * (len(broken) > 1)} left out" * bool(broken)
+    )
+    return 0
+
+
+def _judged(root: Path, target: str) -> int:
+    from agentgym_py import store
+    from agentgym_py.errors import DataError
+    from agentgym_py.viewer.feedback import judged
+
+    found = judged(root)
+    if not found:
+        raise DataError(f"{root}: nobody has judged an episode there")
+    written = store.write(new_file(target, "the store"), found)
+    print(f"{target}: {written} judged episode{'s' * (written > 1)}")
+    return 0

@@ -1,0 +1,172 @@
+"""Human feedback: thumbs and preferences in a file beside the store, and what of it trainers take.
+
+`feedback.jsonl` holds one verdict a line; it is only ever appended to, and of several verdicts on the same episode or
+the same pair the last one holds. An episode is named by its file within the folder and its id.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentgym_py import store
+from agentgym_py.errors import DataError
+from agentgym_py.pairs import opening
+from agentgym_py.trajectory import Preference, Trajectory
+
+FILE = "feedback.jsonl"
+
+
+class Ref(NamedTuple):
+    """An episode by name."""
+
+    file: str
+    """Path of its store within the folder, with slashes."""
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What people said of the episodes of a folder, the last word on each."""
+
+    thumbs: Mapping[Ref, int]
+    """1 for a good episode, -1 for a bad one."""
+    preferences: tuple[tuple[Ref, Ref], ...]
+    """The better and the worse one of each pair."""
+
+
+def thumb(folder: Path, episode: Ref, verdict: int) -> None:
+    """Say that an episode is good (1), bad (-1), or take back what was said (0)."""
+    if verdict not in (1, 0, -1):
+        raise DataError(f"a verdict is 1, 0 or -1, not {verdict!r}")
+    _append(folder, {"episode": episode._asdict(), "verdict": verdict})
+
+
+def prefer(folder: Path, first: Ref, second: Ref, verdict: int) -> None:
+    """Say which of two episodes is better: the first (1), the second (-1), or take back what was said (0)."""
+    if verdict not in (1, 0, -1) or first == second:
+        raise DataError("a preference needs two episodes and a verdict of 1, 0 or -1")
+    _append(folder, {"first": first._asdict(), "second": second._asdict(), "verdict": verdict})
+
+
+def read(folder: Path) -> Feedback:
+    """All feedback of a folder; none where there is no file.
+
+    Raises:
+        DataError: a line that is no feedback; names it. A torn last line is dropped.
+    """
+    thumbs, chosen = dict[Ref, int](), dict[frozenset[Ref], tuple[Ref, Ref, int]]()
+    for row in _rows(folder / FILE):
+        if "episode" in row:
+            thumbs[_ref(row["episode"])] = row["verdict"]
+        else:
+            first, second = _ref(row["first"]), _ref(row["second"])
+            chosen[frozenset((first, second))] = (first, second, row["verdict"])
+    return Feedback(
+        {ref: verdict for ref, verdict in thumbs.items() if verdict},
+        tuple((a, b) if verdict > 0 else (b, a) for a, b, verdict in chosen.values() if verdict),
+    )
+
+
+def judged(folder: str | Path) -> list[Trajectory]:
+    """The judged episodes of a folder with people's verdict in place of the world's, for any trainer on trajectories.
+
+    An episode's reward is its thumb plus the preferences it won minus those it lost; above 0 it counts as a success. So
+    KTO takes thumbs as good and bad, and DPO, ORPO and the reward model pair those of a task that differ. The reward
+    stands at the last step, its part is `human`. Episodes that are no longer there are left out with a warning.
+
+    Raises:
+        DataError: broken feedback, or a store that cannot be read.
+    """
+    said = read(Path(folder))
+    scores = Counter(said.thumbs)
+    for better, worse in said.preferences:
+        scores[better] += 1
+        scores[worse] -= 1
+    return [_scored(each, scores[ref]) for ref, each in _episodes(Path(folder), set(scores)).items()]
+
+
+def preferences(folder: str | Path) -> list[Preference]:
+    """The pairs that people chose, just as they did, for `agenttraj.write_pairs` and `export.preference`.
+
+    Raises:
+        DataError: as for `judged`.
+    """
+    said = read(Path(folder)).preferences
+    there = _episodes(Path(folder), {ref for pair in said for ref in pair})
+    return [
+        Preference(f"{better.id} > {worse.id}", there[better], there[worse])
+        for better, worse in said
+        if better in there and worse in there
+    ]
+
+
+def comparable(first: Trajectory, second: Trajectory) -> bool:
+    """Whether two episodes open alike, so that one may be preferred to the other."""
+    return bool(first.steps and second.steps) and opening(first) == opening(second)
+
+
+def _episodes(folder: Path, wanted: set[Ref]) -> dict[Ref, Trajectory]:
+    """The wanted episodes, file by file in the order of the stores."""
+    found: dict[Ref, Trajectory] = {}
+    for name in sorted({ref.file for ref in wanted}):
+        path = folder / name
+        if path.is_file():
+            found |= {Ref(name, t.id): t for t in store.read(path, warn=False) if Ref(name, t.id) in wanted}
+    if missing := len(wanted) - len(found):
+        warnings.warn(f"{missing} judged episode{'s' * (missing > 1)} no longer in {folder}: left out", stacklevel=3)
+    return found
+
+
+def _scored(trajectory: Trajectory, score: int) -> Trajectory:
+    steps = [replace(step, reward=0.0, reward_parts={}) for step in trajectory.steps]
+    if steps:
+        steps[-1] = replace(steps[-1], reward=float(score), reward_parts={"human": float(score)})
+    return replace(trajectory, steps=tuple(steps), reward=float(score), success=score > 0)
+
+
+def _append(folder: Path, row: Mapping[str, Any]) -> None:
+    stamped = {"time": datetime.now(UTC).isoformat(timespec="seconds"), **row}
+    path = folder / FILE
+    torn = path.is_file() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
+    line = b"\n" * torn + json.dumps(stamped).encode() + b"\n"
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(handle, line)
+    finally:
+        os.close(handle)
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a feedback file; one that was cut off is no JSON, wherever it stands by now."""
+    if not path.is_file():
+        return
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            warnings.warn(f"{path}:{number}: a line that was cut off is left out", stacklevel=4)
+            continue
+        if not _is_verdict(row):
+            raise DataError(f"{path}:{number}: no feedback: {line[:60]!r}")
+        yield row
+
+
+def _is_verdict(row: Any) -> bool:
+    if not isinstance(row, dict) or type(row.get("verdict")) is not int or row["verdict"] not in (1, 0, -1):
+        return False
+    refs = [row.get("episode")] if "episode" in row else [row.get("first"), row.get("second")]
+    return all(isinstance(r, dict) and isinstance(r.get("file"), str) and isinstance(r.get("id"), str) for r in refs)
+
+
+def _ref(value: Mapping[str, str]) -> Ref:
+    return Ref(value["file"], value["id"])

@@ -1,0 +1,598 @@
+// The viewer's front end: three views (list, episode, two beside each other) and going on from a step.
+// Nothing here makes HTML of text: every string of an episode becomes a text node.
+"use strict";
+
+// ------------------------------------------------------------------------------------------------------- elements
+
+const $ = (id) => document.getElementById(id);
+
+/** An element with properties (`class`, `onclick`, `aria-…`, …) and children; null children are left out. */
+function el(tag, given = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(given)) {
+    const says = name.startsWith("aria-");
+    if (value === null || value === undefined || (value === false && !says)) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true && !says ? "" : String(value));
+  }
+  made.append(...children.flat(9).filter((each) => each !== null && each !== undefined && each !== false));
+  return made;
+}
+
+const button = (label, onclick, more = {}) => el("button", { type: "button", onclick, ...more }, label);
+const text = (value) => el("pre", { class: "text" }, value);
+const number = (value, digits = 2) => String(Number(value.toFixed(digits)));
+const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
+
+/** A thumb, drawn: fonts may lack the sign. */
+function thumbIcon(verdict) {
+  const icon = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  for (const [name, value] of [["viewBox", "0 0 20 20"], ["aria-hidden", "true"], ["class", verdict > 0 ? "up" : "down"]]) icon.setAttribute(name, value);
+  path.setAttribute("d", "M1 9h4v10H1zM6.5 18V9l3.5-7.5c1.8 0 2.6 1.4 2.2 3L11.4 8H17c1.6 0 2.3 1.2 1.9 2.6l-1.8 6.2C16.7 18.2 16 19 14.6 19H9z");
+  icon.append(path);
+  return icon;
+}
+
+function say(words) {
+  $("said").textContent = words;
+  $("said").hidden = false;
+  clearTimeout(say.timer);
+  say.timer = setTimeout(() => { $("said").hidden = true; }, 5000);
+}
+
+// ------------------------------------------------------------------------------------------------- where data is from
+
+const embedded = $("data") ? JSON.parse($("data").textContent) : null;
+
+const server = {
+  async call(path, body) {
+    const sent = { headers: { Authorization: `Bearer ${sessionStorage.getItem("agentgym-token") ?? ""}` } };
+    if (body) {
+      sent.method = "POST";
+      sent.headers["Content-Type"] = "application/json";
+      sent.body = JSON.stringify(body);
+    }
+    let answer;
+    try {
+      answer = await fetch(`/api/${path}`, sent);
+    } catch {
+      throw new Error("the viewer does not answer; is agentgym view still running?");
+    }
+    const found = await answer.json().catch(() => ({ detail: `status ${answer.status}` }));
+    if (answer.ok) return found;
+    throw new Error(typeof found.detail === "string" ? found.detail : "that is not a request that can be answered");
+  },
+  state() { return this.call("state"); },
+  list(wanted) { return this.call(`episodes?${new URLSearchParams(wanted)}`); },
+  episode(n) { return this.call(`episodes/${n}`); },
+  plans(n) { return this.call(`episodes/${n}/plans`); },
+  preference(a, b) { return this.call(`preference?first=${a}&second=${b}`); },
+};
+
+/** The same questions, answered from the page itself. */
+const page = {
+  rows() { return embedded.episodes.map((each) => each.row); },
+  at(n) {
+    const found = embedded.episodes.find((each) => each.row.n === n);
+    if (!found) throw new Error(`No episode ${n} in this page.`);
+    return found;
+  },
+  async state() {
+    const facets = {};
+    for (const name of FACETS) {
+      const counts = new Map();
+      for (const row of this.rows()) if (row[name] !== null) counts.set(row[name], (counts.get(row[name]) ?? 0) + 1);
+      facets[name] = [...counts].sort((a, b) => (a[0] < b[0] ? -1 : 1));
+    }
+    return { title: embedded.title, note: embedded.note, bytes: [1, 1], episodes: this.rows().length, broken: [], facets,
+      models: [], feedback: null };
+  },
+  async list(wanted) {
+    const known = (row) => { row.words ??= wordsOf(this.at(row.n).episode); return row.words; };
+    const asked = wordsIn(wanted.text ?? "");
+    const fits = this.rows().filter((row) =>
+      [...FACETS, "outcome"].every((name) => wanted[name] === undefined || String(row[name]) === String(wanted[name]))
+      && ["reward", "steps"].every((name) => (wanted[`min_${name}`] === undefined || row[name] >= Number(wanted[`min_${name}`]))
+        && (wanted[`max_${name}`] === undefined || row[name] <= Number(wanted[`max_${name}`])))
+      && asked.every((word) => known(row).some((each) => each.startsWith(word))));
+    const by = { file: () => 0, best: (a, b) => b.reward - a.reward, worst: (a, b) => a.reward - b.reward,
+      longest: (a, b) => b.steps - a.steps, shortest: (a, b) => a.steps - b.steps }[wanted.order ?? "file"];
+    const from = Number(wanted.offset ?? 0);
+    return { total: fits.length, rows: fits.sort(by).slice(from, from + Number(wanted.limit ?? 100)) };
+  },
+  async episode(n) {
+    const { row, episode } = this.at(n);
+    const same = (each) => each.episode.provenance.task_id === episode.provenance.task_id && each.row.env === row.env;
+    return { row, episode, siblings: embedded.episodes.filter(same).map((each) => each.row) };
+  },
+  async plans(n) { return this.at(n).plans; },
+};
+const FACETS = ["env", "split", "round", "agent", "kind", "difficulty"];
+const source = embedded ? page : server;
+const wordsIn = (said) => said.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+const wordsOf = (episode) => [...new Set(wordsIn([episode.provenance.task_id, episode.instruction, episode.final_observation,
+  ...episode.steps.flatMap((step) => [step.observation, step.reply])].join(" ")))];
+
+// ------------------------------------------------------------------------------------------------------------ frame
+
+let state = null;
+let wanted = {};
+let keys = {};
+let shown = 0;
+
+async function look() {
+  state = await source.state();
+  document.title = `${state.title} – agentgym view`;
+  $("title").textContent = state.title;
+  const [done, total] = state.bytes;
+  const share = total > 0 && done < total ? `, indexing: ${Math.floor((100 * done) / total)} %` : "";
+  const said = state.feedback && (state.feedback.thumbs || state.feedback.preferences)
+    ? `; judged: ${plural(state.feedback.thumbs, "thumb")}, ${plural(state.feedback.preferences, "preference")}` : "";
+  $("state").textContent = `${plural(state.episodes, "episode")}${share}${said}${state.note ? `; ${state.note}` : ""}`;
+  $("broken").hidden = state.broken.length === 0;
+  $("broken").replaceChildren(
+    el("summary", {}, `${plural(state.broken.length, "line")} left out`),
+    el("ul", {}, state.broken.slice(0, 50).map((each) =>
+      el("li", {}, `${each.path}:${each.line}: ${each.torn ? "torn, still being written or cut off: " : ""}${each.why}`))));
+  return share !== "";
+}
+
+/** Follow the index: every second while it is being made, rarely later on, when a run may have added to the files. */
+async function watch(busy) {
+  for (;;) {
+    await new Promise((resolve) => { setTimeout(resolve, busy ? 1000 : 15000); });
+    if (document.hidden) continue;
+    const before = state.episodes;
+    const growing = busy;
+    busy = await look().catch(() => busy);
+    const form = $("filters");
+    if (!form || state.episodes === before) continue;
+    if (!form.contains(document.activeElement)) form.replaceWith(filters());
+    if (growing) await list().catch((error) => say(error.message));
+  }
+}
+
+/** Put a view in place; `more` are its keys. */
+function show(more, ...children) {
+  keys = more;
+  scrollTo(0, 0);
+  $("main").replaceChildren(...children.flat(9).filter(Boolean));
+}
+
+async function route() {
+  const mine = ++shown;
+  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  const [a, b] = rest.map(Number);
+  try {
+    if (name === "e") await episode(a, b || 0, mine);
+    else if (name === "two") await two(a, b, mine);
+    else if (name === "on") await goOn(a, b, mine);
+    else await list();
+  } catch (error) {
+    show({}, el("p", { class: "error", role: "alert" }, error.message), el("p", {}, el("a", { href: "#/" }, "All episodes")));
+  }
+}
+
+const outcomeOf = (row) => el("span", { class: row.outcome === "success" ? "good" : "bad" }, row.outcome);
+
+// ------------------------------------------------------------------------------------------------------------- list
+
+const PAGE = 100;
+
+async function list() {
+  const found = await source.list({ ...wanted, offset: wanted.offset ?? 0, limit: PAGE });
+  const from = Number(wanted.offset ?? 0);
+  const rows = el("ol", { class: "list", "aria-label": "Episodes" }, found.rows.map((row, at) => el("li", {},
+    el("a", { href: `#/e/${row.n}`, onclick: () => { wanted.at = from + at; } },
+      outcomeOf(row),
+      el("span", { class: "what" }, row.task, el("span", { class: "told" }, row.instruction)),
+      el("span", { class: "where" }, [row.round === null ? null : `round ${row.round}`, row.split, row.agent].filter((x) => x !== null).join(" · ")),
+      el("span", { class: "number" }, `reward ${number(row.reward, 2)}`),
+      el("span", { class: "number" }, plural(row.steps, "step")),
+      el("span", { class: "thumb" }, row.thumb ? [thumbIcon(row.thumb)] : null)))));
+  const move = (by) => () => { wanted.offset = Math.max(0, from + by); list().then(() => { scrollTo(0, 0); }); };
+  const pages = el("nav", { class: "pages", "aria-label": "Pages" },
+    button("Previous", move(-PAGE), { disabled: from === 0 }),
+    button("Next", move(PAGE), { disabled: from + PAGE >= found.total }),
+    el("span", { class: "soft", id: "count" }, found.total === 0 ? "no episode fits"
+      : `${(from + 1).toLocaleString("en")} to ${Math.min(from + PAGE, found.total).toLocaleString("en")} of ${plural(found.total, "episode")}`));
+  const focused = () => rows.contains(document.activeElement) ? document.activeElement.parentElement : null;
+  const go = (to) => to?.querySelector("a")?.focus();
+  const own = {
+    j: () => go(focused() ? focused().nextElementSibling : rows.firstElementChild),
+    k: () => go(focused()?.previousElementSibling),
+    "/": () => document.querySelector("#filters [name=text]").focus(),
+  };
+  own.ArrowDown = own.j;
+  own.ArrowUp = own.k;
+  if ($("filters")) {
+    keys = own;
+    $("found").replaceChildren(rows, pages);
+  } else {
+    show(own, filters(), el("div", { id: "found" }, rows, pages));
+  }
+}
+
+function filters() {
+  const choose = (label, name, values) => el("label", {}, label, el("select", { name },
+    el("option", { value: "" }, "all"),
+    values.map(([value, count]) => el("option", { value, selected: String(wanted[name] ?? "") === String(value) },
+      count === null ? value : `${value} (${count.toLocaleString("en")})`))));
+  const range = (label, name, step) => el("label", {}, label, el("span", { class: "range" }, ["min", "max"].map((end) =>
+    el("input", { type: "number", step, name: `${end}_${name}`, placeholder: end, "aria-label": `${label}, ${end}`,
+      value: wanted[`${end}_${name}`] }))));
+  const form = el("form", { class: "filters", id: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
+    el("div", { class: "grid first" },
+      el("label", { class: "wide" }, "Words in the task, pages and replies",
+        el("input", { type: "search", name: "text", value: wanted.text, placeholder: "Press / to search" })),
+      choose("Outcome", "outcome", ["success", "failure", "error"].map((name) => [name, null])),
+      el("label", {}, "Order", el("select", { name: "order" }, Object.entries(ORDERS).map(([value, label]) =>
+        el("option", { value, selected: (wanted.order ?? "file") === value }, label))))),
+    el("details", { open: filters.open ?? matchMedia("(min-width: 44rem)").matches, ontoggle: (event) => { filters.open = event.target.open; } },
+      el("summary", {}, "More filters"),
+      el("div", { class: "grid" },
+        FACETS.filter((name) => state.facets[name].length > 1).map((name) => choose(LABELS[name], name, state.facets[name])),
+        range("Reward", "reward", "any"), range("Steps", "steps", "1"))));
+  form.addEventListener("input", () => {
+    clearTimeout(filters.timer);
+    filters.timer = setTimeout(() => {
+      wanted = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
+      list().catch((error) => say(error.message));
+    }, 150);
+  });
+  return form;
+}
+const LABELS = { env: "World", split: "Split", round: "Round", agent: "Agent", kind: "Kind", difficulty: "Difficulty" };
+const ORDERS = { file: "as stored", best: "best reward first", worst: "worst reward first", longest: "longest first", shortest: "shortest first" };
+
+/** The episode before or after the one that was opened from the list. */
+async function neighbour(by) {
+  const at = (wanted.at ?? 0) + by;
+  const found = at < 0 ? { rows: [] } : await source.list({ ...wanted, offset: at, limit: 1 });
+  if (found.rows.length === 0) return say(by < 0 ? "This is the first one." : "This is the last one.");
+  wanted.at = at;
+  location.hash = `#/e/${found.rows[0].n}`;
+  return null;
+}
+
+// ---------------------------------------------------------------------------------------------------------- episode
+
+const view = { tokens: false, plan: false };
+
+async function episode(n, at, mine) {
+  const found = await source.episode(n);
+  if (mine !== shown) return;
+  const { row, siblings } = found;
+  const t = found.episode;
+  let here = 0;
+  let plans = null;
+
+  const steps = el("ol", { class: "steps", "aria-label": "Steps" }, t.steps.map((step, i) => turn(step, i, {
+    onclick: (event) => { if (!event.target.closest("button, summary, .tokens")) move(i, false); },
+    tokens: view.tokens,
+    on: embedded ? null : `#/on/${n}/${i}`,
+  })), ending(t));
+  const aside = el("aside", { "aria-label": "The expert's plan", hidden: true });
+  const beside = el("div", { class: "beside" }, steps, aside);
+
+  function move(to, scroll = true) {
+    here = Math.max(0, Math.min(to, t.steps.length));
+    [...steps.children].forEach((each, i) => { each.classList.toggle("here", i === here); each.tabIndex = i === here ? 0 : -1; });
+    const now = steps.children[here];
+    now.focus({ preventScroll: true });
+    if (scroll) now.scrollIntoView({ block: "nearest" });
+    history.replaceState(null, "", `#/e/${n}/${here}`);
+    showPlan();
+  }
+
+  async function showPlan() {
+    aside.hidden = !view.plan;
+    beside.classList.toggle("open", view.plan);
+    if (!view.plan) return;
+    if (plans === null) {
+      aside.replaceChildren(el("h2", {}, "The expert's plan"), el("p", { class: "soft" }, "…"));
+      plans = await source.plans(n).catch((error) => ({ error: error.message }));
+    }
+    if (plans.error) {
+      aside.replaceChildren(el("h2", {}, "The expert's plan"), el("p", { class: "error" }, plans.error));
+      return;
+    }
+    const plan = plans.plans[here];
+    const said = t.steps[here]?.action;
+    aside.replaceChildren(el("h2", {}, here < t.steps.length ? `The expert's plan before step ${here + 1}` : "The expert's plan"),
+      plan === undefined ? el("p", { class: "soft" }, "The episode is over.")
+        : plan.length === 0 ? el("p", { class: "soft" }, "The expert knows no way from here.")
+          : el("ol", {}, plan.map((action, i) => el("li", { class: i === 0 && action.split("\n")[0] === said ? "done" : "" }, text(action)))),
+      plan?.length ? el("p", { class: "soft" }, `${plural(plan.length, "step")}${plan[0].split("\n")[0] === said ? "; the agent did the first of them" : ""}`) : null);
+  }
+
+  const press = (name, label, title) => {
+    const made = button(label, () => toggle(name), { "aria-pressed": view[name], title, id: `toggle-${name}` });
+    return made;
+  };
+  function toggle(name) {
+    view[name] = !view[name];
+    $(`toggle-${name}`).setAttribute("aria-pressed", view[name]);
+    if (name === "plan") showPlan();
+    else episode(n, here, shown).catch((error) => say(error.message));
+  }
+  async function thumb(verdict) {
+    if (embedded) return;
+    const now = await server.call("thumb", { episode: n, verdict: row.thumb === verdict ? 0 : verdict });
+    row.thumb = now.thumb;
+    for (const each of [1, -1]) $(`thumb${each}`).setAttribute("aria-pressed", row.thumb === each);
+    say(row.thumb ? `Noted: ${row.thumb > 0 ? "good" : "bad"}.` : "Taken back.");
+    look();
+  }
+  const judge = (verdict) => () => thumb(verdict).catch((error) => say(error.message));
+  const others = siblings.filter((each) => each.n !== n);
+  const compare = () => { if (others.length) location.hash = `#/two/${n}/${others[0].n}`; else say("No other episode of this task."); };
+  const goOnHere = () => { if (here < t.steps.length) location.hash = `#/on/${n}/${here}`; else say("The episode is over there: choose a step."); };
+  const noTokens = !t.steps.some((step) => step.tokens);
+
+  const own = {
+    j: () => move(here + 1), k: () => move(here - 1), ArrowDown: () => move(here + 1), ArrowUp: () => move(here - 1),
+    ArrowRight: () => neighbour(1), ArrowLeft: () => neighbour(-1), Home: () => move(0), End: () => move(t.steps.length),
+    t: () => (noTokens ? say("No token records: no model acted here.") : toggle("tokens")), e: () => toggle("plan"), v: compare,
+    Escape: () => { location.hash = "#/"; },
+    ...(embedded ? {} : { u: judge(1), d: judge(-1), c: goOnHere }),
+  };
+  show(own,
+    el("h1", {}, row.task),
+    el("p", {}, t.instruction),
+    el("div", { class: "bar", role: "toolbar", "aria-label": "Episode" },
+      el("a", { href: "#/" }, "List"),
+      button("◀", () => neighbour(-1), { "aria-label": "Previous episode", title: "Previous episode (←)" }),
+      button("▶", () => neighbour(1), { "aria-label": "Next episode", title: "Next episode (→)" }),
+      press("tokens", "Tokens", noTokens ? "No token records: no model acted here" : "Token view (t)"),
+      press("plan", "Expert's plan", "The expert's plan beside (e)"),
+      button(`Compare (${others.length})`, compare, { disabled: others.length === 0, title: "Beside another episode of this task (v)" }),
+      embedded ? null : button("Continue from here", goOnHere, { title: "Go on from the step that is marked (c)", id: "continue" }),
+      el("span", { class: "gap" }),
+      embedded ? null : [
+        button([thumbIcon(1), " Good"], judge(1), { id: "thumb1", "aria-pressed": row.thumb === 1, title: "Thumb up (u)" }),
+        button([thumbIcon(-1), " Bad"], judge(-1), { id: "thumb-1", "aria-pressed": row.thumb === -1, title: "Thumb down (d)" })]),
+    facts(row, t),
+    view.tokens ? legend(t, noTokens) : null,
+    t.rules ? el("details", {}, el("summary", {}, "Rules that opened the episode"), text(t.rules)) : null,
+    el("details", {}, el("summary", {}, "Provenance"), text(JSON.stringify(t.provenance, null, 1))),
+    beside);
+  $("toggle-tokens").disabled = noTokens;
+  move(at, at > 0);
+}
+
+function facts(row, t) {
+  const shownFacts = {
+    outcome: outcomeOf(row), reward: number(t.reward, 4),
+    steps: `${t.steps.length}${t.optimal_steps === null ? "" : ` (optimal ${t.optimal_steps})`}`,
+    "not valid": row.invalid === undefined ? null : String(row.invalid),
+    world: row.env, split: row.split, round: row.round === null ? null : String(row.round), kind: row.kind, difficulty: row.difficulty,
+    agent: row.agent, file: `${row.path}:${row.line}`, error: t.error,
+  };
+  return el("dl", { class: "facts" }, Object.entries(shownFacts).filter(([, value]) => value !== null && value !== "").map(([name, value]) =>
+    el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+}
+
+/** One step: what was seen, thought, done and got. */
+function turn(step, i, { onclick = null, tokens = false, on = null, before = false } = {}) {
+  return el("li", { onclick, tabindex: -1, "aria-label": `Step ${i + 1}`, class: before ? "before" : "" },
+    tokens && step.tokens ? tokenView(step.tokens) : [text(step.observation), reply(step)],
+    el("div", { class: "chips" },
+      `step ${i + 1}`,
+      step.valid ? el("span", { class: "chip" }, "valid") : el("span", { class: "chip bad" }, "not valid here"),
+      el("span", { class: "chip" }, `reward ${number(step.reward, 4)}`),
+      Object.entries(step.reward_parts).map(([name, value]) => el("span", { class: "chip" }, `${name} ${number(value, 4)}`)),
+      step.trained || before ? null : el("span", { class: "chip" }, "not learned from"),
+      on ? button("Continue from here", () => { location.hash = on; }) : null));
+}
+
+function reply(step) {
+  return el("div", { class: step.valid ? "says" : "says invalid" },
+    step.thought ? el("div", { class: "thought" }, step.thought) : null,
+    el("pre", { class: "text" }, el("b", {}, step.action || "(no action)"), step.action_input === null ? null : `\n${step.action_input}`));
+}
+
+function ending(t) {
+  const how = t.error !== null ? "an infrastructure failure ended it" : t.given_up ? "the agent gave up" : t.terminated ? "the world ended it" : "out of steps";
+  return el("li", { tabindex: -1, "aria-label": "End", class: "end" }, text(t.final_observation),
+    el("div", { class: "chips" }, "end", el("span", { class: "chip" }, how), el("span", { class: t.success ? "chip" : "chip bad" }, t.success ? "success" : "no success")));
+}
+
+// ----------------------------------------------------------------------------------------------------------- tokens
+
+const legend = (t, none) => el("div", { class: "legend" }, none ? "No token records: no model acted in this episode." : [
+  el("span", {}, el("span", { class: "tok sampled" }, "sampled"), " \u00a0learned from; red below where it was unlikely"),
+  el("span", {}, el("span", { class: "tok put" }, "put in"), " \u00a0mask 0"),
+  el("span", {}, el("span", { class: "tok context" }, "context"), " \u00a0what the model saw"),
+  el("span", {}, "hover, or focus and use ← →, for log-probability and id"),
+  t.steps.some((step) => step.tokens && !step.tokens.texts) ? el("span", {}, "no tokenizer fits: ids are shown") : null]);
+
+function tokenView(record) {
+  const said = el("div", { class: "soft", "aria-live": "polite" }, " ");
+  const piece = (id, texts, i) => (texts ? texts[i] || `⟨${id}⟩` : `⟨${id}⟩`);
+  const spans = [
+    ...record.context.map((id, i) => el("span", { class: "tok context", "data-said": `context, id ${id}`, title: `context, id ${id}` }, piece(id, record.context_texts, i))),
+    ...record.ids.map((id, i) => {
+      const words = record.mask[i] ? `logprob ${record.logprobs[i].toFixed(3)}, p ${Math.exp(record.logprobs[i]).toFixed(3)}, id ${id}` : `put in (mask 0), id ${id}`;
+      const made = el("span", { class: record.mask[i] ? "tok sampled" : "tok put", "data-said": words, title: words }, piece(id, record.texts, i));
+      made.style.setProperty("--doubt", record.mask[i] ? (1 - Math.exp(record.logprobs[i])).toFixed(3) : "0");
+      return made;
+    })];
+  let now = record.context.length;
+  const mark = (i) => {
+    spans[now]?.classList.remove("now");
+    now = Math.max(0, Math.min(i, spans.length - 1));
+    spans[now]?.classList.add("now");
+    said.textContent = spans[now]?.dataset.said ?? "";
+  };
+  const over = (event) => { const i = spans.indexOf(event.target); if (i >= 0) mark(i); };
+  return el("div", {},
+    el("div", {
+      class: "tokens", tabindex: 0, role: "group", "aria-label": "Tokens", onpointerover: over, onclick: over, onfocus: () => mark(now),
+      onkeydown: (event) => {
+        const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (by) { event.preventDefault(); event.stopPropagation(); mark(now + by); }
+      },
+    }, spans), said);
+}
+
+// -------------------------------------------------------------------------------------------------- two side by side
+
+async function two(a, b, mine) {
+  const [left, right] = await Promise.all([source.episode(a), source.episode(b)]);
+  const said = embedded ? null : await server.preference(a, b);
+  if (mine !== shown) return;
+  const head = (one, other, name) => {
+    const choose = el("select", { "aria-label": `${name}: which episode`, onchange: (event) => {
+      location.hash = name === "A" ? `#/two/${event.target.value}/${b}` : `#/two/${a}/${event.target.value}`;
+    } }, one.siblings.filter((each) => each.n !== other.row.n).map((each) => el("option", { value: each.n, selected: each.n === one.row.n },
+      `${each.outcome}, reward ${number(each.reward, 3)}, ${plural(each.steps, "step")} · ${each.agent} · ${each.path}:${each.line}`)));
+    return el("div", { class: "head" }, el("h2", {}, `${name} · `, outcomeOf(one.row), ` · reward ${number(one.row.reward, 3)} · ${plural(one.row.steps, "step")}`),
+      choose, el("p", { class: "soft" }, el("a", { href: `#/e/${one.row.n}` }, "Open it")));
+  };
+  const long = Math.max(left.episode.steps.length, right.episode.steps.length) + 1;
+  const cell = (t, i, name, parts) => el("div", { class: parts ? "parts" : "" }, el("span", { class: "side" }, name),
+    i < t.steps.length ? el("ol", { class: "steps" }, turn(t.steps[i], i)) : i === t.steps.length ? el("ol", { class: "steps" }, ending(t)) : null);
+  const same = (i) => {
+    const [x, y] = [left.episode.steps[i], right.episode.steps[i]];
+    return x !== undefined && y !== undefined && x.observation === y.observation && x.reply === y.reply;
+  };
+  const cells = [];
+  let fork = 0;
+  while (fork < long && same(fork)) fork += 1;
+  for (let i = 0; i < long; i += 1) cells.push(cell(left.episode, i, "A", i === fork), cell(right.episode, i, "B", i === fork));
+
+  async function prefer(verdict) {
+    const now = await server.call("preference", { first: a, second: b, verdict: said.verdict === verdict ? 0 : verdict });
+    said.verdict = now.verdict;
+    for (const each of [1, -1]) $(`prefer${each}`).setAttribute("aria-pressed", said.verdict === each);
+    say(said.verdict ? `Noted: ${said.verdict > 0 ? "A" : "B"} is better.` : "Taken back.");
+    look();
+  }
+  const judge = (verdict) => () => { if (said?.comparable) prefer(verdict).catch((error) => say(error.message)); };
+  const choice = (label, verdict, title) => button(label, judge(verdict), { id: `prefer${verdict}`, "aria-pressed": said.verdict === verdict, disabled: !said.comparable, title });
+  show({ a: judge(1), b: judge(-1), Escape: () => { location.hash = `#/e/${a}`; } },
+    el("h1", {}, left.row.task), el("p", {}, left.episode.instruction),
+    el("div", { class: "bar", role: "toolbar", "aria-label": "Which is better" },
+      el("a", { href: `#/e/${a}` }, "Back"),
+      said ? [choice("A is better", 1, "A is better (a)"), choice("B is better", -1, "B is better (b)"),
+        said.comparable ? null : el("span", { class: "soft" }, "They do not open alike: no trainer can pair them.")] : null,
+      el("span", { class: "soft" }, fork ? `${plural(fork, "step")} the same, then they part` : "They part at the first step")),
+    el("div", { class: "two" }, head(left, right, "A"), head(right, left, "B"), cells));
+}
+
+// --------------------------------------------------------------------------------------------------------- going on
+
+async function goOn(n, at, mine) {
+  const begun = await source.episode(n);
+  let live = await server.call("live", { episode: n, at });
+  if (mine !== shown) return;
+  const steps = el("ol", { class: "steps", "aria-label": "Steps" });
+  const panel = el("div", {});
+  let busy = false;
+
+  async function act(by, more = {}) {
+    if (busy) return;
+    busy = true;
+    panel.querySelectorAll("button, textarea").forEach((each) => { each.disabled = true; });
+    if (by !== "person") say(by === "expert" ? "The expert acts …" : "The model acts; loading it takes some seconds …");
+    try {
+      live = await server.call(`live/${live.key}/act`, { by, ...more });
+      $("said").hidden = true;
+      if (live.gave_up) say("No reply: the context is full, or there is nothing left to do.");
+    } catch (error) {
+      say(error.message);
+    }
+    busy = false;
+    draw(true);
+  }
+  async function keep() {
+    const kept = await server.call(`live/${live.key}/keep`, {});
+    say(`Kept in ${kept.file}.`);
+    await look();
+    if (kept.n !== null) location.hash = `#/e/${kept.n}`;
+  }
+
+  function draw(scroll) {
+    const t = live.episode;
+    steps.replaceChildren(...t.steps.map((step, i) => turn(step, i, { before: i < at, tokens: view.tokens })));
+    const last = el("li", { class: "here" }, text(t.final_observation));
+    steps.append(live.over ? ending(t) : last);
+    const added = t.steps.length - at;
+    const keeping = button("Keep this episode", () => keep().catch((error) => say(error.message)), { id: "keep", disabled: added === 0, title: "Write it to continued.jsonl beside the store" });
+    if (live.over) {
+      panel.replaceChildren(el("p", {}, "It is over: ", el("b", { class: t.success ? "good" : "bad" }, t.success ? "success" : "no success"),
+        `, reward ${number(t.reward, 4)} after ${plural(t.steps.length, "step")}. `), el("div", { class: "bar" }, keeping));
+    } else {
+      const typed = el("textarea", { rows: 2, name: "action", placeholder: "An action, or a whole reply: Thought: … Action: …", "aria-label": "Your reply", id: "action" });
+      const form = el("form", { class: "act", onsubmit: (event) => { event.preventDefault(); if (typed.value.trim()) act("person", { text: typed.value }); } },
+        el("label", { for: "action" }, `What do you do at step ${t.steps.length + 1}?`), typed,
+        live.actions?.length ? el("div", { class: "offers", "aria-label": "Admissible actions" }, live.actions.map((each) =>
+          button(each.replace(/\nAction Input: /, " "), () => { typed.value = each; typed.focus(); }))) : null,
+        el("div", { class: "row" },
+          el("button", { type: "submit", class: "primary", id: "do" }, "Do it"),
+          button("Expert: one step", () => act("expert"), { id: "expert" }),
+          button("Expert: to the end", () => act("expert", { steps: 100 })), keeping),
+        state.models.length ? el("div", { class: "row" },
+          el("label", {}, "Model ", el("select", { name: "model", id: "model" }, state.models.map((name, i) => el("option", { value: name, selected: name === goOn.model || (!goOn.model && i === state.models.length - 1) }, name)))),
+          el("label", {}, "Temperature ", el("select", { name: "temperature" }, ["0", "0.7", "1"].map((each) => el("option", { value: each, selected: each === goOn.temperature }, each)))),
+          button("Model: one step", () => model(1), { id: "model-step" }), button("Model: to the end", () => model(100))) : null);
+      const model = (count) => {
+        goOn.model = form.elements.model.value;
+        goOn.temperature = form.elements.temperature.value;
+        act(goOn.model, { steps: count, temperature: Number(goOn.temperature) });
+      };
+      typed.addEventListener("keydown", (event) => {
+        if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); form.requestSubmit(); }
+      });
+      panel.replaceChildren(form);
+      typed.focus({ preventScroll: true });
+    }
+    if (scroll) panel.scrollIntoView({ block: "end" });
+  }
+
+  show({ Escape: () => { location.hash = `#/e/${n}/${at}`; } },
+    el("h1", {}, begun.row.task), el("p", {}, begun.episode.instruction),
+    el("div", { class: "bar" }, el("a", { href: `#/e/${n}/${at}` }, "Back"),
+      el("span", { class: "soft" }, at ? `Steps 1 to ${at} as they were, then you.` : "From the start.")),
+    steps, panel);
+  draw(true);
+}
+
+// ------------------------------------------------------------------------------------------------------------- keys
+
+const HELP = [
+  ["j k ↓ ↑", "next or previous row or step"], ["Enter", "open the row"], ["/", "search"],
+  ["← →", "previous or next episode; in tokens: token"], ["Home End", "first step, end"], ["t", "tokens"], ["e", "the expert's plan"],
+  ["v", "beside another episode of the task"], ...(embedded ? [] : [["c", "continue from the marked step"],
+    ["u d", "thumb up, thumb down; again: take back"], ["a b", "A or B is better, where two stand side by side"]]),
+  ["Esc", "back"], ["?", "these keys"]];
+
+$("keys").append(el("h2", {}, "Keys"), el("table", {}, el("tbody", {}, HELP.map(([key, what]) =>
+  el("tr", {}, el("td", {}, key.split(" ").map((each) => [el("kbd", {}, each), " "])), el("td", {}, what))))),
+el("form", { method: "dialog" }, el("button", {}, "Close")));
+$("help").addEventListener("click", () => $("keys").showModal());
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;
+  if (event.target.closest("input, select, textarea")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (event.key === "?") { $("keys").showModal(); return; }
+  const action = keys[event.key];
+  if (action) { event.preventDefault(); action(); }
+});
+
+// ------------------------------------------------------------------------------------------------------------ start
+
+const brought = /^#token=(.+)$/.exec(location.hash);
+if (brought) {
+  sessionStorage.setItem("agentgym-token", brought[1]);
+  history.replaceState(null, "", "#/");
+}
+addEventListener("hashchange", route);
+look().then((busy) => { route(); if (!embedded) watch(busy); }).catch((error) => {
+  $("main").replaceChildren(el("p", { class: "error", role: "alert" }, error.message));
+});

@@ -1,0 +1,238 @@
+"""The viewer in a real browser, headless: Debian's Chromium, driven by playwright."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_py import store
+from agentgym_py.viewer import feedback
+
+playwright = pytest.importorskip("playwright.sync_api", reason="the extra `dev` has playwright")
+pytest.importorskip("fastapi")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+COMMAND = "import sys; from agentgym_py.cli import main; sys.exit(main())"
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 800}
+
+
+class Seen:
+    """A page, what its console said, and what it asked for."""
+
+    def __init__(self, page: Any, pictures: Path) -> None:
+        self.page, self.pictures = page, pictures
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("dialog", lambda dialog: self.said.append(f"dialog: {dialog.message}"))
+
+    def picture(self, name: str) -> None:
+        """Keep what can be seen."""
+        self.page.screenshot(path=self.pictures / f"{name}.png")
+
+    def rows(self, number: int) -> None:
+        """Wait until the list has so many rows."""
+        playwright.expect(self.page.locator("ol.list li")).to_have_count(number, timeout=20_000)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One for all tests."""
+    with playwright.sync_playwright() as running:
+        made = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def seen(browser: Any, tmp_path: Path) -> Iterator[Seen]:
+    """A fresh page; pictures are kept in $AGENTGYM_SCREENSHOTS, where it is set. A silent console is asserted."""
+    pictures = Path(os.environ.get("AGENTGYM_SCREENSHOTS", tmp_path))
+    pictures.mkdir(parents=True, exist_ok=True)
+    context = browser.new_context(viewport=WIDE)
+    context.set_default_timeout(20_000)
+    made = Seen(context.new_page(), pictures)
+    yield made
+    assert made.said == []
+    context.close()
+
+
+@pytest.fixture
+def address(run: Path) -> Iterator[str]:
+    """What `agentgym view` prints, while it serves the run; it ends by Ctrl-C."""
+    words = [sys.executable, "-c", COMMAND, "view", str(run)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        server.send_signal(signal.SIGINT)
+        said = server.communicate(timeout=30)[1]
+    assert (server.returncode, said) == (0, "")
+
+
+def test_a_run_in_the_browser(seen: Seen, address: str, run: Path) -> None:
+    """Open, filter, step, look at tokens and the plan, compare, judge, go on as a person, as a model, and keep it."""
+    page, keyboard = seen.page, seen.page.keyboard
+    page.goto(address)
+    seen.rows(19)
+    assert "token" not in page.url
+    seen.picture("list")
+
+    page.select_option("[name=agent]", "Agent_v0")
+    seen.rows(6)
+    page.select_option("[name=agent]", "")
+    page.select_option("[name=outcome]", "success")
+    seen.rows(12)
+    page.select_option("[name=outcome]", "")
+    keyboard.press("Escape")
+    keyboard.press("/")
+    keyboard.type("alert observ")
+    seen.rows(1)
+    page.fill("[name=text]", "")
+    page.select_option("[name=agent]", "Agent_v0")
+    seen.rows(6)
+    seen.picture("filtered")
+
+    keyboard.press("Escape")
+    keyboard.press("j")
+    keyboard.press("j")
+    keyboard.press("Enter")
+    page.wait_for_selector("ol.steps > li.here")
+    keyboard.press("j")
+    assert page.get_attribute("li.here", "aria-label") == "Step 2"
+    keyboard.press("k")
+    keyboard.press("e")
+    page.wait_for_selector("aside ol li")
+    assert "search[" in page.inner_text("aside")
+    seen.picture("episode")
+    keyboard.press("t")
+    page.wait_for_selector(".tok.sampled")
+    assert page.get_attribute("#toggle-tokens", "aria-pressed") == "true"
+    page.hover("li.here .tok.sampled")
+    assert re.search(r"logprob -?\d+\.\d+, p \d\.\d+, id \d+", page.inner_text("li.here .tokens + .soft"))
+    sampled = page.eval_on_selector_all("li.here .tok.sampled", "all => all.map(each => each.textContent).join('')")
+    first = list(store.read(run / "rounds" / "01" / "trajectories.jsonl"))[1].steps[0]
+    assert sampled.replace("<|end|>", "") == first.reply or "\ufffd" in sampled
+    seen.picture("tokens")
+    keyboard.press("t")
+    page.wait_for_selector(".tok", state="detached")
+
+    keyboard.press("u")
+    page.wait_for_selector("#thumb1[aria-pressed=true]")
+    assert list(feedback.read(run).thumbs.values()) == [1]
+    keyboard.press("v")
+    page.wait_for_selector(".two")
+    seen.picture("two")
+    keyboard.press("b")
+    page.wait_for_selector("#prefer-1[aria-pressed=true]")
+    assert len(feedback.read(run).preferences) == 1
+    keyboard.press("Escape")
+    page.wait_for_selector("#continue")
+
+    keyboard.press("j")
+    keyboard.press("c")
+    page.wait_for_selector("#action")
+    keyboard.type("click[nothing like that]")
+    keyboard.press("Enter")
+    page.wait_for_selector("ol.steps > li:nth-child(2) .chip.bad")
+    seen.picture("continue")
+    page.click("#model-step")
+    page.wait_for_selector("ol.steps > li:nth-child(4)", timeout=90_000)
+    page.click("text=Expert: to the end")
+    page.wait_for_selector("text=It is over")
+    assert page.inner_text("#main .good") == "success"
+    page.click("#keep")
+    page.wait_for_selector("#toggle-tokens")
+    (kept,) = store.read(run / "continued.jsonl")
+    assert kept.provenance.agent == "person and rounds/01/checkpoint and expert"
+    assert {url.split("/")[2] for url in seen.asked if not url.startswith("data:")} == {address.split("/")[2]}
+
+
+def test_text_is_text(seen: Seen, address: str) -> None:
+    """An episode full of scripts and images shows them as letters; nothing runs and nothing is asked for."""
+    page = seen.page
+    page.goto(address)
+    page.select_option("[name=split]", "valid")
+    seen.rows(1)
+    page.click("ol.list a")
+    page.wait_for_selector("ol.steps")
+    for view in ("t", "e", "t"):
+        page.keyboard.press(view)
+        page.wait_for_timeout(200)
+    assert page.inner_text("ol.steps .text").startswith("<script>window.ran = true;")
+    assert page.evaluate("window.ran") is None
+    assert page.locator("main img, main script, main b:has-text('x') > *").count() == 0
+    page.wait_for_selector("aside .error:has-text('showed something else')")
+    seen.picture("hostile")
+    assert not any("/x" in url for url in seen.asked)
+
+
+def test_without_the_token_nothing_is_shown(seen: Seen, address: str) -> None:
+    """The page says which address has it."""
+    seen.page.goto(address.split("#")[0])
+    assert "it has the token" in seen.page.inner_text("[role=alert]")
+    assert [each for each in seen.said if "401" not in each] == []
+    seen.said.clear()  # the browser itself tells of the 401
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone(seen: Seen, address: str, scheme: str) -> None:
+    """No view is wider than the screen; in both colour schemes text stands out from what is behind it."""
+    page = seen.page
+    page.set_viewport_size(PHONE)
+    page.emulate_media(color_scheme=scheme)
+    page.goto(address)
+    seen.rows(19)
+    for name, go in (
+        ("list", lambda: None),
+        ("episode", lambda: page.click("ol.list li:nth-child(14) a")),
+        ("tokens", lambda: page.click("#toggle-tokens")),
+        ("plan", lambda: page.click("#toggle-plan")),
+        ("two", lambda: page.click("text=Compare")),
+        ("continue", lambda: page.evaluate("location.hash = location.hash.replace(/two.(\\d+).*/, 'on/$1/0')")),
+    ):
+        go()
+        page.wait_for_timeout(700)
+        seen.picture(f"phone-{scheme}-{name}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], name
+    colours = page.evaluate("[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]")
+    text, back = (sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in colours)
+    assert (text < 200 and back > 700) if scheme == "light" else (text > 600 and back < 100)
+
+
+def test_an_exported_page_needs_nothing(seen: Seen, run: Path, tmp_path: Path) -> None:
+    """Opened as a file: the same views without a server, by keyboard, and not one request."""
+    target = tmp_path / "page.html"
+    words = [sys.executable, "-c", COMMAND, "view", str(run), "--export", str(target)]
+    subprocess.run(words, check=True, capture_output=True)
+    page, keyboard = seen.page, seen.page.keyboard
+    page.goto(target.as_uri())
+    seen.rows(19)
+    page.select_option("[name=agent]", "Agent_v0")
+    seen.rows(6)
+    page.fill("[name=text]", "no such word")
+    seen.rows(0)
+    page.fill("[name=text]", "")
+    seen.rows(6)
+    page.click("ol.list a")
+    page.wait_for_selector("ol.steps")
+    keyboard.press("t")
+    page.wait_for_selector(".tok.sampled")
+    keyboard.press("e")
+    page.wait_for_selector("aside ol li")
+    assert page.locator("#thumb1, #continue").count() == 0
+    seen.picture("export")
+    keyboard.press("v")
+    page.wait_for_selector(".two")
+    assert page.evaluate("window.ran") is None
+    assert [url for url in seen.asked if not url.startswith("data:")] == [target.as_uri()]

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_py import agenttraj, export, pairs, store
+from agentgym_py.errors import DataError
+from agentgym_py.trajectory import Trajectory
+from agentgym_py.viewer import feedback
+from agentgym_py.viewer.feedback import Ref
+
+Make = Callable[..., Trajectory]
+A, B, C = Ref("rounds/00/a.jsonl", "a"), Ref("rounds/00/a.jsonl", "b"), Ref("c.jsonl", "c")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, episode: Make) -> Path:
+    """Three tries at a task; the world liked the last one."""
+    store.write(
+        tmp_path / A.file, [episode("x", id="a", reward=0.0, success=False), episode("y", "z", id="b", reward=0.0)]
+    )
+    store.write(tmp_path / C.file, [episode("w", id="c", reward=1.0), episode("v", id="never judged")])
+    return tmp_path
+
+
+def test_the_last_word_holds(folder: Path) -> None:
+    """On an episode, and on a pair whichever way round it was shown; 0 takes a verdict back."""
+    assert feedback.read(folder) == feedback.Feedback({}, ())
+    for ref, verdict in ((A, 1), (B, 1), (A, -1), (B, 0)):
+        feedback.thumb(folder, ref, verdict)
+    feedback.prefer(folder, A, B, 1)
+    feedback.prefer(folder, B, A, 1)
+    feedback.prefer(folder, A, C, -1)
+    feedback.prefer(folder, B, C, 1)
+    feedback.prefer(folder, C, B, 0)
+    assert feedback.read(folder) == feedback.Feedback({A: -1}, ((B, A), (C, A)))
+    assert len((folder / feedback.FILE).read_text().splitlines()) == 9
+
+
+def test_a_line_that_was_cut_off_is_left_out(folder: Path) -> None:
+    """What is written after it is read again; what is JSON but no verdict is refused with its line."""
+    feedback.thumb(folder, A, 1)
+    path = folder / feedback.FILE
+    with path.open("ab") as file:
+        file.write(b'{"episode": {"fi')
+    feedback.thumb(folder, B, -1)
+    with pytest.warns(UserWarning, match=r"feedback\.jsonl:2: a line that was cut off"):
+        assert feedback.read(folder).thumbs == {A: 1, B: -1}
+    for wrong in (
+        {"verdict": 2},
+        {"episode": {"file": "a", "id": 1}, "verdict": 1},
+        [1],
+        {"first": A._asdict(), "verdict": 1},
+    ):
+        path.write_text(json.dumps(wrong) + "\n")
+        with pytest.raises(DataError, match=r"feedback\.jsonl:1: no feedback"):
+            feedback.read(folder)
+
+
+def test_wrong_verdicts_are_refused(folder: Path) -> None:
+    """Before anything is written."""
+    with pytest.raises(DataError):
+        feedback.thumb(folder, A, 2)
+    with pytest.raises(DataError):
+        feedback.prefer(folder, A, A, 1)
+    assert not (folder / feedback.FILE).exists()
+
+
+def test_people_overrule_the_world(folder: Path) -> None:
+    """A judged episode's reward is its thumb and its preferences, at the last step; the others are not there."""
+    feedback.thumb(folder, A, 1)
+    feedback.prefer(folder, A, C, 1)
+    feedback.prefer(folder, B, C, 1)
+    found = {t.id: t for t in feedback.judged(folder)}
+    assert {name: (t.reward, t.success) for name, t in found.items()} == {
+        "a": (2.0, True), "b": (1.0, True), "c": (-2.0, False),
+    }  # fmt: skip
+    assert [(s.reward, s.reward_parts) for s in found["b"].steps] == [(0.0, {}), (1.0, {"human": 1.0})]
+    store.write(folder / "judged", found.values())
+    assert list(store.read(folder / "judged")) == list(found.values())
+
+
+def test_trainers_of_pairs_pair_as_people_did(folder: Path) -> None:
+    """`pairs.build`, which DPO, ORPO and the reward model use, has the chosen episode first."""
+    feedback.prefer(folder, A, C, 1)  # the world says the opposite
+    judged = feedback.judged(folder)
+    (pair,) = pairs.build(judged).pairs
+    assert (judged[pair.chosen].id, judged[pair.rejected].id) == ("a", "c")
+
+
+def test_dpo_and_kto_train_on_it(made_run: Path, tmp_path: Path, tiny_policy: Any) -> None:
+    """A preference is a pair of DPO's, thumbs are KTO's good and bad episodes."""
+    from copy import deepcopy
+
+    from agentgym_trainers.dpo import DPO
+    from agentgym_trainers.kto import KTO
+
+    name = "rounds/01/trajectories.jsonl"
+    first, second, third = list(store.read(made_run / name))[:3]
+    store.write(tmp_path / name, [first, second, third])
+    feedback.prefer(tmp_path, Ref(name, second.id), Ref(name, first.id), 1)
+    trained = DPO(epochs=1).train(deepcopy(tiny_policy), feedback.judged(tmp_path), seed=0, output_dir=tmp_path / "dpo")
+    assert trained.metrics["pairs"] == 1
+    feedback.thumb(tmp_path, Ref(name, third.id), -1)
+    trained = KTO(epochs=1).train(deepcopy(tiny_policy), feedback.judged(tmp_path), seed=0, output_dir=tmp_path / "kto")
+    assert (trained.metrics["good"], trained.metrics["bad"]) == (1, 2)
+
+
+def test_preferences_are_the_pairs_themselves(folder: Path, tmp_path: Path) -> None:
+    """As they were chosen, for the formats of other programs."""
+    feedback.prefer(folder, C, A, -1)
+    (pair,) = feedback.preferences(folder)
+    assert (pair.chosen.id, pair.rejected.id) == ("a", "c")
+    row = export.preference(pair)
+    assert row is not None
+    assert "Action: x" in json.dumps(row["chosen"])
+    assert agenttraj.write_pairs(tmp_path / "pairs.json", [pair]) == 1
+
+
+def test_episodes_that_are_gone_are_left_out(folder: Path) -> None:
+    """With a warning that counts them."""
+    feedback.thumb(folder, A, 1)
+    feedback.thumb(folder, Ref("other.jsonl", "a"), 1)
+    feedback.thumb(folder, Ref(A.file, "no such id"), 1)
+    with pytest.warns(UserWarning, match="2 judged episodes no longer"):
+        assert [t.id for t in feedback.judged(folder)] == ["a"]
+
+
+def test_only_episodes_that_open_alike_are_compared(episode: Make) -> None:
+    """Of another task, or without a step: no trainer could pair them."""
+    assert feedback.comparable(episode("x"), episode("y"))
+    assert not feedback.comparable(episode("x"), episode("y", task="shop/train/easy/2"))
+    assert not feedback.comparable(episode("x"), episode())
