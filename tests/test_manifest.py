@@ -58,10 +58,11 @@ def test_worlds_that_differ_are_named() -> None:
     """By arguments, by steps, by version, or by who they are."""
     longer = made(EnvSpec("shop", {"difficulty": "easy", "max_steps": 9}))
     said = differences(made(), longer, SAME_QUESTION)
-    assert said == [
+    assert said[:2] == [
         'AgentShop-v0\'s kwargs: {"difficulty": "easy"}, not {"difficulty": "easy", "max_steps": 9}',
         "AgentShop-v0's max_steps: 15, not 9",
     ]
+    assert [each.partition(":")[0] for each in said[2:]] == ["AgentShop-v0's first_state"]  # it says the arguments, too
     newer = made()
     newer["worlds"][0]["version"] += 1
     assert [each.partition(":")[0] for each in differences(made(), newer, SAME_QUESTION)] == ["AgentShop-v0's version"]

@@ -216,7 +216,7 @@ def test_a_snapshot_of_another_version_of_a_game_is_refused(tmp_path: Path, game
     here.reset(options={"task": "mug"})
     with pytest.raises(SnapshotError, match="rules and room"):
         there.restore(here.snapshot())
-    with pytest.raises(SnapshotError, match="rules and room"):
+    with pytest.raises(SnapshotError, match="made with no arguments"):
         HouseholdEnv(games=tmp_path / "a", observation_mode="alfworld").restore(here.snapshot())
 
 
