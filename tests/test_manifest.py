@@ -62,7 +62,7 @@ def test_worlds_that_differ_are_named() -> None:
         'AgentShop-v0\'s kwargs: {"difficulty": "easy"}, not {"difficulty": "easy", "max_steps": 9}',
         "AgentShop-v0's max_steps: 15, not 9",
     ]
-    assert [each.partition(":")[0] for each in said[2:]] == ["AgentShop-v0's first_state"]  # it says the arguments, too
+    assert [each.partition(":")[0] for each in said[2:]] == ["AgentShop-v0's first_state"]  # it holds the arguments
     newer = made()
     newer["worlds"][0]["version"] += 1
     assert [each.partition(":")[0] for each in differences(made(), newer, SAME_QUESTION)] == ["AgentShop-v0's version"]

@@ -163,7 +163,11 @@ def copied(policy: Any) -> Policy:
 
 @pytest.mark.parametrize(
     ("how", "share"),
-    [({"epochs": 50.0}, 0.35), ({"lora_rank": 2, "epochs": 12.0}, 0.9), ({"train_backbone": False, "epochs": 200.0}, 0.6)],
+    [
+        ({"epochs": 50.0}, 0.35),
+        ({"lora_rank": 2, "epochs": 12.0}, 0.9),
+        ({"train_backbone": False, "epochs": 200.0}, 0.6),
+    ],
     ids=["all", "lora", "heads"],
 )
 def test_it_learns_a_batch_by_heart(
