@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from agentgym_py.collect import EnvSpec
@@ -55,7 +57,7 @@ class Failure:
         known = name in names("agentgym.envs")
         lines = [
             "import agentgym_py, gymnasium",
-            *([] if known else [f"gymnasium.register({name!r}, {target_of(name)!r})"]),
+            *([] if known else _registered(name)),
             *([moves.setup] if moves.setup else []),
             *([f"def make():\n    return {made}", "env = make()"] if "make()" in moves.after else [f"env = {made}"]),
             f"print(env.reset(seed={moves.seed!r}, options={dict(moves.options) if moves.options else None!r}))",
@@ -183,3 +185,12 @@ def written(text: str) -> str:
 
 def _indented(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+def _registered(name: str) -> list[str]:
+    """Lines that make a world known which is not installed, wherever they are run."""
+    target = target_of(name)
+    module = target.partition(":")[0]
+    file = getattr(sys.modules.get(module), "__file__", None)
+    place = [f"import sys; sys.path.append({str(Path(file).parent)!r})"] if file and "." not in module else []
+    return [*place, f"gymnasium.register({name!r}, {target!r})"]

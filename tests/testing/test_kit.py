@@ -176,10 +176,10 @@ def test_the_program_of_a_used_instance_gives_it_its_past() -> None:
 
 
 def _run(world: str, script: str, **mood: str) -> subprocess.CompletedProcess[str]:
-    """A program, in a fresh process of the world's folder."""
+    """A program, in a fresh process of another folder than the world's."""
     assert f"gymnasium.register('Conformance{world}-v0'" in script
     return subprocess.run(
-        [sys.executable, "-c", script], cwd=FOLDER, capture_output=True, text=True, env=os.environ | mood
+        [sys.executable, "-c", script], cwd=FOLDER.parent, capture_output=True, text=True, env=os.environ | mood
     )
 
 
