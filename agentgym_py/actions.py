@@ -7,7 +7,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 # At the start of a line a label counts in any case; within a line only when capitalised and not in brackets, so that
@@ -20,8 +20,15 @@ _THOUGHT = re.compile(r"\A\s*thought[ \t]*:", re.IGNORECASE)
 _OBSERVATION = re.compile(r"^[ \t]*observation[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _TAG = re.compile(r"<tool_call>\s*(?=\{)")
 _FENCED = re.compile(r"\A```(?:json)?\s*(\{.*\})\s*```\Z", re.DOTALL)
-_ONE_LINE = re.compile(r"\s*(\w+)\s*(?:\(\s*(\{.*\})?\s*\)|(\{.*\}))\s*", re.DOTALL)
+_ONE_LINE = re.compile(r"\s*(\w+)\s*(?:\(\s*(?:(\{.*\})\s*)?\)|(\{.*\}))\s*", re.DOTALL)
 _BELOW = re.compile(r"\nAction Input: (?=\{)")
+# What models write around a call beside its labels; read in worlds of tools only.
+_BOLD = re.compile(r"^[ \t]*\*\*(thought|action|action input|observation)(?::\*\*|\*\*:)", re.IGNORECASE | re.MULTILINE)
+_UNLABELLED = re.compile(r"^([ \t]*action[ \t]*:[ \t]*`?\w+`?)[ \t]*\n\s*(?=\{)", re.IGNORECASE | re.MULTILINE)
+_QUOTED = re.compile(r"`(\w+)`")
+_BEGUN = re.compile(r"\s*(\w+)\s*(?:\(\s*)?(?=\{)")
+_CALLS = frozenset(("arguments", "parameters", "input", "function", "function_call", "tool_calls"))
+_SHOWN = 80
 _MAX_DEPTH = 100
 """JSON nested deeper is no JSON: far below the interpreter's limit, so that a reply reads the same on any stack."""
 
@@ -40,6 +47,24 @@ class Reply:
     """`action_input` as a JSON object; None where it is none."""
     form: Literal["react", "tool_call", "bare"] = "bare"
     """How the reply was written."""
+    calls: int = 1
+    """How many calls stand in it, as `parse_call` counts them; a reply may have only one."""
+
+    @property
+    def wrong(self) -> str:
+        """Why its input cannot be read; empty where it can, or where there is none.
+
+        The input of a tool call must be a JSON object, and what stands after `Action Input:` where it begins with `{`.
+        """
+        if self.calls > 1:
+            return f"Only one call a turn is done, and this reply has {self.calls}: write the first of them alone."
+        given = (self.action_input or "").strip()
+        if self.arguments is not None or not given or (self.form != "tool_call" and given[0] != "{"):
+            return ""
+        shown = f"{given[:_SHOWN]!r}" + "…" * (len(given) > _SHOWN)
+        what = f"The input of {self.action[:_SHOWN]!r}" if self.action else "A call"
+        wanted = f'{what} must be one JSON object, such as {{"name": "value"}}'
+        return f"{wanted}, not {shown}{_no_object(given)}."
 
 
 def parse_reply(text: str) -> Reply:
@@ -48,8 +73,11 @@ def parse_reply(text: str) -> Reply:
     A tool call wins over ReAct text, and ReAct text over the bare action. Of several actions the last one before an
     invented `Observation:` counts; an action is one line, an `Action Input:` may be several. Labels that begin a line
     win over those within one. A bare action may have its `Action Input:` on the next line: a tool call in two lines.
-    JSON is strict: no NaN, no number beyond a float, no nesting deeper than 100.
+    JSON is strict: no NaN, no number beyond a float, no nesting deeper than 100. A call whose input should be a JSON
+    object and is none says why in `Reply.wrong`; `TextEnv.step` takes it for a bad action.
     """
+    if ":" not in text and "{" not in text:  # no label, no call: most replies of experts and samplers
+        return Reply(text.strip())
     return _tool_call(text) or _react(text) or _bare(text)
 
 
@@ -57,19 +85,61 @@ def parse_call(text: str) -> Reply:
     """Read a reply to a world of tools; never raises.
 
     As `parse_reply`, and a call may stand in one line: `name {"argument": 1}`, `name({"argument": 1})` or `name()`.
+    Labels may be bold, a name and an input in backticks, the label `Action Input:` may be missing before a line that
+    begins with `{`, and without labels a call may be a JSON list of one, or stand behind words.
     """
     if call := _ONE_LINE.fullmatch(text):
         return parse_reply(format_reply(call[1], "", call[2] or call[3] or "{}"))
-    reply = parse_reply(text)
-    call = _ONE_LINE.fullmatch(reply.action) if reply.action_input is None else None
-    return parse_reply(format_reply(call[1], reply.thought, call[2] or call[3] or "{}")) if call else reply
+    reply = parse_reply(_UNLABELLED.sub(r"\1\nAction Input: ", _BOLD.sub(r"\1:", text)))
+    if reply.form == "tool_call":
+        return replace(reply, calls=_count(text))
+    if quoted := _QUOTED.fullmatch(reply.action):
+        reply = replace(reply, action=quoted[1])
+    if reply.action_input is not None:
+        fenced = _FENCED.match(reply.action_input)
+        return replace(reply, action_input=fenced[1], arguments=_json_object(fenced[1])) if fenced else reply
+    if reply.form == "bare" and (found := _behind_words(text)):
+        return found
+    call = _ONE_LINE.fullmatch(reply.action)
+    if call:
+        return parse_reply(format_reply(call[1], reply.thought, call[2] or call[3] or "{}"))
+    begun = _BEGUN.match(reply.action)
+    if begun or reply.action.startswith("{"):  # a call whose JSON is broken
+        raw = reply.action[begun.end() :] if begun else reply.action
+        return replace(reply, action=begun[1] if begun else "", action_input=raw, arguments=_json_object(raw))
+    return reply
+
+
+def _behind_words(text: str) -> Reply | None:
+    """The call of a JSON object, or of a list, that ends a reply."""
+    body = text.strip().removeprefix("[TOOL_CALLS]").rstrip("` \n")
+    begin = min((place for place in (body.find("{"), body.find("[{")) if place >= 0), default=-1)
+    if begin < 0 or _too_deep(body):
+        return None
+    try:
+        value = _DECODER.decode(body[begin:])
+    except (ValueError, RecursionError):
+        return None
+    calls = value if isinstance(value, list) else [value]
+    if not all(isinstance(call, dict) and _CALLS & call.keys() for call in calls):
+        return None
+    words = body[:begin].strip().removesuffix("```json").strip("` \n")
+    found = _called(calls[0], _THOUGHT.sub("", words).strip())
+    return replace(found, calls=len(calls)) if found else None
+
+
+def _count(text: str) -> int:
+    """How many calls a reply that begins with one has."""
+    tags = len(_TAG.findall(text))
+    listed = None if tags else (_json_object(text) or {}).get("tool_calls")
+    return max(1, tags, sum(isinstance(call, dict) for call in listed) if isinstance(listed, list) else 0)
 
 
 def entered(text: str, tools: Sequence[Mapping[str, Any]] | None) -> str:
     """What a person entered, as a world with these tools reads it: a call of one of them in one line becomes two."""
     call = parse_call(text)
     names = {tool.get("function", tool)["name"] for tool in tools or []}
-    if call.action not in names or call.arguments is None:
+    if call.action not in names or call.arguments is None or call.wrong:
         return text
     return format_reply(call.action, call.thought, call.action_input)
 
@@ -148,13 +218,14 @@ def _called(call: dict[str, Any], thought: str) -> Reply | None:
     calls = call.get("tool_calls")
     if isinstance(calls, list) and calls and isinstance(calls[0], dict):
         call, thought = calls[0], _text(call.get("content"), thought)
-    inner = call.get("function")
+    inner = call.get("function", call.get("function_call"))
     if isinstance(inner, dict):
         call = inner
     name = call.get("name", call.get("function_name"))
     if not isinstance(name, str):
         return None
-    return _call_reply(name, call.get("arguments", call.get("parameters", {})), _text(call.get("thought"), thought))
+    given: object = next((call[key] for key in ("arguments", "parameters", "input") if key in call), {})
+    return _call_reply(name, given, _text(call.get("thought"), thought))
 
 
 def _text(value: object, default: str) -> str:
@@ -180,6 +251,17 @@ def _json_object(text: str, whole: bool = True) -> dict[str, Any] | None:
     if whole and end != len(text.strip()):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _no_object(text: str) -> str:
+    """Why a text is no JSON, to be appended; nothing where it is some, but no object."""
+    if _too_deep(text):
+        return f": it nests deeper than {_MAX_DEPTH}"
+    try:
+        _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        return f": {error}"
+    return ""
 
 
 def _too_deep(text: str) -> bool:

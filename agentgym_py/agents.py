@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from agentgym_py.actions import format_reply
 from agentgym_py.chat import opening_text
@@ -12,10 +12,10 @@ from agentgym_py.env import Task, TextEnv
 from agentgym_py.errors import ConfigError
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.samples import encode_steps
-from agentgym_py.trajectory import Step, Tokens
+from agentgym_py.trajectory import Step, Tokens, Usage
 
 if TYPE_CHECKING:
-    from agentgym_py.engine import Engine, SamplingParams
+    from agentgym_py.engine import BatchEngine, Engine, Generation, RemoteEngine, SamplingParams
     from agentgym_py.policy import Policy
 
 
@@ -36,14 +36,23 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """One reply; `tokens` where a model gave it."""
+    """One reply; `tokens` where a model gave it, `usage` where an endpoint did."""
 
     text: str
     tokens: Tokens | None = None
+    usage: Usage | None = None
+    error: str | None = None
+    """An infrastructure failure in place of a reply: the episode ends, and is no evidence."""
 
 
 class Agent(Protocol):
-    """Replies to a batch of live episodes; None gives an episode up (out of context, nothing left to do)."""
+    """Replies to a batch of live episodes; None gives an episode up (out of context, nothing left to do).
+
+    One that cannot play so many at once has `slots`, the most that it can. That no episode waits for another's reply,
+    one whose replies come from elsewhere may have `elsewhere = True` and a coroutine `reply(episode)`, which is awaited
+    in the loop of `agentgym_py.asking`; one that computes them here may have `playing()`, of which each collection asks
+    for a `Playing` of its own.
+    """
 
     name: str
     sampling: dict[str, Any]
@@ -55,6 +64,14 @@ class Agent(Protocol):
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """One reply an episode, in order."""
+        ...
+
+
+class Playing(Protocol):
+    """Replies to episodes that are live, a few at a time."""
+
+    def __call__(self, live: Mapping[int, Episode]) -> Sequence[tuple[int, AgentReply | None]]:
+        """Some of their replies, by number, at least one; whose is not among them waits for it."""
         ...
 
 
@@ -80,17 +97,20 @@ class ExpertAgent:
 
     def _reply(self, env: TextEnv) -> AgentReply | None:
         action = env.fair_expert() if self.fair else next(iter(env.expert()), None)
-        return None if action is None else AgentReply(_framed(env, action, env.think(action) if self.thoughts else ""))
+        return None if action is None else AgentReply(framed(env, action, env.think(action) if self.thoughts else ""))
 
 
 def title_of(agent: Agent) -> str:
     """Its name, and of an expert which one it is: `the exact expert` or `the fair expert`."""
-    if isinstance(agent, ExpertAgent):
-        return f"the {'fair' if agent.fair else 'exact'} expert"
-    return agent.name
+    return title(agent.name, agent.sampling)
 
 
-def _framed(env: TextEnv, action: str, thought: str = "") -> str:
+def title(name: str, sampling: Mapping[str, Any]) -> str:
+    """The same of an agent of which only this is known."""
+    return f"the {'fair' if sampling.get('fair') else 'exact'} expert" if name == ExpertAgent.name else name
+
+
+def framed(env: TextEnv, action: str, thought: str = "") -> str:
     """The ReAct text of a reply; the bare action in a world that reads no frames."""
     said = env.read(action)
     text = format_reply(said.action, thought, said.action_input)
@@ -131,6 +151,10 @@ class ModelAgent:
         self.params = params
         self.sampling: dict[str, Any] = params.as_dict()
         self._policy, self._engine = policy, engine
+        self.elsewhere = hasattr(engine, "answer")
+        """Whether `reply` takes the place of `act`."""
+        if self.elsewhere:
+            self.sampling["engine"] = cast("RemoteEngine", engine).kind
 
     @property
     def policy_digest(self) -> str:
@@ -139,21 +163,58 @@ class ModelAgent:
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """One sampled reply an episode; an episode that would outgrow the context is given up."""
-        for episode in episodes:
-            if episode.steps and not episode.ids:  # it goes on from another's steps
-                episode.ids = encode_steps(episode.rules, episode.steps, self._policy.chat).input_ids
-        contexts = [self._context(episode) for episode in episodes]
-        limit = self._policy.max_length - self.params.max_new_tokens
-        live = [i for i, context in enumerate(contexts) if len(episodes[i].ids) + len(context) <= limit]
-        prompts = [episodes[i].ids + contexts[i] for i in live]
-        seeds = [seed_of(episodes[i].seed, len(episodes[i].steps)) for i in live]
-        replies: list[AgentReply | None] = [None] * len(episodes)
-        for i, prompt, out in zip(live, prompts, self._engine.generate(prompts, self.params, seeds), strict=True):
-            ids = tuple(out.ids)
-            tokens = Tokens(tuple(contexts[i]), ids, tuple(out.logprobs), (1,) * len(ids))
-            episodes[i].ids = prompt + list(ids)
-            replies[i] = AgentReply(self._policy.decode(ids), tokens)
-        return replies
+        prompts = [self._prompt(episode) for episode in episodes]
+        live = [(episode, prompt) for episode, prompt in zip(episodes, prompts, strict=True) if prompt]
+        seeds = [_seed(episode) for episode, _ in live]
+        found = self._engine.generate([prompt for _, prompt in live], self.params, seeds)
+        replies = iter([self._taken(episode, prompt, out) for (episode, prompt), out in zip(live, found, strict=True)])
+        return [next(replies) if prompt else None for prompt in prompts]
+
+    async def reply(self, episode: Episode) -> AgentReply | None:
+        """The same for one episode, of an engine whose replies come from elsewhere."""
+        prompt = self._prompt(episode)
+        if not prompt:
+            return None
+        engine = cast("RemoteEngine", self._engine)
+        return self._taken(episode, prompt, await engine.answer(prompt, self.params, _seed(episode)))
+
+    def playing(self) -> Playing | None:
+        """Replies as they end, where the engine gives them so."""
+        if not hasattr(self._engine, "batch"):
+            return None
+        batch, asked = cast("BatchEngine", self._engine).batch(self.params), dict[Hashable, list[int]]()
+
+        def some(live: Mapping[int, Episode]) -> list[tuple[int, AgentReply | None]]:
+            given_up = list[tuple[int, AgentReply | None]]()
+            for number, episode in live.items():
+                if number in asked:
+                    continue
+                if prompt := self._prompt(episode):
+                    asked[number] = prompt
+                    batch.add(number, prompt, _seed(episode))
+                else:
+                    given_up.append((number, None))
+            if given_up:
+                return given_up
+            ended = [(cast("int", number), out) for number, out in batch.ended()]
+            return [(number, self._taken(live[number], asked.pop(number), out)) for number, out in ended]
+
+        return some
+
+    def _prompt(self, episode: Episode) -> list[int]:
+        """The episode's ids and those of what it sees now; none where no reply has room behind them."""
+        if episode.steps and not episode.ids:  # it goes on from another's steps
+            episode.ids = encode_steps(episode.rules, episode.steps, self._policy.chat).input_ids
+        prompt = episode.ids + self._context(episode)
+        return prompt if len(prompt) + self.params.max_new_tokens <= self._policy.max_length else []
+
+    def _taken(self, episode: Episode, prompt: list[int], out: Generation) -> AgentReply:
+        if out.error is not None:
+            return AgentReply("", error=out.error)
+        context, ids = prompt[len(episode.ids) :], tuple(out.ids)
+        episode.ids = prompt + list(ids)
+        tokens = Tokens(tuple(context), ids, tuple(out.logprobs), (1,) * len(ids))
+        return AgentReply(self._policy.decode(ids), tokens)
 
     def _context(self, episode: Episode) -> list[int]:
         chat = self._policy.chat
@@ -161,6 +222,10 @@ class ModelAgent:
             return chat.opening(opening_text(episode.rules, episode.observation))
         forced = [] if episode.ids[-1] == chat.end_of_turn else [chat.end_of_turn]
         return forced + chat.turn(episode.observation)
+
+
+def _seed(episode: Episode) -> int:
+    return seed_of(episode.seed, len(episode.steps))
 
 
 def require_room(policy: Policy, max_new_tokens: int) -> None:

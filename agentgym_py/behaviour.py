@@ -114,7 +114,7 @@ def beside_experts(trajectories: Iterable[Trajectory]) -> BesideExperts:
             if trajectory.error is not None:
                 continue
             task = trajectory.provenance.task_key
-            spec = EnvSpec(trajectory.provenance.env_id, trajectory.provenance.env_kwargs)
+            spec = EnvSpec.of(trajectory)
             env = pool.take(spec)
             try:
                 if task not in plans:

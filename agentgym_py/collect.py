@@ -5,23 +5,28 @@ from __future__ import annotations
 import hashlib
 import inspect
 from bisect import bisect_left
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import gymnasium
 
 from agentgym_py.agents import Agent, AgentReply, Episode
 from agentgym_py.env import Prompt, TextEnv, checked_prompt, checked_split
-from agentgym_py.errors import AgentGymError, ConfigError, SnapshotError, UnknownNameError
-from agentgym_py.registry import env_id
+from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, SnapshotError, UnknownNameError
+from agentgym_py.raised import own_line
+from agentgym_py.registry import REMOTE, env_id, short_name
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Provenance, Step, Trajectory, canonical
-from agentgym_py.workers import Workers
+from agentgym_py.workers import Executor, Watch, checked_timeout
 
 Progress = Callable[[Trajectory], None]
+_OF_THE_CLIENT = ("url", "env", "token", "timeout", "retries")
+"""Arguments of `RemoteEnv` that are not its world's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +37,33 @@ class EnvSpec:
     """Short name or Gymnasium id."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, trajectory: Trajectory) -> EnvSpec:
+        """The world of a stored trajectory.
+
+        Raises:
+            ConfigError: it names a server, as none of ours does: whoever wrote it would be sent this user's token.
+        """
+        made = trajectory.provenance
+        if made.env_id in (REMOTE, short_name(REMOTE)):
+            raise ConfigError(f"{trajectory.id} names a server ({REMOTE}): stored trajectories name the world itself")
+        return cls(made.env_id, made.env_kwargs)
+
     @property
     def key(self) -> str:
         """Equal for specs that make the same environment."""
         return env_id(self.name) + canonical(self.kwargs)
+
+    @property
+    def world(self) -> EnvSpec:
+        """The world that is played, by its id: one that a server runs is the same here as there."""
+        name = env_id(self.name)
+        if name != REMOTE:
+            return EnvSpec(name, self.kwargs)
+        name = str(self.kwargs.get("env"))
+        with suppress(UnknownNameError):  # a world that only the server has
+            name = env_id(name)
+        return EnvSpec(name, {key: value for key, value in self.kwargs.items() if key not in _OF_THE_CLIENT})
 
     def make(self) -> TextEnv:
         """A fresh environment, without Gymnasium's wrappers (they cost more than a step).
@@ -54,9 +82,10 @@ class EnvSpec:
             raise
         except (AttributeError, LookupError, TypeError, ValueError, gymnasium.error.Error) as error:
             why = error.__cause__ or error  # Gymnasium says a TypeError again, with the arguments
-            raise ConfigError(f"{self.name} cannot be made with {dict(self.kwargs)}: {why}") from error
+            where = f" ({place})" if isinstance(why, Exception) and (place := own_line(why)) else ""
+            raise ConfigError(f"{self.name} cannot be made with {dict(self.kwargs)}: {why}{where}") from error
         if not isinstance(made, TextEnv):
-            raise ConfigError(f"{self.name!r} makes a {type(made).__name__}, which is no TextEnv")
+            raise ConfigError(f"{self.name!r} makes {made!r:.100}, which is no TextEnv")
         return made
 
     def count(self, split: str, wanted: int) -> int:
@@ -76,11 +105,12 @@ class EnvSpec:
 
 
 class EnvPool:
-    """Environments that wait to be used again, by what makes them."""
+    """Environments that wait to be used again, by what makes them; `watch` times how long one takes to be closed."""
 
-    def __init__(self) -> None:
+    def __init__(self, watch: Watch | None = None) -> None:
         self._free: dict[str, list[TextEnv]] = defaultdict(list)
         self._made: set[TextEnv] = set()
+        self._watch = watch or Watch()
 
     def take(self, spec: EnvSpec) -> TextEnv:
         """A free environment, or a fresh one."""
@@ -95,10 +125,21 @@ class EnvPool:
         """Keep an environment for the next who wants one like it."""
         self._free[spec.key].append(env)
 
+    @contextmanager
+    def lent(self, spec: EnvSpec) -> Iterator[TextEnv]:
+        """An environment that comes back, unless something is raised."""
+        env = self.take(spec)
+        try:
+            yield env
+        except BaseException:
+            self.drop(env)
+            raise
+        self.give(spec, env)
+
     def drop(self, env: TextEnv) -> None:
         """Close an environment that failed: nobody knows what state it is in."""
         self._made.remove(env)
-        with suppress(Exception):  # it is broken: that it cannot be closed either is no news
+        with suppress(Exception), self._watch:  # it is broken: that it cannot be closed either is no news
             env.close()
 
     def close(self) -> None:
@@ -155,6 +196,12 @@ def tries_of(jobs: Iterable[Job], agent: int, agents: int) -> list[Job]:
     return [replace(job, attempt=job.attempt * agents + agent) for job in jobs]
 
 
+_Live = dict[int, tuple[Job, Episode]]
+_Asked = dict[int, "Future[AgentReply | None]"]
+_Reply = AgentReply | InfrastructureError | None
+_Replies = Callable[[Mapping[int, Episode]], Iterable[tuple[int, _Reply]]]
+
+
 @dataclass(slots=True)
 class Collector:
     """Plays jobs with an agent.
@@ -168,8 +215,15 @@ class Collector:
     """Episodes that are live at once."""
     prompt: Prompt = "brief"
     seed: int = 0
-    workers: Workers | None = None
-    """Processes that play where there are jobs enough."""
+    workers: Executor | None = None
+    """Who else plays, processes or Ray's actors, where there are jobs enough or a `step_timeout`."""
+    step_timeout: float | None = None
+    """Seconds that a world may take to be made, to begin or for a step; an episode of one that takes longer ends with
+    an infrastructure error. Processes are ended where the world does not come back. In this process nothing can stop
+    it: that it was late is noticed when it is back."""
+    retries: int = 1
+    """How often an episode is begun again whose world failed, was late or took its process along. (Endpoints ask
+    again themselves.)"""
 
     def __post_init__(self) -> None:
         if not callable(getattr(self.agent, "act", None)):
@@ -177,6 +231,9 @@ class Collector:
         checked_prompt(self.prompt)
         if self.slots < 1:
             raise ConfigError(f"slots must be at least 1, got {self.slots}")
+        checked_timeout(self.step_timeout)
+        if self.retries < 0:
+            raise ConfigError(f"retries must be at least 0, got {self.retries}")
 
     def collect(self, job: Job) -> Trajectory:
         """Play one episode."""
@@ -201,39 +258,78 @@ class Collector:
                 yield done.pop(following)
                 following += 1
 
-    def stream(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Trajectory]]:
-        """Play every job; (number of the job, trajectory) as they end."""
-        if self.workers and self.workers.worth(jobs):
+    def stream(self, jobs: Sequence[Job], watch: Watch | None = None) -> Iterator[tuple[int, Trajectory]]:
+        """Play every job; (number of the job, trajectory) as they end. `watch` shows another process what is done."""
+        if self.workers and jobs and (self.step_timeout is not None or self.workers.worth(jobs)):
             yield from self.workers.stream(self, jobs)
             return
-        waiting = deque(enumerate(jobs))
-        live: dict[int, tuple[Job, Episode]] = {}
-        with closing(EnvPool()) as pool:
-            while waiting or live:
-                while waiting and len(live) < self.slots:
-                    index, job = waiting.popleft()
-                    episode, error = self._begin(job, pool)
-                    if episode is None:
-                        yield index, _failed(job, self, error)
-                    else:
+        slots = min(self.slots, getattr(self.agent, "slots", self.slots))
+        queue, watch = _Queue(jobs, self.retries), watch or Watch(self.step_timeout)
+        live: _Live = {}
+        with closing(EnvPool(watch)) as pool, _awaited() as asked:
+            replies = self._replies(asked)
+            while queue.waiting or live:
+                while queue.waiting and len(live) < slots:
+                    index, job = queue.waiting.popleft()
+                    episode, error = self._begin(job, pool, watch.of(index))
+                    if episode is not None:
                         live[index] = (job, episode)
+                    elif not queue.again(index, job):
+                        yield index, failed(job, self, error)
                 if live:
-                    yield from self._turn(live, pool)
+                    yield from self._turn(live, pool, replies, queue, watch)
 
-    def _turn(self, live: dict[int, tuple[Job, Episode]], pool: EnvPool) -> Iterator[tuple[int, Trajectory]]:
-        order = list(live)
-        replies = self.agent.act([live[index][1] for index in order])
-        for index, reply in zip(order, replies, strict=True):
+    def _turn(
+        self, live: _Live, pool: EnvPool, replies: _Replies, queue: _Queue, watch: Watch
+    ) -> Iterator[tuple[int, Trajectory]]:
+        for index, reply in replies({index: episode for index, (_, episode) in live.items()}):
             job, episode = live[index]
-            ended, error = self._step(episode, reply)
-            if ended:
-                del live[index]
-                trajectory = _trajectory(job, self, episode, error)
-                if error is None:
-                    pool.give(job.env, episode.env)
-                else:
-                    pool.drop(episode.env)
-                yield index, trajectory
+            ended, error = self._step(episode, reply, watch.of(index))
+            if not ended:
+                continue
+            del live[index]
+            if error is None:
+                pool.give(job.env, episode.env)
+            else:
+                pool.drop(episode.env)
+                tried = isinstance(reply, AgentReply) and reply.error is not None  # often enough, by the agent
+                if not tried and queue.again(index, job):
+                    continue
+            yield index, _trajectory(job, self, episode, error)
+
+    def _replies(self, asked: _Asked) -> _Replies:
+        """How live episodes come to the agent's replies: some as soon as they are there, or all at once."""
+        agent: Any = self.agent
+        if getattr(agent, "elsewhere", False):
+            return partial(self._arrived, asked)
+        playing = agent.playing() if hasattr(agent, "playing") else None
+        return playing or self._given
+
+    def _given(self, live: Mapping[int, Episode]) -> Iterable[tuple[int, _Reply]]:
+        return zip(live, self._asked(list(live.values())), strict=True)
+
+    def _asked(self, episodes: Sequence[Episode]) -> Sequence[_Reply]:
+        """The agent's replies; where it needs a server that is gone, the error, for that episode alone."""
+        try:
+            return self.agent.act(episodes)
+        except InfrastructureError as error:
+            if len(episodes) == 1:
+                return [error]
+            return [reply for episode in episodes for reply in self._asked([episode])]
+
+    def _arrived(self, asked: _Asked, live: Mapping[int, Episode]) -> Iterable[tuple[int, _Reply]]:
+        """The replies that are there; every live episode's is asked for, and the first one waited for."""
+        import asyncio
+
+        from agentgym_py.asking import loop
+
+        agent: Any = self.agent
+        for index, episode in live.items():
+            if index not in asked:
+                asked[index] = asyncio.run_coroutine_threadsafe(agent.reply(episode), loop())
+        wait(asked.values(), return_when=FIRST_COMPLETED)
+        there = [index for index, future in asked.items() if future.done()]
+        return [(index, _said(asked.pop(index))) for index in there]
 
     def start(self, job: Job) -> Fork:
         """The state that a job's episode begins in, for episodes that must begin in the very same.
@@ -262,30 +358,71 @@ class Collector:
         seed = seed_of(self.seed, task.id, job.attempt, hashlib.sha256(fork.snapshot).hexdigest())
         return Episode(env, task, seed, fork.rules, fork.observation, steps)
 
-    def _begin(self, job: Job, pool: EnvPool) -> tuple[Episode | None, str]:
-        env = pool.take(job.env)
+    def _begin(self, job: Job, pool: EnvPool, watch: Watch) -> tuple[Episode | None, str]:
+        env = None
         try:
-            return self._reset(job, env), ""
-        except AgentGymError:
-            raise
+            with watch:
+                env = pool.take(job.env)
+            with watch:
+                return self._reset(job, env), ""
         except Exception as error:  # a stranger's world may fail anyhow: infrastructure, never reward 0
-            pool.drop(env)
+            if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
+                raise
+            if env is not None:
+                pool.drop(env)
             return None, repr(error)
 
-    def _step(self, episode: Episode, reply: AgentReply | None) -> tuple[bool, str | None]:
-        if reply is None:
-            return True, None
+    def _step(self, episode: Episode, reply: _Reply, watch: Watch) -> tuple[bool, str | None]:
+        if isinstance(reply, InfrastructureError):
+            return True, repr(reply)
+        if reply is None or reply.error is not None:
+            return True, reply.error if reply else None
         try:
-            observation, reward, terminated, truncated, info = episode.env.step(reply.text)
+            with watch:
+                observation, reward, terminated, truncated, info = episode.env.step(reply.text)
         except Exception as error:  # as above
             return True, repr(error)
         said = episode.env.read(reply.text)
         parts = info.get("reward_parts", {})
         step = Step(episode.observation, reply.text, said.thought, said.action, said.action_input, float(reward),
-                    bool(info["valid_action"]), parts, reply.tokens)  # fmt: skip
+                    bool(info["valid_action"]), parts, reply.tokens, usage=reply.usage)  # fmt: skip
         episode.steps.append(step)
         episode.observation = observation
         return terminated or truncated, None
+
+
+class _Queue:
+    """Jobs that wait, with their numbers, and how often each was begun again."""
+
+    def __init__(self, jobs: Sequence[Job], retries: int) -> None:
+        self.waiting = deque(enumerate(jobs))
+        self._retries, self._tried = retries, Counter[int]()
+
+    def again(self, index: int, job: Job) -> bool:
+        """Let a failed one wait again, after all others; False where it was begun often enough."""
+        self._tried[index] += 1
+        if self._tried[index] > self._retries:
+            return False
+        self.waiting.append((index, job))
+        return True
+
+
+def _said(asked: Future[AgentReply | None]) -> _Reply:
+    try:
+        return asked.result()
+    except InfrastructureError as error:
+        return error
+
+
+@contextmanager
+def _awaited() -> Iterator[_Asked]:
+    """Replies that are waited for, until nobody does any more."""
+    asked: _Asked = {}
+    try:
+        yield asked
+    finally:
+        for each in asked.values():
+            each.cancel()
 
 
 def collect_with_diversity(
@@ -317,7 +454,8 @@ def _env_seed(collector: Collector, task_id: str) -> int:
 
 def _id(job: Job, name: str) -> str:
     """Task, arguments of the world where there are any, number of the try, and after how many steps it went on."""
-    made = hashlib.sha256(canonical(job.env.kwargs).encode()).hexdigest()[:8] if job.env.kwargs else ""
+    kwargs = job.env.world.kwargs
+    made = hashlib.sha256(canonical(kwargs).encode()).hexdigest()[:8] if kwargs else ""
     gone_on = f"+{len(job.fork.steps)}" if job.fork and job.fork.steps else ""
     return f"{name}{made and '@'}{made}#{job.attempt}{gone_on}"
 
@@ -325,9 +463,9 @@ def _id(job: Job, name: str) -> str:
 def _provenance(job: Job, collector: Collector, task_id: str, version: int, seed: int) -> Provenance:
     from agentgym_py import __version__
 
-    agent = collector.agent
+    agent, world = collector.agent, job.env.world
     return Provenance(
-        env_id=env_id(job.env.name), env_version=version, env_kwargs=dict(job.env.kwargs), task_id=task_id, seed=seed,
+        env_id=world.name, env_version=version, env_kwargs=dict(world.kwargs), task_id=task_id, seed=seed,
         agent=agent.name, policy_digest=agent.policy_digest, sampling=dict(agent.sampling), prompt=collector.prompt,
         package_version=__version__, env_seed=job.fork.env_seed if job.fork else _env_seed(collector, task_id),
     )  # fmt: skip
@@ -346,7 +484,8 @@ def _trajectory(job: Job, collector: Collector, episode: Episode, error: str | N
     )  # fmt: skip
 
 
-def _failed(job: Job, collector: Collector, error: str) -> Trajectory:
+def failed(job: Job, collector: Collector, error: str) -> Trajectory:
+    """What stands for an episode that did not come about."""
     seed = seed_of(collector.seed, job.task, job.attempt)
     return Trajectory(
         id=_id(job, job.task if isinstance(job.task, str) else f"{job.env.name}/{job.split}/{job.task}"),

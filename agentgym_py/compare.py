@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from agentgym_py import store
+from agentgym_py.agents import title
 from agentgym_py.errors import ConfigError
 from agentgym_py.evaluate import decimal, decoding, few, interval
 from agentgym_py.manifest import SAME_QUESTION, EvalFolder, differences
@@ -53,7 +54,7 @@ class Entrant:
     def who(self) -> str:
         """The agent and how it decodes."""
         agent = self.manifest["agent"]
-        return f"{agent['name']}{decoding(agent['sampling'])}"
+        return f"{title(agent['name'], agent['sampling'])}{decoding(agent['sampling'])}"
 
     @property
     def success(self) -> Estimate:
@@ -166,11 +167,12 @@ def compare_algorithms(algorithms: Sequence[Algorithm]) -> AlgorithmComparison:
     """Every two of these algorithms, by success over training seeds.
 
     Raises:
-        ConfigError: as `compare`, or two runs of the same weights, which are no two seeds.
+        ConfigError: as `compare`, a run given twice, or two runs of the same weights, which are no two seeds.
     """
     runs = [run for each in algorithms for run in each.runs]
     _need_two([each.name for each in algorithms])
     require_same(runs)
+    _need_two([run.name for run in runs])
     for each in algorithms:
         digests = [run.manifest["agent"]["policy_digest"] for run in each.runs]
         for number, digest in enumerate(digests):
@@ -268,7 +270,7 @@ def _notes(found: Comparison) -> list[str]:
     how = (
         "p: McNemar's exact test; interval: Agresti and Min 2005." if once
         else "p: random signs of the tasks' differences (exact McNemar where no task has a rate between 0 and 1); "
-        "interval: paired bootstrap over tasks."
+        "interval: paired bootstrap over tasks, or where they are few or all differ alike Agresti and Min 2005."
     )  # fmt: skip
     notes = [
         how,

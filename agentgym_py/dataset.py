@@ -115,9 +115,10 @@ class AgentTrajDataset(Sequence[Trajectory]):
     ) -> tuple[AgentTrajDataset, select.Selection]:
         """The trajectories that pass every rule given, and how many were dropped for what reason.
 
-        The rules work in the order of the parameters; `predicates` are named for the report.
+        The rules work in the order of the parameters; `predicates` are named for the report. What an infrastructure
+        failure ended is dropped before them.
         """
-        rules: list[select.Selector] = []
+        rules = [select.no_errors()]
         if min_reward is not None:
             rules.append(select.threshold(min_reward))
         if max_steps is not None:
@@ -209,8 +210,11 @@ class AgentTrajDataset(Sequence[Trajectory]):
         return [row for row in rows if row is not None]
 
     def to_stepwise(self, label: Callable[[Trajectory, Step], bool] | None = None) -> list[export.Row]:
-        """Rows `prompt`, `completions`, `labels`, one a trajectory; `label` as for `agentgym_py.export.stepwise`."""
-        return [export.stepwise(each, label) for each in self if each.steps]
+        """Rows `prompt`, `completions`, `labels`, one a trajectory; `label` as for `agentgym_py.export.stepwise`.
+
+        What an infrastructure failure ended gives none.
+        """
+        return [export.stepwise(each, label) for each in self if each.steps and each.error is None]
 
     # ---- looking at it -----------------------------------------------------------------------------------------------
 

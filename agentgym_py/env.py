@@ -7,9 +7,13 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Integral
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import gymnasium
+import numpy as np
+from gymnasium.utils import seeding
 
 from agentgym_py.actions import Reply, parse_reply
 from agentgym_py.arguments import check_arguments, is_path, parameters_of
@@ -31,10 +35,13 @@ Prompt = Literal["full", "brief", "none"]
 SPLITS = ("train", "valid", "test")
 End = Literal["", "terminated", "truncated"]
 """How an episode ended; empty while it goes on."""
+_ENDS = get_args(End)
 _SNAPSHOT_FORMAT = 1
 _SNAPSHOT_KINDS = {"task": str, "steps": int, "ended": str, "success": bool, "rng": int, "last": str, "state": dict}
+_SNAPSHOT_KEYS = dict.fromkeys(("format", "env", "version", *_SNAPSHOT_KINDS)).keys()
 _RNG_STATES = range(1 << 64)
-_NO_DIFFERENCE = ("split", "difficulty", "render_mode")
+_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_NO_DIFFERENCE = ("split", "render_mode")
 """Arguments that an episode does not depend on, once its task is known by its id."""
 
 
@@ -56,7 +63,7 @@ class Task:
     """Steps of a shortest solution, where it is known."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: every step makes one, and that would cost more than twice as much
 class Outcome:
     """What one action did; `TextEnv.step` turns it into Gymnasium's 5-tuple."""
 
@@ -69,7 +76,7 @@ class Outcome:
     parts: Mapping[str, float] = field(default_factory=dict)
     """The reward's parts by name."""
     info: Mapping[str, Any] = field(default_factory=dict)
-    """Anything else that the world wants in `info`."""
+    """Anything else that the world wants in `info`, as JSON values."""
 
 
 class TextEnv(gymnasium.Env[str, str]):
@@ -87,11 +94,13 @@ class TextEnv(gymnasium.Env[str, str]):
     """Goes up when observations, rewards or tasks change; part of snapshots and of provenance."""
     rules: ClassVar[Mapping[str, str]] = {"full": "", "brief": "", "none": ""}
     """The text that opens an episode for a language model, by `Prompt`."""
-    floor: ClassVar[float] = 0.05
+    floor: float = 0.05
     """The share of episodes in which an agent that does not think may succeed, by luck: 5 % where a world says nothing.
 
     The conformance kit tests it; above 5 % the card says why.
     """
+    told_by_id: ClassVar[tuple[str, ...]] = ()
+    """Arguments that a task's id says, as `difficulty` in `shop/test/hard/17`; snapshots hold the id, and not these."""
     _given: dict[str, Any]
     """The arguments that a snapshot's world must share."""
     stops_at_end: bool = True
@@ -103,11 +112,22 @@ class TextEnv(gymnasium.Env[str, str]):
         given = dict(zip(parameters_of(world), args, strict=False)) | kwargs
         check_arguments(world, given)
         env = super().__new__(cls)
-        env._given = _beside_defaults(world, given)
+        env._given = _beside_defaults(world, given, (*_NO_DIFFERENCE, *cls.told_by_id))
         return env
 
-    def __init__(self, *, max_steps: int, split: str = "train", render_mode: str | None = None) -> None:
-        if max_steps < 1:
+    def __init__(
+        self,
+        *,
+        max_steps: int | None,
+        split: str = "train",
+        render_mode: str | None = None,
+        usual_steps: int | None = None,
+    ) -> None:
+        """`usual_steps` is `max_steps` where that is None: a default that depends on other arguments."""
+        if max_steps in (None, usual_steps):
+            self._given.pop("max_steps", None)
+            max_steps = usual_steps
+        if max_steps is None or max_steps < 1:
             raise ConfigError(f"max_steps must be at least 1, got {max_steps}")
         self.max_steps = max_steps
         self.split = checked_split(split)
@@ -176,11 +196,14 @@ class TextEnv(gymnasium.Env[str, str]):
         return self.task(self.rng.below(1 << 31), split)
 
     def details(self) -> Mapping[str, Any]:
-        """What `info` of a reset holds beside what every world's does."""
+        """What `info` of a reset holds beside what every world's does, as JSON values."""
         return {}
 
     def actions(self) -> list[str] | None:
-        """The admissible actions here, or None where they cannot be listed."""
+        """What can be tried here, each as `step` takes it, or None where it cannot be listed.
+
+        Most can be done; some may be refused all the same, such as to open a locked gate.
+        """
         return None
 
     def tools(self) -> list[dict[str, Any]] | None:
@@ -191,13 +214,19 @@ class TextEnv(gymnasium.Env[str, str]):
         """Texts that neither observation nor `info` may show in the current state; None where the world says nothing.
 
         The hidden word, the answer that is to be worked out. The conformance kit looks for them in every step before
-        the end; where there are None it guesses, from the last action of the expert's plan. Agents never ask.
+        the end; where there are None it guesses, from the last action of the expert's plan. A world that hides nothing
+        says [], and nothing is looked for. Agents never ask.
         """
         return None
 
     def read(self, text: str) -> Reply:
         """Read an agent's reply; a world overrides it only to reproduce an original that reads it otherwise."""
         return parse_reply(text)
+
+    def refused(self, why: str) -> Outcome:
+        """What a reply does that cannot be done, as a call whose arguments are broken; a world may say it otherwise."""
+        over = self.ended == "terminated"
+        return Outcome(why, terminated=over, success=self.succeeded, valid=False, info=self.details())
 
     def think(self, action: str) -> str:
         """One sentence that a teacher would say before `action` in the current state; may be empty."""
@@ -214,9 +243,15 @@ class TextEnv(gymnasium.Env[str, str]):
             options: `{"task": id or number}` chooses a task, `{"split": name}` the split that it is drawn from.
 
         Raises:
-            UnknownNameError: an option, split or task that does not exist.
+            UnknownNameError: an option, split or task that does not exist, or a task of another split.
+            ConfigError: a seed that is no whole number from 0 on, or options that are no mapping.
         """
-        super().reset(seed=seed)
+        if seed is not None:
+            seed = checked_seed(seed)
+        if options is not None and not isinstance(options, Mapping):
+            raise ConfigError(
+                f"options of reset is a dict such as {{'task': 0}} or {{'split': 'test'}}, not {options!r:.60}"
+            )
         self._reseed(seed)
         options = options or {}
         for key in options:
@@ -224,15 +259,27 @@ class TextEnv(gymnasium.Env[str, str]):
                 raise UnknownNameError(f"No reset option {key!r}." + did_you_mean(key, ["task", "split"], "There are"))
         split = checked_split(options["split"]) if "split" in options else None
         name = options.get("task")
-        self.current = self.draw(split or self.split) if name is None else self.task(name, split)
+        task = self.draw(split or self.split) if name is None else self.task(name, split)
+        if split is not None and task.split != split:
+            raise UnknownNameError(
+                f"Task {task.id!r} is of split {task.split!r}, not {split!r}: leave one of them out."
+            )
+        self.current = task
         self.steps, self.ended, self.succeeded = 0, "", False
         self._last = self.begin(self.current)
         info = {"success": False, "task_id": self.current.id, "valid_action": True, **self.details()}
         return self._last, info
 
+    @cached_property
+    def _np_random(self) -> np.random.Generator | None:  # type: ignore[override]  # Gymnasium's is a variable
+        """Gymnasium's generator, made when it is asked for: worlds draw from `rng`, and numpy seeds one in 20 µs."""
+        return None if self._np_random_seed is None else seeding.np_random(self._np_random_seed)[0]
+
     def _reseed(self, seed: int | None) -> None:
         if seed is not None:
             self.rng = Rng(self.name, seed)
+            self._np_random_seed = seed
+            self.__dict__.pop("_np_random", None)
         elif not self._seeded:
             self.rng = Rng(self.name, int(self.np_random.integers(1 << 62)))
         self._seeded = True
@@ -247,11 +294,12 @@ class TextEnv(gymnasium.Env[str, str]):
         """
         task = self._need_reset()
         if not isinstance(action, str):
-            raise ActionError(f"step takes a string, the agent's whole reply; got a {type(action).__name__}")
+            raise ActionError(f"step takes a string, the agent's whole reply; got {action!r:.60}")
         if self.ended and self.stops_at_end:
             outcome = Outcome("The episode has ended.", terminated=self.ended == "terminated", valid=False)
         else:
-            outcome = self.act(self.read(action))
+            reply = self.read(action)
+            outcome = self.refused(reply.wrong) if reply.wrong else self.act(reply)
             self.steps += 1
             self.succeeded = outcome.success
         truncated = not outcome.terminated and (self.ended == "truncated" or self.steps >= self.max_steps)
@@ -289,7 +337,7 @@ class TextEnv(gymnasium.Env[str, str]):
         }
         if self._given:
             whole["arguments"] = self._given
-        return json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        return _WRITER.encode(whole).encode("utf-8", "surrogatepass")
 
     def restore(self, snapshot: bytes) -> None:
         """Take up the episode of `snapshot`.
@@ -299,7 +347,8 @@ class TextEnv(gymnasium.Env[str, str]):
                 arguments; nothing has changed then.
         """
         try:
-            whole = json.loads(snapshot)
+            # json.loads would first guess the encoding of bytes
+            whole = json.loads(snapshot.decode("utf-8", "surrogatepass") if type(snapshot) is bytes else snapshot)
         except (ValueError, TypeError, RecursionError) as error:
             raise SnapshotError(f"These bytes are no snapshot: no JSON: {error}") from error
         _check_origin(whole, {"format": _SNAPSHOT_FORMAT, "env": self.name, "version": self.version})
@@ -312,10 +361,12 @@ class TextEnv(gymnasium.Env[str, str]):
             for key, kind in _SNAPSHOT_KINDS.items():
                 if type(whole[key]) is not kind:
                     raise SnapshotError(
-                        f"A snapshot's {key!r} must be a {kind.__name__}, found {type(whole[key]).__name__}"
+                        f"A snapshot's {key!r} must be of type {kind.__name__}, found {whole[key]!r:.60}"
                     )
-            if whole["steps"] < 0 or whole["ended"] not in get_args(End) or whole["rng"] not in _RNG_STATES:
+            if whole["steps"] < 0 or whole["ended"] not in _ENDS or whole["rng"] not in _RNG_STATES:
                 raise SnapshotError("A snapshot whose 'steps', 'ended' or 'rng' cannot be")
+            if self.stops_at_end:
+                _check_end(whole, self.max_steps)
             over = self.over(whole["state"]) if self.stops_at_end else None
             if over is not None and over != (whole["ended"] == "terminated"):
                 raise SnapshotError("A snapshot whose 'ended' does not fit its 'state'")
@@ -333,27 +384,38 @@ class TextEnv(gymnasium.Env[str, str]):
         return self.current
 
 
-def _beside_defaults(world: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, as JSON holds them, that may change an episode and are not what they are by default.
+def _beside_defaults(world: type, given: Mapping[str, Any], without: Sequence[str]) -> dict[str, Any]:
+    """The arguments, as JSON holds them, that are not what they are by default, `without` some.
 
     Files are not among them: where the same content stands elsewhere, a world takes it up, and its own state tells.
     """
     taken, found = parameters_of(world), dict[str, Any]()
     for name, value in given.items():
         known = taken.get(name)
-        if name in _NO_DIFFERENCE or (known and (value == known.default or is_path(known))):
+        if name in without or (known and (value == known.default or is_path(known))):
             continue
         with suppress(TypeError, ValueError):  # what JSON does not hold is not compared
             found[name] = json.loads(json.dumps(sorted(value) if isinstance(value, set | frozenset) else value))
     return found
 
 
+def _check_end(whole: Mapping[str, Any], limit: int) -> None:
+    """SnapshotError where steps, end and success do not fit each other in a world that stops at the end."""
+    steps, ended = whole["steps"], whole["ended"]
+    if steps > limit or (not ended and steps == limit) or (ended == "truncated" and steps < limit):
+        raise SnapshotError(f"A snapshot of {steps} steps that is {ended or 'not ended'}; the limit here is {limit}")
+    if ended and not steps:
+        raise SnapshotError(f"A snapshot that is {ended} before the first step")
+    if whole["success"] and not ended:
+        raise SnapshotError("A snapshot of success whose episode goes on")
+
+
 def _check_origin(whole: Any, wanted: Mapping[str, Any]) -> None:
     """SnapshotError, which names what differs, unless this is a snapshot of the wanted format, world and version."""
     if not isinstance(whole, dict):
-        raise SnapshotError(f"These bytes are no snapshot: a {type(whole).__name__}, not a JSON object")
-    missing = [key for key in (*wanted, *_SNAPSHOT_KINDS) if key not in whole]
-    if missing:
+        raise SnapshotError(f"These bytes are no snapshot: {whole!r:.60} is no JSON object")
+    if not whole.keys() >= _SNAPSHOT_KEYS:
+        missing = [key for key in _SNAPSHOT_KEYS if key not in whole]
         raise SnapshotError(f"These bytes are no snapshot: they lack {', '.join(missing)}")
     for key, value in wanted.items():
         if whole[key] != value:
@@ -372,7 +434,7 @@ def no_task(name: str, world: str, difficulty: str, difficulties: Sequence[str])
     """The error of an id that is no `world/split/difficulty/number` of this world; it says which part is wrong."""
     parts = name.split("/")
     if len(parts) != 4:
-        wrong = "an id has four parts"
+        wrong = "neither a number nor an id of four parts"
     elif parts[0] != world:
         wrong = f"its world is {parts[0]!r}, here it is {world!r}"
     elif parts[1] not in SPLITS:
@@ -384,6 +446,13 @@ def no_task(name: str, world: str, difficulty: str, difficulties: Sequence[str])
     else:
         wrong = f"{parts[3]!r} is no number such as 0 or 17, of 18 digits at most"
     return UnknownNameError(f"No task {name!r}: {wrong}; ids here look like '{world}/test/{difficulty}/17'.")
+
+
+def checked_seed(seed: object) -> int:
+    """`seed` if it is a whole number from 0 on, else ConfigError."""
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
+        raise ConfigError(f"seed must be a whole number from 0 on, not {seed!r:.60}")
+    return int(seed)
 
 
 def checked_split(split: str) -> str:

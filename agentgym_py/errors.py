@@ -24,6 +24,8 @@ class AgentGymError(Exception):
         ├── RunError (RuntimeError)         a run folder that is in use, incomplete or not a run
         ├── ConformanceError (AssertionError) a world breaks the contract of `TextEnv`
         ├── WorkerError (RuntimeError)      a process that played episodes died
+        ├── EndpointError (RuntimeError)    a model's endpoint refuses, or does not answer any more
+        ├── InfrastructureError (ConnectionError) what an episode needs is gone, or does not answer in time
         ├── TrainingError (RuntimeError)    a training that went wrong: its loss is not finite
         └── NothingToTrainOnError (RuntimeError) a round in which every trajectory was selected out
 
@@ -77,6 +79,17 @@ class ConformanceError(AgentGymError, AssertionError):
 
 class WorkerError(AgentGymError, RuntimeError):
     """A process that played episodes died, for example of memory."""
+
+
+class EndpointError(AgentGymError, RuntimeError):
+    """A model's endpoint refuses what it is asked, or does not answer any more."""
+
+
+class InfrastructureError(AgentGymError, ConnectionError):
+    """A server that an episode needs is gone or does not answer, its world takes too long, or its process died.
+
+    Such an episode is no evidence, and never reward 0.
+    """
 
 
 class TrainingError(AgentGymError, RuntimeError):

@@ -17,7 +17,28 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.registry import short_name
 from agentgym_py.stats import LEAST_SAMPLE, Estimate, bootstrap_mean, pass_all, pass_at, success_rate
 from agentgym_py.trajectory import Trajectory, canonical
-from agentgym_py.workers import Workers
+from agentgym_py.workers import Executor
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What endpoints counted in a batch of episodes, those that an infrastructure failure ended included."""
+
+    replies: int
+    """How many replies they gave; of what is asked again only the last answer counts."""
+    prompt_tokens: int
+    completion_tokens: int
+    uncounted: int
+    """Replies of which the endpoint did not say both; they add nothing to the sums."""
+    cost: float | None
+    """By the prices that their user gave; None without them."""
+    models: tuple[str, ...]
+    """What the endpoints call the models that answered."""
+
+    def __str__(self) -> str:
+        tokens = f"{self.prompt_tokens:,} prompt and {self.completion_tokens:,} completion tokens"
+        unknown = f", {self.uncounted} replies not counted" * bool(self.uncounted)
+        return f"{self.replies:,} replies, {tokens}{unknown}" + ("" if self.cost is None else f", cost {self.cost:.4g}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +62,8 @@ class Evaluation:
     given_up: int
     """Episodes that the agent ended, such as a model whose context was full; they count."""
     tokens: float | None
-    """Mean number of tokens that the model sampled in an episode; None where the agent is none."""
+    """Mean number of tokens that the model sampled in an episode; None where the agent is none, or its endpoint did
+    not say."""
     pass_at: Mapping[int, Estimate]
     """By k, the chance that one of k tries at a task succeeds, without bias; of tasks with so many tries. Empty where
     each was played once."""
@@ -49,6 +71,13 @@ class Evaluation:
     """By k, pass^k: the chance that all of k tries succeed."""
     failures: Mapping[str, Failure]
     """By kind (`behaviour.FAILURES`): how many episodes failed so, and one of them."""
+    spent: Spent | None
+    """What it took, where an endpoint replied."""
+    rewards: Mapping[float, int]
+    """How many episodes came to each return, which is rounded to two digits."""
+    surprisal: float | None
+    """Mean negative log-probability, in nats, of the tokens that a model sampled: at a temperature above 0 an estimate
+    of their entropy. None where no such tokens are recorded."""
 
     def as_dict(self) -> dict[str, Any]:
         """The same as JSON values."""
@@ -65,13 +94,15 @@ def evaluate(
     slots: int = 64,
     prompt: Prompt = "brief",
     seed: int = 0,
-    workers: Workers | None = None,
+    workers: Executor | None = None,
+    step_timeout: float | None = None,
     progress: Progress | None = None,
     before: Sequence[Trajectory] = (),
 ) -> tuple[Evaluation, list[Trajectory]]:
     """Let `agent` play these tasks of a split, each `attempts` times; what came of it, and the episodes.
 
-    `progress` hears of each episode in order. `before` are the first ones of an evaluation that was interrupted.
+    `workers` and `step_timeout` are as in `Collector`. `progress` hears of each episode in order. `before` are the
+    first ones of an evaluation that was interrupted.
 
     Raises:
         ConfigError: nothing was measured, as there is nothing to play or the agent gave up every episode before its
@@ -81,7 +112,8 @@ def evaluate(
     if not jobs:
         raise ConfigError("nothing to evaluate: worlds, tasks and attempts must not be none")
     played = list(before)
-    for trajectory in Collector(agent, slots, prompt, seed, workers).in_order(jobs[len(played) :]):
+    collector = Collector(agent, slots, prompt, seed, workers, step_timeout)
+    for trajectory in collector.in_order(jobs[len(played) :]):
         played.append(trajectory)
         if progress:
             progress(trajectory)
@@ -106,15 +138,43 @@ def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
         by_difficulty=_grouped(good, lambda t: t.difficulty),
         errors=len(trajectories) - len(good),
         given_up=sum(t.given_up for t in good),
-        tokens=fmean(map(_tokens, good)) if good and any(t.has_tokens for t in good) else None,
+        tokens=_tokens_an_episode(good),
         pass_at=_passes(good, pass_at),
         pass_all=_passes(good, pass_all),
         failures=failures(good),
+        spent=_spent(trajectories),
+        rewards=dict(Counter(sorted(float(f"{t.reward:.2g}") for t in good))),  # asdict knows no Counter
+        surprisal=_surprisal(good),
     )
 
 
-def _tokens(trajectory: Trajectory) -> int:
-    return sum(sum(step.tokens.mask) for step in trajectory.steps if step.tokens)
+def _surprisal(trajectories: Sequence[Trajectory]) -> float | None:
+    records = [step.tokens for t in trajectories for step in t.steps if step.tokens]
+    sampled = sum(sum(each.mask) for each in records)
+    return -math.fsum(sum(each.logprobs) for each in records) / sampled if sampled else None
+
+
+def _tokens_an_episode(trajectories: Sequence[Trajectory]) -> float | None:
+    spent = _spent(trajectories)
+    if spent and not spent.uncounted:
+        return spent.completion_tokens / len(trajectories)
+    if not any(t.has_tokens for t in trajectories):
+        return None
+    return fmean(sum(sum(step.tokens.mask) for step in t.steps if step.tokens) for t in trajectories)
+
+
+def _spent(trajectories: Sequence[Trajectory]) -> Spent | None:
+    usages = [step.usage for t in trajectories for step in t.steps if step.usage]
+    if not usages:
+        return None
+    counted = [(u.prompt_tokens, u.completion_tokens) for u in usages]
+    whole = [(asked, said) for asked, said in counted if asked is not None and said is not None]
+    costs = [u.cost for u in usages if u.cost is not None]
+    return Spent(
+        replies=len(usages), prompt_tokens=sum(asked for asked, _ in whole), uncounted=len(usages) - len(whole),
+        completion_tokens=sum(said for _, said in whole), cost=math.fsum(costs) if costs else None,
+        models=tuple(sorted({u.model for u in usages if u.model})),
+    )  # fmt: skip
 
 
 def _passes(trajectories: Sequence[Trajectory], formula: Callable[[int, int, int], float]) -> dict[int, Estimate]:
@@ -156,6 +216,15 @@ def few(estimate: Estimate) -> str:
 def left(given_up: int) -> str:
     """`3 episodes given up`, or nothing where there is none."""
     return f"{given_up} episode{'' if given_up == 1 else 's'} given up" if given_up else ""
+
+
+def lost(played: Iterable[Trajectory]) -> str:
+    """How many episodes an infrastructure failure ended, and the most frequent reason; nothing where there is none."""
+    why = Counter(each.error for each in played if each.error is not None)
+    if not why:
+        return ""
+    (reason, number), episodes = why.most_common(1)[0], f"{why.total()} episode{'s' * (why.total() > 1)}"
+    return f"{episodes} ended by an infrastructure failure and left out; {number} of them: {reason}"
 
 
 def percent(estimate: Estimate) -> str:

@@ -10,11 +10,11 @@ does neither.
 from __future__ import annotations
 
 import logging
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -22,8 +22,8 @@ from agentgym_py import ranks, store
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.engine import SamplingParams
-from agentgym_py.env import Prompt
-from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
+from agentgym_py.env import Prompt, checked_seed
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError, TrainingError
 from agentgym_py.evaluate import as_json, evaluate
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.rollouts import Judge, Rollouts
@@ -31,9 +31,10 @@ from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, Selection, build
 from agentgym_py.trainer import OnPolicyTrainer, Trainer, TrainReport, last_good_kept, need_policy, need_shared
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.workers import Workers
+from agentgym_py.workers import Executor, checked_timeout
 
 if TYPE_CHECKING:
+    from agentgym_py.engine import Engine
     from agentgym_py.policy import Policy
 
 log = logging.getLogger(__name__)
@@ -82,16 +83,24 @@ class EvolveConfig:
     """Stop after so many rounds without a better valid success rate; 0 never stops early."""
     slots: int = 128
     """Episodes that are live at once."""
+    step_timeout: float | None = None
+    """Seconds that a world may take to begin or for a step; later ones are stopped, begun again once, and then left
+    out as infrastructure failures. Worlds run in a process of their own then."""
+    save_episodes: int = 1024
+    """Exploration of more episodes is played in parts of so many, each written down when it is over: a run that is
+    killed goes on after the last one."""
     allow_empty: bool = False
     """Go on when a round has nothing to train on (its agent is then the last round's)."""
 
     def __post_init__(self) -> None:
-        for name in ("explore_tasks", "tries", "valid_tasks", "slots"):
+        checked_seed(self.seed)
+        for name in ("explore_tasks", "tries", "valid_tasks", "slots", "save_episodes"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in ("expert_tasks", "rounds", "test_tasks", "patience"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")
+        checked_timeout(self.step_timeout)
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
 
 
@@ -147,8 +156,10 @@ class Evolution:
     reporter: Reporter
     cloner: Trainer | None = None
     """Makes Agent_v0 of the expert's successes; None: the trainer itself does, of what `select` leaves."""
-    workers: Workers | None = None
+    workers: Executor | None = None
     """Processes that play."""
+    engine: Callable[[Policy], Engine] | None = None
+    """Gives the engine that plays a policy; by default a new `HFEngine`."""
 
     def __post_init__(self) -> None:
         need_policy(self.trainer)
@@ -168,75 +179,109 @@ class Evolution:
     # ---- one round ----------------------------------------------------------------------------------------------
 
     def _round(self, number: int) -> None:
+        """Each part is written down when it is over, and read where a killed run had come so far."""
         began = time.monotonic()
-        folder = ranks.once(self.folder.fresh, number)
-        trained: TrainReport | None
-        if number and isinstance(self.trainer, OnPolicyTrainer):
-            policy, trained, explored = self._improve(number, self.trainer)
-            nothing = {} if trained else {"with nothing to learn from": len(explored)}
-            selection = Selection(tuple(explored) if trained else (), nothing)
+        ranks.once(self.folder.begun, number)
+        if number and isinstance(trainer := self.trainer, OnPolicyTrainer):
+            policy, training = self._trained(number, partial(self._improve, number, trainer))
+            explored = list(store.read(self._path(number, "trajectories")))
+            nothing = {} if training else {"with nothing to learn from": len(explored)}
+            selection = Selection(tuple(explored) if training else (), nothing)
         else:
-            explored = self._demonstrate() if number == 0 else self._explore(number)
-            _store(folder / "trajectories.jsonl", explored)
+            explore = partial(self._explore, number) if number else self._demonstrate
+            explored = self._written(number, "trajectories", explore)
             cloned = number == 0 and self.cloner is not None
             selection = build(SelectConfig() if cloned else self.config.select)(explored)
             log.info("round %d: %s", number, selection.line)
-            policy, trained = self._train(number, selection.kept)
-        digest = ranks.same("weights", policy.digest())
-        if ranks.first():
-            policy.save(folder / "checkpoint")
-        valid = self._evaluate(number, policy, "valid", self.config.valid_tasks)
+            policy, training = self._trained(number, partial(self._train, number, selection.kept))
         metrics = {
             "round": number,
             "player": f"the {self.config.expert} expert" if number == 0 else f"Agent_v{number - 1}",
             "explored": as_json(explored),
             "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
-            "training": asdict(trained) if trained else None,
-            "valid": valid,
-            "policy_digest": digest,
+            "training": training,
+            "valid": self._evaluate(number, policy, "valid", self.config.valid_tasks),
+            "policy_digest": ranks.same("weights", policy.digest()),
             "seconds": time.monotonic() - began,
         }
         ranks.once(self.folder.finish, number, metrics)
 
+    def _written(self, number: int, name: str, play: Callable[[], list[Trajectory]]) -> list[Trajectory]:
+        """Episodes of a round: those that stand in its folder, or else they are played now."""
+        path = self._path(number, name)
+        if ranks.once(path.is_file):
+            return list(store.read(path))
+        played = play()
+        _store(path, played)
+        return played
+
+    def _trained(
+        self, number: int, train: Callable[[], tuple[Policy, TrainReport | None]]
+    ) -> tuple[Policy, dict[str, Any] | None]:
+        """The agent of a round and the report of its training, which is done now unless it stands there."""
+        if ranks.once(self.folder.trained, number):
+            return self._agent_of(number), self.folder.training(number)["report"]
+        policy, done = train()
+        report, digest = asdict(done) if done else None, ranks.same("weights", policy.digest())
+        if ranks.first():
+            policy.save(self.folder.round(number) / "checkpoint")
+            self.folder.finish_training(number, {"report": report, "policy_digest": digest})
+        return policy, report
+
+    def _agent_of(self, number: int) -> Policy:
+        """The agent that a round left.
+
+        Raises:
+            RunError: its weights are not those that were trained.
+        """
+        path = self.folder.round(number) / "checkpoint"
+        policy = self.load_policy(str(path))
+        held = self.folder.metrics(number) if self.folder.done(number) else self.folder.training(number)
+        if policy.digest() != held["policy_digest"]:
+            raise RunError(
+                f"{path} is damaged: its weights are not those that were saved; delete {path.parent} and what came "
+                "after it to make them again"
+            )
+        return policy
+
     def _demonstrate(self) -> list[Trajectory]:
         jobs = self._train_jobs(0, self.config.expert_tasks)
-        expert = ExpertAgent(fair=self.config.expert == "fair", thoughts=self.config.expert_thoughts)
+        expert = partial(ExpertAgent, fair=self.config.expert == "fair", thoughts=self.config.expert_thoughts)
         return self._collect(0, "expert", expert, jobs, f"{self.config.expert} expert") if jobs else []
 
     def _explore(self, number: int) -> list[Trajectory]:
-        policy = self.load_policy(str(self.folder.round(number - 1) / "checkpoint"))
+        policy = self._agent_of(number - 1)
         jobs = self._train_jobs(self._first_task(number), self.config.explore_tasks, self.config.tries)
-        return self._collect(number, "explore", self._agent(number - 1, policy, self.config.temperature), jobs)
+        agent = partial(self._agent, number - 1, policy, self.config.temperature)
+        return self._collect(number, "explore", agent, jobs)
 
-    def _improve(self, number: int, trainer: OnPolicyTrainer) -> tuple[Policy, TrainReport | None, list[Trajectory]]:
+    def _improve(self, number: int, trainer: OnPolicyTrainer) -> tuple[Policy, TrainReport | None]:
         """A round of a trainer that plays itself, on as many episodes as another's round explores; they are stored."""
-        from agentgym_py.engine import HFEngine
-
-        policy = self.load_policy(str(self.folder.round(number - 1) / "checkpoint"))
+        policy = self._agent_of(number - 1)
         jobs = self._train_jobs(self._first_task(number), self.config.explore_tasks)
         episodes = len(jobs) * self.config.tries
         rollouts = Rollouts(
-            policy, HFEngine(policy, slots=self.config.slots),
+            policy, self._engine_for(policy),
             SamplingParams(temperature=self.config.temperature, max_new_tokens=self.config.max_new_tokens),
             jobs, episodes, name=f"Agent_v{number - 1}", slots=self.config.slots, prompt=self.config.prompt,
             seed=seed_of(self.config.seed, "explore", number),
             progress=self.reporter.phase(number, "improve", episodes), workers=self.workers,
-            judge=self._judge(policy),
+            step_timeout=self.config.step_timeout, judge=self._judge(policy),
         )  # fmt: skip
         seed, report = seed_of(self.config.seed, "train", number) % (1 << 31), None
         try:
-            with tempfile.TemporaryDirectory(prefix="agentgym") as output, self._last_good(number, policy):
-                report = trainer.improve(policy, rollouts, seed=seed, output_dir=Path(output))
+            with self._last_good(number, policy):
+                report = trainer.improve(policy, rollouts, seed=seed, output_dir=self.folder.round(number) / "training")
         except NothingToTrainOnError as error:
             if not self.config.allow_empty:
                 raise NothingToTrainOnError(
-                    f"round {number}: {error} ({self._trajectories(number)} holds what was played); "
+                    f"round {number}: {error} ({self._path(number, 'trajectories')} holds what was played); "
                     "start again, with another --out, a higher --temperature, more --explore_tasks or --allow_empty"
                 ) from error
             log.warning("round %d: %s", number, error)
         finally:
-            _store(self._trajectories(number), rollouts.played)
-        return policy, report, rollouts.played
+            _store(self._path(number, "trajectories"), rollouts.played)
+        return policy, report
 
     def _judge(self, policy: Policy) -> Judge | None:
         """Who scores episodes in place of the world."""
@@ -254,36 +299,36 @@ class Evolution:
         return self.config.expert_tasks + (number - 1) * self.config.explore_tasks
 
     def _train(self, number: int, kept: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:
-        previous = str(self.folder.round(number - 1) / "checkpoint") if number else None
         if not number and not self.config.expert_tasks:
             return self.load_policy(None), None
         if not kept:
-            if not self.config.allow_empty or previous is None:
+            if not self.config.allow_empty or not number:
                 raise NothingToTrainOnError(
                     f"round {number} selected no trajectory ({self.folder.round(number) / 'trajectories.jsonl'} holds "
                     "what was explored); start again, with another --out, a lower --select.threshold, more --tries, "
                     "another --temperature or --allow_empty"
                 )
-            return self.load_policy(previous), None
+            return self._agent_of(number - 1), None
         data = self._merged(number, kept)
-        policy = self.load_policy(previous if self.config.restart == "previous" else None)
-        with tempfile.TemporaryDirectory(prefix="agentgym") as output, self._last_good(number, policy):
+        goes_on = number and self.config.restart == "previous"
+        policy = self._agent_of(number - 1) if goes_on else self.load_policy(None)
+        with self._last_good(number, policy):
             try:
                 report = self._offline(number).train(
                     policy,
                     data,
                     seed=seed_of(self.config.seed, "train", number) % (1 << 31),
-                    output_dir=Path(output),
+                    output_dir=self.folder.round(number) / "training",
                     progress=self.reporter.training(number, len(data)),
                 )
             except NothingToTrainOnError as error:
-                if not self.config.allow_empty or previous is None:
+                if not self.config.allow_empty or not number:
                     raise NothingToTrainOnError(
                         f"round {number}: {error}; start again, with another --out, more --tries, a higher "
                         "--temperature or --allow_empty"
                     ) from error
                 log.warning("round %d: %s", number, error)
-                return self.load_policy(previous), None
+                return self._agent_of(number - 1), None
         return policy, report
 
     @contextmanager
@@ -306,11 +351,11 @@ class Evolution:
     def _merged(self, number: int, kept: Sequence[Trajectory]) -> list[Trajectory]:
         earlier = {"all": range(number), "last": range(0), "initial+last": range(min(number, 1))}[self.config.merge]
         select = build(self.config.select)
-        data = [t for r in earlier for t in select(list(store.read(self._trajectories(r)))).kept]
+        data = [t for r in earlier for t in select(list(store.read(self._path(r, "trajectories")))).kept]
         return data + list(kept)
 
-    def _trajectories(self, number: int) -> str:
-        return str(self.folder.round(number) / "trajectories.jsonl")
+    def _path(self, number: int, name: str) -> Path:
+        return self.folder.round(number) / f"{name}.jsonl"
 
     # ---- episodes -----------------------------------------------------------------------------------------------
 
@@ -331,26 +376,52 @@ class Evolution:
         return Rng(self.config.seed, "tasks", spec.key).sample(range(there), needed)
 
     def _agent(self, version: int, policy: Policy, temperature: float) -> ModelAgent:
+        params = SamplingParams(temperature=temperature, max_new_tokens=self.config.max_new_tokens)
+        return ModelAgent(policy, self._engine_for(policy), params, name=f"Agent_v{version}")
+
+    def _engine_for(self, policy: Policy) -> Engine:
         from agentgym_py.engine import HFEngine
 
-        params = SamplingParams(temperature=temperature, max_new_tokens=self.config.max_new_tokens)
-        return ModelAgent(policy, HFEngine(policy, slots=self.config.slots), params, name=f"Agent_v{version}")
+        return self.engine(policy) if self.engine else HFEngine(policy, slots=self.config.slots)
 
-    def _collect(self, number: int, what: str, agent: Agent, jobs: Sequence[Job], shown: str = "") -> list[Trajectory]:
-        """Episodes of a phase, whose name is part of their seed; `shown` is what the reporter hears."""
-        seed = seed_of(self.config.seed, what, number)
-        collector = Collector(agent, slots=self.config.slots, prompt=self.config.prompt, seed=seed,
-                              workers=self.workers)  # fmt: skip
-        return collector.collect_batch(jobs, self.reporter.phase(number, shown or what, len(jobs)))
+    def _collect(
+        self, number: int, what: str, make: Callable[[], Agent], jobs: Sequence[Job], shown: str = ""
+    ) -> list[Trajectory]:
+        """Episodes of a phase, whose name is part of their seed; `shown` is what the reporter hears.
+
+        Many are played in parts, each written down when it is over, and each by an agent that was just made: what an
+        engine has in its cache rounds the last digit of a log-probability.
+        """
+        tell, size = self.reporter.phase(number, shown or what, len(jobs)), self.config.save_episodes
+
+        def play(part: Sequence[Job]) -> list[Trajectory]:
+            collector = Collector(make(), self.config.slots, self.config.prompt,
+                                  seed_of(self.config.seed, what, number), self.workers,
+                                  self.config.step_timeout)  # fmt: skip
+            return collector.collect_batch(part, tell)
+
+        if len(jobs) <= size:
+            return play(jobs)
+        played = []
+        for at in range(0, len(jobs), size):
+            name = f"parts/{what}-{at:06d}"
+            there = ranks.once(self._path(number, name).is_file)
+            part = self._written(number, name, partial(play, jobs[at : at + size]))
+            for each in part if there else ():
+                tell(each)
+            played += part
+        return played
 
     def _evaluate(self, number: int, policy: Policy, split: str, tasks: int) -> dict[str, Any]:
-        _, played = evaluate(
-            self._agent(number, policy, 0.0), self.envs, split, range(tasks),
-            slots=self.config.slots, prompt=self.config.prompt, seed=seed_of(self.config.seed, split, number),
-            workers=self.workers, progress=self.reporter.phase(number, split, len(self.envs) * tasks),
-        )  # fmt: skip
-        _store(self.folder.round(number) / f"{split}.jsonl", played)
-        return as_json(played)
+        def play() -> list[Trajectory]:
+            return evaluate(
+                self._agent(number, policy, 0.0), self.envs, split, range(tasks),
+                slots=self.config.slots, prompt=self.config.prompt, seed=seed_of(self.config.seed, split, number),
+                workers=self.workers, step_timeout=self.config.step_timeout,
+                progress=self.reporter.phase(number, split, len(self.envs) * tasks),
+            )[1]  # fmt: skip
+
+        return as_json(self._written(number, split, play))
 
     # ---- the end ------------------------------------------------------------------------------------------------
 
@@ -368,7 +439,7 @@ class Evolution:
         result: dict[str, Any] = {"last": last, "best": best, "tasks": self.config.test_tasks, "rounds": {}}
         if self.config.test_tasks:
             for number in sorted({0, best, last}):
-                policy = self.load_policy(str(self.folder.round(number) / "checkpoint"))
+                policy = self._agent_of(number)
                 result["rounds"][str(number)] = self._evaluate(number, policy, "test", self.config.test_tasks)
         result["seconds"] = time.monotonic() - began
         ranks.once(self.folder.write_json, "test.json", result)

@@ -144,22 +144,23 @@ def openai_chat(trajectory: Trajectory, *, tools: Sequence[dict[str, Any]] | Non
         if i == 0:
             turns.append({"role": "user", "content": opening_text(trajectory.rules, step.observation)})
         else:
-            turns.append(_tool_answer(i - 1, step.observation))
-        turns.append(_tool_call(i, step))
+            turns.append(tool_answer(i - 1, step.observation))
+        turns.append(tool_call(i, step) | ({} if step.trained else {"weight": 0}))
     if final and trajectory.steps:
-        turns.append(_tool_answer(len(trajectory.steps) - 1, trajectory.final_observation))
+        turns.append(tool_answer(len(trajectory.steps) - 1, trajectory.final_observation))
     known = list(tools) if tools is not None else _loose_tools(trajectory)
     return {"messages": turns, "tools": known, "parallel_tool_calls": False}
 
 
-def _tool_call(number: int, step: Step) -> Message:
+def tool_call(number: int, step: Step) -> Message:
+    """The message of a step as the tool call that it makes, `call_{number}`; see `openai_chat`."""
     name, arguments = _function(step)
     call = {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
-    message = {"role": "assistant", "content": step.thought or None, "tool_calls": [call]}
-    return message if step.trained else message | {"weight": 0}
+    return {"role": "assistant", "content": step.thought or None, "tool_calls": [call]}
 
 
-def _tool_answer(number: int, observation: str) -> Message:
+def tool_answer(number: int, observation: str) -> Message:
+    """The message that answers the call `call_{number}`."""
     return {"role": "tool", "tool_call_id": f"call_{number}", "content": observation}
 
 
@@ -260,7 +261,9 @@ def _schema() -> pyarrow.Schema:
     ids = pa.list_(whole)
     tokens = pa.struct({"context": ids, "ids": ids, "logprobs": pa.list_(real), "mask": ids})
     strings = ("observation", "reply", "thought", "action", "action_input", "reward_parts")
-    step = dict.fromkeys(strings, text) | {"reward": real, "valid": yes, "trained": yes, "tokens": tokens}
+    usage = pa.struct({"prompt_tokens": whole, "completion_tokens": whole, "cost": real, "model": text})
+    step = dict.fromkeys(strings, text)
+    step |= {"reward": real, "valid": yes, "trained": yes, "tokens": tokens, "usage": usage}
     origin = dict.fromkeys(("env_id", "task_id", "agent", "policy_digest", "prompt", *_AS_TEXT), text)
     origin |= {"package_version": text, "env_version": whole, "seed": pa.uint64(), "env_seed": pa.uint64()}
     columns = dict.fromkeys(("id", "split", "kind", "difficulty", "instruction", "rules", "final_observation"), text)

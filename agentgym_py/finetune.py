@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
+import shutil
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from agentgym_py import pairs, ranks
+from agentgym_py import pairs, ranks, tracking
 from agentgym_py.arguments import check_fields
+from agentgym_py.checkpoints import Checkpoints, digest_of
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
+from agentgym_py.files import writing
 from agentgym_py.pairs import Level, Match
-from agentgym_py.policy import merged, require_trainable
+from agentgym_py.policy import input_hooks, merged, require_trainable, stop_recomputing, without_progress_bars
 from agentgym_py.samples import IGNORED, Sample, encode
-from agentgym_py.trainer import Progress, TrainReport
+from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -46,11 +49,18 @@ class FineTuning:
     """Longer trajectories (in tokens) are left out, never cut."""
     lora_rank: int = 0
     """Rank of LoRA adapters on all linear layers; 0 trains every weight. The adapters are merged afterwards."""
+    bf16: bool = False
+    """Compute in bfloat16 what loses little by it; the weights and the optimizer keep their own format."""
+    gradient_checkpointing: bool = False
+    """Compute each layer again for its gradient instead of keeping what it made: less memory, more time."""
+    checkpoint_minutes: float = 5.0
+    """A training that is killed goes on from a state that was kept at most so long before (to the next of its twenty
+    logged steps); 0 keeps one at each of those. One of a reward model begins anew."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         least = {"epochs": 0.0, "learning_rate": 0.0, "batch_size": 1, "gradient_accumulation": 1, "warmup_ratio": 0.0}
-        least |= {"weight_decay": 0.0, "max_grad_norm": 0.0, "max_length": 1, "lora_rank": 0}
+        least |= {"weight_decay": 0.0, "max_grad_norm": 0.0, "max_length": 1, "lora_rank": 0, "checkpoint_minutes": 0.0}
         for name, bound in least.items():
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= bound):
@@ -141,15 +151,22 @@ def nothing_left(name: str, dropped: Counter[str]) -> NothingToTrainOnError:
 def arguments(kind: Any, settings: FineTuning, policy: Policy, seed: int, output_dir: Path, **more: Any) -> Any:
     """The settings as trl's `kind` (SFTConfig, DPOConfig, ...), on the policy's device; `more` are that kind's own."""
     require_trainable(policy.model, settings.lora_rank)
+    if settings.bf16 and (engine := ranks.engine()):
+        raise ConfigError(f"bf16 was not tried where {engine} splits the training: leave it out")
     device = policy.model.device
-    return _on_device(kind, device)(
+    args = _on_device(kind, device)(
         output_dir=str(output_dir), num_train_epochs=settings.epochs, learning_rate=settings.learning_rate,
         per_device_train_batch_size=settings.batch_size, gradient_accumulation_steps=settings.gradient_accumulation,
         warmup_steps=settings.warmup_ratio, weight_decay=settings.weight_decay, max_grad_norm=settings.max_grad_norm,
-        lr_scheduler_type="cosine", seed=seed, data_seed=seed, max_length=None, bf16=False,
-        gradient_checkpointing=False, use_cpu=device.type == "cpu", save_strategy="no", report_to="none",
-        logging_steps=0.05, disable_tqdm=True, dataloader_pin_memory=False, adam_beta2=0.95, **more,
+        lr_scheduler_type="cosine", seed=seed, data_seed=seed, max_length=None, bf16=settings.bf16,
+        gradient_checkpointing=settings.gradient_checkpointing,
+        use_cpu=device.type == "cpu", save_strategy="no", report_to="none",
+        logging_steps=1 if tracking.wanted() else 0.05, disable_tqdm=True, dataloader_pin_memory=False,
+        adam_beta2=0.95, **more,
     )  # fmt: skip
+    args.made_of = digest_of(settings, seed, policy.digest())
+    args.checkpoint_minutes = settings.checkpoint_minutes
+    return args
 
 
 def lora(settings: FineTuning | LearnerSettings) -> Any:
@@ -161,24 +178,52 @@ def lora(settings: FineTuning | LearnerSettings) -> Any:
     return LoraConfig(r=settings.lora_rank, lora_alpha=2 * settings.lora_rank, target_modules="all-linear")
 
 
-def fit(trainer: Any, policy: Policy, progress: Progress | None) -> None:
+def fit(trainer: Any, policy: Policy, progress: Progress | None, *, keep: bool = True) -> None:
     """Run a trl trainer of the policy's model to its end, in silence; adapters are merged into the policy.
+
+    With `keep` it goes on from the state that the same training left in its folder, to the same end. Where an engine
+    splits the training a copy is trained, and the policy gets its weights in the end.
 
     Raises:
         TrainingError: a gradient was not finite; the policy is as it was before that step.
+        RunError: the state that is left is damaged, or another training's.
     """
     from transformers import PrinterCallback
+    from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
+    from agentgym_py.split import give, to_train
+
+    model = trainer.model  # with its adapters
+    trainer.model = trainer.model_wrapped = to_train(model)
+    made_of = digest_of(trainer.args.made_of, trainer.train_dataset[:])
+    minutes = trainer.args.checkpoint_minutes if keep else math.inf
+    checkpoints = Checkpoints(Path(trainer.args.output_dir), made_of, minutes)
     trainer.remove_callback(PrinterCallback)  # disable_tqdm puts it there: it prints every logged step
-    trainer.add_callback(_finite_callback())
+    trainer.add_callback(_finite_callback(trainer))
+    last, save = checkpoints.last(), trainer._save_checkpoint
+
+    def saved(*given: Any) -> None:
+        with writing(checkpoints.folder):
+            save(*given)
+
+    trainer._save_checkpoint = saved
+    trainer.add_callback(_keeping_callback(checkpoints, last))
+    trainer.add_callback(_tracking_callback(keep))
     if progress:
         trainer.add_callback(_progress_callback(progress))
     try:
-        trainer.train()
+        with without_progress_bars(), _without_warnings(last is not None):
+            trainer.train(resume_from_checkpoint=last)
+        give(trainer.model, model)
+    except TrainingError:  # in all processes at once
+        give(trainer.model, model)
+        raise
     finally:
-        if hasattr(trainer.model, "merge_and_unload"):
-            policy.model = merged(trainer.model)
-        vars(policy.model).pop("forward", None)  # trl's own, bound to this model: a copy's would run this one's weights
+        unset_hf_deepspeed_config()  # or a model that is loaded now would be split, too
+        if hasattr(model, "merge_and_unload"):
+            policy.model = merged(model)
+        for name in ("forward", "_original_forward", "_is_accelerate_prepared"):
+            vars(policy.model).pop(name, None)  # bound to this model: a copy would run its weights, in its precision
 
 
 def agent_trainer(loss_of: Callable[[Any, Any, Any], Any], columns: Sequence[str] = ()) -> Any:
@@ -193,7 +238,7 @@ def agent_trainer(loss_of: Callable[[Any, Any, Any], Any], columns: Sequence[str
 
     from agentgym_py.logprobs import agent_logits, agent_logprobs
 
-    class AgentTokenTrainer(SFTTrainer):  # type: ignore[misc]  # trl is untyped here
+    class AgentTokenTrainer(_whole_batches(SFTTrainer)):  # type: ignore[misc]  # trl is untyped here
         def __init__(self, **given: Any) -> None:
             super().__init__(**given)
             collate = self.data_collator
@@ -202,13 +247,6 @@ def agent_trainer(loss_of: Callable[[Any, Any, Any], Any], columns: Sequence[str
         def _set_signature_columns_if_needed(self) -> None:
             super()._set_signature_columns_if_needed()
             self._signature_columns += [name for name in columns if name not in self._signature_columns]
-
-        def get_train_dataloader(self) -> Any:
-            loader = super().get_train_dataloader()
-            if ranks.world() > 1:  # as transformers itself has accelerate's shards give whole batches
-                shards = loader.batch_sampler
-                shards.num_processes, shards.process_index, shards.even_batches = 1, 0, False
-            return loader
 
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
@@ -225,9 +263,86 @@ def agent_trainer(loss_of: Callable[[Any, Any, Any], Any], columns: Sequence[str
     return AgentTokenTrainer
 
 
+def _whole_batches(kind: Any) -> Any:
+    """The trl trainer `kind`, of which every process draws the whole batches that one alone would draw."""
+
+    class WholeBatches(kind):  # type: ignore[misc]  # trl is untyped here
+        def get_train_dataloader(self) -> Any:
+            loader = super().get_train_dataloader()
+            if ranks.world() > 1:  # as transformers itself has accelerate's shards give whole batches
+                shards = loader.batch_sampler
+                shards.num_processes, shards.process_index, shards.even_batches = 1, 0, False
+            return loader
+
+    return WholeBatches
+
+
+def dealt(kind: Any) -> Any:
+    """The trl trainer `kind`, whose processes each compute their rows of the batches that one alone would draw.
+
+    Beside what its collator makes, a batch has `share`: by it the mean loss of a process's rows is to be multiplied, so
+    that the mean over the processes is that of the whole batch. It is 0 where a process has none of the rows, and goes
+    through the model with another's, for all compute together.
+    """
+    import torch
+
+    class Dealt(_whole_batches(kind)):  # type: ignore[misc]  # trl is untyped here
+        def __init__(self, **given: Any) -> None:
+            super().__init__(**given)
+            collate, world = self.data_collator, ranks.world()
+
+            def own(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+                mine = rows[ranks.rank() :: world]
+                return {**collate(mine or rows[:1]), "share": torch.tensor(len(mine) * world / len(rows))}
+
+            self.data_collator: Any = own
+
+        def tell(self, values: Mapping[str, Tensor], share: Tensor) -> None:
+            """Log the means of these values, of which each process has its part, over all; none where there is none."""
+            parts = [torch.stack([each.float().sum(), torch.tensor(len(each)).to(share)]) for each in values.values()]
+            sums = self.accelerator.reduce(torch.stack(parts) * (share > 0))
+            for name, (total, number) in zip(values, sums.tolist(), strict=True):
+                if number:
+                    self.log_mean(name, total / number)
+
+        def log_mean(self, name: str, mean: float) -> None:
+            """Keep a mean for the next log."""
+            self._metrics["train"][name].append(mean)
+
+    return Dealt
+
+
 def own_rows(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     """This process's share of a batch; where it has none a row without anything to learn, for all compute together."""
     return rows[ranks.rank() :: ranks.world()] or [{**rows[0], "labels": [IGNORED] * len(rows[0]["labels"])}]
+
+
+def trained(
+    make: Callable[[Path], Any], policy: Policy, kept: Kept, epochs: float, output_dir: Path, progress: Progress | None
+) -> TrainReport:
+    """Run the trl trainer that `make` makes for a folder, and tell what it did with what was kept.
+
+    In the folder it keeps the states of the training, which are gone when that is over, and left when it fails.
+    """
+    began, folder = time.monotonic(), output_dir / "states"
+    with recomputed(policy):
+        with quiet():
+            trainer = make(folder)
+        fit(trainer, policy, progress)
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):  # there is something else in it
+        output_dir.rmdir()
+    return report(trainer, kept, epochs, began)
+
+
+@contextmanager
+def recomputed(policy: Policy) -> Iterator[None]:
+    """A training within may compute layers again for their gradient; afterwards nothing of that is left."""
+    before = input_hooks(policy.model)
+    try:
+        yield
+    finally:
+        stop_recomputing(policy.model, before)
 
 
 @contextmanager
@@ -249,15 +364,35 @@ def report(trainer: Any, kept: Kept, epochs: float, began: float) -> TrainReport
         agent_tokens=int(epochs * sum(sum(s.mask) for s in kept.samples)),
         seconds=time.monotonic() - began,
         loss=[float(row["loss"]) for row in history if "loss" in row],
-        metrics={k: float(v) for row in history for k, v in row.items() if k not in _NO_METRICS},
+        metrics={
+            k: v for row in history for k, v in _logged(row).items() if k not in ("loss", "step", "learning_rate")
+        },
+        history=[_logged(row) for row in history if "loss" in row],
     )
 
 
-_NO_METRICS = {
-    "loss", "epoch", "step", "learning_rate", "total_flos", "train_loss", "train_runtime", "train_samples_per_second",
-    "train_steps_per_second", "num_tokens",
+_BOOKKEEPING = {
+    "epoch", "total_flos", "train_loss", "train_runtime", "train_samples_per_second", "train_steps_per_second",
+    "num_tokens",
 }  # fmt: skip
-"""Of what a Trainer logs: bookkeeping, and what the report has elsewhere."""
+"""Of what a Trainer logs."""
+
+
+def _logged(row: Mapping[str, Any]) -> dict[str, float]:
+    """What a Trainer logs of a step, in the order in which its state would give it back."""
+    return {name: float(value) for name, value in sorted(row.items()) if name not in _BOOKKEEPING}
+
+
+def _tracking_callback(keep: bool) -> Any:
+    """Tells each logged step; those of a training that begins anew when it is killed are never told already."""
+    from transformers import TrainerCallback
+
+    class Track(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
+        def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **kwargs: Any) -> None:
+            if "loss" in logs:
+                tracking.log(_logged(logs), state.global_step if keep else None)
+
+    return Track()
 
 
 def _progress_callback(progress: Progress) -> Any:
@@ -270,15 +405,68 @@ def _progress_callback(progress: Progress) -> Any:
     return Tell()
 
 
-def _finite_callback() -> Any:
+@contextmanager
+def _without_warnings(silent: bool) -> Iterator[None]:
+    """Without what transformers says of a state: that tied weights are not there twice, and how often it logs."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    if silent:
+        logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+def _keeping_callback(checkpoints: Checkpoints, last: Path | None) -> Any:
+    """Only where it has just logged: what it sums up between two logs is in no state of transformers'.
+
+    Nor is that of the generator at the beginning of the epoch, from which the order of the data is drawn.
+    """
+    import torch
+    from transformers import TrainerCallback
+
+    name, states = f"epoch_{ranks.rank()}.pt", {"epoch": torch.get_rng_state()}
+    there = last and next(path for path in (last / name, last / "epoch_0.pt") if path.is_file())
+    resumed: Any = there and torch.load(there, weights_only=True)
+
+    class Keep(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
+        def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            nonlocal resumed
+            if resumed is not None:
+                torch.set_rng_state(resumed)
+            states["epoch"], resumed = torch.get_rng_state(), None
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            logs = control.should_log and state.global_step < state.max_steps
+            control.should_save = logs and checkpoints.due()
+
+        def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+            over = state.epoch == int(state.epoch)  # the next epoch begins with the generator as it is now
+            torch.save(torch.get_rng_state() if over else states["epoch"], folder / name)
+            checkpoints.take(folder)
+
+    return Keep()
+
+
+def _finite_callback(trainer: Any) -> Any:
     """Transformers itself would take the step, and log the mean of the losses that were numbers."""
     import torch
     from transformers import TrainerCallback
 
+    from agentgym_py.split import full
+
+    def norm_of(model: Any) -> Any:
+        if trainer.is_deepspeed_enabled:  # it has taken the step, unless the norm is not finite
+            return torch.tensor(trainer.accelerator.deepspeed_engine_wrapped.get_global_grad_norm())
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        return full(torch.nn.utils.get_total_norm(gradients))
+
     class Finite(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
         def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            gradients = [p.grad for p in kwargs["model"].parameters() if p.grad is not None]
-            norm = torch.nn.utils.get_total_norm(gradients)
+            norm = norm_of(kwargs["model"])
             if not torch.isfinite(norm):
                 raise TrainingError(
                     f"gradient norm {float(norm)} at step {state.global_step + 1} of {state.max_steps}: the step was "
@@ -295,16 +483,23 @@ def _on_device(kind: Any, device: Any) -> Any:
     """
     import torch
 
+    from agentgym_py.split import fit_for_cpu
+
     class OnDevice(kind):  # type: ignore[misc]  # trl is untyped here
         @property
         def _setup_devices(self) -> Any:
             found = super()._setup_devices
             if self.distributed_state.num_processes > 1:
+                fit_for_cpu(self.distributed_state)
                 return found
             self._n_gpu: int = min(self._n_gpu, 1)
             if device.type == "cuda":
                 torch.cuda.set_device(device)  # accelerate's "cuda" is the current one
             return device
+
+        def __reduce__(self) -> Any:
+            """As plain data, for the state of a training, in which transformers keeps a copy that nobody reads."""
+            return dict, (self.to_dict(),)
 
         def get_warmup_steps(self, num_training_steps: int) -> int:
             """Never all the steps: the learning rate of the first is 0."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing, nullcontext
 
 from agentgym_py.collect import EnvPool, EnvSpec, Fork
 from agentgym_py.env import TextEnv
@@ -21,15 +22,9 @@ def forks(trajectory: Trajectory, at: Iterable[int], pool: EnvPool | None = None
     wanted = sorted(set(at))
     if wanted and not 0 <= wanted[0] <= wanted[-1] < len(trajectory.steps):
         raise SnapshotError(f"{trajectory.id} has {len(trajectory.steps)} steps: no fork at {wanted}")
-    spec = EnvSpec(trajectory.provenance.env_id, trajectory.provenance.env_kwargs)
-    own = pool or EnvPool()
-    env = own.take(spec)
-    try:
+    spec = EnvSpec.of(trajectory)
+    with nullcontext(pool) if pool else closing(EnvPool()) as own, own.lent(spec) as env:
         return _along(trajectory, wanted, env)
-    finally:
-        own.give(spec, env)
-        if pool is None:
-            own.close()
 
 
 def _along(trajectory: Trajectory, wanted: list[int], env: TextEnv) -> list[Fork]:

@@ -46,8 +46,11 @@ class GeneratedEnv(TextEnv, Generic[P]):
         render_mode: `ansi` or None.
     """
 
+    told_by_id: ClassVar[tuple[str, ...]] = ("difficulty",)
     limits: ClassVar[Mapping[str, int]]
     """The difficulties, and how many steps an episode of each may have."""
+    floors: ClassVar[Mapping[str, float]] = {}
+    """The `floor` of a difficulty that has another one."""
 
     def __init__(
         self,
@@ -58,11 +61,9 @@ class GeneratedEnv(TextEnv, Generic[P]):
         render_mode: str | None = None,
     ) -> None:
         checked_choice("difficulty", difficulty, list(self.limits))
-        steps = self.limits[difficulty] if max_steps is None else max_steps
-        super().__init__(max_steps=steps, split=split, render_mode=render_mode)
-        self.difficulty = difficulty
-        if steps == self.limits[difficulty]:
-            self._given.pop("max_steps", None)  # as it is by default
+        usual = self.limits[difficulty]
+        super().__init__(max_steps=max_steps, split=split, render_mode=render_mode, usual_steps=usual)
+        self.difficulty, self.floor = difficulty, self.floors.get(difficulty, self.floor)
         self._drafts: dict[str, tuple[Task, P]] = {}
 
     @abstractmethod

@@ -66,14 +66,17 @@ def padded(samples: Sequence[Sample], device: Any = None) -> tuple[Tensor, Tenso
     return rows([each.input_ids for each in samples], 0), rows([each.labels for each in samples], IGNORED)
 
 
-def sample_logprobs(model: Any, samples: Sequence[Sample], batch_size: int) -> list[float]:
-    """What the model says of each sample as it is now, without gradient: sums over the agent's tokens."""
+def sample_logprobs(model: Any, samples: Sequence[Sample], batch_size: int, bf16: bool = False) -> list[float]:
+    """What the model says of each sample as it is now, without gradient: sums over the agent's tokens.
+
+    With `bf16` as a training says it that computes so.
+    """
     model.eval()
     found = [0.0] * len(samples)
     by_length = sorted(range(len(samples)), key=lambda i: -len(samples[i].input_ids))
     for start in range(0, len(samples), batch_size):
         rows = by_length[start : start + batch_size]
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
             logprobs_B = row_logprobs(model, *padded([samples[i] for i in rows], model.device))
         for i, logprob in zip(rows, logprobs_B.tolist(), strict=True):
             found[i] = logprob

@@ -18,7 +18,6 @@ from agentgym_py.agents import Agent
 from agentgym_py.collect import EnvSpec
 from agentgym_py.env import Prompt
 from agentgym_py.errors import RunError
-from agentgym_py.registry import env_id
 from agentgym_py.runs import RunFolder, finite, new_folder
 from agentgym_py.trajectory import Trajectory, canonical
 
@@ -44,11 +43,12 @@ def manifest_of(
 
 def _world(spec: EnvSpec, split: str, tasks: Sequence[int], prompt: Prompt) -> dict[str, Any]:
     """A world as it is made, its tasks, and digests of its rules and of its first state, which a catalogue changes."""
+    world = spec.world
     with closing(spec.make()) as env:
         ids = [env.task(number, split).id for number in tasks]
         env.reset(seed=0, options={"task": ids[0]})
         return {
-            "id": env_id(spec.name), "version": env.version, "kwargs": dict(spec.kwargs), "max_steps": env.max_steps,
+            "id": world.name, "version": env.version, "kwargs": dict(world.kwargs), "max_steps": env.max_steps,
             "rules": _digest(env.rules[prompt].encode()), "first_state": _digest(env.snapshot()), "tasks": ids,
         }  # fmt: skip
 
@@ -132,6 +132,8 @@ class EvalFolder:
     def begun(self, manifest: Mapping[str, Any]) -> Iterator[list[Trajectory]]:
         """Begin, or go on with what was interrupted: the episodes that are there; others are kept out meanwhile.
 
+        The last ones, as far as an infrastructure failure ended them, are played again.
+
         Raises:
             RunError: the folder holds another evaluation; the message says in what it differs.
         """
@@ -143,7 +145,12 @@ class EvalFolder:
                     raise RunError(f"{self.folder.path} holds another evaluation: {'; '.join(other)}")
             else:
                 self.folder.write_json(MANIFEST, manifest)
-            yield list(store.read(self.rows, warn=False)) if self.rows.is_file() else []
+            before = list(store.read(self.rows, warn=False)) if self.rows.is_file() else []
+            if before and before[-1].error is not None:
+                while before and before[-1].error is not None:
+                    before.pop()
+                store.write(self.rows, before)
+            yield before
 
     def forget(self) -> None:
         """Leave nothing of an evaluation that stopped before its first episode was over."""
@@ -160,7 +167,9 @@ class EvalFolder:
         return read_manifest(self.folder.path / MANIFEST)
 
     def finish(self, result: Mapping[str, Any]) -> None:
-        """Write what came of it: the evaluation is over."""
+        """Write what came of it: the evaluation is over. What an endpoint was paid for it stands in both files."""
+        if result.get("spent"):
+            self.folder.write_json(MANIFEST, self.manifest() | {"spent": result["spent"]})
         self.folder.write_json(RESULT, result)
 
 

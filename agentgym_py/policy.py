@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 from agentgym_py.chat import ChatFormat, Fallback
 from agentgym_py.errors import AgentGymError, ConfigError, PolicyError, UnknownNameError, did_you_mean, nearest
+from agentgym_py.files import writing
 from agentgym_py.registry import install_advice
 from agentgym_py.tiny import base_folder
 
@@ -57,7 +58,7 @@ class Policy:
         require_bits(quantize)
         require_model(name)
         place = _usable(device or _best_device())
-        with _without_progress_bars():
+        with without_progress_bars():
             model, tokenizer = _load(name, dtype, seed, quantize, place)
         return cls((model if quantize else model.to(place)).eval(), tokenizer, name, chat_format=chat_format)
 
@@ -93,17 +94,18 @@ class Policy:
 
         Raises:
             PolicyError: `folder` is a file, or holds things that are no checkpoint.
+            RunError: it cannot be written; what stood there stays.
         """
         target = Path(folder)
         _require_replaceable(target)
-        target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         shutil.rmtree(temporary, ignore_errors=True)
         try:
-            with _without_progress_bars():
+            with writing(target), without_progress_bars():
+                target.parent.mkdir(parents=True, exist_ok=True)
                 self._merged().save_pretrained(temporary)
-            self.tokenizer.save_pretrained(temporary)
-            _replace(temporary, target)
+                self.tokenizer.save_pretrained(temporary)
+                _replace(temporary, target)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
@@ -146,6 +148,20 @@ def require_trainable(model: Any, lora_rank: int) -> None:
     """ConfigError where every weight is to be trained and some are quantized."""
     if not lora_rank and is_quantized(model):
         raise ConfigError("a quantized model's weights are not trained, only adapters are: lora_rank must be above 0")
+
+
+def input_hooks(model: Any) -> set[int]:
+    """The hooks on what a model reads, as recomputation in training leaves them there: for `stop_recomputing`."""
+    return set(model.get_input_embeddings()._forward_hooks)
+
+
+def stop_recomputing(model: Any, before: set[int]) -> None:
+    """Keep again what layers make, and take away the hooks that came since `before`."""
+    if any(getattr(each, "gradient_checkpointing", False) for each in model.modules()):
+        model.gradient_checkpointing_disable()
+    hooks = model.get_input_embeddings()._forward_hooks
+    for key in hooks.keys() - before:
+        del hooks[key]
 
 
 def merged(model: Any) -> Any:
@@ -305,7 +321,7 @@ def _not_on_the_hub(name: str) -> str:
 
 
 @contextmanager
-def _without_progress_bars() -> Iterator[None]:
+def without_progress_bars() -> Iterator[None]:
     """Transformers' own bars would break those of a run."""
     from transformers.utils import logging
 

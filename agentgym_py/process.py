@@ -1,7 +1,8 @@
 """Process reward models: what each step of a trajectory is worth, read off a language model where its thought ends.
 
 A step is judged at the last token of its thought; where a reply has no thought, at the reply's last token. There two
-layers make one number a dimension of the backbone's last state and the number of the step:
+layers make one number a dimension of the backbone's last state and the number of the step, one of `STEPS` that are
+told apart:
 
 - `relevance`: 1 where the world could do the action and it was not done before on the same page, else 0. It needs
   nothing but the trajectory.
@@ -25,15 +26,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym_py import ranks
 from agentgym_py.errors import ConfigError, PolicyError, did_you_mean
+from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.runs import write_atomic
 from agentgym_py.samples import Sample, turns
 from agentgym_py.trainer import Tensor
 from agentgym_py.trajectory import Step, Trajectory
 
 Floats = NDArray[np.float64]
 DIMENSIONS = ("relevance", "correctness", "progress")
+STEPS = 64
+"""Numbers of steps that heads tell apart; those after the last count as the last."""
 _PASS_TOKENS = 4096
 _FILE, _HEADS, _BACKBONE = "process_reward.json", "heads.safetensors", "backbone"
 
@@ -123,16 +127,20 @@ class ProcessRewardModel:
             policy = Policy.load(path / _BACKBONE, dtype=dtype, device=device)
             state = load_file(path / _HEADS)
             hidden, size = state["0.weight"].shape
-            heads = new_heads(size - 1, hidden)
+            if size != policy.model.config.get_text_config().hidden_size + STEPS:
+                raise ValueError("its heads were made for another backbone, or by an older version")
+            heads = new_heads(size - STEPS, hidden)
             heads.load_state_dict(state)
             return cls(policy, heads.to(policy.model.device), about["weights"])
         except (OSError, ValueError, LookupError, TypeError, RuntimeError, SafetensorError) as error:
             raise PolicyError(f"the folder {str(path)!r} holds no process reward model that opens: {error}") from error
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write all of it, `process_reward.json` last."""
+        """Write all of it, `process_reward.json` last; of several processes, which all have it, the first one does."""
         from safetensors.torch import save_file
 
+        if not ranks.first():
+            return
         path = Path(folder)
         self.policy.save(path / _BACKBONE)
         save_file({k: v.detach().cpu().contiguous() for k, v in self.heads.state_dict().items()}, path / _HEADS)
@@ -203,19 +211,20 @@ def check_weights(weights: Mapping[str, float]) -> None:
 
 
 def new_heads(size: int, hidden: int) -> Any:
-    """Linear-ReLU-Linear from a state of `size` numbers and a step's, with torch's own first weights."""
+    """Linear-ReLU-Linear from a state of `size` numbers and a step's number, with torch's own first weights."""
     from torch import nn
 
-    return nn.Sequential(nn.Linear(size + 1, hidden), nn.ReLU(), nn.Linear(hidden, len(DIMENSIONS)))
+    return nn.Sequential(nn.Linear(size + STEPS, hidden), nn.ReLU(), nn.Linear(hidden, len(DIMENSIONS)))
 
 
 def states_at_marks(model: Any, rows: Sequence[Marked]) -> Tensor:
-    """The backbone's last states at the rows' M marks, row after row, and the steps' numbers in tens, (M, H + 1).
+    """The backbone's last states at the rows' M marks, row after row, and the steps' numbers, (M, H + STEPS), float32.
 
-    In float32; a row sees only itself. How many steps are left depends on the number, and a model that must count the
-    turns it has read says it badly.
+    A row sees only itself. A number is a one at its place among noughts: near the world's limit one step is all that is
+    between success and none, which a model that must count its turns, or is given a single number, says badly.
     """
     import torch
+    from torch.nn.functional import one_hot
 
     from agentgym_py.logprobs import padded
 
@@ -226,8 +235,8 @@ def states_at_marks(model: Any, rows: Sequence[Marked]) -> Tensor:
         for b, i in enumerate(part):
             found[i] = states[b, torch.tensor(rows[i].marks, device=states.device)].float()
     states_MH = torch.cat([found[i] for i in range(len(rows))])
-    number_M = torch.cat([torch.arange(len(row.marks), device=states_MH.device) for row in rows]) / 10
-    return torch.cat([states_MH, number_M[:, None]], -1)
+    number_M = torch.cat([torch.arange(len(row.marks), device=states_MH.device) for row in rows]).clamp(max=STEPS - 1)
+    return torch.cat([states_MH, one_hot(number_M, STEPS).float()], -1)
 
 
 def _passes(rows: Sequence[Marked]) -> Iterator[list[int]]:

@@ -3,6 +3,7 @@
 `torchrun` and `accelerate launch` start one command several times; RANK and WORLD_SIZE say to each process which it is.
 Every one of them holds the whole model and all trajectories; it plays its share of the episodes and computes its share
 of each gradient. The process of rank 0 alone writes and prints. What stands here does nothing where there is only one.
+An engine may split what is trained; see `agentgym_py.split`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_py.errors import AgentGymError, ConfigError, WorkerError
+from agentgym_py.registry import install_advice
 from agentgym_py.workers import Workers, shares
 
 if TYPE_CHECKING:
@@ -32,6 +35,11 @@ _PATIENCE = timedelta(hours=1)
 _HEARD = timedelta(seconds=3)
 """So long a process that ends with an error waits for rank 0 to end with one, too."""
 _ENGINES = {"ACCELERATE_USE_FSDP": "FSDP", "ACCELERATE_USE_DEEPSPEED": "DeepSpeed"}
+_WHOLE = {
+    "FSDP_CPU_RAM_EFFICIENT_LOADING": "fsdp_cpu_ram_efficient_loading",
+    "ACCELERATE_DEEPSPEED_ZERO3_INIT": "zero3_init_flag",
+}
+"""Settings of accelerate's by which a process would load a part of the model only."""
 
 
 def world() -> int:
@@ -49,19 +57,30 @@ def first() -> bool:
     return rank() == 0
 
 
+def engine() -> str | None:
+    """`FSDP` or `DeepSpeed`, where `accelerate launch` was told to split what is trained over the processes."""
+    return _asked_for() if world() > 1 else None
+
+
+def _asked_for() -> str | None:
+    return next((name for variable, name in _ENGINES.items() if _on(variable)), None)
+
+
+def _on(variable: str) -> bool:
+    return os.environ.get(variable, "").lower() in ("1", "true")
+
+
 def join(device: str | None = None) -> None:
     """Meet the other processes: on the CPU, or by default each on the GPU of its own number where there are any.
 
     Raises:
-        ConfigError: a device for all of them, or an engine that would split the model.
+        ConfigError: a device for all of them, or an engine that cannot be used so.
     """
+    _require_engine()
     if world() == 1:
         return
     if device not in (None, "cpu", "cuda"):
         raise ConfigError(f"device {device!r} would be every process's: leave it out, and each takes its own")
-    for variable, engine in _ENGINES.items():
-        if os.environ.get(variable, "").lower() in ("1", "true"):
-            raise ConfigError(f"{engine} would split the model, and every process needs all of it: use plain DDP")
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # torch's notice that no weight was found to be unused
     import torch
     from accelerate import PartialState
@@ -70,6 +89,21 @@ def join(device: str | None = None) -> None:
     if state.num_processes != world():
         raise ConfigError(f"WORLD_SIZE is {world()}, and accelerate finds {state.num_processes} processes")
     _group()
+
+
+def _require_engine() -> None:
+    """Refuse what the engine cannot do, or does without a word."""
+    if (name := _asked_for()) is None:
+        return
+    if world() == 1:
+        raise ConfigError(f"{name} splits a training over several processes, and here is one: start it without {name}")
+    if name == "FSDP" and os.environ.get("FSDP_VERSION", "1") != "2":
+        raise ConfigError("FSDP is used in its second version: fsdp_version: 2 in the file of accelerate's settings")
+    if name == "DeepSpeed" and find_spec("deepspeed") is None:
+        raise ConfigError(f"DeepSpeed is not installed: {install_advice('train,deepspeed')}")
+    for variable, setting in _WHOLE.items():
+        if _on(variable):
+            raise ConfigError(f"{setting} must be false: every process loads the whole model, and plays with it")
 
 
 def gather(value: T) -> list[T]:
@@ -141,6 +175,11 @@ class Ranks(Workers):
 
     def __init__(self) -> None:
         super().__init__(world())
+        self._beside = Workers(1)
+
+    def close(self) -> None:
+        """End the process in which worlds run that may be late."""
+        self._beside.close()
 
     def worth(self, jobs: Sequence[Job]) -> bool:
         """Always, for all must learn from the very same episodes."""
@@ -153,7 +192,7 @@ class Ranks(Workers):
             WorkerError: another process is gone.
         """
         share = shares(jobs, self.number)[rank()]
-        alone = replace(collector, workers=None, slots=-(-collector.slots // self.number))
+        alone = replace(collector, workers=self._beside, slots=-(-collector.slots // self.number))
         played = []
         for index, trajectory in alone.stream([job for _, job in share]):
             played.append((share[index][0], trajectory))

@@ -78,8 +78,8 @@ def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
     """Replay one after another; each world is made once, and closed at the end."""
     with closing(EnvPool()) as pool:
         for trajectory in trajectories:
-            spec = EnvSpec(trajectory.provenance.env_id, trajectory.provenance.env_kwargs)
             try:
+                spec = EnvSpec.of(trajectory)
                 env = pool.take(spec)
             except (AgentGymError, OSError) as error:
                 unsaid = trajectory.provenance.agent == AGENT

@@ -1,101 +1,39 @@
-"""The page of a run: `report.html`, one file without scripts or network, written again after every round."""
+"""The page of a run: `report.html`, one file without scripts or network, written again after every round.
+
+Its figures are in `figures`, which draws them by `charts`.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from agentgym_py import store
+from agentgym_py import charts, figures, store
+from agentgym_py.behaviour import failure
 from agentgym_py.errors import DataError
-from agentgym_py.evaluate import decimal, few, interval, left, percent
-from agentgym_py.runs import RunFolder, read_estimate, write_atomic
+from agentgym_py.evaluate import decimal, few, interval, left
+from agentgym_py.files import write_atomic
+from agentgym_py.registry import install_advice
+from agentgym_py.runs import RunFolder, read_estimate
 from agentgym_py.stats import Paired, compare
 from agentgym_py.trajectory import Step, Trajectory
 
 SMOKE = (
     "Success rates of the smoke preset mean nothing: a handful of tasks, and a model that is hardly trained, on failed "
-    "episodes too. It checks that every step runs; without it an agent learns."
+    "episodes too. It checks that all runs, where there was something to learn from; without it an agent learns."
 )
 _EXAMPLES = 2
-"""Successes and failures shown of each round that is shown."""
+"""Successes shown of the first and the last round, and tasks that turned each way."""
 _LOOKED_AT = 2_000
 """Trajectories of a file that are looked at for examples."""
-
-
-# --------------------------------------------------------------------------------------------------------------- chart
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A success rate in the coordinates of the chart."""
-
-    x: float
-    y: float
-    low: float
-    """Where the interval's lower end is; y grows downwards."""
-    high: float
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """The success curve, ready to be drawn."""
-
-    valid: tuple[Point, ...]
-    test: tuple[Point, ...]
-    rounds: tuple[tuple[float, int], ...]
-    """Positions and numbers of the rounds that the axis names."""
-    left: float = 66
-    right: float = 700
-    top: float = 16
-    bottom: float = 256
-
-    @property
-    def line(self) -> str:
-        """The curve as an SVG polyline."""
-        return " ".join(f"{p.x:.1f},{p.y:.1f}" for p in self.valid)
-
-    @property
-    def band(self) -> str:
-        """The intervals' band as an SVG polygon."""
-        ends = [(p.x, p.high) for p in self.valid] + [(p.x, p.low) for p in reversed(self.valid)]
-        return " ".join(f"{x:.1f},{y:.1f}" for x, y in ends)
-
-    @property
-    def grid(self) -> list[tuple[float, int]]:
-        """Heights of the lines at 0, 25, … 100 %."""
-        return [(_height(share / 100, self.top, self.bottom), share) for share in (0, 25, 50, 75, 100)]
-
-
-def chart(valid: Mapping[int, Mapping[str, Any]], test: Mapping[int, Mapping[str, Any]], rounds: int) -> Chart:
-    """The curve of success estimates by round, on an axis of `rounds` rounds after round 0."""
-    empty = Chart((), (), ())
-    last = max([rounds, *valid, *test, 1])
-    every = math.ceil(last / 12)
-
-    def at(number: int) -> float:
-        return empty.left + 24 + (empty.right - empty.left - 48) * number / last
-
-    def points(estimates: Mapping[int, Mapping[str, Any]], shift: float) -> Iterator[Point]:
-        for number, each in sorted(estimates.items()):
-            estimate = read_estimate(each)
-            if not math.isnan(estimate.value):
-                ends = (estimate.value, estimate.low, estimate.high)
-                y, low, high = (_height(end, empty.top, empty.bottom) for end in ends)
-                yield Point(at(number) + shift, y, low, high, percent(estimate))
-
-    shown = tuple((at(number), number) for number in range(0, last + 1, every))
-    return Chart(tuple(points(valid, 0)), tuple(points(test, 7)), shown)
-
-
-def _height(share: float, top: float, bottom: float) -> float:
-    return bottom - (bottom - top) * (0.0 if math.isnan(share) else share)
+_TURNED = 100
+"""Tasks that changed that are named."""
 
 
 # ---------------------------------------------------------------------------------------------------------- comparison
@@ -218,9 +156,11 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
     rounds = [folder.metrics(number) for number in _done(folder)]
     test = folder.read_json("test.json") if folder.finished else None
     rows, sentence = comparison(folder)
-    valid = {each["round"]: each["valid"]["success"] for each in rounds}
-    tested = {int(number): each["success"] for number, each in test["rounds"].items()} if test else {}
+    tested = {int(number): each for number, each in test["rounds"].items()} if test else {}
     planned = int(config.get("rounds", 0))
+    numbers = [each["round"] for each in rounds]
+    steps, changed = turned({number: _outcomes(folder.round(number) / "valid.jsonl") for number in numbers})
+    examples = _examples(folder, numbers, changed)
     return {
         "title": folder.path.resolve().name,
         "warning": SMOKE if is_smoke(folder) else "",
@@ -228,11 +168,20 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "provenance": _flat(_provenance(folder)),
         "settings": yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
         "expert": f"{config['expert']} expert" if "expert" in config else "expert",
-        "chart": chart(valid, tested, planned),
+        "cloned": bool(config.get("expert_tasks", True)),
+        "charts": "" if charts.there() else f"Charts need matplotlib: {install_advice('report')}",
+        "outcomes": list(figures.outcomes(rounds, tested)) if rounds else [],
         "rounds": rounds,
         "comparison": rows,
         "verdict": sentence,
-        "examples": _examples(folder, [each["round"] for each in rounds]),
+        "selection": [figures.selection(rounds)] if rounds else [],
+        "training": list(figures.training(rounds)),
+        "behaviour": [*figures.behaviour(rounds), *figures.rewards(rounds)],
+        "turned": steps,
+        "changed": changed[:_TURNED],
+        "unnamed": len(changed[_TURNED:]),
+        "failing": [figures.failing(rounds)] if rounds else [],
+        "examples": examples,
     }
 
 
@@ -269,7 +218,7 @@ def _summary(
     """The run in a few words."""
     trainer = config.get("trainer")
     name = trainer.get("name") if isinstance(trainer, dict) else trainer
-    state = "finished" if test else f"{len(rounds)} of {planned + 1} rounds so far"
+    state = "finished" if test else _so_far(len(rounds), planned)
     worlds = config.get("env", [])
     rows = [
         ("world", ", ".join(map(str, worlds)) if isinstance(worlds, list) else str(worlds)),
@@ -280,12 +229,47 @@ def _summary(
     return [(key, value) for key, value in rows if value not in ("None", "")]
 
 
+def _so_far(done: int, planned: int) -> str:
+    """How far a run is, in the words of its first lines: Agent_v0, then the rounds."""
+    if not done:
+        return "begun"
+    return f"Agent_v0 and {done - 1} of {planned} round{'s' * (planned != 1)} so far" if planned else "Agent_v0 so far"
+
+
 def _total_time(rounds: Sequence[Mapping[str, Any]], test: Mapping[str, Any] | None) -> str:
     """All rounds' time and the test's, which runs of older versions did not note."""
     from agentgym_py.ui import duration
 
     tested = test.get("seconds", 0) if test else 0
     return duration(sum(each["seconds"] for each in rounds) + tested) if rounds else ""
+
+
+# ---------------------------------------------------------------------------------------------------- tasks that turned
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A task that was solved in some rounds and failed in others."""
+
+    task: str
+    solved: Mapping[int, bool | None]
+    """By round; None where no episode counts."""
+
+
+def turned(outcomes: Mapping[int, Mapping[str, float]]) -> tuple[list[list[int]], list[Changed]]:
+    """Which tasks turned from failed to solved and back, of their outcomes by round.
+
+    Rows of round, solved, newly solved since the round before, and lost since then; and the tasks that changed.
+    """
+    rows = []
+    for before, now in pairwise(outcomes):
+        both = outcomes[before].keys() & outcomes[now].keys()
+        won, lost = (sum(outcomes[now][t] == end != outcomes[before][t] for t in both) for end in (1, 0))
+        rows.append([now, int(sum(outcomes[now].values())), won, lost])
+    tasks = dict.fromkeys(task for each in outcomes.values() for task in each)
+    found = [Changed(task, {n: bool(each[task]) if task in each else None for n, each in outcomes.items()})
+             for task in tasks]  # fmt: skip
+    return rows, [each for each in found if {True, False} <= set(each.solved.values())]
 
 
 # ------------------------------------------------------------------------------------------------------------ examples
@@ -296,11 +280,18 @@ class Example:
     """A trajectory to read."""
 
     trajectory: Trajectory
+    anchor: str
+    """Its id on the page."""
+
+    @property
+    def kind(self) -> str:
+        """How it ended."""
+        return failure(self.trajectory) or "success"
 
     @property
     def head(self) -> str:
         """The line that opens it."""
-        outcome = "success" if self.trajectory.success else "failure"
+        outcome = "success" if self.trajectory.success else f"failure ({self.kind})"
         steps = len(self.trajectory.steps)
         return f"{outcome}, reward {self.trajectory.reward:.2f}, {steps} step{'' if steps == 1 else 's'}"
 
@@ -328,19 +319,50 @@ def _shown_of(step: Step) -> tuple[object, ...]:
     return step.observation, step.thought, step.action, step.action_input, step.reward, step.valid
 
 
-def _examples(folder: RunFolder, rounds: Sequence[int]) -> list[tuple[str, list[Example]]]:
-    """Of the first and the last round's validation: the first successes and failures."""
-    shown = sorted({rounds[0], rounds[-1]}) if rounds else []
-    return [(f"Round {number}", _pick(folder.round(number) / "valid.jsonl")) for number in shown]
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is shown of a round's trajectories."""
+
+    number: int
+    examples: Sequence[Example]
+    failures: Sequence[tuple[str, int, str]]
+    """Each kind of failure, how often it came, and the anchor of an example, if it is shown."""
+
+    def anchor(self, task: str) -> str:
+        """Where a task's episode is shown; empty where it is not."""
+        return next((each.anchor for each in self.examples if each.trajectory.task_id == task), "")
 
 
-def _pick(path: Path) -> list[Example]:
-    good: list[Example] = []
-    bad: list[Example] = []
+def _examples(folder: RunFolder, rounds: Sequence[int], changed: Sequence[Changed]) -> list[Shown]:
+    """Of each round's validation each kind of failure; of the first and the last also successes, and what turned."""
+    ends = sorted({rounds[0], rounds[-1]}) if rounds else []
+    wanted = set[str]()
+    for before, now in ((False, True), (True, False)):
+        alike = (each.task for each in changed if [each.solved[number] for number in ends] == [before, now])
+        wanted |= set(islice(alike, _EXAMPLES))
+    return [_shown(folder, number, number in ends, wanted) for number in rounds]
+
+
+def _shown(folder: RunFolder, number: int, end: bool, wanted: Set[str]) -> Shown:
+    failed = folder.metrics(number)["valid"].get("failures", {})
+    path = folder.round(number) / "valid.jsonl"
+    examples = _pick(path, number, failed, _EXAMPLES, wanted) if end else _pick(path, number, failed)
+    anchors = {each.kind: each.anchor for each in reversed(examples)}
+    return Shown(number, examples, [(kind, each["count"], anchors.get(kind, "")) for kind, each in failed.items()])
+
+
+def _pick(
+    path: Path, number: int, kinds: Iterable[str], successes: int = 0, wanted: Set[str] = frozenset()
+) -> list[Example]:
+    """Of each kind of failure one; before them so many successes, and among them the wanted tasks."""
+    found, seen = list[Trajectory](), Counter[str]()
     for trajectory in islice(_read(path), _LOOKED_AT):
-        side = good if trajectory.success else bad
-        if trajectory.error is None and len(side) < _EXAMPLES:
-            side.append(Example(trajectory))
-        if len(good) == len(bad) == _EXAMPLES:
-            break
-    return good + bad
+        kind = failure(trajectory) or "success"
+        room = seen[kind] < (successes if trajectory.success else 1)
+        if trajectory.error is None and (room or trajectory.task_id in wanted):
+            found.append(trajectory)
+            seen[kind] += 1
+            if not successes and seen.keys() >= set(kinds):
+                break
+    found.sort(key=lambda each: not each.success)
+    return [Example(each, f"round-{number}-{place}") for place, each in enumerate(found)]

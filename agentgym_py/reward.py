@@ -17,9 +17,10 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym_py import ranks
 from agentgym_py.errors import ConfigError, PolicyError
+from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.runs import write_atomic
 from agentgym_py.samples import Sample, encode
 from agentgym_py.trainer import Tensor
 from agentgym_py.trajectory import Trajectory
@@ -171,14 +172,20 @@ def aggregated(scores_KN: Floats, aggregate: Aggregate, std_weight: float) -> Fl
 def write(
     folder: Path, members: Iterable[Member], heads: Mapping[str, float], aggregate: Aggregate, std_weight: float
 ) -> None:
-    """A reward model's folder; each member is written as it comes, so that they need not be in memory together."""
+    """A reward model's folder; each member is written as it comes, so that they need not be in memory together.
+
+    Of several processes, which all make the members, the first one writes.
+    """
     from safetensors.torch import save_file
 
     names = []
     for number, member in enumerate(members):
         names.append(f"member_{number}")
+        if not ranks.first():
+            continue
         member.policy.save(folder / names[-1])
         weights = {name: each.detach().cpu().contiguous() for name, each in member.heads.state_dict().items()}
         save_file(weights, folder / names[-1] / _HEADS)
     about = {"heads": dict(heads), "aggregate": aggregate, "std_weight": std_weight, "members": names}
-    write_atomic(folder / _FILE, json.dumps(about, indent=1) + "\n")
+    if ranks.first():
+        write_atomic(folder / _FILE, json.dumps(about, indent=1) + "\n")

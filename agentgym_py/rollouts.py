@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agentgym_py import ranks
 from agentgym_py.agents import Agent
-from agentgym_py.collect import Collector, Fork, Job
+from agentgym_py.collect import Collector, EnvPool, Fork, Job
 from agentgym_py.env import Prompt
-from agentgym_py.errors import AgentGymError, ConfigError
+from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError
+from agentgym_py.fork import forks
+from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.workers import Workers
+from agentgym_py.workers import Executor
 
 if TYPE_CHECKING:
     from agentgym_py.engine import Engine, SamplingParams
@@ -27,6 +30,16 @@ def rewarded(trajectory: Trajectory, score: float) -> Trajectory:
     """The trajectory with a score, given after its last step, in place of the world's rewards."""
     *steps, last = (replace(step, reward=0.0, reward_parts={}) for step in trajectory.steps)
     return replace(trajectory, steps=(*steps, replace(last, reward=score)), reward=score)
+
+
+def begun(start: Callable[[], Fork]) -> Fork | None:
+    """What `start` comes to; None where the world fails at it, as a stranger's may anyhow."""
+    try:
+        return start()
+    except Exception as error:
+        if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
+            raise
+        return None
 
 
 @dataclass(slots=True)
@@ -44,7 +57,9 @@ class Rollouts:
     prompt: Prompt = "brief"
     seed: int = 0
     progress: Callable[[Trajectory], None] | None = None
-    workers: Workers | None = None
+    workers: Executor | None = None
+    step_timeout: float | None = None
+    """As in `Collector`; the state that a group begins in is made in this process."""
     judge: Judge | None = None
     """Scores what a trainer gets in place of the world; what is stored keeps the world's rewards."""
     played: list[Trajectory] = field(default_factory=list)
@@ -72,6 +87,17 @@ class Rollouts:
             )
         return self.params.temperature
 
+    def state(self) -> dict[str, int]:
+        """Where it stands, beside what was played."""
+        return {"version": self.version, "next": self._next}
+
+    def go_on_from(self, state: Mapping[str, int], played: Sequence[Trajectory]) -> None:
+        """Stand where another one stood that had played this."""
+        self.version, self._next, self.played = state["version"], state["next"], list(played)
+        if self.progress:
+            for each in played:
+                self.progress(each)
+
     def sync(self) -> None:
         """Play with the policy's weights of now from here on."""
         self.version += 1
@@ -86,6 +112,33 @@ class Rollouts:
         starts = [self.start(job) for job in jobs] if size > 1 else [None] * len(jobs)
         return self.go_on(jobs, starts, size)
 
+    def trees(self, tasks: int, size: int, branches: int) -> list[list[Trajectory]]:
+        """As `groups`, and then of each of these tasks up to `branches` groups more, each from one state of a try.
+
+        Which states is drawn by the seed from all that the task's tries went through, their starts left out; fewer
+        where there are fewer. A tree is begun only where the budget has room for all of its episodes.
+
+        Raises:
+            SnapshotError: a world does not show what it showed in the try.
+        """
+        whole, before = size * (1 + branches), len(self.played)
+        jobs = self.jobs(min(tasks, self.left // whole), whole)
+        trunks = self.go_on(jobs, [self.start(job) for job in jobs], size)
+        tries, later, states = self.played[before:], list[Job](), list[Fork]()  # with the world's own rewards
+        with closing(EnvPool()) as pool:
+            for number, job in enumerate(jobs):
+                found = self._midway(job, tries[number * size : (number + 1) * size], branches, pool)
+                later += [replace(job, attempt=job.attempt + k * size) for k in range(1, len(found) + 1)]
+                states += found
+        return trunks + self.go_on(later, states, size)
+
+    def _midway(self, job: Job, tries: Sequence[Trajectory], wanted: int, pool: EnvPool) -> list[Fork]:
+        """States in which tries at a task were, their starts left out."""
+        states = [(n, at) for n, each in enumerate(tries) if each.error is None for at in range(1, len(each.steps))]
+        rng = Rng(self.seed, "branches", job.env.key, job.task, job.attempt)
+        drawn = rng.sample(states, min(wanted, len(states)))
+        return [fork for n, at in drawn for fork in forks(tries[n], [at], pool)]
+
     def jobs(self, tasks: int, size: int) -> list[Job]:
         """The next tasks, each as the first of `size` tries."""
         found = []
@@ -97,12 +150,7 @@ class Rollouts:
 
     def start(self, job: Job) -> Fork | None:
         """The state that a job begins in; None where the world does not begin: each try says so for itself."""
-        try:
-            return self._collector.start(job)
-        except AgentGymError:
-            raise
-        except Exception:  # a stranger's world may fail anyhow, as in the collector
-            return None
+        return begun(lambda: self._collector.start(job))
 
     def go_on(self, jobs: Sequence[Job], forks: Sequence[Fork | None], size: int) -> list[list[Trajectory]]:
         """`size` continuations of each job's task, from its fork; from a reset where that is None.
@@ -133,7 +181,7 @@ class Rollouts:
 
     @property
     def _collector(self) -> Collector:
-        return Collector(self._agent(), slots=self.slots, prompt=self.prompt, seed=self.seed, workers=self.workers)
+        return Collector(self._agent(), self.slots, self.prompt, self.seed, self.workers, self.step_timeout)
 
     def _agent(self) -> Agent:
         from agentgym_py.agents import ModelAgent

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,36 +15,11 @@ from typing import Any
 import yaml
 
 from agentgym_py.errors import RunError
+from agentgym_py.files import to_disk, write_atomic
 from agentgym_py.stats import Estimate
 
 _LOCK = ".lock"
 _PROVENANCE = "provenance.json"
-
-
-def write_atomic(path: Path, data: str) -> None:
-    """Write a file aside and rename it: a reader sees the old one or the new one, never a half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-        _to_disk(path.parent)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _to_disk(path: Path) -> None:
-    """What was written to a file, or the names in a folder, outlive a power cut."""
-    if sys.platform == "win32":  # which syncs only what is open for writing, and no folders
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def finite(value: Any) -> Any:
@@ -82,9 +56,9 @@ def _only_begun(names: Sequence[str]) -> bool:
 class RunFolder:
     """`run.yaml`, `provenance.json`, `rounds/NN/`, `test.json`, `report.html`; and `.lock`, an empty file.
 
-    A round's folder holds `trajectories.jsonl`, `checkpoint/`, `valid.jsonl`, `test.jsonl` and `metrics.json`.
-
-    A round is over when its `metrics.json` stands there; it is written last.
+    A round's folder holds `trajectories.jsonl`, `checkpoint/`, `training.json`, `valid.jsonl`, `test.jsonl`,
+    `metrics.json`, and `training/` where the trainer left something else or was killed. A round is over when its
+    `metrics.json` stands there; it is written last, as `training.json` is of a training.
     """
 
     path: Path
@@ -116,6 +90,8 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """Open an existing run; RunError where there is none."""
+        if path.is_file():
+            raise RunError(f"{path} is a file; a run is the folder that holds its run.yaml")
         if not path.is_dir():
             raise RunError(f"{path}: no such folder")
         if not (path / "run.yaml").is_file():
@@ -137,6 +113,8 @@ class RunFolder:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError as error:
                     raise RunError(f"{self.path} is in use: another process is at work on this run") from error
+            for litter in self.path.glob(".*.tmp"):  # of one that was killed
+                litter.unlink(missing_ok=True)
             yield
 
     def config(self) -> dict[str, Any]:
@@ -162,18 +140,34 @@ class RunFolder:
         """Whether the test is over too, so that nothing is left to run."""
         return (self.path / "test.json").is_file()
 
-    def fresh(self, number: int) -> Path:
-        """An empty folder for a round that is about to run; what an interrupted one left is deleted."""
+    def begun(self, number: int) -> Path:
+        """The folder of a round that is about to run, or to go on; what a kill left half written is deleted."""
         folder = self.round(number)
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        for each in (*folder.glob(".*.tmp"), *folder.glob("*.partial")):
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
         return folder
+
+    def trained(self, number: int) -> bool:
+        """Whether a round's training is over."""
+        return (self.round(number) / "training.json").is_file()
+
+    def finish_training(self, number: int, training: Mapping[str, Any]) -> None:
+        """Mark a round's training as over, once its checkpoint is on the disk."""
+        for each in (self.round(number) / "checkpoint").rglob("*"):
+            to_disk(each)
+        self.write_json(f"rounds/{number:02d}/training.json", training)
+
+    def training(self, number: int) -> dict[str, Any]:
+        """What `finish_training` wrote."""
+        return self.read_json(f"rounds/{number:02d}/training.json")
 
     def finish(self, number: int, metrics: Mapping[str, Any]) -> None:
         """Mark a round as over, once all of it is on the disk."""
         folder = self.round(number)
+        shutil.rmtree(folder / "parts", ignore_errors=True)
         for each in (*folder.rglob("*"), folder, folder.parent, self.path):
-            _to_disk(each)
+            to_disk(each)
         self.write_json(f"rounds/{number:02d}/metrics.json", metrics)
 
     def metrics(self, number: int) -> dict[str, Any]:

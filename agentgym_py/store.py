@@ -14,6 +14,7 @@ import os
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -84,9 +85,11 @@ def _join(where: str, name: str) -> str:
 
 
 def _finite(value: Any, where: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise DataError(f"{where}: expected a finite number, found {_shown(value)}")
-    return float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with suppress(OverflowError):  # an int of hundreds of digits
+            if math.isfinite(found := float(value)):
+                return found
+    raise DataError(f"{where}: expected a finite number, found {_shown(value)}")
 
 
 def _shown(value: Any) -> str:

@@ -53,7 +53,7 @@ class TrainReport:
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Last value of whatever else the trainer logs."""
     history: Sequence[Mapping[str, float]] = ()
-    """What an on-policy trainer logs, iteration by iteration."""
+    """What was logged, step by step; of an on-policy trainer iteration by iteration."""
     notes: Sequence[str] = ()
     """What its safety nets noticed, with numbers; each was warned of once."""
 

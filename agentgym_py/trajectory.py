@@ -31,6 +31,19 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What an endpoint counted for one reply."""
+
+    prompt_tokens: int | None
+    """None where it did not say, as below."""
+    completion_tokens: int | None
+    cost: float | None = None
+    """By the prices that its user gave; None without them."""
+    model: str = ""
+    """What the endpoint calls the model that answered."""
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One turn: what the agent saw, said and got."""
 
@@ -49,6 +62,8 @@ class Step:
     """The token record of a model's reply; None for an expert, a random agent or a person."""
     trained: bool = True
     """False where the reply must not be learned from (AgentTraj's `"loss": false`)."""
+    usage: Usage | None = None
+    """What an endpoint counted for the reply; None where none gave it."""
 
 
 @dataclass(frozen=True, slots=True)

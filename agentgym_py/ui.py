@@ -23,9 +23,10 @@ Steps = Callable[[int, int], None]
 class Phases:
     """Phases one after another, each with a bar: count, success so far, time. In a file each is a line when it ends."""
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, *, bars: bool = True) -> None:
+        """Show phases; without `bars` as lines in a terminal too, where a person types."""
         self.console = console or Console(highlight=False, markup=False)
-        self._progress = _bars(self.console) if self.console.is_terminal else None
+        self._progress = _bars(self.console) if bars and self.console.is_terminal else None
         self._current: _Phase | None = None
 
     def __enter__(self) -> Phases:
@@ -106,7 +107,9 @@ class _Phase:
         """The whole phase in a line."""
         done = f"{self.played} episodes, " if self.played else f"{self.steps} steps, " if self.steps else ""
         success = f"{self.success}, " if self.success else ""
-        return f"  {self.what}: {done}{success}{duration(time.monotonic() - self.began)}"
+        lost = self.played - self.counted
+        failed = f"{lost} infrastructure error{'s' * (lost > 1)}, " if lost else ""
+        return f"  {self.what}: {done}{failed}{success}{duration(time.monotonic() - self.began)}"
 
     def stop(self) -> None:
         """No more episodes or steps."""
@@ -193,7 +196,7 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
     episodes = metrics["selection"]["kept"] + sum(metrics["selection"]["dropped"].values())
     return [
         str(number),
-        f"{episodes} at {number_text(explored['success']['value'], 1, 100)} %",
+        f"{episodes} at {number_text(explored['success']['value'], 1, 100)} %" if episodes else "–",
         str(metrics["selection"]["kept"]),
         f"{loss_text(loss[0])} → {loss_text(loss[-1])}" if loss else "not trained" if training is None else "–",
         interval(read_estimate(valid["success"])),
@@ -214,7 +217,9 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
     marks = [few(read_estimate(valid["success"])), given_up]
     marks += [f"{name} {interval(read_estimate(each['success']))}" for name, each in several_worlds(valid).items()]
     player = f"{metrics['player']}: " if "player" in metrics else ""  # runs of older versions did not note it
-    said = player + str(metrics["selection"]["line"]) + trained + f"; exploration: {explored}" * bool(explored)
+    played = metrics["selection"]["kept"] or metrics["selection"]["dropped"]
+    line = player + str(metrics["selection"]["line"]) if played else "nobody played"
+    said = line + trained + f"; exploration: {explored}" * bool(explored)
     return said + (f"; valid: {', '.join(filter(None, marks))}" if any(marks) else "")
 
 

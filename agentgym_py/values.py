@@ -66,10 +66,9 @@ def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | 
     if pool is None:
         with closing(EnvPool()) as own:
             return exact_values(trajectory, discount, own)
-    spec, found = EnvSpec(trajectory.provenance.env_id, trajectory.provenance.env_kwargs), list[float]()
+    spec, found = EnvSpec.of(trajectory), list[float]()
     states = forks(trajectory, range(len(trajectory.steps)), pool)
-    env = pool.take(spec)
-    try:
+    with pool.lent(spec) as env:
         for state in states:
             env.restore(state.snapshot)
             found.append(exact_value(env, discount))
@@ -80,8 +79,6 @@ def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | 
         if shown != trajectory.final_observation:
             raise SnapshotError(f"{trajectory.id}: its end showed something else than it shows now")
         return [*found, exact_value(env, discount)]
-    finally:
-        pool.give(spec, env)
 
 
 def outcome_values(trajectory: Trajectory, discount: float = 1.0) -> list[float]:
@@ -123,7 +120,7 @@ def monte_carlo(
             over = float(each.success) if of == "success" else 0.0
             found.append([*[None] * len(each.steps), Value(over, 0.0, 0)])
             drawn = Rng("states", seed, each.id).sample(range(len(each.steps)), len(each.steps))[:states]
-            spec = EnvSpec(each.provenance.env_id, each.provenance.env_kwargs)
+            spec = EnvSpec.of(each)
             for fork in forks(each, drawn, pool) if drawn else ():
                 places.append((number, len(fork.steps)))
                 jobs += [Job(spec, each.task_id, each.split, first_try + k, fork) for k in range(tries)]

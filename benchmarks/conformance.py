@@ -68,9 +68,11 @@ def main() -> int:
     failures = sum(len(each.failed) for each in reports)
     print(row("all", counts, failures, time.monotonic() - began))
     for each in reports:
-        for result in each.failed:
-            print(f"\n{each.spec}\n{each.story(result)}")
-    return 1 if failures else 0
+        for results in each.causes:
+            print(f"\n{each.spec}\n{each.story(results)}")
+        if each.not_done:
+            print(f"\n{each.verdict()}")
+    return 0 if all(each.ok for each in reports) else 1
 
 
 def _tell(result: Result) -> None:

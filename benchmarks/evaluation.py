@@ -2,7 +2,7 @@
 
 Coverage of each interval by simulation; how often `agentgym compare` finds a difference between two agents that differ
 by construction, and between two that do not; with `--model` the seconds of a whole evaluation of 300 tasks, four tries
-each.
+each (`--tasks`).
 """
 
 from __future__ import annotations
@@ -174,10 +174,11 @@ def claims(errs: tuple[float, float], tasks: int, tries: int, repeats: int) -> s
     return f"{said} of {repeats} | {held} of {repeats} | {100 * sum(size) / repeats:.1f} points"
 
 
-def timed(model: str, env: str) -> str:
+def timed(model: str, env: str, tasks: int) -> str:
     """The command of the README for a model, and its seconds from start to end."""
     with tempfile.TemporaryDirectory() as folder:
-        words = ["eval", "--env", env, "--model", model, "--tasks", "300", "--samples", "4", "--temperature", "0.7"]
+        words = ["eval", "--env", env, "--model", model, "--tasks", str(tasks), "--samples", "4"]
+        words += ["--temperature", "0.7"]
         began = time.perf_counter()
         with contextlib.redirect_stdout(io.StringIO()) as out:
             status = agentgym([*words, "--out", f"{folder}/a", "--json"])
@@ -193,6 +194,7 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=2000, help="of each interval")
     parser.add_argument("--model", help="time a whole evaluation of this one too")
     parser.add_argument("--env", default="shop", help="the world of --model")
+    parser.add_argument("--tasks", type=int, default=300, help="of the world, each played four times")
     args = parser.parse_args()
     if args.simulations:
         print("| interval of 95 % | holds the truth [95 %] |\n|---|---|")
@@ -206,7 +208,7 @@ def main() -> None:
                 name = " and ".join(f"errs in {100 * each:.0f} %" for each in errs)
                 print(f"| {name} | {tasks} × {tries} | {claims(errs, tasks, tries, args.repeats)} |", flush=True)
     if args.model:
-        print(f"\n{timed(args.model, args.env)}")
+        print(f"\n{timed(args.model, args.env, args.tasks)}")
 
 
 if __name__ == "__main__":

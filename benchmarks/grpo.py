@@ -36,6 +36,8 @@ from agentgym_py import store
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.for_trl import episode_return
+from agentgym_py.for_trl import row as row_of
 from agentgym_py.logprobs import agent_logits, agent_logprobs, padded
 from agentgym_py.policy import Policy
 from agentgym_py.rollouts import Rollouts
@@ -224,7 +226,7 @@ def theirs(case: Case, line: Connection) -> None:
 
     disable_progress_bar()
     policy, size, clock = case.policy(), case.size, Clock(line, case.folder / f"theirs-{case.beta}.pt")
-    groups = [[parts(each, policy) for each in group] for group in case.groups()]
+    groups = [[row_of(each, policy.chat) for each in group] for group in case.groups()]
 
     def rollout_func(prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
         tries = [iter(group) for group in groups]
@@ -249,25 +251,13 @@ def theirs(case: Case, line: Connection) -> None:
         epsilon_high=0.28, use_bias_correction_kl=False, temperature=SAMPLED.temperature, shuffle_dataset=False,
     )  # fmt: skip
     trainer = GRPOTrainer(
-        model=policy.model, reward_funcs=lambda reward, **_: reward, args=args, processing_class=policy.tokenizer,
+        model=policy.model, reward_funcs=episode_return, args=args, processing_class=policy.tokenizer,
         train_dataset=Dataset.from_dict({"prompt": [str(i) for i in range(size.tasks)]}), rollout_func=rollout_func,
         callbacks=[Tell()],
     )  # fmt: skip
     trainer.remove_callback(PrinterCallback)
     trainer.train()
     clock.done(trainer.state.log_history[0])
-
-
-def parts(trajectory: Trajectory, policy: Policy) -> dict[str, Any]:
-    """A trajectory as a `rollout_func` gives it: what comes before the first reply is the prompt."""
-    sample = encode(trajectory, policy.chat)
-    cut = sample.mask.index(1)
-    sampled = [logp for step in trajectory.steps if step.tokens
-               for logp in [0.0] * len(step.tokens.context) + list(step.tokens.logprobs)]  # fmt: skip
-    return {
-        "prompt_ids": sample.input_ids[:cut], "completion_ids": sample.input_ids[cut:], "logprobs": sampled[cut:],
-        "env_mask": sample.mask[cut:], "reward": trajectory.reward,
-    }  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------ the comparison

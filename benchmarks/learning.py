@@ -20,8 +20,9 @@ from agentgym_py.cli import main as agentgym
 from agentgym_py.collect import EnvSpec
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.evaluate import Evaluation, evaluate, percent
+from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.runs import RunFolder, write_atomic
+from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, build
 from agentgym_py.stats import Estimate
 from agentgym_trainers.filtered_bc import FilteredBC

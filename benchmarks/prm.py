@@ -22,10 +22,10 @@ from agentgym_py.actions import format_reply
 from agentgym_py.agents import AgentReply, Episode, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.process import Floats, ProcessRewardModel, step_labels
 from agentgym_py.rng import Rng
-from agentgym_py.runs import write_atomic
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.values import exact_values, monte_carlo, outcome_values
 from agentgym_trainers.process_reward import ProcessReward, Values

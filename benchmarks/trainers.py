@@ -4,20 +4,24 @@ For each seed `agentgym evolve --rounds 0` makes Agent_v0 of the expert's episod
 spends the same number of episodes on training tasks, in its rounds of `agentgym evolve --model AGENT_V0 --expert_tasks
 0`, and what comes out plays the same 300 test tasks, greedy. The table has the interquartile mean of the improvement
 over the seeds with its bootstrap interval (`agentgym_py.stats.improvement`), what was spent, and the most memory that
-the process took. Each run is a process of its own, appends a line to RESULTS (default benchmarks/trainers.ENV.jsonl)
-when it is over, and is not done again while that line stands: the table can be made over several sittings.
+the process took. Seconds are the processor's, of one thread, so that what else the machine does counts little; a run
+that was gone on with has none. Each run is a process of its own, appends a line to RESULTS (default
+benchmarks/trainers.ENV.jsonl) when it is over, and is not done again while that line stands: the table can be made over
+several sittings.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from agentgym_py import store
@@ -29,23 +33,33 @@ from agentgym_py.evaluate import decimal, evaluate
 from agentgym_py.policy import Policy
 from agentgym_py.runs import RunFolder
 from agentgym_py.stats import improvement
+from agentgym_py.trajectory import Trajectory
 
 HERE = Path(__file__).parent
 TASKS = range(300)
 AGENT_V0: Mapping[str, Sequence[str]] = {
     "shop": ["--expert_tasks", "12"],
-    "household": ["--expert_tasks", "500", "--max_new_tokens", "48"],
+    "household": ["--expert_tasks", "2000", "--max_new_tokens", "48"],
 }
-"""How Agent_v0 is made in each world."""
-EPISODES = 1000
-SETTINGS: Mapping[str, Sequence[str]] = {
-    "filtered_bc": ["--rounds", "2", "--explore_tasks", "500"],
-    "weighted_bc": ["--rounds", "2", "--explore_tasks", "500"],
-    "dpo": ["--rounds", "2", "--explore_tasks", "125", "--tries", "4"],
-    "ppo": ["--rounds", "1", "--explore_tasks", "1000"],
-    "grpo": ["--rounds", "1", "--explore_tasks", "1000"],
+"""How Agent_v0 is made in each world; of 500 episodes of the household it learns to win none."""
+EPISODES: Mapping[str, int] = {"shop": 1000, "household": 320}
+"""What a trainer may spend: about as many steps in both."""
+_ON_POLICY = "--rounds 1 --explore_tasks {all} --trainer.learning_rate 3e-4 --trainer.minibatch 16"
+SETTINGS: Mapping[str, str] = {
+    "filtered_bc": "--rounds 2 --explore_tasks {half}",
+    "weighted_bc": "--rounds 2 --explore_tasks {half} --trainer.temperature 0.1",
+    "dpo": "--rounds 2 --explore_tasks {eighth} --tries 4 --trainer.learning_rate 3e-4 --trainer.sft_weight 1",
+    "ppo": _ON_POLICY,
+    "grpo": _ON_POLICY,
+    "r3": _ON_POLICY,
+    "r3:frozen": f"{_ON_POLICY} --trainer.prm_every 0",
+    "r3:outcome": f"{_ON_POLICY} --trainer.prm_labels outcome",
 }
-"""What each trainer is told beside its defaults; all come to `EPISODES`."""
+"""What each trainer is told beside its defaults, tuned on valid tasks of one seed of the shop; all come to the same
+number of episodes. Of R3 the process reward model learns from exact values all the time, or once, or from outcomes;
+without one it is PPO."""
+TRAINERS = [name for name in SETTINGS if ":" not in name]
+TENTHS = 10
 
 
 def evolve(path: Path, arguments: Sequence[str]) -> RunFolder:
@@ -75,36 +89,38 @@ def one(env: str, trainer: str, seed: int, out: Path, more: Sequence[str]) -> di
         won, reward = successes(agent, env, longest)
         first.write_json(base.name, {"successes": won, "reward": reward})
     before = json.loads(base.read_text())
-    settings = [*SETTINGS[trainer], *more]
-    begin = [
-        *sizes,
-        "--model",
-        str(agent),
-        "--expert_tasks",
-        "0",
-        "--max_new_tokens",
-        str(longest),
-        "--trainer",
-        trainer,
-    ]
-    folder = evolve(out / f"s{seed}" / trainer, [*begin, *settings])
+    spent = EPISODES[env]
+    settings = [*SETTINGS[trainer].format(all=spent, half=spent // 2, eighth=spent // 8).split(), *more]
+    begin = [*sizes, "--model", str(agent), "--expert_tasks", "0", "--max_new_tokens", str(longest)]
+    begin += ["--trainer", trainer.partition(":")[0]]
+    path = out / f"s{seed}" / trainer.replace(":", "-")
+    anew, began = not path.exists(), time.process_time()
+    folder = evolve(path, [*begin, *settings])
+    seconds = time.process_time() - began if anew else None
     rounds = range(1, folder.config()["rounds"] + 1)
     played = [t for number in rounds for t in store.read(folder.round(number) / "trajectories.jsonl")]
     metrics = [folder.metrics(number) for number in rounds]
     won, reward = successes(folder.round(rounds[-1]) / "checkpoint", env, longest)
     return {
         "env": env, "trainer": trainer, "seed": seed, "settings": settings, "episodes": len(played),
-        "steps": sum(len(t.steps) for t in played), "seconds": sum(each["seconds"] for each in metrics),
-        "training_seconds": sum(each["training"]["seconds"] for each in metrics if each["training"]),
+        "steps": sum(len(t.steps) for t in played), "seconds": seconds,
+        "training_share": sum(each["training"]["seconds"] for each in metrics if each["training"])
+        / sum(each["seconds"] for each in metrics),
         "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "reward": [before["reward"], reward], "before": before["successes"], "after": won,
+        "reward": [before["reward"], reward], "before": before["successes"], "after": won, "curve": curve(played),
     }  # fmt: skip
+
+
+def curve(played: Sequence[Trajectory]) -> list[float]:
+    """Share of successes in each tenth of the training episodes, in the order in which they were played."""
+    tenths = [played[len(played) * i // TENTHS : len(played) * (i + 1) // TENTHS] for i in range(TENTHS)]
+    return [fmean(t.success for t in tenth) for tenth in tenths]
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """A line a trainer."""
-    lines = ["| trainer | seeds | Agent_v0 | after | improvement (IQM) [95 %] | return | episodes | steps | seconds "
-             "(median) | of them in the trainer | MiB |", "|" + "---|" * 11]  # fmt: skip
+    lines = ["| trainer | seeds | Agent_v0 | after | improvement (IQM) [95 %] | return | episodes | steps | CPU "
+             "seconds | share of the trainer | MiB |", "|" + "---|" * 11]  # fmt: skip
     for trainer in dict.fromkeys(row["trainer"] for row in rows):
         mine = [row for row in rows if row["trainer"] == trainer]
         gain = improvement([(row["before"], row["after"]) for row in mine])
@@ -114,8 +130,10 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
             *(" ".join(f"{rate:.1f}" for rate in each) for each in rates),
             decimal(gain) if len(mine) > 1 else f"{gain.value:.3f}",
             " ".join(f"{row['reward'][0]:.2f}→{row['reward'][1]:.2f}" for row in mine),
-            *(f"{median(row[key] for row in mine):,.0f}"
-              for key in ("episodes", "steps", "seconds", "training_seconds", "memory_mib")),
+            *(f"{median(row[key] for row in mine):,.0f}" for key in ("episodes", "steps")),
+            f"{median([row['seconds'] for row in mine if row['seconds']] or [math.nan]):,.0f}",
+            f"{median(row['training_share'] for row in mine):.2f}",
+            f"{median(row['memory_mib'] for row in mine):,.0f}",
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -124,7 +142,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 def main() -> None:
     """Run what is missing, each in a process of its own, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=list(SETTINGS), metavar="NAME")
+    parser.add_argument("names", nargs="*", default=TRAINERS, metavar="NAME")
     parser.add_argument("--env", choices=list(AGENT_V0), default="shop")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--out", type=Path, help="folder of the runs (default: runs/trainers/ENV)")

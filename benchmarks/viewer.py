@@ -66,9 +66,10 @@ def served(path: Path) -> Iterator[Served]:
     words = [sys.executable, "-c", COMMAND, "view", str(path)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as run:  # noqa: S603  # our own words
         assert run.stdout is not None
-        address = run.stdout.readline().strip()
-        yield Served(address, time.perf_counter() - began)
-        run.send_signal(signal.SIGINT)
+        try:
+            yield Served(run.stdout.readline().strip(), time.perf_counter() - began)
+        finally:
+            run.send_signal(signal.SIGINT)
 
 
 def measured(path: Path, episodes: int) -> list[str]:

@@ -83,6 +83,14 @@ class GuessEnv(TextEnv):
         """Knows the number."""
         return [f"guess[{self.number}]"]
 
+    def fair_expert(self) -> str:
+        """Knows the bounds alone, and halves them."""
+        return f"guess[{(self.low + self.high) // 2}]"
+
+    def secrets(self) -> list[str]:
+        """The number, which no observation may say."""
+        return [str(self.number)]
+
     def actions(self) -> list[str]:
         """Every number that is still possible."""
         return [f"guess[{n}]" for n in range(self.low, self.high)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
@@ -13,6 +14,8 @@ import pytest
 
 from agentgym_py.trajectory import Provenance, Step, Trajectory
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background is started without
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

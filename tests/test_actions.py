@@ -99,6 +99,54 @@ def test_forms(text: str, expected: Reply) -> None:
     assert parse_reply(text) == expected
 
 
+BROKEN = [
+    '{"name": "f", "arguments": "{"}',
+    '{"name": "f", "arguments": "x"}',
+    '{"name": "f", "arguments": 3}',
+    '{"name": "f", "arguments": [1]}',
+    '{"tool_calls": [{"function": {"name": "f", "arguments": "{\\"a\\": 1"}}]}',
+    '<tool_call>{"name": "f", "arguments": "{}}"}</tool_call>',
+    "Action: f\nAction Input: {'a': 1}",
+    'Action: f\nAction Input: {"a": 1} and more',
+    "Thought: t. Action: f Action Input: {",
+    'f\nAction Input: {"a": NaN}',
+    "f\nAction Input: " + '{"a":' * 101,
+]
+
+
+@pytest.mark.parametrize("text", BROKEN, ids=lambda text: text[:60])
+def test_an_input_that_should_be_an_object_and_is_none_is_wrong(text: str) -> None:
+    """In every form of a call, and it says what was given."""
+    found = parse_reply(text)
+    assert found.wrong.startswith("The input of 'f' must be one JSON object") and len(found.wrong) < 300
+    assert found.action == "f" and found.arguments is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "search[{]",
+        "{",
+        "Action: f",
+        "Action: f\nAction Input: red cup",
+        "Action: f\nAction Input: [1]",
+        "Action: f\nAction Input:",
+        '{"name": "f", "arguments": ""}',
+        '{"name": "f", "arguments": " { } "}',
+        'f\nAction Input: {"a": 1}',
+    ],
+)
+def test_what_is_text_or_an_object_is_not(text: str) -> None:
+    """A text after `Action Input:` need not be JSON, nor need there be an input."""
+    assert parse_reply(text).wrong == ""
+
+
+def test_where_a_call_is_broken_is_told() -> None:
+    """The place in the text, as the reader of JSON has it."""
+    found = parse_reply("Action: f\nAction Input: {'a': 1}").wrong
+    assert "not \"{'a': 1}\": Expecting property name enclosed in double quotes: line 1 column 2" in found
+
+
 def test_a_tag_within_the_arguments_does_not_end_the_call() -> None:
     """The object is read as JSON, not cut at the first closing tag."""
     found = parse_reply('<tool_call>{"name": "f", "arguments": {"a": "}</tool_call>"}}</tool_call>')
@@ -145,14 +193,28 @@ def test_nesting_has_a_limit_that_does_not_depend_on_the_stack() -> None:
         " " * 300_000 + "x",
         "action" + " " * 300_000,
         "\ud800" * 100_000,
+        "a(" + " " * 300_000 + "x",
+        "a({}" + "\t" * 300_000 + "x",
+        "Action: a(" + " " * 300_000 + "x",
+        "a {" + "} " * 150_000 + "x",
+        "a" * 300_000 + " (",
+        "a" + " " * 300_000 + "{x",
+        "Action: a" + "\n" * 300_000 + "x",
+        "Action: a\n" * 30_000,
+        "**Action:** `a`" + " " * 300_000,
+        "words {" + "[{" * 100_000,
+        "words " * 50_000 + "{}" * 50_000,
+        "[TOOL_CALLS]" * 30_000,
+        "**action" * 40_000,
     ],
     ids=lambda text: f"{text[:12]!r}",
 )
 def test_no_text_is_slow(text: str) -> None:
     """Time grows no faster than the text: a third of a megabyte takes well under a second."""
-    begin = time.perf_counter()
-    parse_reply(text)
-    assert time.perf_counter() - begin < 2
+    for read in (parse_reply, parse_call):
+        begin = time.thread_time()
+        read(text)
+        assert time.thread_time() - begin < 2, read
 
 
 @pytest.mark.parametrize(
@@ -170,6 +232,54 @@ def test_a_call_may_stand_in_one_line(text: str, arguments: dict[str, object]) -
     """With its arguments or without, in a bare line or as an action."""
     reply = parse_call(text)
     assert (reply.action, reply.arguments) == ("set_due", arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "thought"),
+    [
+        ('**Thought:** so\n**Action:** f\n**Action Input:** {"a": 1}', "so"),
+        ('**Action**: f\n**Action Input**: {"a": 1}', ""),
+        ('Action: `f`\nAction Input: {"a": 1}', ""),
+        ('Action: f\nAction Input: ```json\n{"a": 1}\n```', ""),
+        ('Thought: so\nAction: f\n{"a": 1}', "so"),
+        ('Action: `f`\n\n  {"a":\n1}', ""),
+        ('{"function_call": {"name": "f", "arguments": "{\\"a\\": 1}"}}', ""),
+        ('{"name": "f", "input": {"a": 1}}', ""),
+        ('[{"name": "f", "arguments": {"a": 1}}]', ""),
+        ('[TOOL_CALLS] [{"name": "f", "arguments": {"a": 1}}]', ""),
+        ('Sure! {"name": "f", "arguments": {"a": 1}}', "Sure!"),
+        ('Sure!\n```json\n{"name": "f", "arguments": {"a": 1}}\n```', "Sure!"),
+        ('Thought: so\n{"name": "f", "parameters": {"a": 1}}', "so"),
+    ],
+)
+def test_what_models_write_around_a_call(text: str, thought: str) -> None:
+    """Marks of Markdown, other keys, a list of one, words before it, a missing label: it is the same call."""
+    reply = parse_call(text)
+    assert (reply.action, reply.arguments, reply.thought, reply.wrong) == ("f", {"a": 1}, thought, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('f {"a": 1', "The input of 'f' must be one JSON object"),
+        ('Action: f({"a": 1)', "The input of 'f' must be one JSON object"),
+        ('f {"a": 1} and more', "The input of 'f' must be one JSON object"),
+        ('{"name": "f", "arguments": {"a": 1}', "A call must be one JSON object"),
+        ('[{"name": "f", "arguments": {}}, {"name": "g", "arguments": {}}]', "Only one call a turn is done, and this"),
+        ('<tool_call>{"name": "f"}</tool_call>\n<tool_call>{"name": "g"}</tool_call>', "Only one call a turn"),
+        ('{"tool_calls": [{"function": {"name": "f"}}, {"function": {"name": "g"}}]}', "Only one call a turn is done"),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_said(text: str, said: str) -> None:
+    """JSON that is broken, and more than one call; a world without tools takes the first call as ever."""
+    assert parse_call(text).wrong.startswith(said)
+    assert "Only" not in parse_reply(text).wrong
+
+
+@pytest.mark.parametrize("text", ['I say f {"name": "Ann"}', "Sure! {1: 2}", "[1, 2]", "Well [{}]", "`f`"])
+def test_what_might_be_something_else_is_no_call(text: str) -> None:
+    """Words with some JSON behind them that names no tool and no arguments."""
+    assert parse_call(text).arguments is None
 
 
 @given(st.text())

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from agentgym_py.agents import ModelAgent
 from agentgym_py.chat import opening_text
 from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
-from agentgym_py.engine import Generation, HFEngine, SamplingParams
+from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.errors import ConfigError
 from agentgym_py.logprobs import agent_logits, agent_logprobs
 from agentgym_py.policy import Policy
@@ -37,9 +37,9 @@ class Listening(HFEngine):
         super().__init__(policy)
         self.prompts: list[list[int]] = []
 
-    def generate(self, prompts: Sequence[Sequence[int]], *args: Any, **kwargs: Any) -> list[Generation]:
-        self.prompts += [list(prompt) for prompt in prompts]
-        return super().generate(prompts, *args, **kwargs)
+    def _checked(self, prompt: Sequence[int]) -> Any:
+        self.prompts.append(list(prompt))
+        return super()._checked(prompt)
 
 
 @pytest.fixture(scope="module")

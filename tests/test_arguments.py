@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from agentgym_py import registry
+from agentgym_py.actions import Reply
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.arguments import check_arguments, fits, parameters_of
 from agentgym_py.collect import EnvSpec
-from agentgym_py.env import TextEnv
+from agentgym_py.env import Outcome, Task, TextEnv
 from agentgym_py.errors import ConfigError, SnapshotError
 
 WORLDS = registry.names("agentgym.envs")
@@ -122,3 +123,56 @@ def test_what_makes_no_difference_is_not_compared() -> None:
         other.restore(plain.snapshot())
     maze, limit = begun("AgentMaze-v0"), begun("AgentMaze-v0").max_steps
     begun("AgentMaze-v0", max_steps=limit).restore(maze.snapshot())
+    easy = begun("AgentMaze-v0", difficulty="easy")
+    begun("AgentMaze-v0", difficulty="easy", max_steps=easy.max_steps).restore(easy.snapshot())
+    with pytest.raises(SnapshotError, match="its world was made with no arguments"):
+        begun("AgentMaze-v0", difficulty="easy", max_steps=limit).restore(easy.snapshot())
+
+
+class Count(TextEnv):
+    """Say `x` as often as the difficulty has it; the ids of tasks do not say the difficulty."""
+
+    name = "count"
+
+    def __init__(self, *, difficulty: str = "medium") -> None:
+        super().__init__(max_steps=9)
+        self.left = self.wanted = {"easy": 1, "medium": 3}[difficulty]
+
+    def task(self, name: str | int, split: str | None = None) -> Task:
+        """One a split."""
+        return Task(f"count/{split or self.split}", split or self.split, "count", "any", "Say x.")
+
+    def begin(self, task: Task) -> str:
+        """Anew."""
+        self.left = self.wanted
+        return task.instruction
+
+    def act(self, reply: Reply) -> Outcome:
+        """Once."""
+        self.left -= 1
+        return Outcome("", terminated=not self.left)
+
+    def state(self) -> dict[str, Any]:
+        """How often it was said."""
+        return {"said": self.wanted - self.left}
+
+    def load_state(self, task: Task, state: dict[str, Any]) -> None:
+        """Take it up."""
+        self.left = self.wanted - int(state["said"])
+
+    def expert(self) -> list[str]:
+        """All that is left."""
+        return ["x"] * self.left
+
+
+def test_a_difficulty_that_no_id_says_is_compared() -> None:
+    """The same state would be another moment; where ids say the difficulty, a snapshot does not."""
+    here, there = Count(), Count(difficulty="easy")
+    for env in (here, there):
+        env.reset(seed=0)
+    here.step("x")
+    for one, other in ((here, there), (there, here)):
+        with pytest.raises(SnapshotError, match="its world was made with"):
+            other.restore(one.snapshot())
+    Count(difficulty="easy").restore(there.snapshot())
+    assert b"arguments" in there.snapshot() and b"arguments" not in begun("shop", difficulty="easy").snapshot()

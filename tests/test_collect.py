@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +12,8 @@ from agentgym_py.actions import Reply
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, Job, collect_with_diversity, jobs_for
 from agentgym_py.env import Task, TextEnv
-from agentgym_py.errors import ConfigError, UnknownNameError
-from agentgym_py.evaluate import summarise
+from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
+from agentgym_py.evaluate import lost, summarise
 from agentgym_py.replay import replay_all
 from agentgym_py.stats import wilson
 from agentgym_py.trajectory import Trajectory
@@ -78,6 +79,139 @@ def test_a_world_that_breaks_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> 
     assert (said.errors, said.success.n, said.success.value) == (1, 2, 1.0)
 
 
+def test_a_world_that_fails_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As often as `retries` says, in a fresh world; an episode that comes about then is as if nothing had been."""
+    from agentgym_envs.shop.env import ShopEnv
+
+    step, begin, failures = ShopEnv.step, ShopEnv.begin, Counter[str]()
+
+    def fails(self: ShopEnv, task: Task | None, times: int) -> None:
+        if task and failures[task.id] < times:
+            failures[task.id] += 1
+            raise OSError("no world")
+
+    def breaks(self: ShopEnv, action: str) -> Any:
+        fails(self, self.current, 2 * (self.current is not None and self.current.id.endswith("/1")))
+        return step(self, action)
+
+    def begins(self: ShopEnv, task: Task) -> str:
+        fails(self, task, 2 * task.id.endswith("/3"))
+        return begin(self, task)
+
+    jobs = jobs_for([SHOP], "train", range(5))
+    whole = Collector(RandomAgent(), slots=2).collect_batch(jobs)
+    monkeypatch.setattr(ShopEnv, "step", breaks)
+    monkeypatch.setattr(ShopEnv, "begin", begins)
+    assert Collector(RandomAgent(), slots=2, retries=2).collect_batch(jobs) == whole
+    for retries in (0, 1):
+        failures.clear()
+        played = Collector(RandomAgent(), slots=2, retries=retries).collect_batch(jobs)
+        assert [each.error for each in played] == [None, "OSError('no world')", None, "OSError('no world')", None]
+        assert set(failures.values()) == {retries + 1}
+        assert [played[i] for i in (0, 2, 4)] == [whole[i] for i in (0, 2, 4)]
+
+
+def test_a_world_that_cannot_be_made_for_now_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made again, as often as `retries` says, and ends its own episode alone; wrong arguments are an error."""
+    made, make = list[bool](), EnvSpec.make
+
+    def fails(self: EnvSpec) -> TextEnv:
+        made.append(True)
+        if len(made) in (2, 3):
+            raise OSError("no port is free")
+        return make(self)
+
+    monkeypatch.setattr(EnvSpec, "make", fails)
+    played = Collector(ExpertAgent(), slots=2).collect_batch(jobs_for([SHOP], "train", range(4)))
+    assert [each.error for each in played] == [None, None, None, None] and len(made) == 4
+    made.clear()
+    played = Collector(ExpertAgent(), slots=2, retries=0).collect_batch(jobs_for([SHOP], "train", range(4)))
+    assert [each.error for each in played] == [None, "OSError('no port is free')", "OSError('no port is free')", None]
+    with pytest.raises(ConfigError, match="no argument 'max_step'"):
+        Collector(ExpertAgent()).collect(Job(EnvSpec("shop", {"max_step": 3}), 0))
+
+
+def test_a_world_that_is_late_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process it is noticed when it is back, from making it, a beginning or a step; the others go on."""
+    from agentgym_envs.shop.env import ShopEnv
+
+    step, begin, make, clock = ShopEnv.step, ShopEnv.begin, EnvSpec.make, [7.0]
+
+    def slow(self: ShopEnv, action: str) -> Any:
+        clock[0] += 3.5 * (self.current is not None and self.current.id.endswith("/1"))
+        return step(self, action)
+
+    def begins(self: ShopEnv, task: Task) -> str:
+        clock[0] += 3.5 * task.id.endswith("/2")
+        return begin(self, task)
+
+    def made(self: EnvSpec) -> TextEnv:
+        clock[0] += 3.5 * bool(self.kwargs)
+        return make(self)
+
+    monkeypatch.setattr(ShopEnv, "step", slow)
+    monkeypatch.setattr(ShopEnv, "begin", begins)
+    monkeypatch.setattr(EnvSpec, "make", made)
+    monkeypatch.setattr("agentgym_py.workers.monotonic", lambda: clock[0])
+    jobs = [*jobs_for([SHOP], "train", range(4)), Job(EnvSpec("shop", {"max_steps": 14}), 0)]
+    closed = list[int]()
+    monkeypatch.setattr(ShopEnv, "close", lambda self: closed.append(self.max_steps))
+    stream = Collector(ExpertAgent(), step_timeout=3.0, retries=0).stream(jobs[::-1])
+    assert next(iter(stream))[0] == 0 and closed == [14], "one that is late in being made is used for nothing"
+    played = Collector(ExpertAgent(), step_timeout=3.0).collect_batch(jobs)
+    assert [each.error is None for each in played] == [True, False, False, True, False]
+    said = "InfrastructureError('the world took longer than the step_timeout of 3 s')"
+    assert {each.error for each in played} == {None, said} and summarise(played).success == wilson(2, 2)
+    assert lost(played) == f"3 episodes ended by an infrastructure failure and left out; 3 of them: {said}"
+
+
+def test_an_endpoint_that_gives_no_answer_is_not_asked_for_the_episode_again() -> None:
+    """It asks several times by itself, and each time may cost money."""
+
+    class Lost(RandomAgent):
+        """An endpoint's agent without an endpoint."""
+
+        asked = 0
+
+        def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+            """No reply."""
+            self.asked += len(episodes)
+            return [AgentReply("", error="no answer") for _ in episodes]
+
+    agent = Lost()
+    played = Collector(agent, retries=3).collect_batch(jobs_for([SHOP], "train", range(3)))
+    assert [each.error for each in played] == ["no answer"] * 3 and agent.asked == 3
+
+
+def test_an_agent_whose_server_is_gone_is_no_evidence() -> None:
+    """Only the episode in which it was needed ends with the error; the others are as they are without it."""
+
+    class Lost(RandomAgent):
+        """Loses a server in the second step of task 1."""
+
+        def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+            """Reply, or raise."""
+            if any(episode.task.id.endswith("/1") and episode.steps for episode in episodes):
+                raise InfrastructureError("nobody answers")
+            return super().act(episodes)
+
+    class LostElsewhere(Lost):
+        """The same, asked for each episode by itself."""
+
+        elsewhere = True
+
+        async def reply(self, episode: Episode) -> AgentReply | None:
+            """Reply, or raise."""
+            return self.act([episode])[0]
+
+    jobs = jobs_for([SHOP], "train", range(3))
+    whole = Collector(RandomAgent()).collect_batch(jobs)
+    for agent in (Lost(), LostElsewhere()):
+        played = Collector(agent).collect_batch(jobs)
+        assert [played[0], played[2]] == [whole[0], whole[2]]
+        assert (played[1].error, len(played[1].steps)) == ("InfrastructureError('nobody answers')", 1)
+
+
 def test_an_agent_may_give_up() -> None:
     """An agent that answers None ends its episode as truncated, without success."""
 
@@ -116,6 +250,10 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any], said: str) -> None:
         collect_with_diversity([ExpertAgent()], [], **wrong)
     with pytest.raises(ConfigError, match="no agents"):
         collect_with_diversity([], [])
+    with pytest.raises(ConfigError, match="step_timeout must be a number of seconds above 0, got 0"):
+        Collector(ExpertAgent(), step_timeout=0)
+    with pytest.raises(ConfigError, match="retries must be at least 0, got -1"):
+        Collector(ExpertAgent(), retries=-1)
 
 
 def test_worlds_registered_by_hand_can_be_collected() -> None:
@@ -153,7 +291,7 @@ def test_worlds_are_closed_and_a_broken_one_is_not_used_again(monkeypatch: pytes
         return keep[-1]
 
     monkeypatch.setattr(EnvSpec, "make", kept)
-    played = Collector(ExpertAgent(), slots=1).collect_batch(jobs_for([SHOP], "train", range(6)))
+    played = Collector(ExpertAgent(), slots=1, retries=0).collect_batch(jobs_for([SHOP], "train", range(6)))
     assert [t.error is None for t in played] == [True, False, True, False, True, True]
     assert len(keep) == 3 and sorted(closed) == sorted(map(id, keep)) and closed[:2] == [id(keep[0]), id(keep[1])]
     closed.clear()

@@ -132,6 +132,13 @@ def test_algorithms_are_compared_by_their_seeds() -> None:
     assert found.as_dict()["algorithms"][1]["scores"] == [[0.4], [0.5], [0.45], [0.5], [0.35]]
 
 
+def test_a_run_twice_is_no_second_seed() -> None:
+    """Also where nothing is known of its weights, as of an endpoint's."""
+    run = replace(runs("x", [0.5]).runs[0], manifest=entrant("x", [[1]] * 20, digest=None).manifest)
+    with pytest.raises(ConfigError, match="x/0 is given twice"):
+        compare_algorithms([Algorithm("x", [run, run]), runs("bc", [0.4, 0.5])])
+
+
 def test_a_checkpoint_twice_is_no_second_seed() -> None:
     """Equal weights are refused, and so are runs that were asked other questions."""
     one = runs("ppo", [0.5, 0.6])

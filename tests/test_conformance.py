@@ -52,6 +52,21 @@ def test_an_expert_agent_solves_it(env_id: str) -> None:
 
 
 @pytest.mark.parametrize("env_id", ENVS)
+def test_a_call_with_broken_arguments_is_no_valid_action(env_id: str) -> None:
+    """As a tool call and as ReAct: it changes nothing, and the observation says what to mend."""
+    env = EnvSpec(env_id).make()
+    env.reset(seed=0)
+    names = [tool["function"]["name"] for tool in env.tools() or []]
+    for name in names:
+        for text in (f'{{"name": "{name}", "arguments": "{{"}}', f"Action: {name}\nAction Input: {{"):
+            env.reset(seed=0)
+            before = env.state()
+            observation, reward, *_, info = env.step(text)
+            assert f"The input of {name!r} must be one JSON object" in observation
+            assert (reward, info["valid_action"], env.state()) == (0, False, before)
+
+
+@pytest.mark.parametrize("env_id", ENVS)
 def test_before_a_reset_the_experts_say_that_one_is_needed(env_id: str) -> None:
     """As `step` does; secrets and actions say so too, where they do not answer all the same."""
     env = EnvSpec(env_id).make()

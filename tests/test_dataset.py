@@ -135,6 +135,8 @@ def test_quality_reports_what_each_rule_dropped(mixed: AgentTrajDataset) -> None
     assert report.line.startswith("kept 4 of 40; dropped: 16 below reward 0.5, 8 over 4 steps")
     assert mixed.quality(require_success=True, percentile=50)[1].dropped == {"without success": 16}
     assert mixed.quality() == (mixed, mixed.quality()[1])
+    kept, report = AgentTrajDataset([*mixed, replace(mixed[0], reward=-9.0, error="timeout")]).quality(percentile=0)
+    assert (kept, report.dropped) == (mixed, {"ended by an infrastructure error": 1})
 
 
 def _odd(each: Trajectory) -> bool:
@@ -166,6 +168,8 @@ def test_to_stepwise(mixed: AgentTrajDataset) -> None:
     """As many labels as completions; a label function decides."""
     rows = mixed.to_stepwise(lambda whole, step: step.action == "a")
     assert [row["labels"] for row in rows[:2]] == [[True], [True, False]]
+    broken = AgentTrajDataset([mixed[0], replace(mixed[1], error="timeout")])
+    assert broken.to_stepwise() == mixed[:1].to_stepwise()
 
 
 def test_stats_count_and_estimate(mixed: AgentTrajDataset) -> None:

@@ -15,6 +15,8 @@ from agentgym_py.cli import COMMANDS, build, main
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+NAMES = ("cli", "evaluation", "pipeline", "serving", "viewer")
+"""Pages with commands to type."""
 
 
 def parsers() -> Iterator[tuple[str, Any]]:
@@ -60,7 +62,7 @@ UNEXPLAINED = {"seed", "trainer.weight_decay", "trainer.max_grad_norm"}
 """Names that say all there is to say."""
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/cli.md", "examples/plugin/README.md"])
+@pytest.mark.parametrize("page", ["README.md", "examples/plugin/README.md", *(f"docs/{name}.md" for name in NAMES)])
 def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every `agentgym …` line in a block has a command that exists and options that it takes."""
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -77,6 +79,24 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
             assert root in known[command].split(), f"{line}: {option}"
     assert main(["--help"]) == 0
     capsys.readouterr()
+
+
+def test_links_lead_somewhere() -> None:
+    """Each to a file of the repository, and to a heading that stands in it."""
+    pages = [page for folder in ("docs", "examples", "datasets") for page in (ROOT / folder).rglob("*.md")]
+    links = [
+        (page, link)
+        for page in (*pages, *ROOT.glob("*.md"))
+        for link in re.findall(r"\]\((?!\w+:)([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    ]
+    assert len(links) > 50
+    for page, link in links:
+        name, _, heading = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), f"{page}: {link}"
+        if heading:
+            heads = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in heads}, link
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/cli.md"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.errors import ConfigError
 from agentgym_py.evaluate import as_json, by_world, decimal, evaluate, percent, summarise
 from agentgym_py.stats import Estimate
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Tokens, Trajectory
 
 RATE = Estimate(0.5612, 0.462, 0.653, 100)
 
@@ -107,3 +108,15 @@ def test_nothing_to_evaluate_is_no_evaluation(worlds: list[str], tasks: Sequence
     """No success rate comes of no episodes."""
     with pytest.raises(ConfigError, match="nothing to evaluate"):
         evaluate(RandomAgent(), worlds, "test", tasks)
+
+
+def test_returns_are_counted_and_surprise_is_a_mean_over_sampled_tokens(episode: Callable[..., Trajectory]) -> None:
+    """By returns of two digits; tokens that were put into a reply say nothing; JSON holds both."""
+    played = [episode("a", reward=reward) for reward in (0.123, 0.12, 1.0)]
+    found = summarise(played)
+    assert found.rewards == {0.12: 2, 1.0: 1} and found.surprisal is None
+    tokens = Tokens((1,), (2, 3, 4), (-1.0, -0.5, 0.0), (1, 1, 0))
+    said = [replace(each, steps=(replace(each.steps[0], tokens=tokens),)) for each in played]
+    assert summarise(said).surprisal == 0.75
+    assert json.loads(json.dumps(as_json(said)))["rewards"] == {"0.12": 2, "1.0": 1}
+    assert summarise([replace(each, error="lost") for each in played]).rewards == {}

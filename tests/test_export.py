@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentgym_py import export
 from agentgym_py.actions import parse_reply
 from agentgym_py.errors import DataError
-from agentgym_py.trajectory import Preference, Provenance, Step, Tokens, Trajectory
+from agentgym_py.trajectory import Preference, Provenance, Step, Tokens, Trajectory, Usage
 
 Make = Callable[..., Trajectory]
 _TEMPLATE = """{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}</s>{% endfor %}\
@@ -199,7 +199,9 @@ def test_react_text_reads_like_react(episode: Make) -> None:
 def rich(number: int) -> Trajectory:
     """A trajectory in which nothing stands at its default."""
     record = Tokens((1, 2), (3,), (-0.25,), (1,))
-    step = Step("page é", "Action: a", "t", "a", "in", 0.5, False, {"price": 1.0}, record, False)
+    step = Step(
+        "page é", "Action: a", "t", "a", "in", 0.5, False, {"price": 1.0}, record, False, Usage(11, 7, 0.5, "m")
+    )
     origin = Provenance("AgentShop-v0", 1, {"mode": ["text", None]}, "shop/1", 2**64 - 1, "tiny", "abc",
                         {"temperature": 0.7}, "brief", "0.1.0", 2**63 + 1)  # fmt: skip
     made = Trajectory(f"t{number}", origin, "test", "buy", "hard", "Buy.", "rules", (step, step), "end", 0.5, True,

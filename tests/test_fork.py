@@ -85,3 +85,9 @@ def test_worlds_come_from_a_pool_and_go_back(monkeypatch: pytest.MonkeyPatch) ->
     closed: list[int] = []
     monkeypatch.setattr(type(made[0]), "close", lambda self: closed.append(id(self)))
     assert forks(whole, []) == [] and closed == [id(made[-1])]
+    closed.clear()
+    pool = EnvPool()
+    monkeypatch.setattr(type(made[0]), "step", lambda self, action: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        forks(whole, [2], pool)
+    assert closed == [id(made[-1])], "one that raised is nobody's any more"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from agentgym_py.actions import Reply
@@ -105,8 +106,8 @@ def test_many_tasks_are_not_all_kept() -> None:
 @pytest.mark.parametrize(
     ("task", "wrong"),
     [
-        ("count/test/easy/7/8", "an id has four parts"),
-        ("count", "an id has four parts"),
+        ("count/test/easy/7/8", "neither a number nor an id of four parts"),
+        ("count", "neither a number nor an id of four parts"),
         ("cuont/test/easy/7", "its world is 'cuont', here it is 'count'"),
         ("count/tset/easy/7", "split must be one of train, valid, test, not 'tset'"),
         ("count/test/esy/7", "difficulty must be one of easy, medium, not 'esy'"),
@@ -140,7 +141,7 @@ def test_a_snapshot_that_does_not_fit_says_what_differs() -> None:
     before, whole = env.snapshot(), json.loads(env.snapshot())
     for wrong, said in (
         (b"{}", "they lack format, env, version, task, "),
-        (b"[]", "a list, not a JSON object"),
+        (b"[]", "no snapshot: [] is no JSON object"),
         (b"so", "no JSON"),
         (other.snapshot(), "its difficulty is 'medium', here it is 'easy'"),
         (json.dumps(whole | {"env": "maze"}).encode(), "its env is 'maze', wanted 'count'"),
@@ -149,3 +150,44 @@ def test_a_snapshot_that_does_not_fit_says_what_differs() -> None:
         with pytest.raises(SnapshotError) as error:
             env.restore(wrong)
         assert said in str(error.value) and env.snapshot() == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"steps": 10**9}, "of 1000000000 steps that is not ended; the limit here is 2"),
+        ({"steps": 2}, "of 2 steps that is not ended; the limit here is 2"),
+        ({"ended": "truncated"}, "of 0 steps that is truncated; the limit here is 2"),
+        ({"ended": "terminated"}, "terminated before the first step"),
+        ({"success": True}, "success whose episode goes on"),
+    ],
+)
+def test_a_snapshot_that_nobody_can_have_taken_is_refused(wrong: dict[str, Any], said: str) -> None:
+    """Steps beyond the limit, an end before the first step, success before the end; the episode stays as it is."""
+    env = Count(difficulty="easy")
+    env.reset(seed=1)
+    before = env.snapshot()
+    with pytest.raises(SnapshotError, match=said):
+        env.restore(json.dumps(json.loads(before) | wrong).encode())
+    assert env.snapshot() == before
+    for action in ("no", "no", "no"):
+        env.step(action)
+        env.restore(env.snapshot())
+    assert env.ended == "truncated"
+
+
+def test_a_reset_that_cannot_be_says_so() -> None:
+    """A seed that is none, options that are no mapping; the episode stays as it is."""
+    env = Count()
+    env.reset(seed=1)
+    before = env.snapshot()
+    wrong: tuple[dict[str, Any], ...] = (
+        {"seed": -1}, {"seed": 1.5}, {"seed": True}, {"seed": "1"}, {"options": 3}, {"options": [("task", 1)]},
+        {"options": []},
+    )  # fmt: skip
+    for each in wrong:
+        with pytest.raises(ConfigError, match=r"seed must be a whole number|options of reset is a dict"):
+            env.reset(**each)
+        assert env.snapshot() == before
+    three: Any = np.int64(3)
+    assert env.reset(seed=three) == Count().reset(seed=3)

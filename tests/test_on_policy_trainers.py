@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py import registry
-from agentgym_py.errors import NothingToTrainOnError
+from agentgym_py.errors import NothingToTrainOnError, RunError
 from agentgym_py.trainer import OnPolicyTrainer, Trainer
 
 ON_POLICY = [
@@ -55,6 +55,68 @@ def test_an_on_policy_trainer_changes_the_policy_reproducibly(player: Any, toys:
     assert [done for done, _ in told] == sorted(done for done, _ in told[: len(told) // 2]) * 2
     assert {total for _, total in told} == {70} and told[-1][0] == len(rollouts.played)
     assert all(any(each.iterdir()) for each in tmp_path.rglob("*") if each.is_dir()), "an empty folder was left"
+
+
+class Cut(KeyboardInterrupt):
+    """A training is cut off."""
+
+
+def test_an_on_policy_trainer_goes_on_to_the_same_end(player: Any, toys: Any, tmp_path: Path) -> None:
+    """Cut off after its second and its fourth iteration, it ends to the bit as one that was not."""
+    player = replace(player, checkpoint_minutes=0.0)
+
+    def improved(output: Path, cut: int | None = None) -> tuple[Any, ...]:
+        policy = toys.word_policy()
+        rollouts, told = toys.rollouts(policy, toys.CHAIN, 70, tokens=2), list[int]()
+
+        def tell(done: int, total: int) -> None:
+            told.append(done)
+            if len(told) == cut:
+                raise Cut
+
+        report = player.improve(policy, rollouts, seed=3, output_dir=output, progress=tell)
+        rows = [{k: v for k, v in row.items() if k != "tokens_per_second"} for row in report.history]
+        said = (rows, report.loss, report.dropped, report.tokens, report.agent_tokens, report.notes)
+        return policy.digest(), rollouts.played, said, told
+
+    whole, output = improved(tmp_path / "whole"), tmp_path / "cut"
+    for _ in range(2):
+        with pytest.raises(Cut):
+            improved(output, cut=2)
+        assert list((output / "states").iterdir())
+    resumed = improved(output)
+    assert resumed[:3] == whole[:3] and 0 < len(resumed[3]) < len(whole[3]), "it began anew"
+    assert not (output / "states").exists()
+
+
+def test_a_state_that_is_damaged_or_another_trainings_is_refused(player: Any, toys: Any, tmp_path: Path) -> None:
+    """With the way out; the state stays."""
+    player = replace(player, checkpoint_minutes=0.0)
+
+    def improve(seed: int, stop: int | None = None) -> None:
+        policy, told = toys.word_policy(), list[int]()
+
+        def tell(done: int, total: int) -> None:
+            told.append(done)
+            if len(told) == stop:
+                raise Cut
+
+        player.improve(policy, toys.rollouts(policy, toys.CHAIN, 70, tokens=2), seed=seed, output_dir=tmp_path,
+                       progress=tell)  # fmt: skip
+
+    with pytest.raises(Cut):
+        improve(3, stop=2)
+    with pytest.raises(RunError, match="another training"):
+        improve(4)
+    (state,) = (tmp_path / "states").iterdir()
+    weights = state / "trained.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    with pytest.raises(RunError, match=r"damaged \(trained.safetensors.*delete .*states to begin"):
+        improve(3)
+    (state / "state.json").write_text("{")
+    with pytest.raises(RunError, match="damaged"):
+        improve(3)
+    assert state.is_dir()
 
 
 def test_an_on_policy_trainer_that_learnt_nothing_says_so(

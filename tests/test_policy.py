@@ -19,7 +19,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.errors import ConfigError, PolicyError, TemplateError, UnknownNameError  # torch first, or skip
+from agentgym_py.errors import (  # torch first, or skip
+    ConfigError,
+    PolicyError,
+    RunError,
+    TemplateError,
+    UnknownNameError,
+)
 from agentgym_py.policy import Policy, is_quantized, require_model
 from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
 
@@ -77,7 +83,7 @@ def test_saving_over_a_checkpoint_replaces_it(tmp_path: Path) -> None:
         raise OSError("disk full")
 
     first.tokenizer.save_pretrained = fails
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(RunError, match="checkpoint cannot be written: disk full"):
         first.save(tmp_path / "checkpoint")
     assert Policy.load(tmp_path / "checkpoint", device="cpu").digest() == second.digest()
     assert [p.name for p in tmp_path.iterdir()] == ["checkpoint"]

@@ -15,6 +15,7 @@ from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.process import (
+    STEPS,
     ProcessRewardModel,
     end_of_thought,
     marked_sample,
@@ -118,7 +119,7 @@ def test_it_says_what_the_formula_says_row_by_row(judge: ProcessRewardModel, pla
             ids = torch.tensor([sample.input_ids])
             states = judge.policy.model(input_ids=ids, output_hidden_states=True).hidden_states[-1][0]
             for number, (mark, said_D) in enumerate(zip(marks, said_TD, strict=True)):
-                read = torch.cat([states[mark], torch.tensor([number / 10])])
+                read = torch.cat([states[mark], torch.eye(STEPS)[number]])
                 hidden = (first.weight @ read + first.bias).clamp(min=0)
                 expected = (second.weight @ hidden + second.bias).numpy()
                 np.testing.assert_allclose(said_D, expected, rtol=1e-4, atol=1e-5)
@@ -138,6 +139,17 @@ def test_rows_are_read_in_any_passes(
     assert len(whole) == sum(len(row.marks) for row in rows)
 
 
+def test_the_numbers_of_steps_after_the_last_one_told_apart_count_as_it(
+    tiny_policy: Any, played: list[Trajectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where three are told apart, the fourth step is read as the third."""
+    monkeypatch.setattr("agentgym_py.process.STEPS", 3)
+    long = max(played, key=lambda each: len(each.steps))
+    read = states_at_marks(tiny_policy.model, [marked_sample(long, tiny_policy)])[:, -3:]
+    assert len(long.steps) > 3 and read.argmax(-1).tolist() == [0, 1, *[2] * (len(long.steps) - 2)]
+    assert (read.sum(-1) == 1).all()
+
+
 def test_it_is_saved_and_loads_again(judge: ProcessRewardModel, played: list[Trajectory], tmp_path: Path) -> None:
     """Says the same; a folder that holds none, or a broken one, is refused."""
     judge.save(tmp_path / "judge")
@@ -145,6 +157,11 @@ def test_it_is_saved_and_loads_again(judge: ProcessRewardModel, played: list[Tra
     assert again.weights == judge.weights and again.policy.digest() == judge.policy.digest()
     for one, other in zip(again.score(played), judge.score(played), strict=True):
         np.testing.assert_array_equal(one, other)
+    replace(judge, heads=torch.nn.Sequential(torch.nn.Linear(33, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))).save(
+        tmp_path / "older"
+    )
+    with pytest.raises(PolicyError, match="an older version"):
+        ProcessRewardModel.load(tmp_path / "older")
     about = json.loads((tmp_path / "judge" / "process_reward.json").read_text())
     (tmp_path / "judge" / "process_reward.json").write_text(json.dumps({**about, "dimensions": ["taste"]}))
     for folder in (tmp_path, tmp_path / "judge"):

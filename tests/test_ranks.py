@@ -8,8 +8,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from shutil import which
+from typing import Any, cast
 
 import pytest
 
@@ -17,13 +19,17 @@ pytest.importorskip("torch")
 
 from safetensors.torch import load_file
 
-from agentgym_py import ranks, store
+from agentgym_py import ranks, registry, store
+from agentgym_py.agents import RandomAgent
+from agentgym_py.checkpoints import Checkpoints
 from agentgym_py.cli import _main, main
 from agentgym_py.cli.common import workers_for
-from agentgym_py.errors import ConfigError, WorkerError
+from agentgym_py.collect import Collector, jobs_for
+from agentgym_py.errors import ConfigError, RunError, WorkerError
 from agentgym_py.finetune import own_rows
 from agentgym_py.runs import RunFolder
 from agentgym_py.samples import IGNORED
+from agentgym_py.trainer import need_shared
 
 COMMON = [
     "evolve", "--env", "ToyBandit-v0,ToyChain-v0", "--env_kwargs.max_steps", "6", "--model", "base", "--rounds", "1",
@@ -36,16 +42,43 @@ RUNS = {
     "grpo": ["--expert_tasks", "0", "--trainer.group_size", "4", "--trainer.batch_tasks", "4", "--trainer.minibatch",
              "5", "--trainer.kl", "0.1", "--trainer.epochs", "2", "--trainer.learning_rate", "1e-2"],
     "ppo": ["--expert_tasks", "0", "--trainer.batch_tasks", "9", "--trainer.minibatch", "5", "--trainer.lora_rank", "2",
-            "--trainer.learning_rate", "1e-2"],
+            "--trainer.learning_rate", "1e-2", "--trainer.critic_warmup", "0"],
+    "ppo_warm": ["--expert_tasks", "0", "--trainer.batch_tasks", "9", "--trainer.minibatch", "5",
+                 "--trainer.learning_rate", "1e-2", "--trainer.critic_warmup", "1"],  # some weights have no gradient
     "weighted_bc": ["--expert_tasks", "0", "--trainer.gradient_accumulation", "2", "--trainer.batch_size", "3"],
 }  # fmt: skip
 """Settings with which some process has now and then nothing to do."""
+ALWAYS = ["filtered_bc", "grpo"]
+"""What the default run of the tests tries in two processes; the others are slow tests."""
+_PAIRS = ["--expert_tasks", "0", "--tries", "4", "--trainer.batch_size", "3", "--trainer.learning_rate", "1e-2"]
+MORE = {
+    "dpo": [*_PAIRS, "--trainer.loss_type", "ipo", "--trainer.sft_weight", "0.5"],
+    "kto": [*_PAIRS, "--trainer.gradient_accumulation", "2"],
+    "orpo": [*_PAIRS, "--trainer.lora_rank", "2"], "ranking": _PAIRS,
+    "reverse_curriculum": RUNS["grpo"],
+    "r3": [*RUNS["ppo_warm"], "--trainer.batch_tasks", "6", "--trainer.prm_learning_rate", "1e-2"],
+}  # fmt: skip
+"""Of the other trainers, which no engine is tried with."""
+TOYS = str(Path(__file__).with_name("toys.py"))
+CONFIGS = Path(__file__).parents[1] / "examples" / "accelerate"
+EACH_STEP = ["--trainer.checkpoint_minutes", "0"]
+ZERO = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("deepspeed") is None or not which("c++"), reason="without DeepSpeed or a compiler"),
+]
+ENGINES = [
+    pytest.param("cpu_fsdp", marks=pytest.mark.slow),
+    pytest.param("cpu_zero2", marks=ZERO),
+    pytest.param("cpu_zero3", marks=ZERO),
+]
+"""Files for accelerate by which an engine splits the training over two processes."""
 PROGRAM = """
 import json, shutil, sys
 from importlib.util import module_from_spec, spec_from_file_location
-from agentgym_py import ranks
+from agentgym_py import charts, ranks
 from agentgym_py.cli import _main
 
+charts.there = lambda: False  # they take longer than the training
 spec = spec_from_file_location("toys", sys.argv[1])
 spec.loader.exec_module(module_from_spec(spec))
 with ranks.together():
@@ -60,6 +93,38 @@ with ranks.together():
         ranks.gather(None)
         _main(["evolve", "--resume", sys.argv[3]])
 """
+JUDGES = [
+    ("reward_model", []), ("process_reward", []),
+    ("process_reward", ["--trainer.labels", "exact", "--trainer.gradient_accumulation", "2"]),
+]  # fmt: skip
+KILLED = """
+import json, os, signal, sys
+from importlib.util import module_from_spec, spec_from_file_location
+import torch
+from agentgym_py import charts, ranks
+from agentgym_py.checkpoints import Checkpoints
+from agentgym_py.cli import _main
+
+charts.there = lambda: False
+spec = spec_from_file_location("toys", sys.argv[1])
+spec.loader.exec_module(module_from_spec(spec))
+kept, take, step = [], Checkpoints.take, torch.optim.AdamW.step
+
+def taken(self, aside):
+    take(self, aside)
+    kept.append(aside)
+
+def stepped(self, *given, **more):
+    found = step(self, *given, **more)
+    if kept:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
+
+Checkpoints.take, torch.optim.AdamW.step = taken, stepped
+with ranks.together():
+    _main(json.loads(sys.argv[2]))
+"""
+"""Every process of the job is killed in the midst of the step after a state was kept."""
 FAILS = """
 import sys
 from agentgym_py import ranks
@@ -67,7 +132,7 @@ from agentgym_py.cli import main
 from agentgym_py.collect import Collector
 from agentgym_py.errors import DataError
 
-def broken(self, job, pool):
+def broken(self, *given):
     raise DataError("the disk is broken")
 
 if ranks.rank() == 1:
@@ -76,48 +141,128 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def words_for(trainer: str, out: str) -> list[str]:
+def words_for(run: str, out: str) -> list[str]:
     """The command line of one of the runs."""
-    return [*COMMON, "--trainer", trainer, *RUNS[trainer], "--out", out]
+    return [*COMMON, "--trainer", trainer_of(run), *(RUNS | MORE)[run], "--out", out]
 
 
-def in_two(folder: Path, program: str, *argv: str) -> subprocess.CompletedProcess[str]:
-    """A program in two processes that meet on a free port of this machine."""
+def trainer_of(run: str) -> str:
+    """The trainer's name."""
+    return run.removesuffix("_warm")
+
+
+def in_two(folder: Path, program: str, *argv: str, config: str = "") -> subprocess.CompletedProcess[str]:
+    """A program in two processes that meet on a free port of this machine, or as a file for accelerate says."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     path = folder / "program.py"
     path.write_text(program)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_addr", "127.0.0.1"]
+    launch = ["torch.distributed.run", "--nproc_per_node", "2", "--master_addr", "127.0.0.1", "--master_port"]
+    if config:
+        launch = ["accelerate.commands.launch", "--config_file", str(CONFIGS / config), "--main_process_port"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    patience = 900 if "zero" in config else 240  # DeepSpeed compiles a helper when it is used first
     return subprocess.run(
-        [*launch, "--master_port", str(port), str(path), *argv],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=150,
+        [sys.executable, "-m", *launch, str(port), str(path), *argv],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=patience,
     )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def both(toys: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A folder with each of the runs by one process and by two, and what the two of them printed."""
+def base(toys: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the policy that all runs begin with."""
     folder = tmp_path_factory.mktemp("ranks")
     toys.word_policy().save(folder / "base")
+    return folder
+
+
+def alone(folder: Path, *runs: str) -> None:
+    """Make the runs by one process that are not there yet."""
     before = Path.cwd()
     os.chdir(folder)
     try:
-        for trainer in RUNS:
-            _main([*words_for(trainer, f"{trainer}-1"), "--threads", "1"])
+        for run in runs:
+            if not Path(f"{run}-1").exists():
+                _main([*words_for(run, f"{run}-1"), "--threads", "1"])
     finally:
         os.chdir(before)
-    words = [words_for(trainer, f"{trainer}-2") for trainer in RUNS]
-    done = in_two(folder, PROGRAM, str(Path(__file__).with_name("toys.py")), json.dumps(words), "grpo-2")
+
+
+@pytest.fixture(scope="module")
+def both(base: Path) -> tuple[Path, str]:
+    """The folder with what is always tried by one process and by two, and what the two of them printed."""
+    alone(base, *ALWAYS)
+    done = in_two(base, PROGRAM, TOYS, json.dumps([words_for(run, f"{run}-2") for run in ALWAYS]), "grpo-2")
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder, done.stdout
+    return base, done.stdout
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def split(request: pytest.FixtureRequest, base: Path) -> tuple[Path, str]:
+    """The folder with each of the runs by two processes over which an engine split the training; its name."""
+    alone(base, *RUNS)
+    words = [words_for(run, f"{run}-{request.param}") for run in RUNS]
+    done = in_two(base, PROGRAM, TOYS, json.dumps(words), config=f"{request.param}.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return base, request.param
+
+
+@pytest.mark.parametrize("trainer", ALWAYS)
+def test_two_processes_make_what_one_makes(both: tuple[Path, str], trainer: str) -> None:
+    """The same episodes in the same order, the same losses and weights up to how sums round, the same success."""
+    same(both[0], trainer, "2")
+
+
+@pytest.mark.slow
+def test_two_processes_of_every_other_trainer(base: Path) -> None:
+    """Trainers on pairs, groups that begin on the expert's way, a critic, a process reward model that learns along."""
+    others = [run for run in RUNS | MORE if run not in ALWAYS]
+    alone(base, *others)
+    done = in_two(base, PROGRAM, TOYS, json.dumps([words_for(run, f"{run}-2") for run in others]))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for run in others:
+        same(base, run, "2")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("trainer", "more"), JUDGES)
+def test_two_processes_train_what_judges(
+    base: Path, trainer: str, more: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of the model that one process writes are what one alone makes, up to how sums round."""
+    alone(base, "grpo")
+    monkeypatch.chdir(base)
+    words = ["train", "--trainer", trainer, "--model", "base", "--data", "grpo-1/rounds/01/trajectories.jsonl"]
+    words += ["--trainer.batch_size", "3", "--trainer.learning_rate", "1e-2", *more, "--out"]
+    names = [f"{'-'.join([trainer, *more])}-{number}" for number in (1, 2)]
+    _main([*words, names[0]])
+    done = in_two(base, PROGRAM, TOYS, json.dumps([[*words, names[1]]]))
+    assert done.returncode == 0, done.stdout + done.stderr
+    one, two = ({p.relative_to(name): p for p in Path(name).rglob("*") if p.is_file()} for name in names)
+    assert one.keys() == two.keys()
+    weights = [name for name in one if name.suffix == ".safetensors"]
+    assert len(weights) == 2
+    untrained = load_file(base / "base" / "model.safetensors")
+    for name in weights:
+        expected, found = load_file(one[name]), load_file(two[name])
+        for key, weight in expected.items():
+            assert (weight - found[key]).abs().max() < 1e-4, (name, key)
+        moved = [(weight - untrained[key]).abs().max() for key, weight in expected.items() if key in untrained]
+        assert not moved or max(moved) > 1e-3, "nothing was learnt"
 
 
 @pytest.mark.parametrize("trainer", RUNS)
-def test_two_processes_make_what_one_makes(both: tuple[Path, str], trainer: str) -> None:
-    """The same episodes in the same order, the same losses and weights up to how sums round, the same success."""
-    one, two = (RunFolder.open(both[0] / f"{trainer}-{number}") for number in (1, 2))
+def test_what_is_split_is_what_one_makes(split: tuple[Path, str], trainer: str) -> None:
+    """The same, with gradients that are clipped, a reference, adapters and their absence, a critic."""
+    if trainer == "ppo_warm" and "zero" in split[1]:
+        pytest.skip("DeepSpeed counts a step of AdamW without a gradient; docs/scaling.md")
+    same(split[0], trainer, split[1])
+
+
+def same(folder: Path, trainer: str, how: str) -> None:
+    """What one process made in a run, and what several did."""
+    one, two = (RunFolder.open(folder / f"{trainer}-{each}") for each in ("1", how))
     for number in (0, 1):
         for name in ("trajectories", "valid", "test"):
             played, again = (list(store.read(run.round(number) / f"{name}.jsonl")) for run in (one, two))
@@ -134,7 +279,7 @@ def test_two_processes_make_what_one_makes(both: tuple[Path, str], trainer: str)
             if name != "tokens_per_second":
                 assert found["training"]["metrics"][name] == pytest.approx(value, rel=1e-3, abs=1e-5), name
         assert found["training"]["trajectories"] == expected["training"]["trajectories"] > 0
-        base = load_file(both[0] / "base" / "model.safetensors")
+        base = load_file(folder / "base" / "model.safetensors")
         weights, others = (load_file(run.round(number) / "checkpoint" / "model.safetensors") for run in (one, two))
         for name, weight in weights.items():
             assert (weight - others[name]).abs().max() < 1e-4, name
@@ -144,9 +289,10 @@ def test_two_processes_make_what_one_makes(both: tuple[Path, str], trainer: str)
 def test_one_process_writes_and_prints(both: tuple[Path, str]) -> None:
     """Each line stands there once; no scratch is left, and the folder says how many processes there were."""
     folder, said = both
-    for trainer in RUNS:
-        heads = [line for line in said.splitlines() if f"trainer {trainer}, model" in line]
-        assert len(heads) == 1 + (trainer == "grpo") and all(line.endswith("2 processes") for line in heads)
+    heads = [line for line in said.splitlines() if line.startswith("AgentEvol on ")]
+    assert len(heads) == len(ALWAYS) + 1, "grpo was gone on with"
+    assert all(line.endswith("2 processes") for line in heads)
+    for trainer in ALWAYS:
         names = [sorted(str(p.relative_to(run)) for p in run.rglob("*")) for run in folder.glob(f"{trainer}-?")]
         assert names[0] == names[1]
         assert RunFolder.open(folder / f"{trainer}-2").read_json("provenance.json")["processes"] == 2
@@ -158,6 +304,34 @@ def test_a_run_of_two_goes_on_in_two(both: tuple[Path, str]) -> None:
     assert said.count("Going on after Agent_v0.") == 1
     (again,) = RunFolder.open(folder / "grpo-2").read_json("provenance.json")["resumed"]
     assert again["processes"] == 2
+
+
+@pytest.mark.parametrize("trainer", ["grpo", pytest.param("filtered_bc", marks=pytest.mark.slow)])
+def test_kill_9_in_a_training_of_two(both: tuple[Path, str], trainer: str) -> None:
+    """All processes of the job are killed; gone on with, the weights and episodes are to the bit what they would be."""
+    killed_and_resumed(both[0], trainer, "2", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trainer", ["grpo", "filtered_bc", "ppo"])
+def test_kill_9_in_a_training_that_is_split(split: tuple[Path, str], trainer: str) -> None:
+    """The same, from states of which each process has written its part."""
+    killed_and_resumed(split[0], trainer, split[1], f"{split[1]}.yaml")
+
+
+def killed_and_resumed(folder: Path, trainer: str, whole: str, config: str) -> None:
+    """A run that is killed and gone on with equals the one that was not."""
+    name = f"{trainer}-{whole}-killed"
+    done = in_two(folder, KILLED, TOYS, json.dumps([*words_for(trainer, name), *EACH_STEP]), config=config)
+    assert done.returncode != 0 and "Signal 9 (SIGKILL)" in done.stderr, done.stderr
+    (state,) = (folder / name / "rounds").glob("*/training/states/state-*")
+    done = in_two(folder, PROGRAM, TOYS, json.dumps([["evolve", "--resume", name]]), config=config)
+    assert done.returncode == 0 and not state.exists(), done.stdout + done.stderr
+    one, two = (RunFolder.open(folder / each) for each in (f"{trainer}-{whole}", name))
+    for number in (0, 1):
+        assert one.metrics(number)["policy_digest"] == two.metrics(number)["policy_digest"]
+        played, again = (list(store.read(run.round(number) / "trajectories.jsonl")) for run in (one, two))
+        assert [[s.tokens for s in t.steps] for t in played] == [[s.tokens for s in t.steps] for t in again]
 
 
 def test_an_error_in_one_process_ends_both(both: tuple[Path, str]) -> None:
@@ -223,11 +397,28 @@ def test_a_process_of_several_plays_its_share_itself(tiny_policy: Any) -> None:
 
 
 @pytest.mark.usefixtures("second_of_two")
+def test_a_share_is_played_beside_its_process_where_a_world_may_be_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that it can be ended; the episodes are those that the process plays itself."""
+    jobs, beside = jobs_for("maze", "train", range(6)), list[int]()
+
+    def gathered(value: Any) -> list[Any]:
+        beside.append(len(workers._beside._running))
+        return [[(0, None)], value]
+
+    monkeypatch.setattr(ranks, "gather", gathered)
+    with ranks.Ranks() as workers:
+        itself, other = (
+            list(Collector(RandomAgent(), workers=workers, step_timeout=limit).stream(jobs)) for limit in (None, 60.0)
+        )
+    assert itself == other and {index for index, _ in itself} == {0, 1, 3, 5} and beside == [0, 1]
+    assert not workers._beside._running
+
+
+@pytest.mark.usefixtures("second_of_two")
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["collect", "--agent", "random"], "collect runs in one process, and here are 2"),
-        (["evolve", "--trainer", "dpo"], "DPO trains in one process, and here are 2"),
         (["evolve", "--device", "cuda:1"], "device 'cuda:1' would be every process's"),
     ],
 )
@@ -239,14 +430,114 @@ def test_what_several_processes_cannot_do_is_said(
 
 
 @pytest.mark.usefixtures("second_of_two")
+def test_a_trainer_that_does_not_share_its_work_is_refused() -> None:
+    """A stranger's, which knows nothing of other processes; ours all do."""
+
+    class Alone:
+        """Trains for itself."""
+
+    with pytest.raises(ConfigError, match="Alone trains in one process, and here are 2"):
+        need_shared(cast("Any", Alone()))
+    found = [registry.load("agentgym.trainers", name) for name in registry.names("agentgym.trainers")]
+    ours = [each for each in found if each.__module__.startswith("agentgym_trainers.")]
+    assert len(ours) >= 12
+    for each in ours:
+        need_shared(each())
+
+
+# ----------------------------------------------------------------------------------------------------------- engines
+
+
 @pytest.mark.parametrize(
-    ("variable", "engine"), [("ACCELERATE_USE_FSDP", "FSDP"), ("ACCELERATE_USE_DEEPSPEED", "Deep")]
+    ("variables", "said"),
+    [
+        ({"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "1"}, "second version"),
+        ({"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2", "FSDP_CPU_RAM_EFFICIENT_LOADING": "true"}, "fsdp_cpu_"),
+        ({"ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO3_INIT": "true"}, "zero3_init_flag must be"),
+        ({"ACCELERATE_USE_FSDP": "true", "WORLD_SIZE": "1"}, "FSDP splits a training over several"),
+    ],
 )
-def test_engines_that_split_the_model_are_refused(variable: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each process computes its own part of the gradient with the whole model."""
-    monkeypatch.setenv(variable, "true")
-    with pytest.raises(ConfigError, match=f"{engine}.* would split the model"):
+@pytest.mark.usefixtures("second_of_two", "with_deepspeed")
+def test_what_an_engine_cannot_do_is_said(
+    variables: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a model is loaded."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=said):
         ranks.join()
+
+
+@pytest.mark.usefixtures("second_of_two")
+def test_deepspeed_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that gets it."""
+    monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
+    monkeypatch.setattr(ranks, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"DeepSpeed is not installed: .*train,deepspeed"):
+        ranks.join()
+
+
+@pytest.fixture
+def with_deepspeed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if it was installed."""
+    monkeypatch.setattr(ranks, "find_spec", lambda name: name)
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.usefixtures("with_deepspeed")
+def test_accelerate_reads_each_of_our_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It knows every key, sets the engine that the name says, and nothing that is refused here."""
+    from accelerate.commands.config.config_args import load_config_from_file
+    from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+    from accelerate.utils.launch import prepare_deepspeed_cmd_env, prepare_multi_gpu_env
+
+    parser = launch_command_parser()
+    config = load_config_from_file(str(path))
+    assert {*config.fsdp_config, *config.deepspeed_config} <= {action.dest for action in parser._actions}
+    given = parser.parse_args(["--config_file", str(path), "--main_process_port", "0", "-m", "agentgym_py", "evolve"])
+    launched = _validate_launch_command(given)[0]
+    assert (launched.num_processes, launched.mixed_precision) == (config.num_processes, "no")
+    name = next((name for part, name in (("fsdp", "FSDP"), ("zero", "DeepSpeed")) if part in path.stem), None)
+    if name == "DeepSpeed":
+        launched.deepspeed_fields_from_accelerate_config = ""
+        _, environment = prepare_deepspeed_cmd_env(launched)
+        assert environment["ACCELERATE_DEEPSPEED_ZERO_STAGE"] == path.stem[-1]
+    else:
+        environment = prepare_multi_gpu_env(launched)
+    if config.num_processes > 1:
+        environment |= {"RANK": "1", "WORLD_SIZE": str(config.num_processes)}
+    for key, value in environment.items():
+        monkeypatch.setenv(key, value)
+    assert ranks.engine() == name and ranks.world() == config.num_processes
+    ranks._require_engine()
+
+
+@pytest.mark.usefixtures("second_of_two")
+def test_a_state_is_read_by_the_engine_that_wrote_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one is told how it was kept, instead of missing a file."""
+    monkeypatch.setattr(ranks, "once", lambda call, *given: call(*given))
+    Checkpoints(tmp_path, "x", 0.0).keep(lambda folder: None)
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    with pytest.raises(RunError, match="kept in whole, and is not read split by FSDP: go on as it began"):
+        Checkpoints(tmp_path, "x", 0.0).last()
+
+
+@pytest.mark.usefixtures("second_of_two")
+def test_an_engine_refuses_weights_that_it_cannot_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quantized ones; and in DeepSpeed those that are not in float32. Without an engine the model is itself."""
+    import torch
+
+    from agentgym_py.split import to_train
+
+    model = torch.nn.Linear(2, 2, bias=False, dtype=torch.bfloat16)
+    monkeypatch.setattr(torch.nn.Module, "dtype", torch.bfloat16, raising=False)
+    assert to_train(model) is model
+    monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
+    with pytest.raises(ConfigError, match="DeepSpeed trains weights in float32"):
+        to_train(model)
+    model.weight = torch.nn.Parameter(model.weight.to(torch.uint8), requires_grad=False)
+    with pytest.raises(ConfigError, match="does not split a quantized model"):
+        to_train(model)
 
 
 def test_the_package_is_the_command_line() -> None:

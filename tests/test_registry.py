@@ -90,8 +90,41 @@ def test_two_packages_of_one_name_warn(install: Install) -> None:
     """The first one found is used, and the warning says which."""
     install("first", "[agentgym.agents]\ntwin = first:A\n", "class A: pass\n")
     install("second", "[agentgym.agents]\ntwin = second:A\n", "class A: pass\n")
-    with pytest.warns(UserWarning, match=r"Two packages register 'twin'.*is used"):
+    with pytest.warns(UserWarning, match=r"Two packages register 'twin'.*(first and second|second and first).*is used"):
         registry.names("agentgym.agents")
+
+
+def test_a_warning_at_import_is_one_line(install: Install, tmp_path: Path) -> None:
+    """Without the line of Python that gave it."""
+    install("first", "[agentgym.envs]\nTwin-v0 = first:A\n")
+    install("second", "[agentgym.envs]\nTwin-v0 = second:A\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import agentgym_py"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr.count("\n") == 1 and "Two packages register 'Twin-v0'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "why"),
+    [
+        ("AgentCave-v0", "class Cave: pass", "it is no TextEnv"),
+        ("AgentCave-v0", "Cave = 3", "it is no TextEnv"),
+        ("Cave", "from agentgym_py.env import TextEnv\nclass Cave(TextEnv): pass", "no version, as Cave-v0 has"),
+    ],
+)
+def test_an_entry_point_that_is_no_world_is_listed_as_broken(
+    install: Install, name: str, module: str, why: str
+) -> None:
+    """Another class, another thing, or a world whose id has no version, which is not told to Gymnasium."""
+    install("stranger", f"[agentgym.envs]\n{name} = stranger:Cave\n", module)
+    sys.modules.pop("stranger", None)
+    with pytest.warns(UserWarning, match=why):
+        found = {each.name: each.broken for each in registry.plugins("agentgym.envs")}
+    assert why in (found[name] or "") and found["AgentShop-v0"] is None
+    sys.modules.pop("stranger", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        registry.register_envs()
+    assert (name in gymnasium.registry) == name.endswith("-v0")
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,15 @@ def test_of_some_nothing_can_be_said(trajectory: Trajectory) -> None:
     assert not replay(elsewhere).holds
 
 
+@pytest.mark.parametrize("name", ["AgentRemote-v0", "remote"])
+def test_no_stored_trajectory_speaks_to_a_server(trajectory: Trajectory, name: str) -> None:
+    """Ours name the world itself; a stranger's could have the token sent wherever it likes."""
+    kwargs = {"url": "http://127.0.0.1:9", "env": "shop", "retries": 0}
+    theirs = replace(trajectory, provenance=replace(trajectory.provenance, env_id=name, env_kwargs=kwargs))
+    skipped, held = replay_all([theirs, trajectory])
+    assert "names a server" in str(skipped.skipped) and held.holds
+
+
 @pytest.mark.parametrize(
     ("kwargs", "said"),
     [

@@ -14,8 +14,9 @@ import yaml
 from agentgym_py import store
 from agentgym_py.errors import RunError
 from agentgym_py.evaluate import as_json, summarise
-from agentgym_py.report import SMOKE, chart, comparison, role, write_report
-from agentgym_py.runs import RunFolder, write_atomic
+from agentgym_py.files import write_atomic
+from agentgym_py.report import SMOKE, comparison, role, turned, write_report
+from agentgym_py.runs import RunFolder
 from agentgym_py.trajectory import Provenance, Step, Trajectory
 
 NASTY = "<script>alert('x')</script> & \"quotes\" {{ 7 * 7 }} \ud800 ✓"
@@ -94,7 +95,7 @@ def test_everything_stands_in_it(tmp_path: Path) -> None:
     make_run(tmp_path / "run")
     html = page(tmp_path / "run")
     for wanted in (
-        "kept 18 of 60; dropped: 42 below reward 1", "3.20 → 0.40", "<polyline", "<polygon", "Agent_v0 (round 0)",
+        "kept 18 of 60; dropped: 42 below reward 1", "3.20 → 0.40", "<svg", "Agent_v0 (round 0)",
         "last and best (round 2)", "McNemar p", "torch 2.13.0", "agentgym evolve", "Round 0", "Round 2",
         "I try the middle.", "guess[3]", "not valid here", "guess/valid/0", "finished", "The rules.",
     ):  # fmt: skip
@@ -116,7 +117,7 @@ def test_it_is_whole_html_without_network(tmp_path: Path) -> None:
     tags = Tags()
     tags.feed(html)
     assert not tags.open and not {"script", "link", "img", "iframe"} & set(tags.seen)
-    assert not re.search(r"https?://|url\(|@import", html)
+    assert not re.search(r"https?://|url\((?!#)|@import", html)
 
 
 def test_what_a_world_or_model_writes_is_text(tmp_path: Path) -> None:
@@ -127,12 +128,12 @@ def test_what_a_world_or_model_writes_is_text(tmp_path: Path) -> None:
     assert "{{ 7 * 7 }}" in html and "✓" in html
 
 
-@pytest.mark.parametrize("rounds", [0, 1])
-def test_a_run_at_its_beginning_has_a_page(tmp_path: Path, rounds: int) -> None:
-    """No round, or one, and no test yet."""
-    make_run(tmp_path / "run", rounds, test=False)
+@pytest.mark.parametrize(("done", "said"), [(0, "begun"), (1, "Agent_v0 and 0 of 3 rounds so far")])
+def test_a_run_at_its_beginning_has_a_page(tmp_path: Path, done: int, said: str) -> None:
+    """Nothing, or Agent_v0, and no test yet: rounds are counted as the command counts them."""
+    make_run(tmp_path / "run", done, test=False)
     html = page(tmp_path / "run")
-    assert f"{rounds} of 4 rounds so far" in html and "McNemar" not in html
+    assert f">{said}<" in html and "McNemar" not in html
 
 
 def test_a_round_that_trained_on_nothing_says_so(tmp_path: Path) -> None:
@@ -197,15 +198,56 @@ def test_tasks_that_do_not_match_are_not_compared(tmp_path: Path) -> None:
     assert comparison(folder)[1] == ""
 
 
-def test_the_chart_stays_on_its_paper() -> None:
-    """0 % is at the bottom, 100 % at the top, and an estimate without data is left out."""
-    estimates: dict[int, dict[str, Any]] = {
-        0: {"value": 0.0, "low": 0.0, "high": 0.1, "n": 9}, 1: {"value": 1.0, "low": 0.9, "high": 1.0, "n": 9},
-        2: {"value": None, "low": None, "high": None, "n": 0},
+def test_tasks_turn_from_failed_to_solved_and_back() -> None:
+    """Counted against the round before, on the tasks that count in both; a task that never changed is not named."""
+    rows, changed = turned({
+        0: {"a": 0.0, "b": 1.0, "c": 1.0, "d": 0.0}, 1: {"a": 1.0, "b": 0.0, "c": 1.0},
+        3: {"a": 1.0, "b": 1.0, "c": 1.0},
+    })  # fmt: skip
+    assert rows == [[1, 2, 1, 1], [3, 3, 1, 0]]
+    assert {each.task: list(each.solved.values()) for each in changed} == {
+        "a": [False, True, True], "b": [True, False, True],
     }  # fmt: skip
-    drawn = chart(estimates, {}, 30)
-    assert [p.y for p in drawn.valid] == [drawn.bottom, drawn.top]
-    assert len(drawn.rounds) <= 13 and all(drawn.left <= x <= drawn.right for x, _ in drawn.rounds)
+
+
+def test_the_page_names_the_tasks_that_turned(tmp_path: Path) -> None:
+    """With their number by round, and links to those episodes that are shown."""
+    make_run(tmp_path / "run")
+    html = page(tmp_path / "run")
+    assert "<td>1</td><td>30</td><td>12</td><td>0</td>" in html.replace("\n", "")
+    (row,) = re.findall(r"<tr><td>guess/valid/3</td>.*?</tr>", html, re.DOTALL)
+    assert re.findall(r">(solved|failed|–)<", row) == ["failed", "solved", "solved"]
+    assert [anchor in html for anchor in re.findall(r'href="#(round-[\w-]+)"', row)] == [True, True]
+    assert "<td>guess/valid/0</td>" not in html
+
+
+def test_kinds_of_failure_lead_to_an_episode(tmp_path: Path) -> None:
+    """Each kind that came has a link to an example on the page, whose head says the kind."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    cut = replace(episode(0, False), terminated=False, truncated=True)
+    played = [episode(1, True), cut, replace(cut, id="2", given_up=True), *[replace(cut, id=f"n{i}") for i in range(3)]]
+    store.write(folder.round(0) / "valid.jsonl", played)
+    folder.finish(0, metrics_of(0, played))
+    html = page(tmp_path / "run")
+    links = dict(re.findall(r'(\d+) <a href="#(round-0-\d)">', html))
+    assert set(links) == {"1", "4"} and all(f'<div id="{anchor}">' in html for anchor in links.values())
+    assert html.count("failure (gave up)") == html.count("failure (out of steps)") == 1
+
+
+def test_without_matplotlib_the_numbers_stand_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page says what is missing, and its tables are open."""
+    monkeypatch.setattr("agentgym_py.charts.there", lambda: False)
+    make_run(tmp_path / "run")
+    html = page(tmp_path / "run")
+    assert "Charts need matplotlib" in html and "<svg" not in html and "<details open><summary>Success: numbers" in html
+
+
+def test_a_net_s_note_stands_with_its_round(tmp_path: Path) -> None:
+    """What a trainer noticed is not lost."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    training = folder.metrics(0)["training"] | {"notes": ["collapse: entropy <0.01"]}
+    folder.finish(0, folder.metrics(0) | {"training": training})
+    assert "collapse: entropy &lt;0.01" in page(tmp_path / "run")
 
 
 def test_roles() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import Episode, ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec
-from agentgym_py.errors import ConfigError, PolicyError
+from agentgym_py.errors import ConfigError, InfrastructureError, PolicyError
 from agentgym_py.fork import forks
 from agentgym_py.trajectory import Trajectory
 
@@ -24,13 +23,14 @@ def policy(toys: Any) -> Any:
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes, int]]:
     """Task, snapshot and seed of every episode as its agent first meets it."""
     met: list[tuple[str, bytes, int]] = []
-    act = ModelAgent.act
+    prompt = ModelAgent._prompt
 
-    def noted(self: ModelAgent, episodes: Sequence[Episode]) -> Any:
-        met.extend((e.task.id, e.env.snapshot(), e.seed) for e in episodes if not e.ids)
-        return act(self, episodes)
+    def noted(self: ModelAgent, episode: Episode) -> list[int]:
+        if not episode.ids:
+            met.append((episode.task.id, episode.env.snapshot(), episode.seed))
+        return prompt(self, episode)
 
-    monkeypatch.setattr(ModelAgent, "act", noted)
+    monkeypatch.setattr(ModelAgent, "_prompt", noted)
     return met
 
 
@@ -93,6 +93,42 @@ def test_episodes_go_on_from_forks(toys: Any, policy: Any, starts: list[tuple[st
             assert each.reward == pytest.approx(sum(step.reward for step in each.steps))
 
 
+@pytest.mark.parametrize("world", ["ToyChain-v0", "shop"])
+def test_a_trees_branches_start_in_the_midst_of_its_tries(
+    toys: Any, tiny_policy: Any, starts: list[tuple[str, bytes, int]], world: str
+) -> None:
+    """All of a branch in one state of one of its task's tries, byte by byte; no two draw alike, whole trees only."""
+    rollouts = toys.rollouts(tiny_policy, EnvSpec(world, {"max_steps": 4}), 20, tokens=2)
+    groups = rollouts.trees(5, 3, 2)
+    assert [len(group) for group in groups] == [3] * 6 and rollouts.left == 2 and rollouts.trees(5, 3, 2) == []
+    trunks, branches, depths = groups[:2], groups[2:], set[int]()
+    assert [group[0].task_id for group in branches] == [trunk[0].task_id for trunk in trunks for _ in range(2)]
+    met = [starts[6 + 3 * n : 9 + 3 * n] for n in range(4)]
+    for number, (branch, begun) in enumerate(zip(branches, met, strict=True)):
+        done = [sum(not step.trained for step in each.steps) for each in branch]
+        assert len(set(done)) == 1 and done[0] > 0 and [step.trained for step in branch[0].steps[: done[0]]].count(0)
+        before = [step.reply for step in branch[0].steps[: done[0]]]
+        tries = [t for t in trunks[number // 2] if [s.reply for s in t.steps[: done[0]]] == before]
+        assert len(tries) > 0 and len(tries[0].steps) > done[0]
+        assert [bytes_ for _, bytes_, _ in begun] == [forks(tries[0], done[:1])[0].snapshot] * 3
+        depths.add(done[0])
+    assert len({seed for *_, seed in starts}) == 18 == len({each.id for each in rollouts.played})
+    assert len(depths) > 1 and {len({bytes_ for _, bytes_, _ in starts[:6]})} == {2}
+
+
+def test_branches_keep_the_worlds_rewards_and_skip_what_has_no_midst(
+    toys: Any, policy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge's scores stand in what is learnt from alone; episodes of one step are no trees."""
+    rollouts = toys.rollouts(policy, toys.CHAIN, 12)
+    rollouts.judge = lambda played: [7.0] * len(played)
+    groups = rollouts.trees(2, 2, 2)
+    assert all(each.reward == 7.0 for group in groups for each in group) and len(rollouts.played) == 12
+    assert all(step.reward < 1 and step.reward for each in rollouts.played for step in each.steps)
+    alone = toys.rollouts(policy, toys.BANDIT, 12)
+    assert [len(group) for group in alone.trees(2, 2, 2)] == [2, 2] and alone.left == 8
+
+
 def test_weights_that_changed_need_a_sync(toys: Any) -> None:
     """Else nobody plays; then the new weights play, and are in the provenance."""
     policy = toys.word_policy()
@@ -122,13 +158,15 @@ def test_a_world_that_does_not_begin_is_its_groups_failure_alone(
     """As in any collection; the other groups are played."""
     begin = toys.Chain.begin
 
-    def fails(self: Any, task: Any) -> str:
-        if task.id.endswith("/1"):
-            raise TimeoutError("it hangs")
-        return str(begin(self, task))
+    for error in (TimeoutError("it hangs"), InfrastructureError("no server")):
 
-    monkeypatch.setattr(toys.Chain, "begin", fails)
-    groups = toys.rollouts(policy, toys.CHAIN, 6).groups(3, 2)
-    assert [[each.error for each in group] for group in groups] == [
-        [None, None], ["TimeoutError('it hangs')"] * 2, [None, None],
-    ]  # fmt: skip
+        def fails(self: Any, task: Any, error: Exception = error) -> str:
+            if task.id.endswith("/1"):
+                raise error
+            return str(begin(self, task))
+
+        monkeypatch.setattr(toys.Chain, "begin", fails)
+        groups = toys.rollouts(policy, toys.CHAIN, 6).groups(3, 2)
+        assert [[each.error for each in group] for group in groups] == [
+            [None, None], [repr(error)] * 2, [None, None],
+        ]  # fmt: skip

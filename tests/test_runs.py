@@ -11,7 +11,8 @@ import pytest
 
 from agentgym_py import runs
 from agentgym_py.errors import RunError
-from agentgym_py.runs import RunFolder, read_estimate, write_atomic
+from agentgym_py.files import write_atomic
+from agentgym_py.runs import RunFolder, read_estimate
 
 
 def test_a_used_folder_is_refused(tmp_path: Path) -> None:
@@ -81,11 +82,13 @@ def test_of_many_starts_in_one_folder_one_wins(tmp_path: Path) -> None:
 
 
 def test_a_round_is_over_when_its_metrics_stand(tmp_path: Path) -> None:
-    """An interrupted round leaves no metrics and is emptied before it runs again."""
+    """An interrupted round leaves no metrics; what is whole stays before it goes on, and what is half written goes."""
     folder = RunFolder.create(tmp_path / "a", {})
-    (folder.fresh(0) / "half.jsonl").write_text("{")
+    (folder.begun(0) / "whole.jsonl").write_text("{}")
+    (folder.round(0) / "half.jsonl.partial").write_text("{")
+    (folder.round(0) / ".checkpoint.7.tmp").mkdir()
     assert not folder.done(0)
-    assert list(folder.fresh(0).iterdir()) == []
+    assert [each.name for each in folder.begun(0).iterdir()] == ["whole.jsonl"]
     folder.finish(0, {"x": 1})
     assert folder.done(0) and folder.metrics(0) == {"x": 1}
 
@@ -127,7 +130,7 @@ def test_what_is_no_number_is_null(tmp_path: Path) -> None:
 def test_a_finished_round_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file and folder of the round is synced before the metrics that say that it is over."""
     folder = RunFolder.create(tmp_path / "a", {})
-    (folder.fresh(0) / "checkpoint").mkdir()
+    (folder.begun(0) / "checkpoint").mkdir()
     (folder.round(0) / "checkpoint" / "weights").write_text("w")
     synced = []
 

@@ -93,7 +93,7 @@ def test_wrong_input_raises() -> None:
         lambda: stats.wilson(3, 2),
         lambda: stats.wilson(-1, 2),
         lambda: stats.mcnemar(-1, 2),
-        lambda: stats.paired_bootstrap([1, 0], [1]),
+        lambda: stats.compare([1, 0], [1]),
         lambda: stats.bootstrap_mean([1, 2], clusters=["a"]),
         lambda: stats.bootstrap_mean([[1, 2]]),
         lambda: stats.compare([0.5], [1]),
@@ -231,13 +231,20 @@ def test_the_interval_of_an_improvement_holds_the_truth() -> None:
     assert 170 <= held <= 200
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 29, 299])
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 29, 300, 9999])
 def test_quantiles_of_t_are_scipys(freedom: int) -> None:
-    """Of 90, 95 and 99 % intervals, and nearly exact from ten observations on."""
+    """From the middle far out, for even and odd degrees of freedom."""
     scipy_stats = pytest.importorskip("scipy.stats")
-    for p in (0.95, 0.975, 0.995):
-        close = 0.008 if freedom < 9 else 1e-4
-        assert stats.t_quantile(p, freedom) == pytest.approx(scipy_stats.t.ppf(p, freedom), rel=close)
+    for p in (0.5, 0.6, 0.95, 0.975, 0.995, 0.99995):
+        assert stats.t_quantile(p, freedom) == pytest.approx(scipy_stats.t.ppf(p, freedom), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "wanted"), [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (30, 2.042)]
+)
+def test_quantiles_of_t_are_those_of_the_tables(freedom: int, wanted: float) -> None:
+    """Two-sided 95 %, as every textbook prints them."""
+    assert stats.t_quantile(0.975, freedom) == pytest.approx(wanted, abs=5e-4)
 
 
 def test_the_bootstrap_holds_the_mean_of_ten_normal_values() -> None:

@@ -72,6 +72,7 @@ def test_types_survive(episode: Make) -> None:
         (lambda d: d.update(success=1), "success: expected bool, found 1"),
         (lambda d: d.update(reward=True), "reward: expected a finite number, found True"),
         (lambda d: d.update(reward="1"), "reward: expected a finite number, found '1'"),
+        (lambda d: d.update(reward=10**400), "reward: expected a finite number, found 1000"),
         (lambda d: d.update(steps={}), "steps: expected list"),
         (lambda d: d["steps"].append(3), r"steps\[2\]: expected an object, found 3"),
         (lambda d: d["provenance"].update(seed=1.5), "provenance.seed: expected int, found 1.5"),

@@ -75,7 +75,97 @@ def test_it_changes_the_policy_reproducibly_and_says_what_it_did(
     assert all(any(each.iterdir()) for each in tmp_path.rglob("*") if each.is_dir()), "an empty folder was left"
 
 
+class Cut(KeyboardInterrupt):
+    """A training is cut off."""
+
+
+@pytest.mark.parametrize("lora_rank", [0, 2])
+def test_it_goes_on_to_the_same_end(trainer: Any, tiny_policy: Any, tmp_path: Path, lora_rank: int) -> None:
+    """Cut off in its first pass over the data and in its second, it ends to the bit as one that was not.
+
+    A trainer that keeps no state on the way begins anew, and ends the same.
+    """
+    jobs = jobs_for([EnvSpec("shop", {"max_steps": 6})], "train", range(4))
+    played = Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
+    wanted = {"epochs": 4, "batch_size": 2, "checkpoint_minutes": 0.0, "lora_rank": lora_rank}
+    has = {each.name for each in fields(trainer)}
+    trainer = replace(trainer, **{name: value for name, value in wanted.items() if name in has})
+    keeps = product(trainer) == "policy" and "checkpoint_minutes" in has
+
+    def trained(output: Path, cut: float = 2.0) -> tuple[Any, ...]:
+        policy, told = Policy(copy.deepcopy(tiny_policy.model), tiny_policy.tokenizer, "copy"), list[int]()
+
+        def tell(done: int, total: int) -> None:
+            told.append(done)
+            if done >= cut * total:
+                raise Cut
+
+        report = trainer.train(policy, played, seed=3, output_dir=output, progress=tell)
+        return policy.digest(), files(output) if output.exists() else {}, report.loss, report.metrics, told
+
+    whole, output = trained(tmp_path / "whole"), tmp_path / "cut"
+    for cut in (0.4, 0.8):
+        with pytest.raises(Cut):
+            trained(output, cut)
+        assert not keeps or any(each.name.startswith("state-") for each in (output / "states").iterdir())
+    resumed = trained(output)
+    assert resumed[:4] == whole[:4] and (resumed[4][0] > 1 or not keeps), "it began anew"
+
+
 def test_nothing_to_train_on_is_an_error(trainer: Any, tiny_policy: Any, tmp_path: Path) -> None:
     """No trajectories at all never ends in a silent no-op."""
     with pytest.raises(NothingToTrainOnError):
         trainer.train(tiny_policy, [], seed=0, output_dir=tmp_path)
+
+
+@pytest.mark.parametrize("setting", ["bf16", "gradient_checkpointing"])
+def test_it_takes_less_memory_where_that_is_wanted(
+    trainer: Any, setting: str, toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In bfloat16 layers compute in it, and weights learn nearly the same; with layers computed again the very same.
+
+    So does a second training. Nothing is left switched on. Of what judges, which is a copy, only losses are compared.
+    """
+    import torch
+    from transformers.models.llama.modeling_llama import LlamaMLP
+
+    if setting not in {each.name for each in fields(trainer)}:
+        pytest.skip("a stranger's, which has no such setting")
+    small = {"epochs": 1, "batch_size": 2, "learning_rate": 1e-3}
+    groups = toys.rollouts(toys.word_policy(), toys.CHAIN, 16, tasks=4).groups(4, 4)
+    played = [each for group in groups for each in group]
+    played += Collector(ExpertAgent()).collect_batch(jobs_for([toys.CHAIN], "train", range(4)))
+    found, seen, began, forward = list[Any](), list[Any](), list[bool](), LlamaMLP.forward
+
+    def watched(self: Any, x: Any) -> Any:
+        began.append(torch.is_grad_enabled())
+        out = forward(self, x)
+        seen.append((out.dtype, torch.is_grad_enabled()))
+        return out  # not reached where a layer is computed again, which ends with what the gradient needs
+
+    monkeypatch.setattr(LlamaMLP, "forward", watched)
+    for wanted in (False, True):
+        policy = toys.word_policy(layers=2, spread=0.2)
+        how = replace(trainer, **small, **{setting: wanted})
+        hooks = dict(policy.model.get_input_embeddings()._forward_hooks)
+        for again in ("", "again"):  # a second training of the same policy is no other one
+            seen.clear()
+            began.clear()
+            report = how.train(policy, played, seed=3, output_dir=tmp_path / f"{wanted}{again}")
+        found.append((report.loss, [p.detach().clone() for p in policy.model.parameters()], sum(began)))
+        assert policy.model.get_input_embeddings()._forward_hooks == hooks
+        computed = {dtype for dtype, grad in seen if grad}
+        assert computed == {torch.bfloat16 if wanted and setting == "bf16" else torch.float32}
+        assert {p.dtype for p in policy.model.parameters()} == {torch.float32}
+        assert not any(getattr(each, "gradient_checkpointing", False) for each in policy.model.modules())
+    (loss, weights, grads), (near, others, again) = found
+    if setting == "bf16":
+        assert near == pytest.approx(loss, rel=0.1, abs=0.02)
+        if product(trainer) == "policy":
+            start = list(toys.word_policy(layers=2, spread=0.2).model.parameters())
+            moves = [torch.cat([(p - q).flatten() for p, q in zip(each, start, strict=True)])
+                     for each in (weights, others)]  # fmt: skip
+            assert moves[0].norm() > 0.1 and torch.cosine_similarity(moves[0], moves[1], dim=0) > 0.8
+    else:
+        assert again == 2 * grads and near == pytest.approx(loss, abs=1e-6)
+        assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(weights, others, strict=True))

@@ -68,7 +68,7 @@ def test_in_a_file_there_are_plain_lines() -> None:
     """No control codes; each phase is a line when it ends, each round a row; infrastructure failures do not count."""
     text, report = shown(terminal=False)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text)
-    assert "  round 0, expert: 4 episodes, success 66.7 %, 0 s\n" in text
+    assert "  round 0, expert: 4 episodes, 1 infrastructure error, success 66.7 %, 0 s\n" in text
     assert "  round 0, train on 4: 7 steps, 0 s\n" in text
     assert f"{LINE}; trained on 632 in all" in text and "38.0 [32, 43]" in text
     assert text.endswith(f"a verdict\n\nreport: {report}\n")
@@ -167,6 +167,14 @@ def test_where_no_episode_counted_there_is_a_dash() -> None:
         1, metrics(explored={"success": nothing}, valid={"success": nothing, "reward": nothing, "steps": 0.0})
     )
     assert cells[1] == "1000 at – %" and cells[4:6] == ["–", "–"]
+
+
+def test_a_round_in_which_nobody_played_says_so() -> None:
+    """Round 0 of a run that begins with a model: no expert is spoken of."""
+    empty = metrics(
+        selection={"kept": 0, "dropped": {}, "line": "kept 0 of 0"}, training=None, player="the fair expert"
+    )
+    assert selection_line(empty) == "nobody played; not trained" and round_cells(0, empty)[1] == "–"
 
 
 def test_numbers() -> None:

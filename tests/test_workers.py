@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -19,7 +21,8 @@ from agentgym_py.agents import ModelAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
 from agentgym_py.engine import SamplingParams
 from agentgym_py.errors import ConfigError, UnknownNameError, WorkerError
-from agentgym_py.workers import Workers, shares
+from agentgym_py.evaluate import summarise
+from agentgym_py.workers import Ongoing, Workers, shares
 
 pytest.importorskip("torch")
 
@@ -44,9 +47,17 @@ def agent(tiny_policy: Any) -> ModelAgent:
     return ModelAgent(policy, HFEngine(policy, slots=16), SamplingParams(max_new_tokens=8))
 
 
+@pytest.fixture(scope="module")
+def troubled() -> Iterator[Any]:
+    """The module `troubled.py` beside this file, where other processes find it, too."""
+    sys.path.append(str(Path(__file__).parent))
+    yield import_module("troubled")
+    sys.path.pop()
+
+
 def pids(workers: Workers) -> list[int]:
     """The processes that run."""
-    return [process.pid for process, _ in workers._running if process.pid]
+    return [each.process.pid for each in workers._running.values() if each.process.pid]
 
 
 def test_two_processes_play_what_one_plays(workers: Workers, agent: ModelAgent) -> None:
@@ -67,14 +78,71 @@ def test_two_processes_play_what_one_plays(workers: Workers, agent: ModelAgent) 
     assert together.collect_batch(JOBS) == played  # to the bit
 
 
-def test_a_process_that_dies_is_an_error_and_not_the_end(workers: Workers, agent: ModelAgent) -> None:
-    """WorkerError says how it ended; the next jobs are played by fresh processes."""
-    collector = Collector(agent, slots=16, workers=workers)
-    with pytest.raises(WorkerError, match=r"died \(-9\)"):
-        for _ in collector.stream(JOBS):
-            os.kill(pids(workers)[0], signal.SIGKILL)
+def test_nobody_notices_that_a_process_died(workers: Workers, agent: ModelAgent) -> None:
+    """A fresh one plays its share again: to the bit what comes where none dies, each episode once, and then goes on."""
+    collector, played = Collector(agent, slots=16, workers=workers), dict[int, Any]()
+    expected = collector.collect_batch(JOBS)
+    for number, trajectory in collector.stream(JOBS):
+        assert number not in played
+        played[number] = trajectory
+        if len(played) == 9:
+            first, other = pids(workers)
+            os.kill(first, signal.SIGKILL)
+    assert [played[i] for i in range(len(JOBS))] == expected
+    assert other in pids(workers) and first not in pids(workers)
+    os.kill(other, signal.SIGKILL)  # between two batches
+    assert collector.collect_batch(JOBS) == expected
+
+
+def test_processes_that_die_again_and_again_are_an_error(workers: Workers, troubled: Any) -> None:
+    """WorkerError says how they ended, as no world was at work; the next jobs are played by fresh ones."""
+    workers.close()  # those that run do not know the module yet, and would die of that once
+    with pytest.raises(WorkerError, match=r"died \(-9\), 2 times"):
+        Collector(troubled.DyingAgent(), workers=workers).collect_batch(JOBS)
     assert not pids(workers)
-    assert len(collector.collect_batch(JOBS)) == len(JOBS)
+    assert len(Collector(RandomAgent(), workers=workers).collect_batch(JOBS)) == len(JOBS)
+
+
+@pytest.mark.parametrize("begins", [False, True])
+@pytest.mark.parametrize(("trouble", "said"), [("hangs", "was not back after 1.5 s"), ("dies", "along (-9)")])
+def test_a_world_in_trouble_is_no_evidence(
+    workers: Workers, troubled: Any, tmp_path: Path, trouble: str, said: str, begins: bool
+) -> None:
+    """Where it comes once nobody notices; else that episode has an error, and the others are as without it."""
+    calm = jobs_for(EnvSpec("Troubled-v0"), "train", range(12))
+    expected = Collector(troubled.TroubledAgent()).collect_batch(calm)
+    steps = [each.steps for each in expected]
+    assert len({each[0].reply for each in steps}) > 3 and all(len(each) == 3 for each in steps)
+    collector = Collector(troubled.TroubledAgent(), slots=8, workers=workers, step_timeout=1.5)
+    once = {"trouble": trouble, "begins": begins, "mark": str(tmp_path / "mark")}
+    played = collector.collect_batch(jobs_for(EnvSpec("Troubled-v0", once), "train", range(12)))
+    assert (tmp_path / "mark").exists() and [each.steps for each in played] == steps
+    assert all(each.success and each.error is None for each in played)
+    always = EnvSpec("Troubled-v0", {"trouble": trouble, "begins": begins})
+    played = collector.collect_batch(jobs_for(always, "train", range(12)))
+    assert [each.steps for i, each in enumerate(played) if i != 1] == [*steps[:1], *steps[2:]]
+    assert [i for i, each in enumerate(played) if each.error] == [1]
+    assert said in str(played[1].error) and not played[1].success
+    assert (summarise(played).errors, summarise(played).success.n) == (1, 11)
+
+
+def test_a_world_that_hangs_as_it_is_closed_holds_up_nobody(workers: Workers, troubled: Any) -> None:
+    """Its process is ended when all is played; nothing is lost, nobody is to blame, and the next jobs are played."""
+    collector = Collector(troubled.TroubledAgent(), workers=workers, step_timeout=1.5, retries=0)
+    spec = EnvSpec("Troubled-v0", {"trouble": "closes"})
+    for _ in range(2):
+        played = collector.collect_batch(jobs_for(spec, "train", range(6)))
+        assert [(each.error, len(each.steps)) for each in played] == [(None, 3)] * 6
+        assert not pids(workers)
+
+
+def test_a_world_that_comes_back_as_it_is_ended_is_not_blamed() -> None:
+    """Its episode is over, and its process gone: that is no death for which nobody can say why."""
+    jobs = jobs_for("shop", "train", range(2))
+    share = Ongoing(Collector(RandomAgent(), step_timeout=1.5, retries=0), list(enumerate(jobs)), late=0, over={0})
+    assert list(share.died("(-9)")) == [] and share.given == [(1, jobs[1])]
+    with pytest.raises(WorkerError, match=r"died \(-9\), 1 times"):
+        list(share.died("(-9)"))
 
 
 def test_what_is_raised_there_is_raised_here(workers: Workers) -> None:
@@ -150,7 +218,7 @@ if __name__ == "__main__":
     workers = Workers(2)
     jobs = jobs_for([EnvSpec("shop", {"max_steps": 2})], "train", range(64))
     Collector(RandomAgent(), workers=workers).collect_batch(jobs)
-    print(*(process.pid for process, _ in workers._running), flush=True)
+    print(*(each.process.pid for each in workers._running.values()), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,12 +31,13 @@ COMMANDS = {
     "data": "Verify trajectory files, save what is whole of a damaged one, convert to another format.",
     "report": "Write a run folder's report.html again.",
     "view": "Look at trajectories in the browser, judge them, go on from any step.",
+    "serve": "Serve worlds over HTTP, for clients in other processes.",
 }
 """Every command and its line of help."""
 
 _SHARED = ("evolve", "train")
 """Commands that several processes run together."""
-BAD_USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+BAD_USAGE, INTERRUPTED, BROKEN_PIPE, KILLED = 2, 130, 141, 143
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -134,6 +137,36 @@ def _choices(parser: Any) -> list[str]:
 
 def _subcommands(parser: Any) -> dict[str, Any]:
     return dict(parser._subcommands_action.choices) if parser._subcommands_action else {}
+
+
+class _Killed(KeyboardInterrupt):
+    """SIGTERM came."""
+
+
+@contextmanager
+def kill_is_a_way_out() -> Iterator[None]:
+    """`kill` unwinds the stack as Ctrl-C does, so that the terminal gets its cursor back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    here = os.getpid()
+
+    def leave(*_: object) -> None:
+        if os.getpid() != here:  # a process that was forked meanwhile
+            os._exit(KILLED)
+        raise _Killed
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def status_of(stop: KeyboardInterrupt) -> int:
+    """The exit status after Ctrl-C, or after SIGTERM where `kill_is_a_way_out`."""
+    return KILLED if isinstance(stop, _Killed) else INTERRUPTED
 
 
 @contextmanager

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py.cli.common import WORLD, console, env_spec, print_json
+from agentgym_py.cli import kill_is_a_way_out, status_of
+from agentgym_py.cli.common import WORLD, complain_of_world, console, env_spec, print_json
 from agentgym_py.cli.parser import Several, UsageError, add_options, listed, meant, read_options
+from agentgym_py.testing.report import Report, Result
 from agentgym_py.testing.runner import CHECKS, run_checks
 from agentgym_py.testing.subject import Settings
 
@@ -44,20 +46,37 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 
 
 def run(given: Namespace) -> int:
-    """Check a world; 1 where a check failed."""
+    """Check a world; 1 where a check failed or was not over in time, 130 after Ctrl-C."""
     chosen = read_options(CheckOptions, given)
     only = listed(given["only"])
     unknown = [name for name in only if name not in CHECKS]
     if unknown:
         raise UsageError(f"--only: no check {unknown[0]!r}" + meant(unknown[0], CHECKS))
-    spec = env_spec(given["name"], given["env_kwargs"])
+    try:
+        spec = env_spec(given["name"], given["env_kwargs"])
+    except Exception as error:  # a world may raise anything
+        return complain_of_world(error, given["name"])
     out = console(chosen.json)
+    checks, done = only or list(CHECKS), list[Result]()
+
+    def told(result: Result) -> None:
+        done.append(result)
+        out.print(result.line, soft_wrap=True)
+
+    status = 0
     with TemporaryDirectory(prefix="agentgym") as folder:
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)  # or it leaves a folder where it is called
-        report = run_checks(spec, only or CHECKS, chosen, lambda result: out.print(result.line, soft_wrap=True))
-    for each in report.failed:
+        try:
+            with kill_is_a_way_out():
+                run_checks(spec, checks, chosen, told)
+        except KeyboardInterrupt as stop:
+            status = status_of(stop)
+    report = Report(spec, chosen, tuple(done), left=tuple(checks[len(done) :]))
+    for name in report.left[:1]:
+        out.print(f"stopped {name}", soft_wrap=True)
+    for each in report.causes:
         out.print("\n" + report.story(each), soft_wrap=True)
     out.print(report.verdict(), soft_wrap=True)
     if chosen.json:
         print_json(report.as_json())
-    return 0 if report.ok else FAILED
+    return status or (0 if report.ok else FAILED)

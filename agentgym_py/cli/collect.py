@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import store
 from agentgym_py.agents import title_of
-from agentgym_py.cli.common import (
-    add_agent_options,
-    add_env_options,
-    console,
-    env_specs,
-    need_tasks,
-    new_file,
-    print_json,
-    read_agent,
-)
+from agentgym_py.cli.agents import add_agent_options, phases_of, read_agent, tell
+from agentgym_py.cli.common import add_env_options, console, env_specs, need_tasks, new_file, print_json
 from agentgym_py.cli.parser import Several, UsageError, add_options, listed, read_options
 from agentgym_py.collect import Collector, Job, jobs_for, tries_of
 from agentgym_py.engine.sampling import SamplingParams
@@ -35,7 +27,7 @@ class CollectOptions:
     """The episodes."""
 
     out: str | None = None
-    """File that is written, one line of JSON an episode."""
+    """File that is written, one line of JSON an episode; folders on the way to it are made."""
     split: str = "train"
     """`train`, `valid` or `test`."""
     tasks: int = 100
@@ -73,7 +65,7 @@ def run(given: Namespace) -> int:
         raise UsageError("--out FILE.jsonl wanted: where the trajectories go")
     target = new_file(episodes.out, "--out")
     (who, model), temperatures = read_agent(given, "expert"), listed(given["temperatures"], _temperature)
-    if temperatures and who.agent != "model":
+    if temperatures and not who.takes("temperature"):
         raise UsageError(f"--temperatures are for a --model: the agent {who.agent} samples nothing")
     envs = env_specs(given)
     tasks = range(episodes.first, episodes.first + episodes.tasks)
@@ -82,7 +74,10 @@ def run(given: Namespace) -> int:
     jobs = jobs_for(envs, episodes.split, tasks, episodes.attempts)
     agents, workers = who.make(model, temperatures or [1.0])
     plans = [
-        (Collector(agent, who.slots, who.prompt, who.seed, workers), tries_of(jobs, number, len(agents)))
+        (
+            Collector(agent, who.slots, who.prompt, who.seed, workers, who.step_timeout),
+            tries_of(jobs, number, len(agents)),
+        )
         for number, agent in enumerate(agents)
     ]
     with workers:
@@ -97,16 +92,15 @@ def _temperature(value: Any) -> float:
 
 def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, episodes: CollectOptions) -> None:
     """Write each trajectory as soon as all before it are there: Ctrl-C or an error leaves those, or no file."""
-    from agentgym_py.ui import Phases
-
     total, writer = sum(len(jobs) for _, jobs in plans), store.TrajectoryWriter(target)
     try:
-        with writer, Phases(console(episodes.json)) as phases:
+        with writer, phases_of(plans[0][0].agent, console(episodes.json)) as phases:
             progress = phases.begin("collect", total)
             for collector, jobs in plans:
                 for trajectory in collector.in_order(jobs):
                     writer.append(trajectory)
                     progress(trajectory)
+                    tell(collector.agent, trajectory)
     except BaseException as error:
         if writer.written:
             kept = f"{target}: {writer.written} of {total} trajectories were written, and are kept"
@@ -123,7 +117,7 @@ def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, epis
 
 
 def _summary(path: str, who: str, as_json: bool) -> None:
-    from agentgym_py.evaluate import left, percent, summarise
+    from agentgym_py.evaluate import left, lost, percent, summarise
 
     played = list(store.read(path))
     summary = summarise(played)
@@ -134,4 +128,6 @@ def _summary(path: str, who: str, as_json: bool) -> None:
     if summary.given_up:
         print(f"{left(summary.given_up)} by the agent", file=sys.stderr)
     if summary.errors:
-        print(f"{summary.errors} of them ended by an infrastructure failure", file=sys.stderr)
+        print(lost(played), file=sys.stderr)
+    if summary.spent:
+        print(summary.spent, file=sys.stderr)

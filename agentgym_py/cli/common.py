@@ -1,50 +1,50 @@
-"""What several commands need: worlds, agents and models by name, threads, quiet libraries, and output."""
+"""What several commands need: worlds and trainers by name, threads, quiet libraries, and output."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
 import json
+import logging
 import math
 import os
 import re
 import subprocess
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-import yaml
+from traceback import format_exception_only
+from typing import TYPE_CHECKING, Any
 
 from agentgym_py import __version__, ranks, registry
-from agentgym_py.arguments import check_arguments, fits, is_path, parameters_of
-from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, in_options, listed, read_options
+from agentgym_py.arguments import is_path, parameters_of
+from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, in_options, listed, read_options, scalar
 from agentgym_py.cli.source import named
+from agentgym_py.cluster import RayWorkers
 from agentgym_py.collect import EnvSpec
-from agentgym_py.engine.sampling import SamplingParams
-from agentgym_py.env import Prompt
-from agentgym_py.errors import ConfigError, DataError, UnknownNameError, did_you_mean
+from agentgym_py.errors import AgentGymError, ConfigError, DataError
+from agentgym_py.raised import own_line
 from agentgym_py.ranks import Ranks
 from agentgym_py.runs import finite
-from agentgym_py.workers import Workers
+from agentgym_py.workers import Executor, Workers
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
     from rich.console import Console
 
-    from agentgym_py.agents import Agent
     from agentgym_py.policy import Policy
     from agentgym_py.trajectory import Trajectory
 
 _SMALL = 10_000_000
 """Weights below which a forward costs more in calls than in sums, so that a second thread is no help."""
-_NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "manifest", "json", "threads"}
+_NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "manifest", "json", "threads", "ray"}
 """Options that are not part of what a command computes."""
 _RECORDED = ("numpy", "gymnasium", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
 _HEAVY = ("torch", "transformers", "trl", "datasets", "accelerate")
@@ -52,6 +52,7 @@ _HEAVY = ("torch", "transformers", "trl", "datasets", "accelerate")
 
 # -------------------------------------------------------------------------------------------------------------- worlds
 
+WORLD_RAISED = 1
 WORLD = "A world, by short name or Gymnasium id, or by its source: FILE.py, FILE.py:Class or module:Class."
 """Help of a command's NAME."""
 
@@ -99,6 +100,19 @@ def env_spec(name: str, kwargs: Any) -> EnvSpec:
     return env_specs({"env": [named(name)], "env_kwargs": kwargs})[0]
 
 
+def complain_of_world(error: Exception, name: str, hint: str = "") -> int:
+    """Say in one line what a world raised, and where in its source; returns the exit status for it.
+
+    An error of ours, or one that did not come from a world, is raised again.
+    """
+    where = own_line(error)
+    if not where or isinstance(error, AgentGymError):
+        raise error
+    said = " ".join("".join(format_exception_only(error)).split())
+    print(f"agentgym: the world {name} raised {said} ({where}){hint}", file=sys.stderr)
+    return WORLD_RAISED
+
+
 def _kwargs_of(name: str, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
     """What is meant for all worlds, and over it what is meant for this one."""
     common = {key: value for key, value in given.items() if key not in names}
@@ -107,7 +121,7 @@ def _kwargs_of(name: str, names: Sequence[str], given: Mapping[str, Any]) -> dic
         raise UsageError(f"--env_kwargs.{name}: expected a mapping of that world's arguments, got {own!r}")
     taken = arguments_of(name)
     return {
-        key: _scalar(value, taken[key].annotation if key in taken else Any)
+        key: scalar(value, taken[key].annotation if key in taken else Any)
         for key, value in (common | dict(own)).items()
     }
 
@@ -135,7 +149,7 @@ def _rooted(kwargs: Mapping[str, Any], paths: set[str]) -> dict[str, Any]:
     """Worlds' arguments with whole paths: they are read again later, maybe from another folder."""
     return {
         key: _rooted(value, paths) if isinstance(value, Mapping)
-        else str(Path(value).absolute()) if key in paths and isinstance(value, str) and _scalar(value) is not None
+        else str(Path(value).absolute()) if key in paths and isinstance(value, str) and scalar(value) is not None
         else value
         for key, value in kwargs.items()
     }  # fmt: skip
@@ -154,15 +168,6 @@ def worlds_of(envs: Sequence[EnvSpec], split: str) -> dict[str, str]:
         found[name if ids[name] == 1 else spec.key] = f"{env.version}-{hashlib.sha256(env.snapshot()).hexdigest()[:12]}"
         env.close()
     return found
-
-
-def _scalar(value: Any, hint: Any = Any) -> Any:
-    """A word of the command line as the YAML scalar that it writes, or as it is where only that is of a type."""
-    try:
-        read = yaml.safe_load(value) if isinstance(value, str) else value
-    except yaml.YAMLError:
-        return value
-    return value if fits(value, hint) and not fits(read, hint) else read
 
 
 def _checked(spec: EnvSpec) -> EnvSpec:
@@ -188,7 +193,8 @@ def settings_of(given: Namespace, envs: Sequence[EnvSpec]) -> dict[str, Any]:
     settings["env"] = [spec.name for spec in envs]
     paths = {key for spec in envs for key in _path_arguments(spec.name)}
     settings["env_kwargs"] = _rooted(settings["env_kwargs"], paths)
-    if settings["model"] not in (*BUILT_IN, "") and Path(settings["model"]).is_dir():
+    loaded = settings.get("agent") in (None, "model") and settings["model"] not in (*BUILT_IN, "")
+    if loaded and Path(settings["model"]).is_dir():
         settings["model"] = str(Path(settings["model"]).absolute())
     if settings.get("reward_model"):
         settings["reward_model"] = str(Path(settings["reward_model"]).absolute())
@@ -219,108 +225,7 @@ def commit() -> str | None:
     return said.stdout.strip()
 
 
-# ---------------------------------------------------------------------------------------------------- models and agents
-
-
-@dataclass(frozen=True, slots=True)
-class ModelOptions:
-    """The model."""
-
-    model: str = "tiny"
-    """`tiny`, `tiny-random`, `smollm2`, a checkpoint's folder, or a hub id (owner/name)."""
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Number format of the weights."""
-    quantize: Literal["8bit", "4bit"] | None = None
-    """Keep the linear layers' weights in 8 or 4 bits (bitsandbytes); adapters, --trainer.lora_rank, are trained."""
-    chat_format: Literal["chatml", "plain"] | None = None
-    """Chat format for a tokenizer whose own template is missing or unfit; the checkpoints keep it."""
-    device: str | None = None
-    """Where it runs, for example `cpu` or `cuda:1`; by default on the GPU where there is one."""
-    threads: int | None = None
-    """CPU threads of torch, and processes in which a model of less than ten million weights plays, on one thread each;
-    by default one a physical core, 1 where the variable CI is set. Threads of each process where torchrun or accelerate
-    started several, by default 1."""
-
-    def __post_init__(self) -> None:
-        if self.threads is not None and self.threads < 1:
-            raise ConfigError(f"threads must be at least 1, got {self.threads}")
-
-    def load(self, seed: int, folder: str | None = None) -> Policy:
-        """The model, or a checkpoint of it; `seed` decides the weights of `tiny-random`."""
-        from agentgym_py.policy import Policy
-
-        return Policy.load(
-            folder or self.model, seed=seed, dtype=self.dtype, device=self.device, chat_format=self.chat_format,
-            quantize=self.quantize,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class AgentOptions:
-    """The agent and how it plays."""
-
-    agent: str | None = None
-    """`expert` (the exact one, which knows all), `random`, `model` (the --model), or an installed agent's name."""
-    agent_kwargs: dict[str, Any] = field(default_factory=dict)
-    """Arguments of an installed agent, as --agent_kwargs.NAME VALUE: --agent expert --agent_kwargs.fair true is the
-    fair expert, which knows only what the episode has shown."""
-    prompt: Prompt = "brief"
-    """Which rules text opens an episode."""
-    max_new_tokens: int = 64
-    """Longest reply of a model."""
-    slots: int = 128
-    """Episodes that are live at once."""
-    seed: int = 0
-    """Seed of everything that the agent draws, and of the weights of `tiny-random`."""
-
-    def __post_init__(self) -> None:
-        SamplingParams(max_new_tokens=self.max_new_tokens)  # complains of a wrong one before a model is loaded
-        if self.slots < 1:
-            raise ConfigError(f"slots must be at least 1, got {self.slots}")
-        names = ["model", *registry.names("agentgym.agents")]
-        if self.agent is not None and self.agent not in names:
-            raise UnknownNameError(f"No agent {self.agent!r} is installed." + did_you_mean(self.agent, names))
-
-    def make(self, model: ModelOptions, temperatures: Sequence[float]) -> tuple[list[Agent], Workers]:
-        """The agent, a model once at each temperature with the same engine, and the processes to play in."""
-        if self.agent is None or self.agent == "model":
-            return self._models(model, temperatures)
-        made = registry.load("agentgym.agents", self.agent)
-        given = {key: _scalar(value) for key, value in as_plain(self.agent_kwargs).items()}
-        try:
-            check_arguments(made, given)
-            agent: Agent = made(**given)
-        except ConfigError as error:
-            raise in_options(error, given, "agent_kwargs.") from error
-        except TypeError as error:
-            raise UsageError(f"the agent {self.agent} cannot be made: {error}") from error
-        return [agent], Workers(1)
-
-    def _models(self, model: ModelOptions, temperatures: Sequence[float]) -> tuple[list[Agent], Workers]:
-        params = [SamplingParams(temperature=each, max_new_tokens=self.max_new_tokens) for each in temperatures]
-        need_model(model.model, model.threads)
-        from agentgym_py.agents import ModelAgent
-        from agentgym_py.engine import HFEngine
-
-        policy = model.load(self.seed)
-        engine = HFEngine(policy, slots=self.slots)
-        return [ModelAgent(policy, engine, each) for each in params], workers_for(policy)
-
-
-def add_agent_options(parser: ArgumentParser) -> None:
-    """Who plays: --agent, or the --model, which has no default here."""
-    add_options(parser, AgentOptions)
-    add_options(parser, ModelOptions)
-    parser.set_defaults({"model": ""})
-
-
-def read_agent(given: Namespace, default: str | None) -> tuple[AgentOptions, ModelOptions]:
-    """Who plays: the --model where one is given, else `default`; contradictions are refused."""
-    model = read_options(ModelOptions, given)
-    who = read_options(AgentOptions, given, agent=given["agent"] or ("model" if model.model else default))
-    if who.agent is None or (who.agent == "model") != bool(model.model):
-        raise UsageError("say who plays: --model NAME, or --agent expert, random, … without --model")
-    return who, model
+# ------------------------------------------------------------------------------------------------------------ trainers
 
 
 def trainer_class(name: str) -> type:
@@ -364,10 +269,13 @@ def read_cloner(given: Namespace) -> Any:
 
 
 def need_model(name: str, threads: int | None = None) -> None:
-    """Say how to install what models need, or that there is no such model; else quiet libraries and set threads.
+    """Say how to install what models need, or that there is no such model; else load torch."""
+    known_model(name)
+    load_torch(threads)
 
-    Before torch is loaded, for that takes seconds.
-    """
+
+def known_model(name: str) -> None:
+    """Say how to install what models need, or that there is no such model, before torch is loaded: it takes seconds."""
     missing = [name for name in _HEAVY if find_spec(name) is None]
     if missing:
         advice = registry.install_advice("train")
@@ -375,21 +283,29 @@ def need_model(name: str, threads: int | None = None) -> None:
     from agentgym_py.policy import require_model
 
     require_model(name)
+
+
+def load_torch(threads: int | None = None) -> None:
+    """Load it, with its libraries quiet, and set its threads."""
     quiet()
     import torch
 
     torch.set_num_threads(threads or (1 if ranks.world() > 1 else _default_threads(torch.get_num_threads())))
 
 
-def workers_for(policy: Policy) -> Workers:
+def workers_for(policy: Policy, actors: int | None = None) -> Executor:
     """As many processes as torch has threads, where the policy is small and on the CPU; else one, which is this one.
 
-    Where several processes run the command these themselves.
+    Where several processes run the command these themselves; so many actors of Ray where they are wanted.
     """
     import torch
 
     if ranks.world() > 1:
+        if actors:
+            raise ConfigError(f"ray: the {ranks.world()} processes of this command play themselves")
         return Ranks()
+    if actors:
+        return RayWorkers(actors, gpus=float(policy.model.device.type == "cuda"))
 
     small = policy.num_parameters < _SMALL and policy.model.device.type == "cpu"
     return Workers(torch.get_num_threads() if small else 1)
@@ -402,12 +318,18 @@ def quiet() -> None:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     warnings.filterwarnings("ignore", module=r"(torch|transformers|trl|peft|datasets|accelerate|huggingface_hub)\b")
     warnings.filterwarnings("ignore", category=FutureWarning)
+    # accelerate loads it wherever it is installed, and what it notices goes to stdout
+    logging.getLogger("DeepSpeed").addFilter(_is_error)
     import datasets
     from transformers.utils import logging as transformers_logging
 
     datasets.disable_progress_bars()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
+
+
+def _is_error(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.ERROR
 
 
 def _default_threads(torch_default: int) -> int:

@@ -30,7 +30,7 @@ ROWS: dict[str, Callable[[Iterator[Trajectory]], export.Rows]] = {
     "trl": lambda played: (export.messages(each) for each in played if each.steps),
     "trl_prompt_completion": lambda played: (row for each in played for row in export.prompt_completion(each)),
     "trl_preferences": lambda played: AgentTrajDataset(played).to_preferences(),
-    "trl_stepwise": lambda played: (export.stepwise(each) for each in played if each.steps),
+    "trl_stepwise": lambda played: (export.stepwise(each) for each in played if each.steps and each.error is None),
     "openai": lambda played: (export.openai_chat(each) for each in played if each.steps),
 }
 """Formats for other programs, which are written as rows of JSON and not read again."""
@@ -121,7 +121,7 @@ def _convert(source: str, target: str, to: str | None) -> None:
 
 def _why_none(form: str, played: Iterable[Trajectory]) -> str:
     if form != "trl_preferences":
-        return "no trajectory has a turn"
+        return "no trajectory has a turn" + " and ended by itself" * (form == "trl_stepwise")
     found = pairs.build(list(played))
     reasons = [f"{number} {reason}" for reason, number in found.dropped.items()]
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,8 @@ def _about(world: registry.Plugin) -> str:
 
 def _show(name: str, kwargs: Any, as_json: bool) -> None:
     spec = env_spec(name, kwargs)
-    about = describe(spec.make(), registry.env_id(spec.name))
+    with closing(spec.make()) as env:
+        about = describe(env, registry.env_id(spec.name))
     if as_json:
         print_json(about)
         return

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import __version__, store
+from agentgym_py.cli.agents import add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.common import (
-    add_agent_options,
     add_env_options,
     commit,
     console,
@@ -22,14 +22,13 @@ from agentgym_py.cli.common import (
     need_tasks,
     packages,
     print_json,
-    read_agent,
     settings_of,
     worlds_of,
 )
 from agentgym_py.cli.parser import UsageError, add_options, explain, first_look, new_parser, read_options
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
-from agentgym_py.errors import ConfigError, RunError
+from agentgym_py.errors import ConfigError, EndpointError, RunError
 from agentgym_py.manifest import SAME_ROWS, EvalFolder, differences, manifest_of, read_manifest
 from agentgym_py.runs import finite
 
@@ -70,7 +69,7 @@ class EvalOptions:
     def __post_init__(self) -> None:
         checked_split(self.split)
         if self.tasks < 1 or self.tries < 1:
-            raise ConfigError("tasks and attempts must be at least 1")
+            raise ConfigError("tasks and attempts (or samples) must be at least 1")
         if self.samples is not None and self.attempts not in (1, self.samples):
             raise ConfigError("samples and attempts are the same: give one of them")
         SamplingParams(temperature=self.temperature)  # complains of a wrong one
@@ -141,7 +140,6 @@ def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any]] | None) -> in
     (agent,), workers = who.make(model, [chosen.temperature])
     from agentgym_py.agents import title_of
     from agentgym_py.evaluate import decoding, evaluate
-    from agentgym_py.ui import Phases
 
     asked = settings_of(given, envs)
     tasks = range(chosen.tasks)
@@ -151,7 +149,7 @@ def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any]] | None) -> in
     if repeated:
         _check(*repeated, manifest)
     title = f"{title_of(agent)}{decoding(agent.sampling)}"
-    with _kept(out, manifest) as (before, keep), workers, Phases(console(chosen.json)) as phases:
+    with _kept(out, manifest) as (before, keep), workers, phases_of(agent, console(chosen.json)) as phases:
         phase = phases.begin(f"{chosen.split}, {title}", len(envs) * chosen.tasks * chosen.tries)
         for trajectory in before:
             phase(trajectory)
@@ -159,10 +157,11 @@ def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any]] | None) -> in
         def progress(trajectory: Trajectory) -> None:
             keep(trajectory)
             phase(trajectory)
+            tell(agent, trajectory)
 
         found, played = evaluate(
             agent, envs, chosen.split, tasks, attempts=chosen.tries, slots=who.slots, prompt=who.prompt,
-            seed=who.seed, workers=workers, progress=progress, before=before,
+            seed=who.seed, workers=workers, step_timeout=who.step_timeout, progress=progress, before=before,
         )  # fmt: skip
         phases.end()
         made_by = {"env_versions": world_versions, "options": asked}
@@ -207,7 +206,7 @@ def _kept(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[tuple
             kept = len(before) + writer.written
             if not kept:
                 out.forget()
-            elif isinstance(error, KeyboardInterrupt):
+            elif isinstance(error, KeyboardInterrupt | EndpointError):
                 where = f"{out.folder.path}: {kept} episodes"
                 print(f"\n{where} are kept; the same command goes on from there", file=sys.stderr)
             raise
@@ -230,7 +229,7 @@ def _result(played: Sequence[Trajectory], agent: Agent) -> tuple[dict[str, Any],
 
 
 def _show(summary: Evaluation, played: Sequence[Trajectory], experts: BesideExperts, title: str) -> None:
-    from agentgym_py.evaluate import by_world, decimal, left, percent
+    from agentgym_py.evaluate import by_world, decimal, left, lost, percent
     from agentgym_py.ui import print_table
 
     lines = [("all", str(summary.success.n), percent(summary.success))]
@@ -251,12 +250,14 @@ def _show(summary: Evaluation, played: Sequence[Trajectory], experts: BesideExpe
     means = f"{summary.steps:.1f} steps an episode, {100 * summary.invalid:.1f} % invalid actions"
     tokens = "" if summary.tokens is None else f", {summary.tokens:.1f} tokens sampled an episode"
     out.print(f"\nreward {decimal(summary.reward)}, {means}{tokens}", soft_wrap=True)
+    if summary.spent:
+        out.print(str(summary.spent), soft_wrap=True)
     for kind, each_kind in summary.failures.items():
         out.print(f"failed, {kind}: {each_kind.count}, such as {each_kind.example}", soft_wrap=True)
     if summary.given_up:
         out.print(f"{left(summary.given_up)} by the agent, whose context was full or who had nothing left to do")
     if summary.errors:
-        out.print(f"{summary.errors} episodes ended by an infrastructure failure and are left out")
+        out.print(lost(played), soft_wrap=True)
 
 
 def _beside(experts: BesideExperts) -> list[tuple[str, str, str]]:

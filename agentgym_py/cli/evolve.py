@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import platform
-import signal
 import sys
-import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import partial
@@ -16,17 +14,18 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py import ranks
+from agentgym_py import ranks, tracking
 from agentgym_py.agents import require_room
-from agentgym_py.cli import INTERRUPTED
+from agentgym_py.cli import kill_is_a_way_out, status_of
+from agentgym_py.cli.agents import ModelOptions
 from agentgym_py.cli.common import (
-    ModelOptions,
     add_cloner_options,
     add_env_options,
     add_trainer_options,
     console,
     env_specs,
-    need_model,
+    known_model,
+    load_torch,
     need_tasks,
     packages,
     print_json,
@@ -34,9 +33,9 @@ from agentgym_py.cli.common import (
     read_trainer,
     settings_of,
     trainer_class,
-    workers_for,
     worlds_of,
 )
+from agentgym_py.cli.engines import EngineOptions
 from agentgym_py.cli.parser import (
     UsageError,
     add_options,
@@ -47,12 +46,12 @@ from agentgym_py.cli.parser import (
     new_parser,
     read_options,
 )
-from agentgym_py.errors import RunError
+from agentgym_py.errors import EndpointError, RunError
 from agentgym_py.evolve import Evolution, EvolveConfig, require_fit
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import need_policy
-from agentgym_py.workers import Workers
+from agentgym_py.workers import Executor, Workers
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
     from agentgym_py.evolve import Reporter
     from agentgym_py.policy import Policy
 
-KILLED = 143
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "smoke": {
@@ -93,6 +91,15 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class TrackOptions:
+    """Tracking."""
+
+    track: tracking.Service | None = None
+    """Where every training step and round is logged while the run goes: `tensorboard`, `trackio` or `wandb`, offline;
+    docs/tracking.md."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResumeOptions:
     """What may stand beside --resume; all other settings come from the run."""
 
@@ -101,6 +108,10 @@ class ResumeOptions:
     threads: int | None = None
     """CPU threads and processes; by default as many as the run began with, so that it ends to the bit as it would
     have."""
+    ray: int | None = None
+    """Play in so many actors of a Ray cluster."""
+    base_url: str | None = None
+    """Address of the model server, where it is no longer the one that the run began with."""
     json: bool = False
     """Print the test result as JSON at the end."""
 
@@ -125,10 +136,12 @@ def add_settings(parser: ArgumentParser, trainer: str) -> None:
     """The options that `run.yaml` holds."""
     add_env_options(parser)
     add_options(parser, ModelOptions)
+    add_options(parser, EngineOptions)
     add_options(parser, EvolveConfig, skip={"select"})
     add_options(parser.add_argument_group("Which trajectories a round learns from"), SelectConfig, "select")
     add_trainer_options(parser, trainer)
     add_cloner_options(parser, trainer)
+    add_options(parser, TrackOptions)
 
 
 def _refuse_settings(argv: Sequence[str]) -> None:
@@ -137,7 +150,7 @@ def _refuse_settings(argv: Sequence[str]) -> None:
     for word in argv:
         name = word.partition("=")[0]
         if name.startswith("--") and name not in allowed:
-            beside = " and ".join(allowed[1:])
+            beside = ", ".join(allowed[1:])
             raise UsageError(
                 f"{name} cannot stand beside --resume: settings come from the run's run.yaml; {beside} can"
             )
@@ -147,51 +160,64 @@ def run(given: Namespace) -> int:
     """Start a run, or go on with one; 130 after Ctrl-C."""
     begun = [RunFolder.open(Path(given["resume"]))] if given.get("resume") else []
     try:
-        with _kill_is_a_way_out(), ExitStack() as lock:
+        with kill_is_a_way_out(), ExitStack() as lock:
             result = _run(given, begun, lock)
     except KeyboardInterrupt as stop:
-        how = f"to go on: agentgym evolve --resume {begun[0].path}" if begun else _NOTHING_YET
-        print(f"\ninterrupted; {how}", file=sys.stderr)
-        return KILLED if isinstance(stop, _Killed) else INTERRUPTED
+        print(f"\ninterrupted; {_how_to_go_on(begun)}", file=sys.stderr)
+        return status_of(stop)
+    except EndpointError as error:
+        raise EndpointError(f"{error}; {_how_to_go_on(begun)}") from error
     if given["json"]:
         print_json(result | {"folder": str(begun[0].path)})
     return 0
+
+
+def _how_to_go_on(begun: Sequence[RunFolder]) -> str:
+    return f"to go on: agentgym evolve --resume {begun[0].path}" if begun else _NOTHING_YET
 
 
 def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str, Any]:
     """Go on with the run in `begun`, or start one and put it there; `lock` keeps others out of it."""
     folder = begun[0] if begun else None
     settings = _settings_of(folder) if folder else given
-    model = read_options(ModelOptions, settings, threads=given["threads"])
+    model = read_options(ModelOptions, settings, threads=given["threads"], ray=given["ray"])
+    engine = read_options(EngineOptions, settings, base_url=given["base_url"] or settings["base_url"])
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
     need_policy(trainer)
     require_fit(config, trainer)
+    engine.require_here(config.step_timeout)
     ranks.join(model.device)
     if folder is None:
         need_tasks(envs, _tasks_of(config))
         if given["out"]:
             ranks.once(new_folder, given["out"])
+    finished = folder is not None and folder.finished
+    if not finished:
+        tracking.need(settings["track"])
+        known_model(model.model)
     out = console(given["json"])
     out.print(_headline(settings, config), style="bold", soft_wrap=True)  # what follows takes seconds to load
-    if not (folder and folder.finished):
-        need_model(model.model, _threads(folder, model.threads))
+    if not finished:
+        load_torch(_threads(folder, model.threads))
     ready: list[Policy] = []
-    workers = Workers(1)
+    workers: Executor = Workers(1)
+    play = None
     if folder is None:
         ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
         require_room(ready[0], config.max_new_tokens)
-        workers = workers_for(ready[0])
+        workers, play = engine.workers_for(ready[0], model.ray), engine.engines_for(ready[0], config.slots)
         folder = ranks.once(lambda: lock.enter_context(_started(given, envs, ready[0])))
         begun.append(folder)
     else:
         ranks.once(lambda: lock.enter_context(folder.locked()))
-        if not folder.finished:
+        if not finished:
             base = model.load(config.seed)
             ranks.once(_check_basis, folder, envs, base)
-            workers = workers_for(base)
+            workers, play = engine.workers_for(base, model.ray), engine.engines_for(base, config.slots)
     lock.enter_context(workers)
     load = _loader(model, config.seed, ready)
-    evolution = partial(Evolution, folder, envs, config, trainer, load, cloner=read_cloner(settings), workers=workers)
+    cloner = read_cloner(settings)
+    evolution = partial(Evolution, folder, envs, config, trainer, load, cloner=cloner, workers=workers, engine=play)
     return _show(evolution, folder, _header(folder, config, len(envs)), out)
 
 
@@ -307,9 +333,13 @@ def _show(
 
     out_of_the_way = redirect_stdout(sys.stderr) if out.stderr else nullcontext()  # a plugin may print; stdout is JSON
     report = partial(ranks.once, write_report, folder.path)
-    with out_of_the_way, TerminalReporter(out, report) as reporter:
+    track = None if folder.finished else folder.config().get("track")
+    tracker = tracking.Tracker(track, folder.path, folder.config()) if track else None
+    with out_of_the_way, TerminalReporter(out, report) as reporter, tracker.listening() if tracker else nullcontext():
         reporter.header(*header)
-        result = evolution(reporter).run()
+        result = evolution(tracker.reporter(reporter) if tracker else reporter).run()
+        if tracker:
+            tracker.test(result)
         rows, verdict = comparison(folder)
         said = "\n".join(filter(None, [verdict, SMOKE if is_smoke(folder) else ""]))
         reporter.finish(rows, said, report())
@@ -351,26 +381,7 @@ def _so_far(folder: RunFolder, config: EvolveConfig) -> list[str]:
     if folder.finished:
         return ["This run was finished already, nothing is run again; it came to this:"]
     done = sum(folder.done(number) for number in range(config.rounds + 1))
+    if done <= config.rounds and folder.round(done).is_dir() and any(folder.round(done).iterdir()):
+        return [f"Going on in the midst of round {done}."]
     last = f"round {done - 1}" if done > 1 else "Agent_v0"
     return [f"Going on after {last}{', with the test' * (done > config.rounds)}."] if done else []
-
-
-class _Killed(KeyboardInterrupt):
-    """SIGTERM came."""
-
-
-@contextmanager
-def _kill_is_a_way_out() -> Iterator[None]:
-    """`kill` unwinds the stack as Ctrl-C does, so that the terminal gets its cursor back."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(*_: object) -> None:
-        raise _Killed
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -61,5 +61,5 @@ def run(given: Namespace) -> int:
         print_json({"folder": str(folder), "weights": str(source.weights), "round": source.number})
     else:
         which = f", round {source.number}" if source.number is not None else ""
-        print(f"{folder}: {source.weights}{which}; it opens, and says what it said before")
+        print(f"{folder}: {source.weights}{which}; loaded again, it replies as before")
     return 0

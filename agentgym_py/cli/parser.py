@@ -18,6 +18,7 @@ from jsonargparse import (
     set_parsing_settings,
 )
 
+from agentgym_py.arguments import fits
 from agentgym_py.errors import AgentGymError, ConfigError, nearest
 
 C = TypeVar("C")
@@ -174,6 +175,15 @@ def _first_of_file(path: str) -> dict[str, str]:
     trainer = data.get("trainer")
     found = {"trainer": trainer.get("name") if isinstance(trainer, dict) else None, "preset": data.get("preset")}
     return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
+def scalar(value: Any, hint: Any = Any) -> Any:
+    """A word of the command line as the YAML scalar that it writes, or as it is where only that is of a type."""
+    try:
+        read = yaml.safe_load(value) if isinstance(value, str) else value
+    except yaml.YAMLError:
+        return value
+    return value if fits(value, hint) and not fits(read, hint) else read
 
 
 def as_plain(value: Any) -> Any:

@@ -1,18 +1,19 @@
-"""`agentgym play`: a person plays in the terminal."""
+"""`agentgym play`: a person plays in the terminal; `agentgym eval --agent person` measures one."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.actions import entered, one_line
-from agentgym_py.cli.common import WORLD, env_spec
+from agentgym_py.cli.common import WORLD, complain_of_world, env_spec
 from agentgym_py.cli.parser import add_options, meant, read_options
-from agentgym_py.env import TextEnv
+from agentgym_py.env import TextEnv, checked_seed
+from agentgym_py.person import helped, listed, next_line
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -24,7 +25,7 @@ COMMANDS = {
     ":quit": "leaves, as Ctrl-D does",
 }
 """Words of `play` itself; no world has an action that begins with a colon."""
-HELP = "\n".join([*(f"{name:9} {what}" for name, what in COMMANDS.items()), "Anything else is an action."])
+HELP = helped(COMMANDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,10 @@ class PlayOptions:
     """`train`, `valid` or `test`."""
     seed: int | None = None
     """Seed of the task that is drawn; by default another task each time."""
+
+    def __post_init__(self) -> None:
+        if self.seed is not None:
+            checked_seed(self.seed)
 
 
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
@@ -52,23 +57,27 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 
 
 def run(given: Namespace) -> int:
-    """Play one episode."""
-    chosen = read_options(PlayOptions, given)
-    env = env_spec(given["name"], given["env_kwargs"]).make()
+    """Play one episode; 1 where the world raises."""
+    chosen, name = read_options(PlayOptions, given), given["name"]
     start: dict[str, Any] = {"split": chosen.split}
     if chosen.task is not None:
-        start["task"] = int(chosen.task) if re.fullmatch(r"-?\d+", chosen.task) else chosen.task
-    observation, info = env.reset(seed=chosen.seed, options=start)
-    print(f"{info['task_id']}. Write an action, or :help.\n")
-    print(observation)
-    _play(env)
+        numbered = re.fullmatch(r"-?\d+", chosen.task)
+        start = start | {"task": int(chosen.task)} if numbered else {"task": chosen.task}  # an id says its split
+    try:
+        with closing(env_spec(name, given["env_kwargs"]).make()) as env:
+            observation, info = env.reset(seed=chosen.seed, options=start)
+            print(f"{info['task_id']}. Write an action, or :help.\n")
+            print(observation)
+            _play(env)
+    except Exception as error:  # a world may raise anything
+        return complain_of_world(error, name, f"; agentgym check {name} shows the way there")
     return 0
 
 
 def _play(env: TextEnv) -> None:
     total = 0.0
     while not env.ended:
-        said = _said()
+        said = next_line(sys.stdout)
         if said is None or said == ":quit":
             print(f"You left after {_steps(env.steps)}.")
             return
@@ -82,28 +91,10 @@ def _play(env: TextEnv) -> None:
     print(f"{outcome}: reward {total:g} after {_steps(env.steps)}.")
 
 
-def _said() -> str | None:
-    """The next line, without spaces around it; None where there are no more. A pipe's is shown, as a terminal does."""
-    if sys.stdin.isatty():
-        with suppress(ImportError):  # with it `input` knows the arrow keys
-            import readline  # noqa: F401
-        try:
-            return input("> ").strip()
-        except EOFError:
-            print()
-            return None
-    line = sys.stdin.readline()
-    if not line:
-        return None
-    print(f"> {line.strip()}")
-    return line.strip()
-
-
 def _answer(env: TextEnv, command: str) -> str:
     """What `play` itself says to one of its commands."""
     if command == ":actions":
-        actions = env.actions()
-        return "This world does not list its actions." if actions is None else "\n".join(map(one_line, actions))
+        return listed(env)
     if command == ":hint":
         return "\n".join(map(one_line, env.expert()[:1])) or "The expert knows no way from here."
     if command in ("", ":help"):

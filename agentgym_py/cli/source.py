@@ -32,13 +32,24 @@ def named(name: str) -> str:
         return registry.id_of(worlds[wanted])
     if wanted or len(own) != 1:
         what = f"has no world {wanted!r}" if wanted else f"defines {len(own)} worlds: name one as {place}:Class"
-        what = what if worlds else "defines no world, that is no subclass of TextEnv"
+        if not worlds:
+            raise UnknownNameError(f"{place} defines no world: a world is a subclass of TextEnv.")
         raise UnknownNameError(f"{place} {what}." + did_you_mean(wanted, worlds, "There are"))
     return registry.id_of(own[0])
 
 
 def _is_world(value: object) -> bool:
     return inspect.isclass(value) and issubclass(value, TextEnv) and not value.__module__.startswith("agentgym_py.")
+
+
+def _told(error: BaseException) -> str:
+    """What was raised, and where, in a line."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    file, line, said = last.filename, last.lineno, str(error)
+    if isinstance(error, SyntaxError):
+        file, line, said = str(error.filename), error.lineno, error.msg
+    where = "" if file.startswith("<") else f" ({file}, line {line})"
+    return f"{type(error).__name__}: {said}{where}"
 
 
 def _imported(place: str) -> ModuleType:
@@ -51,9 +62,7 @@ def _imported(place: str) -> ModuleType:
     try:
         module = import_module(name)
     except (Exception, SystemExit) as error:  # a stranger's module may do anything at import
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = "" if last.filename.startswith("<") else f" ({last.filename}, line {last.lineno})"
-        raise UnknownNameError(f"{place} does not load: {error!r}{where}") from error
+        raise UnknownNameError(f"{place} does not load: {_told(error)}") from error
     if path and not path.samefile(module.__file__ or ""):
         raise UnknownNameError(f"{place} cannot be loaded: {name!r} is also the name of {module.__file__}")
     return module

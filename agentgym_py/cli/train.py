@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py import ranks
-from agentgym_py.cli.common import (
-    ModelOptions,
-    add_trainer_options,
-    console,
-    need_model,
-    played_in,
-    print_json,
-    read_trainer,
-)
+from agentgym_py import ranks, tracking
+from agentgym_py.cli.agents import ModelOptions
+from agentgym_py.cli.common import add_trainer_options, console, need_model, played_in, print_json, read_trainer
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, first_look, listed, read_options
+from agentgym_py.env import checked_seed
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.trainer import Trainer, last_good_kept, need_shared
 
@@ -25,16 +21,27 @@ if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
 
+_STATES = "trainer"
+"""What a trainer of a policy writes beside it."""
+
+
 @dataclass(frozen=True, slots=True)
 class TrainOptions:
     """The training."""
 
     out: str | None = None
-    """Folder that gets `checkpoint/`, or what else the trainer makes, and `train.json`; it must be new or empty."""
+    """Folder that gets `checkpoint/`, or what else the trainer makes, and `train.json`; it must be new or empty, or
+    hold this very training interrupted, which then goes on."""
     seed: int = 0
     """Seed of the training, and of the weights of `tiny-random`."""
+    track: tracking.Service | None = None
+    """Where every step is logged while the training goes: `tensorboard`, `trackio` or `wandb`, offline;
+    docs/tracking.md."""
     json: bool = False
     """Print train.json, for a program."""
+
+    def __post_init__(self) -> None:
+        checked_seed(self.seed)
 
 
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
@@ -45,8 +52,14 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
         help="Trajectories: our store, AgentTraj or parquet; several times, or with commas.",
     )  # fmt: skip
     add_options(parser, TrainOptions)
-    add_options(parser, ModelOptions)
+    add_options(parser, ModelOptions, skip={"ray"})
     add_trainer_options(parser, first_look(argv).get("trainer", "filtered_bc"))
+
+
+def _folder(path: str) -> Path:
+    """A new folder, or one that holds nothing but states and tracking of a training, which it knows as its own."""
+    names = {each.name for each in Path(path).iterdir()} if Path(path).is_dir() else set()
+    return Path(path) if names and names <= {_STATES, tracking.FOLDER} else new_folder(path)
 
 
 def run(given: Namespace) -> int:
@@ -54,7 +67,11 @@ def run(given: Namespace) -> int:
     from agentgym_py.dataset import AgentTrajDataset
     from agentgym_py.trainer import product
 
-    chosen, model, trainer = read_options(TrainOptions, given), read_options(ModelOptions, given), read_trainer(given)
+    chosen, model, trainer = (
+        read_options(TrainOptions, given),
+        read_options(ModelOptions, given, ray=None),
+        read_trainer(given),
+    )
     if not isinstance(trainer, Trainer):
         name = given["trainer.name"]
         raise UsageError(f"{name} plays itself, it does not train on files: agentgym evolve --trainer {name}")
@@ -62,17 +79,21 @@ def run(given: Namespace) -> int:
     if not files or chosen.out is None:
         raise UsageError("--data FILE wanted: trajectories to train on" if not files else "--out DIR wanted")
     need_shared(trainer)
+    tracking.need(chosen.track)
     ranks.join(model.device)
-    out = ranks.once(new_folder, chosen.out)
+    out = ranks.once(_folder, chosen.out)
     data = AgentTrajDataset(each for file in files for each in played_in(file))
     need_model(model.model, model.threads)
     policy = model.load(chosen.seed)
     from agentgym_py.ui import Phases, loss_text
 
     began, made = time.monotonic(), product(trainer)
-    extra = out / ("trainer" if made == "policy" else made)
-    with Phases(console(chosen.json)) as phases:
-        progress = phases.training(f"train {policy.name} on {len(data)} trajectories")
+    extra = out / (_STATES if made == "policy" else made)
+    settings = {"data": files, "seed": chosen.seed, **asdict(model), "trainer": as_plain(given["trainer"])}
+    tracker = tracking.Tracker(chosen.track, out, settings) if chosen.track else None
+    with Phases(console(chosen.json)) as phases, tracker.listening() if tracker else nullcontext():
+        kept = ", from the state that was kept" * any(extra.rglob("state-*"))
+        progress = phases.training(f"train {policy.name} on {len(data)} trajectories{kept}")
         with last_good_kept(policy, out / "last_good"):
             report = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
     digest = ranks.same("weights", policy.digest())
@@ -80,7 +101,6 @@ def run(given: Namespace) -> int:
         return 0
     if made == "policy":
         policy.save(out / "checkpoint")
-    settings = {"data": files, "seed": chosen.seed, **asdict(model), "trainer": as_plain(given["trainer"])}
     result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
     RunFolder(out).write_json("train.json", result)
     if chosen.json:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import secrets
-import socket
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentgym_py.cli.common import ModelOptions, need_model, new_file
-from agentgym_py.cli.parser import UsageError, add_options, read_options
+from agentgym_py.cli.agents import ModelOptions
+from agentgym_py.cli.common import need_model, new_file
+from agentgym_py.cli.listen import LOOPBACK, check_port, listening, need_server, serve
+from agentgym_py.cli.parser import add_options, read_options
 from agentgym_py.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from agentgym_py.policy import Policy
     from agentgym_py.viewer.index import Index
-
-_HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +38,7 @@ class ViewOptions:
     """Write the episodes that people judged as a store, with their verdicts as reward and success, for `train`."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.port < 1 << 16:
-            raise ConfigError(f"port must be from 0 to 65535, got {self.port}")
+        check_port(self.port)
         if self.limit < 1:
             raise ConfigError(f"limit must be at least 1, got {self.limit}")
         if self.export and self.judged:
@@ -65,10 +62,8 @@ def run(given: Namespace) -> int:
     source = Source.of(given["path"])
     if chosen.judged:
         return _judged(source.root, chosen.judged)
-    if not chosen.export and find_spec("fastapi") is None:
-        from agentgym_py.registry import install_advice
-
-        raise ConfigError(f"the viewer needs fastapi and uvicorn, of the extra `view`: {install_advice('view')}")
+    if not chosen.export:
+        need_server("the viewer", "view")
     with closing(Index(source)) as index:
         return _export(index, chosen.export, chosen.limit) if chosen.export else _serve(index, chosen)
 
@@ -76,24 +71,15 @@ def run(given: Namespace) -> int:
 def _serve(index: Index, chosen: ViewOptions) -> int:
     import webbrowser
 
-    import uvicorn
-
     from agentgym_py.viewer.server import Viewer, app_of
 
     token = secrets.token_urlsafe(24)
-    try:
-        listening = socket.create_server((_HOST, chosen.port))
-    except OSError as error:
-        raise UsageError(f"--port {chosen.port}: {error.strerror}") from error
-    with listening:
-        address = f"http://{_HOST}:{listening.getsockname()[1]}/#token={token}"
+    with listening(LOOPBACK, chosen.port) as at:
+        address = f"http://{LOOPBACK}:{at.getsockname()[1]}/#token={token}"
         print(f"{address}\nCtrl-C ends it.", flush=True)
         if chosen.browser:
             webbrowser.open(address)
-        app = app_of(Viewer(index, _load), token)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2))
-        with suppress(KeyboardInterrupt):  # the way to end it
-            server.run(sockets=[listening])
+        serve(app_of(Viewer(index, _load), token), at)
     return 0
 
 

@@ -1,8 +1,8 @@
-"""What an engine is: token ids in, token ids out. This module imports no torch; `HFEngine` is loaded when asked for."""
+"""What an engine is: token ids in, token ids out. This module imports no torch; engines are loaded when asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -10,9 +10,24 @@ from agentgym_py.engine.sampling import SamplingParams
 
 if TYPE_CHECKING:
     from agentgym_py.engine.hf import HFEngine
+    from agentgym_py.engine.server import ServerEngine
     from agentgym_py.policy import Policy
 
-__all__ = ["Engine", "Generation", "HFEngine", "SamplingParams"]
+__all__ = [
+    "Batch",
+    "BatchEngine",
+    "Engine",
+    "Generation",
+    "HFEngine",
+    "RemoteEngine",
+    "SamplingParams",
+    "ServerEngine",
+    "ServerKind",
+]
+
+
+ServerKind = Literal["vllm", "sglang", "llamacpp"]
+"""What a `ServerEngine` can play through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +40,8 @@ class Generation:
     """Each token's log-probability under the distribution it was drawn from (greedy: under temperature 1)."""
     finish_reason: Literal["stop", "length"]
     """`stop`: it ended its turn itself; `length`: it was cut."""
+    error: str | None = None
+    """An infrastructure failure in place of a reply."""
 
 
 class Engine(Protocol):
@@ -46,9 +63,44 @@ class Engine(Protocol):
         ...
 
 
+class Batch(Protocol):
+    """Replies in the making, each given back as soon as it may."""
+
+    def add(self, key: Hashable, prompt: Sequence[int], seed: int) -> None:
+        """A prompt to be answered."""
+        ...
+
+    def ended(self) -> list[tuple[Hashable, Generation]]:
+        """Some of the replies, by key; none where there is nothing to answer."""
+        ...
+
+
+class BatchEngine(Engine, Protocol):
+    """One whose batches others join while it answers."""
+
+    def batch(self, params: SamplingParams) -> Batch:
+        """An empty one."""
+        ...
+
+
+class RemoteEngine(Engine, Protocol):
+    """One whose replies come from elsewhere, each as soon as it is there."""
+
+    kind: str
+    """What the replies come from."""
+
+    async def answer(self, prompt: Sequence[int], params: SamplingParams, seed: int) -> Generation:
+        """One reply; awaited in the loop of `agentgym_py.asking`."""
+        ...
+
+
 def __getattr__(name: str) -> Any:
     if name == "HFEngine":
         from agentgym_py.engine.hf import HFEngine
 
         return HFEngine
+    if name == "ServerEngine":
+        from agentgym_py.engine.server import ServerEngine
+
+        return ServerEngine
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

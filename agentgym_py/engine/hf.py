@@ -2,16 +2,21 @@
 
 A prompt that continues what a slot holds is computed from there; a new one starts from the longest beginning that any
 slot shares with it (rules text, a group of tries at one task). The rows of a decoding batch are the first slots of the
-cache, which is read in place; when half of them have ended, the others are moved together.
+cache, which is read in place. A reply that has ended leaves its place to the next prompt, most often to what its own
+world answered; where nobody comes and half of the rows have ended, the others are moved together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+import math
+from collections import deque
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -28,7 +33,10 @@ _WORTH_WAITING = 32
 """A prompt waits for another that shares so many more tokens with it than any slot does."""
 _WORTH_SORTING = 1.15
 """Rows are sorted by length where attention would otherwise read so many times more."""
+_SHARE = 8
+"""Of so many replies in the making one is waited for before others join them: to prefill costs a forward, too."""
 
+Floats = npt.NDArray[np.float64]
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -42,15 +50,23 @@ class _Job:
     ids: Ids
 
 
-@dataclass
+@dataclass(eq=False)
 class _Reply:
     """A reply in the making."""
 
+    key: Hashable
     prompt: Ids
     limit: int
-    ids: list[int]
-    logprobs: list[float]
+    uniforms: Floats
+    """What each of its tokens is drawn by."""
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
     ended: bool = False
+
+    @property
+    def text(self) -> Ids:
+        """The prompt and what there is of the reply."""
+        return np.append(self.prompt, np.asarray(self.ids, np.int64))
 
     @property
     def length(self) -> int:
@@ -65,19 +81,26 @@ class _Rows:
     replies: list[_Reply]
     logits: Tensor  # (B, V)
     uniforms: Tensor  # (B, max_new_tokens)
+    drawn: Tensor  # (B,) tokens of each reply
     positions: Tensor  # (B,) where the token drawn next will stand
     mask: Tensor  # (B, capacity), additive
+
+    @property
+    def live(self) -> list[int]:
+        """The rows whose replies have not ended."""
+        return [b for b, reply in enumerate(self.replies) if not reply.ended]
 
     def choose(self, order: Sequence[int]) -> None:
         """Keep these rows, in this order; the logits have been used."""
         self.replies = [self.replies[b] for b in order]
-        self.uniforms, self.positions, self.mask = (x[order] for x in (self.uniforms, self.positions, self.mask))
+        self.uniforms, self.drawn = self.uniforms[order], self.drawn[order]
+        self.positions, self.mask = self.positions[order], self.mask[order]
 
 
 class HFEngine:
     """Batches all live episodes on one model. A prompt needs no handle: its slot is found by what it begins with.
 
-    `slots` episodes are kept; more prompts than that are answered in several batches. `prefill_tokens` bounds how many
+    `slots` episodes are kept; of more prompts than that some wait for a place. `prefill_tokens` bounds how many
     prompt tokens are computed in one forward. Weights that change need a `sync`.
     """
 
@@ -105,6 +128,7 @@ class HFEngine:
         self._band = CausalBand(self._model.dtype, self._device)
         self._cache = SlotCache(self.slots)
         self._book = SlotBook(self.slots)
+        self._owner: Batch | None = None
 
     @property
     def digest(self) -> str:
@@ -122,22 +146,17 @@ class HFEngine:
             seeds = [int(seed) for seed in self._seeds.integers(2**63, size=len(prompts))]
         if len(seeds) != len(prompts):
             raise ConfigError(f"{len(prompts)} prompts need as many seeds, got {len(seeds)}")
-        self._require_synced()
-        arrays = [self._checked(prompt) for prompt in prompts]
-        was_training = self._model.training
-        self._model.eval()
-        try:
-            with torch.inference_mode():
-                return [
-                    reply
-                    for at in range(0, len(prompts), self.slots)
-                    for reply in self._chunk(arrays[at : at + self.slots], params, seeds[at : at + self.slots])
-                ]
-        except BaseException:  # an interrupt may have left slots half written
-            self._book = SlotBook(self.slots)
-            raise
-        finally:
-            self._model.train(was_training)
+        batch = self.batch(params)
+        for i, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True)):
+            batch.add(i, prompt, seed)
+        found: dict[Hashable, Generation] = {}
+        while len(found) < len(prompts):
+            found.update(batch.ended())
+        return [found[i] for i in range(len(prompts))]
+
+    def batch(self, params: SamplingParams) -> Batch:
+        """A batch that prompts join at any time, and leave as soon as they are answered."""
+        return Batch(self, params)
 
     def _require_synced(self) -> None:
         if self.policy.model is not self._model or _checksums(self._model) != self._weights:
@@ -152,20 +171,19 @@ class HFEngine:
             )
         return np.asarray(prompt, np.int64)
 
-    def _chunk(self, prompts: Sequence[Ids], params: SamplingParams, seeds: Sequence[int]) -> list[Generation]:
-        room = self.policy.max_length
-        replies = [_Reply(p, min(params.max_new_tokens, room - len(p)), [], []) for p in prompts]
-        self._cache.reserve(max(len(reply.prompt) + reply.limit for reply in replies))
-        seats = self._book.claim(prompts)
-        logits = self._prefill(prompts, seats)
-        order = self._to_front(seats, [len(prompt) for prompt in prompts])
-        rows = self._rows([replies[i] for i in order], logits[order], params, [seeds[i] for i in order])
-        self._decode(rows, params)
-        return [self._generation(reply) for reply in replies]
-
-    def _generation(self, reply: _Reply) -> Generation:
-        reason: Literal["stop", "length"] = "stop" if reply.ids[-1] == self.policy.chat.end_of_turn else "length"
-        return Generation(tuple(reply.ids), tuple(reply.logprobs), reason)
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """The model in inference; what an interrupt leaves half written is forgotten."""
+        was_training = self._model.training
+        self._model.eval()
+        try:
+            with torch.inference_mode():
+                yield
+        except BaseException:
+            self._book = SlotBook(self.slots)
+            raise
+        finally:
+            self._model.train(was_training)
 
     # ---- prefill -----------------------------------------------------------------------------------------------------
 
@@ -211,44 +229,7 @@ class HFEngine:
         plan = PrefillPlan(segments, self._band, self._device)
         return self._forward(ids_N, plan.positions_N, plan.ends_B, self._cache, plan)
 
-    # ---- decode ------------------------------------------------------------------------------------------------------
-
-    def _rows(self, replies: list[_Reply], logits: Tensor, params: SamplingParams, seeds: Sequence[int]) -> _Rows:
-        draws = np.stack([np.random.default_rng(seed).random(params.max_new_tokens) for seed in seeds])
-        positions_B = torch.tensor([len(reply.prompt) for reply in replies], device=self._device)
-        hidden = torch.arange(self._cache.capacity, device=self._device) > positions_B[:, None]
-        mask = torch.zeros(hidden.shape, dtype=self._model.dtype, device=self._device)
-        uniforms = torch.from_numpy(draws).to(self._device)
-        return _Rows(replies, logits, uniforms, positions_B, mask.masked_fill_(hidden, -torch.inf))
-
-    def _decode(self, rows: _Rows, params: SamplingParams) -> None:
-        for step in range(params.max_new_tokens):
-            tokens_B, logprobs_B = draw(rows.logits, rows.uniforms[:, step], params)
-            self._record(rows.replies, tokens_B.tolist(), logprobs_B.tolist())
-            live = [b for b, reply in enumerate(rows.replies) if not reply.ended]
-            if not live:
-                return
-            if 2 * len(live) <= len(rows.replies):
-                order = [live[i] for i in self._to_front(live, [rows.replies[b].length for b in live])]
-                rows.choose(order)
-                tokens_B = tokens_B[order]
-            plan = DecodePlan(rows.positions, [reply.length for reply in rows.replies], rows.mask)
-            rows.logits = self._forward(tokens_B, rows.positions, plan.all_B, self._cache, plan)
-            # an ended row stays where it is and computes its last token again until it is moved away
-            advance = torch.tensor([not reply.ended for reply in rows.replies], device=self._device)
-            rows.positions = rows.positions + advance
-            rows.mask.scatter_(1, rows.positions[:, None], 0.0)
-
-    def _record(self, replies: Sequence[_Reply], tokens: Sequence[int], logprobs: Sequence[float]) -> None:
-        end = self.policy.chat.end_of_turn
-        for slot, (reply, token, logprob) in enumerate(zip(replies, tokens, logprobs, strict=True)):
-            if reply.ended:
-                continue
-            reply.ids.append(token)
-            reply.logprobs.append(logprob)
-            if token == end or len(reply.ids) == reply.limit:
-                reply.ended = True
-                self._book.held[slot] = np.append(reply.prompt, reply.ids[:-1])  # the last was never computed
+    # ---- places ------------------------------------------------------------------------------------------------------
 
     def _to_front(self, seats: Sequence[int], lengths: Sequence[int]) -> list[int]:
         """Move these slots to 0 … n-1, sorted by length where that pays; which of `seats` each of those was."""
@@ -270,6 +251,126 @@ class HFEngine:
             self._cache.copy([Move(source, target, used[source]) for source, target in moves])
             self._book.move(moves)
         return order
+
+
+class Batch:
+    """Replies in the making, each given back as soon as it may; the places of those that ended are taken by others.
+
+    What it holds is lost where the engine is synced or interrupted. An engine answers one batch at a time: where two
+    take turns each computes anew what the other has written over.
+    """
+
+    def __init__(self, engine: HFEngine, params: SamplingParams) -> None:
+        self._engine, self._params = engine, params
+        self._waiting: deque[_Reply] = deque()
+        self._rows: _Rows | None = None
+        self._book = engine._book
+
+    def add(self, key: Hashable, prompt: Sequence[int], seed: int) -> None:
+        """A prompt to be answered.
+
+        Raises:
+            ConfigError: it is empty, or fills the policy's context.
+        """
+        ids = self._engine._checked(prompt)
+        limit = min(self._params.max_new_tokens, self._engine.policy.max_length - len(ids))
+        draws = np.random.default_rng(seed).random(self._params.max_new_tokens)
+        self._waiting.append(_Reply(key, ids, limit, draws))
+
+    def ended(self) -> list[tuple[Hashable, Generation]]:
+        """Some of the replies, by key: as soon as an eighth of those in the making has ended.
+
+        Raises:
+            PolicyError: the policy's weights are not those of the last sync, or there was one in the midst of replies.
+        """
+        engine = self._engine
+        if self._rows is None:
+            engine._require_synced()
+            self._book = engine._book
+        elif engine._book is not self._book:
+            raise PolicyError("the engine was synced or interrupted while replies were in the making")
+        with engine._at_work():
+            if engine._owner is not self:
+                self._stand_up()
+                engine._owner = self
+            self._sit_down()
+            return [(reply.key, self._generation(reply)) for reply in self._decode()]
+
+    def _generation(self, reply: _Reply) -> Generation:
+        stopped = reply.ids[-1] == self._engine.policy.chat.end_of_turn
+        return Generation(tuple(reply.ids), tuple(reply.logprobs), "stop" if stopped else "length")
+
+    def _stand_up(self) -> None:
+        """Others have used the slots: who is in the midst of a reply waits for a place again."""
+        if self._rows:
+            self._waiting.extendleft(reversed([self._rows.replies[b] for b in self._rows.live]))
+            self._rows = None
+
+    def _sit_down(self) -> None:
+        """Give the places that are free to those that wait, and compute what their slots lack."""
+        engine, rows = self._engine, self._rows
+        live = rows.live if rows else []
+        new = [self._waiting.popleft() for _ in range(min(len(self._waiting), engine.slots - len(live)))]
+        if not new:
+            return
+        engine._cache.reserve(max(len(reply.prompt) + reply.limit for reply in new))
+        texts = [reply.text for reply in new]
+        seats = engine._book.claim(texts, live)
+        logits = engine._prefill(texts, seats)
+        replies = [rows.replies[b] for b in live] + new if rows else new
+        if rows:
+            logits = torch.cat([rows.logits[live], logits])
+        order = engine._to_front([*live, *seats], [reply.length for reply in replies])
+        self._rows = self._seated([replies[i] for i in order], logits[order])
+
+    def _seated(self, replies: list[_Reply], logits: Tensor) -> _Rows:
+        model, device = self._engine._model, self._engine._device
+        positions_B = torch.tensor([reply.length for reply in replies], device=device)
+        drawn_B = torch.tensor([len(reply.ids) for reply in replies], device=device)
+        hidden = torch.arange(self._engine._cache.capacity, device=device) > positions_B[:, None]
+        mask = torch.zeros(hidden.shape, dtype=model.dtype, device=device).masked_fill_(hidden, -torch.inf)
+        uniforms = torch.from_numpy(np.stack([reply.uniforms for reply in replies])).to(device)
+        return _Rows(replies, logits, uniforms, drawn_B, positions_B, mask)
+
+    def _decode(self) -> list[_Reply]:
+        """Draw tokens until enough replies have ended; those."""
+        engine, rows, ended = self._engine, self._rows, list[_Reply]()
+        if rows is None:
+            return ended
+        enough = math.ceil(len(rows.live) / _SHARE)
+        while len(ended) < enough:
+            uniforms_B = rows.uniforms.gather(1, rows.drawn[:, None])[:, 0]
+            tokens_B, logprobs_B = draw(rows.logits, uniforms_B, self._params)
+            ended += self._record(rows.replies, tokens_B.tolist(), logprobs_B.tolist())
+            live = rows.live
+            if not live:
+                self._rows = None
+                break
+            if 2 * len(live) <= len(rows.replies):
+                order = [live[i] for i in engine._to_front(live, [rows.replies[b].length for b in live])]
+                rows.choose(order)
+                tokens_B = tokens_B[order]
+            plan = DecodePlan(rows.positions, [reply.length for reply in rows.replies], rows.mask)
+            rows.logits = engine._forward(tokens_B, rows.positions, plan.all_B, engine._cache, plan)
+            # an ended row stays where it is and computes its last token again until its place is taken
+            advance = torch.tensor([not reply.ended for reply in rows.replies], device=engine._device)
+            rows.positions, rows.drawn = rows.positions + advance, rows.drawn + advance
+            rows.mask.scatter_(1, rows.positions[:, None], 0.0)
+        return ended
+
+    def _record(self, replies: Sequence[_Reply], tokens: Sequence[int], logprobs: Sequence[float]) -> list[_Reply]:
+        """Add a token to each reply; those that it ended."""
+        end, ended = self._engine.policy.chat.end_of_turn, list[_Reply]()
+        for slot, (reply, token, logprob) in enumerate(zip(replies, tokens, logprobs, strict=True)):
+            if reply.ended:
+                continue
+            reply.ids.append(token)
+            reply.logprobs.append(logprob)
+            if token == end or len(reply.ids) == reply.limit:
+                reply.ended = True
+                ended.append(reply)
+                self._engine._book.held[slot] = reply.text[:-1]  # the last was never computed
+        return ended
 
 
 def _remade(policy: Policy, version: int, slots: int, prefill_tokens: int, seeds: np.random.Generator) -> HFEngine:

@@ -33,27 +33,23 @@ class SlotBook:
         self.held: list[Ids] = [np.empty(0, np.int64)] * slots
         self._used = [0] * slots
         self._clock = 0
-        self._last: list[int] = []
 
-    def claim(self, prompts: Sequence[Ids]) -> list[int]:
-        """A slot a prompt: the one that it continues, else the one whose episode has been silent for longest."""
+    def claim(self, prompts: Sequence[Ids], busy: Collection[int] = ()) -> list[int]:
+        """A slot a prompt, none of the busy ones: that which it continues, else the one that was silent for longest."""
         self._clock += 1
-        free = set(range(len(self.held)))
+        free = set(range(len(self.held))).difference(busy)
         seats: list[int | None] = []
-        for i, prompt in enumerate(prompts):
-            slot = self._continued(prompt, free, self._last[i] if i < len(self._last) else None)
+        for prompt in prompts:
+            slot = self._continued(prompt, free)
             free.discard(-1 if slot is None else slot)
             seats.append(slot)
         idle = sorted(free, key=lambda slot: (self._used[slot], slot), reverse=True)
         claimed = [idle.pop() if slot is None else slot for slot in seats]
         for slot in claimed:
             self._used[slot] = self._clock
-        self._last = claimed
-        return list(claimed)
+        return claimed
 
-    def _continued(self, prompt: Ids, free: Collection[int], hint: int | None) -> int | None:
-        if hint in free and hint is not None and self._begins(hint, prompt):
-            return hint
+    def _continued(self, prompt: Ids, free: Collection[int]) -> int | None:
         begun = [slot for slot in free if self._begins(slot, prompt)]
         return max(begun, key=lambda slot: (len(self.held[slot]), -slot), default=None)
 
@@ -69,8 +65,6 @@ class SlotBook:
 
     def move(self, moves: Sequence[tuple[int, int]]) -> None:
         """Rename slots: a permutation as pairs (from, to)."""
-        renamed = dict(moves)
         held, used = list(self.held), list(self._used)
         for source, target in moves:
             self.held[target], self._used[target] = held[source], used[source]
-        self._last = [renamed.get(slot, slot) for slot in self._last]

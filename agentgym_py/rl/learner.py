@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import time
 import warnings
@@ -10,21 +11,25 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from agentgym_py import ranks
 from agentgym_py.errors import TrainingError
 from agentgym_py.finetune import lora, quiet
 from agentgym_py.logprobs import agent_logits
-from agentgym_py.policy import merged, require_trainable
+from agentgym_py.policy import input_hooks, merged, require_trainable, stop_recomputing
 from agentgym_py.rl.losses import Weighting, k1, k3, token_weights
 from agentgym_py.rl.nets import StoppedEarly
 from agentgym_py.rl.records import Batch, Record, collate, estimated
 from agentgym_py.rl.settings import LearnerSettings
 from agentgym_py.rng import Rng
+from agentgym_py.split import give, to_train, work_on
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
@@ -52,9 +57,14 @@ LossOf = Callable[[Output, Batch], Loss]
 class ActorCritic(nn.Module):
     """A causal model and, with `critic`, a linear value head on the state before each agent token."""
 
-    def __init__(self, model: Any, critic: bool, temperature: float, critic_gradient: float = 1.0) -> None:
+    def __init__(
+        self, model: Any, critic: bool, temperature: float, critic_gradient: float = 1.0, bf16: bool = False,
+        entropy_gradient: bool = True,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.model, self.temperature, self.critic_gradient = model, temperature, critic_gradient
+        self.model, self.temperature, self.critic_gradient, self.bf16 = model, temperature, critic_gradient, bf16
+        self.entropy_gradient = entropy_gradient
+        self._no_split_modules = getattr(model, "_no_split_modules", None)  # FSDP's units
         size = model.get_input_embeddings().embedding_dim
         self.value: nn.Linear | None = nn.Linear(size, 1, device=model.device) if critic else None
         if self.value is not None:
@@ -63,10 +73,15 @@ class ActorCritic(nn.Module):
 
     def forward(self, input_ids: Tensor, labels: Tensor) -> Output:
         """The agent tokens of (B, S) rows, at the temperature that they were sampled at."""
+        with torch.autocast(input_ids.device.type, torch.bfloat16, enabled=self.bf16):
+            return self._output(input_ids, labels)
+
+    def _output(self, input_ids: Tensor, labels: Tensor) -> Output:
         agent = agent_logits(self.model, input_ids, labels)
         logprobs_NV = torch.log_softmax(agent.logits_NV / self.temperature, -1)
         logps_N = logprobs_NV.gather(-1, agent.targets_N[:, None])[:, 0]
-        entropy_N = -(logprobs_NV.exp() * logprobs_NV).sum(-1)
+        seen_NV = logprobs_NV if self.entropy_gradient else logprobs_NV.detach()
+        entropy_N = -(seen_NV.exp() * seen_NV).sum(-1)
         return Output(logps_N, entropy_N, None if self.value is None else self._values(agent.hidden_NH.float()))
 
     def _values(self, hidden_NH: Tensor) -> Tensor:
@@ -80,24 +95,25 @@ class ActorCritic(nn.Module):
 class Learner:
     """Optimizer steps for one policy, on accelerate.
 
+    Where an engine splits the training over processes a copy is trained, and `publish` gives the policy its weights.
+
     `reference` keeps the weights of now to measure KL against: a frozen copy, or with LoRA the model without adapters;
     `stop_kl` keeps it, too. A `critic_rate` above 0, its learning rate, makes a critic; `critic_gradient` of its
-    gradient reaches the trunk. `notes` are what its safety nets noticed.
+    gradient reaches the trunk. Without `entropy_gradient` the entropy is only logged, in less memory. `notes` are what
+    its safety nets noticed.
     """
 
     def __init__(
         self, policy: Policy, settings: LearnerSettings, *, seed: int, temperature: float = 1.0,
-        reference: bool = False, critic_rate: float = 0.0, critic_gradient: float = 1.0,
+        reference: bool = False, critic_rate: float = 0.0, critic_gradient: float = 1.0, entropy_gradient: bool = True,
     ) -> None:  # fmt: skip
-        from accelerate import Accelerator
-
         self.policy, self.settings = policy, settings
         self._rng = Rng(seed, "order of the records")
         require_trainable(policy.model, settings.lora_rank)
         adapters = lora(settings)
         reference = reference or settings.stop_kl > 0
         self._frozen, self._reference = None, reference
-        self._noted, self._good = dict[str, str](), dict[str, Tensor]()
+        self._noted, self._good, self._fell_back = dict[str, str](), dict[str, Tensor](), False
         if adapters is not None:
             from peft import get_peft_model
 
@@ -107,20 +123,21 @@ class Learner:
         else:
             policy.model.requires_grad_(True)  # merged adapters leave it frozen
         if reference and adapters is None:
-            self._frozen = ActorCritic(copy.deepcopy(policy.model).requires_grad_(False), False, temperature)
-        self._accelerator = Accelerator(cpu=policy.model.device.type == "cpu", device_placement=False)
-        module = ActorCritic(policy.model, critic_rate > 0, temperature, critic_gradient)
-        trained: list[dict[str, Any]] = [{"params": [p for p in policy.model.parameters() if p.requires_grad]}]
-        if module.value is not None:
-            trained.append({"params": list(module.value.parameters()), "lr": critic_rate})
+            held = copy.deepcopy(policy.model).requires_grad_(False)
+            self._frozen = ActorCritic(held, False, temperature, bf16=settings.bf16)
+        model = to_train(policy.model)
+        self.net = ActorCritic(model, critic_rate > 0, temperature, critic_gradient, settings.bf16, entropy_gradient)
+        trained: list[dict[str, Any]] = [{"params": [p for p in model.parameters() if p.requires_grad]}]
+        if self.net.value is not None:
+            trained.append({"params": list(self.net.value.parameters()), "lr": critic_rate})
         optimizer = torch.optim.AdamW(
             trained, lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.95)
         )
-        # not DistributedDataParallel, whose processes must all go through the model equally often: see `ranks`
-        self.module = self._accelerator.prepare_model(module, evaluation_mode=True)
-        self._optimizer = self._accelerator.prepare(optimizer)
+        self._hooks = input_hooks(policy.model)
         if settings.gradient_checkpointing:
-            policy.model.gradient_checkpointing_enable({"use_reentrant": False})
+            model.gradient_checkpointing_enable({"use_reentrant": False})
+        self._work = work_on(self.net, optimizer, settings.max_grad_norm)
+        self.module = self._work.module
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
@@ -136,7 +153,7 @@ class Learner:
         if self.settings.bf16:
             for record, logps in zip(records, self._read(records, self.module, lambda out: out.logps_N), strict=True):
                 record.old_logps_n = logps
-        if self.module.value is not None:
+        if self.net.value is not None:
             room = self.policy.max_length
             tailed = [r.with_tail() if len(r.with_tail().input_ids) <= room else r for r in records]
             found = self._read(tailed, self.module, lambda out: out.values_N)
@@ -146,7 +163,7 @@ class Learner:
         if self._frozen is not None:
             self._refer(records, self._frozen)
         elif self._reference:
-            with self.policy.model.disable_adapter():
+            with self.net.model.disable_adapter():
                 self._refer(records, self.module)
         self._stop_or_keep(records)
 
@@ -161,17 +178,29 @@ class Learner:
                     f"stop_kl {limit:g}; the weights of the iteration before are kept",
                 )  # fmt: skip
                 raise StoppedEarly
-        if limit or self.settings.stop_ratio:
-            self._good = {name: p.detach().clone() for name, p in self._trained()}
+        if limit or (self.settings.stop_ratio and not self._split):  # a split one's policy is what sampled
+            self._good = {name: p.detach().clone() for name, p in self._kept()}
 
-    def _trained(self) -> Iterator[tuple[str, nn.Parameter]]:
-        return ((name, p) for name, p in self.module.named_parameters() if p.requires_grad)
+    @property
+    def _split(self) -> bool:
+        return self.net.model is not self.policy.model
+
+    def _kept(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """The trained weights; where those are split, the policy's, which it was given last."""
+        module = self.policy.model if self._split else self.net
+        return ((name, p) for name, p in module.named_parameters() if p.requires_grad)
 
     @torch.no_grad()
     def _fall_back(self) -> None:
         """To the weights that `evaluate` saw last; none were kept where it never ran."""
-        for name, parameter in self._trained():
+        self._fell_back = True
+        for name, parameter in self._kept():
             parameter.copy_(self._good.get(name, parameter))
+
+    def publish(self) -> None:
+        """Give the policy the weights that were trained, where those are a split copy's; all processes call it."""
+        if self._split and not self._fell_back:
+            give(self.net.model, self.policy.model)
 
     def _refer(self, records: Sequence[Record], module: Any) -> None:
         for record, logps in zip(records, self._read(records, module, lambda out: out.logps_N), strict=True):
@@ -182,10 +211,11 @@ class Learner:
         """What a module says of each record's tokens."""
         place, found = {id(record): i for i, record in enumerate(records)}, dict[int, Tensor]()
         for part in self._passes(records):
-            bare = [replace(record, extra={}) for record in part]
-            batch = collate(bare, [record.old_logps_n for record in part], self.device)
-            with self._numbers():
-                out = module(batch.input_ids, batch.labels)
+            bare = [replace(record, extra={}) for record in part or records[:1]]
+            batch = collate(bare, [record.old_logps_n for record in bare], self.device)
+            out = module(batch.input_ids, batch.labels)
+            if not part:
+                continue
             said = what(out).cpu().split([record.n for record in part])
             found |= {place[id(record)]: each.clone() for record, each in zip(part, said, strict=True)}
         everywhere = {i: each for share in ranks.gather(found) for i, each in share.items()}
@@ -195,9 +225,6 @@ class Learner:
     def device(self) -> torch.device:
         """Where the policy is."""
         return torch.device(self.policy.model.device)
-
-    def _numbers(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.bf16)
 
     # ---- nets --------------------------------------------------------------------------------------------------------
 
@@ -255,30 +282,31 @@ class Learner:
         weights = dict(zip(map(id, records), token_weights([r.n for r in records], how, constant), strict=True))
         logged: dict[str, float] = defaultdict(float)
         tokens = sum(record.n for record in records)
-        self._optimizer.zero_grad()
-        for part in self._passes(records):
-            batch = collate(part, [weights[id(record)] for record in part], self.device)
-            with self._numbers(), self._checkpointed():
+        self._work.clear()
+        parts = list(self._passes(records))
+        for number, part in enumerate(parts, 1):
+            shown = part or records[:1]  # of weight 0
+            batch = collate(shown, [weights[id(record)] * bool(part) for record in shown], self.device)
+            with self._checkpointed():
                 out = self.module(batch.input_ids, batch.labels)
                 found = loss_of(out, batch)
                 loss = (found.loss_N * batch.weights_N).sum()
-            self._accelerator.backward(loss)
+            self._work.backward(loss, number == len(parts))
+            if not part:
+                continue
             logged["loss"] += loss.item()
             for name, values_N in {**found.logged_N, **_always(out, batch)}.items():
                 logged[name] += values_N.detach().sum().item() / tokens
             likelier = (out.logps_N - batch.old_logps_N).detach().max().exp().item()
             logged["ratio_max"] = max(logged["ratio_max"], likelier)
-        ranks.sum_gradients(self.module.parameters())
         logged = ranks.summed(logged)
-        norm = self._accelerator.clip_grad_norm_(self.module.parameters(), self.settings.max_grad_norm or math.inf)
-        logged["grad_norm"] = float(norm)
-        self._check(logged, tokens)
-        self._optimizer.step()
+        self._work.step(partial(self._check, logged, tokens))
         seconds = max(time.monotonic() - began, 1e-9)
         return {**logged, "tokens_per_second": sum(len(record.input_ids) for record in records) / seconds}
 
-    def _check(self, logged: Mapping[str, float], tokens: int) -> None:
-        """Refuse a step that would do harm."""
+    def _check(self, logged: dict[str, float], tokens: int, norm: float) -> None:
+        """Log the norm of the gradient, and refuse a step that would do harm."""
+        logged["grad_norm"] = norm
         limit = self.settings.stop_ratio
         if limit and logged["ratio"] > limit:
             self._fall_back()
@@ -288,7 +316,7 @@ class Learner:
                 "lower learning_rate, fewer epochs or a smaller clip may help"
             )
         if not (math.isfinite(logged["loss"]) and math.isfinite(logged["grad_norm"])):
-            self._optimizer.zero_grad()
+            self._work.clear()
             raise TrainingError(
                 f"loss {logged['loss']}, gradient norm {logged['grad_norm']}: the step was not taken, the weights are "
                 "those before it"
@@ -306,18 +334,48 @@ class Learner:
             for layer in layers:
                 layer.training = False
 
+    @property
+    def savable(self) -> bool:
+        """Whether `save` can be called now: FSDP's optimizer has to have begun with all weights or with none."""
+        return self._work.savable
+
+    def save(self, folder: Path) -> None:
+        """Write weights, optimizer and whatever else steps depend on; all processes call it."""
+        self._work.save(folder)
+        if ranks.first():
+            save_file(self._good, folder / "good.safetensors")
+            about = {"order": self._rng.state, "noted": self._noted, "critic_gradient": self.net.critic_gradient}
+            (folder / "learner.json").write_text(json.dumps(about), encoding="utf-8")
+
+    def load(self, folder: Path) -> None:
+        """Be as one of the same settings was when it was saved."""
+        self._work.load(folder)
+        self._good = load_file(folder / "good.safetensors", device=str(self.device))
+        about = json.loads((folder / "learner.json").read_text(encoding="utf-8"))
+        self._rng.state, self._noted = about["order"], about["noted"]
+        self.net.critic_gradient = about["critic_gradient"]  # what is read is rounded otherwise with another one
+
     def finish(self) -> None:
         """Merge what adapters there are into the policy."""
-        if self.settings.gradient_checkpointing:
-            self.policy.model.gradient_checkpointing_disable()
+        stop_recomputing(self.policy.model, self._hooks)
         if self.settings.lora_rank:
             self.policy.model = merged(self.policy.model)
 
     def _passes(self, records: Sequence[Record]) -> Iterator[list[Record]]:
-        """This process's share of the records in parts of at most `pass_tokens` padded tokens, of similar length."""
-        part: list[Record] = []
+        """This process's share of the records in parts of at most `pass_tokens` padded tokens, of similar length.
+
+        Where an engine splits the model all processes go through it equally often: those with fewer parts get empty
+        ones.
+        """
         by_length = sorted(records, key=lambda record: len(record.input_ids))
-        for record in by_length[ranks.rank() :: ranks.world()]:
+        parts = [list(self._parts(by_length[k :: ranks.world()])) for k in range(ranks.world())]
+        yield from (own := parts[ranks.rank()])
+        if self._split:
+            yield from [[]] * (max(map(len, parts)) - len(own))
+
+    def _parts(self, records: Sequence[Record]) -> Iterator[list[Record]]:
+        part: list[Record] = []
+        for record in records:
             if part and (len(part) + 1) * len(record.input_ids) > self.settings.pass_tokens:
                 yield part
                 part = []
@@ -344,7 +402,11 @@ def training(learner: Learner) -> Iterator[Learner]:
     """The learner's policy is whole again afterwards, however it ends; a net that ends it early ends the block."""
     try:
         yield learner
+        learner.publish()
     except StoppedEarly:
         pass
+    except TrainingError:  # in all processes at once
+        learner.publish()
+        raise
     finally:
         learner.finish()

@@ -39,11 +39,21 @@ class LearnerSettings:
     """Entropy a token, in nats, below which a collapse is warned of."""
     max_repeated: float = 0.5
     """Share of replies that repeat themselves, or an earlier one to the same observation, above which it is."""
+    checkpoint_minutes: float = 5.0
+    """A training that is killed goes on from a state that was kept at most so long before (to the next iteration); 0
+    keeps one after each iteration."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         least = {"learning_rate": 0.0, "weight_decay": 0.0, "max_grad_norm": 0.0, "minibatch": 1, "pass_tokens": 1}
-        least |= {"lora_rank": 0, "stop_ratio": 0.0, "stop_kl": 0.0, "min_entropy": 0.0, "max_repeated": 0.0}
+        least |= {
+            "lora_rank": 0,
+            "stop_ratio": 0.0,
+            "stop_kl": 0.0,
+            "min_entropy": 0.0,
+            "max_repeated": 0.0,
+            "checkpoint_minutes": 0.0,
+        }
         check(self, least)
         if not self.learning_rate:
             raise ConfigError("learning_rate must not be 0")

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import signal
 import warnings
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, redirect_stdout
 from functools import partial
+from io import StringIO
+from multiprocessing import resource_tracker
 from typing import Any
 
 import gymnasium
 from gymnasium.utils.env_checker import check_env
 
+from agentgym_py.arguments import parameters_of
 from agentgym_py.env import SPLITS, Task, TextEnv
 from agentgym_py.errors import ActionError, ResetNeededError, SnapshotError, UnknownNameError
 from agentgym_py.registry import env_id
-from agentgym_py.testing.subject import NONSENSE, BrokenContractError, Moves, Subject
+from agentgym_py.testing.subject import NONSENSE, BrokenContractError, Moves, Subject, shown
 
 VECTORS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("sync", {}),
@@ -24,6 +28,12 @@ VECTORS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("async", {"context": "spawn"}),
     ("async", {"copy": False}),
 )
+_VECTOR = """if __name__ == "__main__":  # in a file: what is spawned reads it
+    vector, alone = gymnasium.make_vec({name!r}, num_envs=2{given}), (make(), make())
+    print(vector.reset(seed={start})[0], "and alone", [env.reset(seed={start} + i)[0] for i, env in enumerate(alone)])
+    actions = {said!a}
+    print(vector.step(actions)[0], "and alone", [env.step(action)[0] for env, action in zip(alone, actions)])
+    vector.close()"""
 _SAID = (NONSENSE, "more of it: 🎉")
 _NOT_STRINGS: tuple[Any, ...] = (None, 3, b"bytes", {"name": "search"}, ["look"])
 _CARD = ("task", "action", "observation", "reward", "end")
@@ -50,26 +60,55 @@ def vectors(subject: Subject) -> None:
         except BrokenContractError:
             raise
         except Exception as error:  # a worker may die of anything
-            moves = Moves(subject.seeds(1)[0], None, _SAID)
-            raise BrokenContractError(f"make_vec, {mode} {kwargs or ''}: {error!r}", moves) from error
+            raise BrokenContractError(
+                f"{_called(mode, kwargs)}: {error!r}", _shown_by(subject, mode, kwargs)
+            ) from error
 
 
 def _vector(subject: Subject, mode: str, kwargs: dict[str, Any]) -> None:
     start = subject.seeds(1)[0]
     name = env_id(subject.spec.name)
-    made: Any = gymnasium.make_vec(
-        name, num_envs=2, vectorization_mode=mode, vector_kwargs=kwargs, **subject.spec.kwargs
-    )
+    with _out_of_reach():
+        made: Any = gymnasium.make_vec(
+            name, num_envs=2, vectorization_mode=mode, vector_kwargs=kwargs, **subject.spec.kwargs
+        )
     with closing(made) as vector:
         observations, infos = vector.reset(seed=start)
         firsts = [(play := subject.play(), play.reset(seed=start + i))[0] for i in range(2)]
         for i, play in enumerate(firsts):
             same = observations[i] == play.observation and infos["task_id"][i] == play.info["task_id"]
-            play.need(same, f"make_vec, {mode} {kwargs or ''}: copy {i} resets to another episode than it does alone")
+            message = f"{_called(mode, kwargs)}: copy {i} resets to another episode than it does alone"
+            subject.need(same, message, _shown_by(subject, mode, kwargs))
         observations = vector.step(_SAID)[0]
         for i, play in enumerate(firsts):
             same = observations[i] == play.step(_SAID[i]).observation
-            play.need(same, f"make_vec, {mode} {kwargs or ''}: copy {i} observes something else than it does alone")
+            message = f"{_called(mode, kwargs)}: copy {i} observes something else than it does alone"
+            subject.need(same, message, _shown_by(subject, mode, kwargs))
+
+
+def _shown_by(subject: Subject, mode: str, kwargs: Mapping[str, Any]) -> Moves:
+    """Two copies, and the same alone."""
+    start, more = subject.seeds(1)[0], {"vectorization_mode": mode, "vector_kwargs": kwargs, **subject.spec.kwargs}
+    name, given = env_id(subject.spec.name), "".join(f", {key}={value!r}" for key, value in more.items())
+    return Moves(start, None, after=_VECTOR.format(name=name, given=given, start=start, said=_SAID))
+
+
+def _called(mode: str, kwargs: dict[str, Any]) -> str:
+    return ", ".join(["make_vec", mode, *(f"{name}={value}" for name, value in kwargs.items())])
+
+
+@contextmanager
+def _out_of_reach() -> Iterator[None]:
+    """Processes that begin within do not hear Ctrl-C, which a terminal sends to all: this one closes them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # its start lets SIGINT through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def interface(subject: Subject) -> None:
@@ -82,6 +121,8 @@ def interface(subject: Subject) -> None:
     play.need(turn.info["valid_action"] is False, f"{NONSENSE!r} counts as a valid action")
     play.need(turn.info["success"] is False, f"{NONSENSE!r} is a success")
     _refuses_what_is_no_string(subject)
+    _prints_nothing(subject)
+    _takes_max_steps(subject)
     _truncates(subject)
     _stays_over(subject)
 
@@ -112,6 +153,25 @@ def _refuses_what_is_no_string(subject: Subject) -> None:
         what = f"step({wrong!r})"
         _raises(subject, ActionError, partial(play.env.step, wrong), what)
         play.need(play.snapshot() == before, f"{what} is refused and changes the episode all the same")
+
+
+def _prints_nothing(subject: Subject) -> None:
+    with redirect_stdout(StringIO()) as said:
+        play = subject.play()
+        play.reset(subject.seeds(1)[0])
+        play.step(NONSENSE)
+        if not play.ended:
+            play.follow(play.expert())
+    play.need(not said.getvalue(), f"the world prints to stdout, which is not its own: {shown(said.getvalue())}")
+
+
+def _takes_max_steps(subject: Subject) -> None:
+    world: Any = type(subject.make())
+    if "max_steps" in parameters_of(world):
+        limit = subject.make(max_steps=7).max_steps
+        subject.need(
+            limit == 7, f"made with max_steps=7, the world has max_steps = {limit}: give it to super().__init__"
+        )
 
 
 def _truncates(subject: Subject) -> None:
@@ -146,14 +206,27 @@ def tasks(subject: Subject) -> None:
     env = subject.make()
     found = {split: [env.task(n, split) for n in subject.tasks(split, _TASKS_A_SPLIT)] for split in SPLITS}
     for split, of_split in found.items():
-        subject.need(bool(of_split), f"the split {split} has no tasks")
+        subject.need(
+            bool(of_split),
+            f"the split {split} has no tasks: {_why_none(env, split)}",
+            Moves(None, {"task": 0, "split": split}),
+        )
         for task in of_split:
             _is_of(subject, task, split)
         for task in of_split[:20]:
-            again = subject.make().task(task.id) == task
-            subject.need(again, f"the id {task.id!r} gives another task the second time", _reset_to(task))
+            again = subject.make().task(task.id)
+            told = f"the id {task.id!r} gives another task the second time: {again!r:.200}, not {task!r:.200}"
+            subject.need(again == task, told, _reset_to(task))
     _share_nothing(subject, found)
     _names_are_checked(subject)
+
+
+def _why_none(env: TextEnv, split: str) -> str:
+    try:
+        env.task(0, split)
+    except UnknownNameError as error:
+        return f"its tasks are numbered from 0, and task(0, {split!r}) raises {error!r}"
+    return "there is number 0, yet not those that were asked for"
 
 
 def _is_of(subject: Subject, task: Task, split: str) -> None:

@@ -17,7 +17,7 @@ import gymnasium
 
 from agentgym_py.collect import EnvSpec
 from agentgym_py.env import TextEnv
-from agentgym_py.registry import env_id, target_of
+from agentgym_py.registry import env_id, register, target_of
 from agentgym_py.rng import Rng
 from agentgym_py.testing.report import listed
 from agentgym_py.testing.subject import (
@@ -26,6 +26,7 @@ from agentgym_py.testing.subject import (
     BrokenContractError,
     Moves,
     NotApplicableError,
+    StoppedError,
     Subject,
     any_action,
     raising,
@@ -93,7 +94,7 @@ def _in_a_used_instance(subject: Subject, seeds: list[int], state: int) -> list[
 
 
 def _target(name: str) -> str:
-    """`module:attribute` of the world, so that a process makes it that knows no such entry point."""
+    """`module:attribute` of the world, so that a process makes it that knows no such entry point, or another."""
     target = target_of(env_id(name))
     if target.startswith("__main__:") or "<" in target:
         raise NotApplicableError(f"{target} cannot be imported by another process")
@@ -105,10 +106,14 @@ def _asked_of_a_process(asked: Mapping[str, Any], mood: Mapping[str, str]) -> li
     env = {**os.environ, **mood, "PYTHONPATH": os.pathsep.join(here)}
     code = "from agentgym_py.testing.fresh import main; main()"
     with TemporaryDirectory(prefix="agentgym") as folder:
-        done = subprocess.run(  # noqa: S603  # this very Python, and a constant program
-            [sys.executable, "-P", "-c", code], input=json.dumps(asked), env=env, cwd=folder,
-            capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS, check=False,
-        )  # fmt: skip
+        try:
+            done = subprocess.run(  # noqa: S603  # this very Python, and a constant program
+                [sys.executable, "-P", "-c", code], input=json.dumps(asked), env=env, cwd=folder,
+                capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            many = f"{len(asked['seeds'])} episodes in a fresh process were not over after {_SECONDS:g} seconds"
+            raise StoppedError(f"{many}: ask for fewer") from error
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise BrokenContractError(f"the episodes cannot be played in a fresh process: {last}")
@@ -127,8 +132,8 @@ def _setup(mood: Mapping[str, str]) -> str:
 def main() -> None:
     """In the fresh process: play what stdin asks for, one JSON line a moment on stdout, the last one if it raised."""
     asked = json.load(sys.stdin)
-    if asked["name"] not in gymnasium.registry:
-        gymnasium.register(id=asked["name"], entry_point=asked["target"])
+    if asked["name"] not in gymnasium.registry or target_of(asked["name"]) != asked["target"]:
+        register(asked["name"], asked["target"])
     with closing(EnvSpec(asked["name"], asked["kwargs"]).make()) as env:
         try:
             for line in transcript(env, asked["seeds"], asked["rng"], int(os.environ["PYTHONHASHSEED"])):

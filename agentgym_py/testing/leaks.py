@@ -2,23 +2,26 @@
 
 What is covered: of a world that names its `secrets` every one of them, in the first observation, in random episodes
 with nonsense, and along the expert's plan. Of a world that names none a guess: the words of the expert's last action
-that neither instruction, rules, tools nor listed actions hold must not stand, more often than another task's do, in
-the first observation and in `info` or in what comes after empty, senseless and wrong replies. What an agent learns by
-acting well is not looked at there, and an answer that is said in other words is not found.
+that neither instruction, rules, tools nor listed actions hold, else those in its brackets though actions that are
+listed hold them, must not stand, more often than another task's do, in the first observation and in `info` or in what
+comes after empty, senseless and wrong replies. What an agent learns by acting well is not looked at there, and an
+answer that is said in other words is not found. Where there is neither secret nor answer the check is skipped.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentgym_py.testing.players import tail
-from agentgym_py.testing.subject import NONSENSE, Play, Subject, shown
+from agentgym_py.testing.subject import NONSENSE, NotApplicableError, Play, Subject, shown, stands_in
 
 _WORD = re.compile(r"\w+(?:[.,:'/-]\w+)*")
+_ARGUMENT = re.compile(r"\[(.*)\]", re.DOTALL)
 _SURE = 1e-6
 _CHANCE_AT_LEAST = 0.02
 _HITS_AT_LEAST = 5
@@ -33,16 +36,18 @@ def leaks(subject: Subject) -> None:
         subject.notes.append("guessed from the expert's last action: secrets() names nothing")
         _guessed(subject)
         return
-    named = 0
+    named = looked = 0
     for seed in subject.seeds(subject.settings.episodes):
         play = subject.play(env)
         play.reset(seed)
         named += len(env.secrets() or [])
-        _hides(play)
+        looked += _hides(play)
         for action in _moves(play, seed):
             play.step(action)
             if not play.ended:
-                _hides(play)
+                looked += _hides(play)
+    if not looked:
+        raise NotApplicableError("nothing was looked for: secrets() says [] all the time, that nothing is hidden")
     subject.notes.append(f"{named / subject.settings.episodes:.1f} secrets a task, as secrets() names them")
 
 
@@ -56,20 +61,18 @@ def _moves(play: Play, seed: int) -> Iterator[str]:
         yield from play.expert()[:-1]
 
 
-def _hides(play: Play) -> None:
+def _hides(play: Play) -> int:
+    """How many secrets were looked for, of which none may show."""
     task = play.env.current
     public = "\n".join((task.instruction if task else "", *play.env.rules.values(), *play.moves.actions)).lower()
     seen = {"observation": play.observation, **{f"info[{key!r}]": text for key, text in _leaves(play.info)}}
     lowered = {where: text.lower() for where, text in seen.items()}
-    for secret in play.env.secrets() or []:
+    secrets = play.env.secrets() or []
+    for secret in secrets:
         for where, text in lowered.items():
-            if _stands_in(secret.lower(), text) and not _stands_in(secret.lower(), public):
+            if stands_in(secret.lower(), text) and not stands_in(secret.lower(), public):
                 play.fail(f"the secret {shown(secret)} stands in {where}: {shown(seen[where])}")
-
-
-def _stands_in(secret: str, text: str) -> bool:
-    """As whole words; that it is there at all is looked at first, for that is cheap."""
-    return secret.strip() != "" and secret in text and bool(re.search(rf"(?<!\w){re.escape(secret)}(?!\w)", text))
+    return len(secrets)
 
 
 def _leaves(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -95,7 +98,10 @@ def _guessed(subject: Subject) -> None:
     plays = [subject.play() for _ in subject.tasks("train", max(subject.settings.episodes, 30))]
     lasts = [_last_action(play, number) for number, play in enumerate(plays)]
     openings = [_opening(play, lasts, number) for number, play in enumerate(plays)]
-    answered = [each for each in openings if each.answer]
+    shares = Counter(each.answer for each in openings)
+    answered = [each for each in openings if each.answer and shares[each.answer] <= len(openings) / 2]
+    if not answered:
+        raise NotApplicableError("nothing was looked for: declare secrets()")
     subject.notes.append(f"{len(answered)} of {len(openings)} tasks have such an answer")
     for where in sorted({where for each in answered for where in each.seen}):
         _no_more_than_by_chance(answered, where)
@@ -112,8 +118,9 @@ def _opening(play: Play, lasts: Sequence[str], number: int) -> _Opening:
     play.reset(0, {"task": number, "split": "train"})
     env = play.env
     task = env.current
-    public = " ".join((task.instruction if task else "", *env.rules.values(), *(env.actions() or [])))
-    answer = frozenset(_words(lasts[number]) - _words(public) - _words(json.dumps(env.tools() or [])))
+    public = _words(" ".join((task.instruction if task else "", *env.rules.values(), json.dumps(env.tools() or []))))
+    words = _words(lasts[number]) - public - _words(" ".join(env.actions() or []))
+    answer = frozenset(words or _words("".join(_ARGUMENT.findall(lasts[number]))) - public)
     seen = {"the first observation": _words(play.observation)}
     seen |= {f"info[{key!r}] of reset": _words(text) for key, text in _leaves(play.info)}
     for reply in ("", NONSENSE, lasts[number - 1]):

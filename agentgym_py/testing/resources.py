@@ -108,6 +108,11 @@ def memory(subject: Subject) -> None:
     quarter = subject.settings.memory_episodes // _QUARTERS
     if quarter < 1:
         raise NotApplicableError("memory_episodes is 0")
+    with _collecting_only_what_is_new():
+        _memory(subject, quarter)
+
+
+def _memory(subject: Subject, quarter: int) -> None:
     old, new = subject.seeds(2 * quarter)[:quarter], subject.seeds(2 * quarter)[quarter:]
     player = _Player(subject)
     filled, fresh = player.play(old), player.play(new)
@@ -197,6 +202,17 @@ class _Memory(NamedTuple):
 
     def __sub__(self, other: _Memory) -> _Memory:
         return _Memory(self.traced - other.traced, self.resident - other.resident)
+
+
+@contextmanager
+def _collecting_only_what_is_new() -> Iterator[None]:
+    """Collections leave out what is there already, which may be millions of objects of others."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _give_back() -> None:

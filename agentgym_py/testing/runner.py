@@ -15,11 +15,12 @@ from agentgym_py.env import TextEnv
 from agentgym_py.errors import ConfigError, ConformanceError, UnknownNameError, did_you_mean
 from agentgym_py.registry import id_of
 from agentgym_py.testing import contract, fresh, leaks, players, resources, snapshots, strings
-from agentgym_py.testing.report import Failure, Report, Result
+from agentgym_py.testing.report import Failure, Report, Result, Status
 from agentgym_py.testing.subject import (
     BrokenContractError,
     NotApplicableError,
     Settings,
+    StoppedError,
     Subject,
     raising,
     shown_raising,
@@ -39,6 +40,7 @@ CHECKS: Mapping[str, Check] = {
     "forks": snapshots.forks,
     "corrupt": snapshots.corrupt,
     "expert": players.expert,
+    "actions": players.actions,
     "wanderer": players.wanderer,
     "floor": players.floor,
     "strings": strings.strings,
@@ -64,27 +66,29 @@ def run_check(name: str, spec: EnvSpec, settings: Settings) -> Result:
     subject = Subject(spec, settings)
     spec.make().close()
     began = time.perf_counter()
-    failure, skipped = _tried(check, subject)
+    status, why, failure = _tried(check, subject)
     seconds = time.perf_counter() - began
-    notes = (skipped,) if skipped else tuple(subject.notes)
-    status = "failed" if failure else "skipped" if skipped else "passed"
-    result = Result(name, about, status, seconds, dict(subject.counts), notes, dict(subject.measured), failure)  # type: ignore[arg-type]
+    notes = (why,) if why else tuple(subject.notes)
+    result = Result(name, about, status, seconds, dict(subject.counts), notes, dict(subject.measured), failure)
     subject.close()
     return result
 
 
-def _tried(check: Check, subject: Subject) -> tuple[Failure | None, str]:
+def _tried(check: Check, subject: Subject) -> tuple[Status, str, Failure | None]:
+    """What came of it, why where it was not done, and what is wrong where it failed."""
     try:
         check(subject)
     except NotApplicableError as error:
-        return None, str(error)
+        return "skipped", str(error), None
+    except StoppedError as error:
+        return "stopped", str(error), None
     except BrokenContractError as error:
         moves = error.moves or (subject.latest.moves if subject.latest else None)
-        return Failure(str(error), moves, error.trace or where_raised(error.__cause__)), ""
+        return "failed", "", Failure(str(error), moves, error.trace or where_raised(error.__cause__))
     except Exception as error:  # the world raised: what it must never do
         moves = shown_raising(subject.latest.moves, error) if subject.latest else None
-        return Failure(raising(error), moves, where_raised(error)), ""
-    return None, ""
+        return "failed", "", Failure(raising(error), moves, where_raised(error))
+    return "passed", "", None
 
 
 def run_checks(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -28,6 +29,8 @@ _WRONG_VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 1 << 70, 1e308, "", "x", "\ud800", "9" * 5000, [], {}, [[]], {"a": {"b": []}}, ["x"] * 100,
 )  # fmt: skip
 _LONG = ("a", "\ud800", "[", "{", "(", "9", " ", "\n", "🎉", "Action: ", "a[", "x, ", '{"name":', "Thought: \n", "go ")
+_GAPS = ("( x", "({} x", "{ x", "{} x", " x", "[ x", "(\tx")
+"""What follows a name; the gap becomes a megabyte, for whoever looks there for the end of a call again and again."""
 _SHARE = 3
 
 
@@ -61,6 +64,8 @@ def _texts(subject: Subject) -> Iterator[Callable[[Play], str]]:
     rng = subject.rng("strings")
     yield lambda play: _head(play, rng) + "[" + "x" * MEGABYTE + "]"
     yield lambda play: _head(play, rng) + "[" + "9" * 5000 + "]"
+    for gap in _GAPS:
+        yield partial(_gaping, re.sub(r"\s", lambda space: space[0] * MEGABYTE, gap), rng)
     for _ in range(_SHARE * subject.settings.episodes):
         yield lambda play: _distorted(play, rng)
         yield lambda play: _random_text(rng)
@@ -73,6 +78,12 @@ def _same(text: str, play: Play) -> str:
 
 def _head(play: Play, rng: Rng) -> str:
     return play.any_action(rng).split("[")[0]
+
+
+def _gaping(rest: str, rng: Rng, play: Play) -> str:
+    tools = play.env.tools()
+    tool: Any = rng.choice(tools) if tools else {"name": _head(play, rng)}
+    return str(tool.get("function", tool)["name"]) + rest
 
 
 def _random_text(rng: Rng) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random  # noqa: TID251  # what uses it is to be shown
+import re
 import signal
 import threading
 import traceback
@@ -17,8 +18,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from agentgym_py.collect import EnvSpec
-from agentgym_py.env import TextEnv
+from agentgym_py.env import TextEnv, checked_seed
 from agentgym_py.errors import ConfigError
+from agentgym_py.raised import own_frames
 from agentgym_py.rng import Rng
 
 NONSENSE = "\x00 no such action"
@@ -40,6 +42,7 @@ class Settings:
     """Seconds of computing, or ten times as many of waiting, after which a call of the world counts as hanging."""
 
     def __post_init__(self) -> None:
+        checked_seed(self.seed)
         if self.episodes < 1 or self.memory_episodes < 0 or self.longest_step <= 0:
             raise ConfigError("episodes must be at least 1, memory_episodes at least 0, longest_step above 0")
 
@@ -63,6 +66,14 @@ class Moves:
     after: str = ""
     """Lines of Python that go on from there: `env` is the world, `make()` another one of its kind."""
 
+    @property
+    def told(self) -> str:
+        """The episode in words, without what follows it."""
+        seed = "Any seed" if self.seed is None else f"Seed {self.seed}"
+        start = f"Options {dict(self.options)}" if self.options else seed
+        actions = f"{len(self.actions) or 'no'} action{'s' * (len(self.actions) != 1)}"
+        return f"{start} and {actions}, as a program"
+
 
 class Turn(NamedTuple):
     """What `step` gave."""
@@ -84,6 +95,10 @@ class BrokenContractError(Exception):
 
 class NotApplicableError(Exception):
     """The check makes no sense for this world; the message says why."""
+
+
+class StoppedError(Exception):
+    """The check was given up, which says nothing about the world; the message says why."""
 
 
 @dataclass(slots=True)
@@ -293,6 +308,10 @@ class Play:
         self.need(not missing, f"info lacks {', '.join(sorted(missing))}")
         fine = type(info["success"]) is bool and type(info["valid_action"]) is bool
         self.need(fine, f"success and valid_action are no bools: {info['success']!r}, {info['valid_action']!r}")
+        try:
+            json.dumps(info)
+        except (TypeError, ValueError, RecursionError) as error:
+            self.fail(f"info is not of JSON values: {error}: {info!r:.200}")
         task = self.env.current
         same = task is not None and info["task_id"] == task.id
         self.need(same, f"task_id is {info['task_id']!r}, the task is {task.id if task else None!r}")
@@ -374,13 +393,15 @@ def _calls(error: BaseException) -> list[tuple[type, str]]:
 
 
 def where_raised(error: BaseException | None) -> str:
-    """The end of a traceback, of the error that began it: where in the world it was raised, and what."""
+    """Of the error that began it, from the world's own source on, or the end: where it was raised, and what."""
     if error is None:
         return ""
     while error.__cause__ is not None:
         error = error.__cause__
-    lines = traceback.format_tb(error.__traceback__)[-_FRAMES:] + traceback.format_exception_only(error)[-1:]
-    return "".join(lines).rstrip()
+    lines = traceback.format_list(own_frames(error) or traceback.extract_tb(error.__traceback__)[-_FRAMES:])
+    if len(lines) > 2 * _FRAMES:
+        lines = [*lines[:_FRAMES], f"  … {len(lines) - 2 * _FRAMES} calls …\n", *lines[-_FRAMES:]]
+    return "".join([*lines, *traceback.format_exception_only(error)[-1:]]).rstrip()
 
 
 # ------------------------------------------------------------------------------------------------------------- helpers
@@ -398,7 +419,7 @@ _TIMERS = (
 def time_limit(seconds: float, what: str) -> Iterator[None]:
     """Break a call that computes so long, or that lasts `_PATIENCE` times as long because it waits.
 
-    Only in the main thread of a system with timers, and not within a call of C.
+    Only in the main thread of a system with timers, and not within a call of C. Somebody else's timer rests meanwhile.
     """
     if threading.current_thread() is not threading.main_thread() or not _TIMERS:
         yield
@@ -407,15 +428,14 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
     def ring(*_: object) -> None:
         raise BrokenContractError(f"{what} takes longer than {seconds:g} seconds")
 
-    before = [signal.signal(each, ring) for _, each, _ in _TIMERS]
-    for timer, _, times in _TIMERS:
-        signal.setitimer(timer, seconds * times)
+    before = [(signal.signal(each, ring), signal.setitimer(timer, seconds * times)) for timer, each, times in _TIMERS]
     try:
         yield
     finally:
-        for (timer, each, _), handler in zip(_TIMERS, before, strict=True):
+        for (timer, each, _), (handler, left) in zip(_TIMERS, before, strict=True):
             signal.setitimer(timer, 0)
             signal.signal(each, handler)
+            signal.setitimer(timer, *left)
 
 
 _NO_WORLDS = 771_000
@@ -445,3 +465,8 @@ def shown(text: str) -> str:
     """A text as Python writes it, a long one shortened."""
     written = ascii(text) if any("\ud800" <= each <= "\udfff" for each in text[:200]) else repr(text)
     return written if len(written) <= 200 else f"{written[:150]}… ({len(text)} characters)"
+
+
+def stands_in(secret: str, text: str) -> bool:
+    """As whole words; that it is there at all is looked at first, for that is cheap."""
+    return secret.strip() != "" and secret in text and bool(re.search(rf"(?<!\w){re.escape(secret)}(?!\w)", text))

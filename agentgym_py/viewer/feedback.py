@@ -56,14 +56,14 @@ def prefer(folder: Path, first: Ref, second: Ref, verdict: int) -> None:
     _append(folder, {"first": first._asdict(), "second": second._asdict(), "verdict": verdict})
 
 
-def read(folder: Path) -> Feedback:
-    """All feedback of a folder; none where there is no file.
+def read(folder: Path, *, warn: bool = True) -> Feedback:
+    """All feedback of a folder; none where there is no file. A line that was cut off is left out, with a warning.
 
     Raises:
-        DataError: a line that is no feedback; names it. A torn last line is dropped.
+        DataError: a line that is no feedback; names it.
     """
     thumbs, chosen = dict[Ref, int](), dict[frozenset[Ref], tuple[Ref, Ref, int]]()
-    for row in _rows(folder / FILE):
+    for row in _rows(folder / FILE, warn):
         if "episode" in row:
             thumbs[_ref(row["episode"])] = row["verdict"]
         else:
@@ -118,7 +118,7 @@ def _episodes(folder: Path, wanted: set[Ref]) -> dict[Ref, Trajectory]:
     found: dict[Ref, Trajectory] = {}
     for name in sorted({ref.file for ref in wanted}):
         path = folder / name
-        if path.is_file():
+        if ".." not in Path(name).parts and not Path(name).is_absolute() and path.is_file():  # never out of the folder
             found |= {Ref(name, t.id): t for t in store.read(path, warn=False) if Ref(name, t.id) in wanted}
     if missing := len(wanted) - len(found):
         warnings.warn(f"{missing} judged episode{'s' * (missing > 1)} no longer in {folder}: left out", stacklevel=3)
@@ -144,7 +144,7 @@ def _append(folder: Path, row: Mapping[str, Any]) -> None:
         os.close(handle)
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+def _rows(path: Path, warn: bool) -> Iterator[dict[str, Any]]:
     """The lines of a feedback file; one that was cut off is no JSON, wherever it stands by now."""
     if not path.is_file():
         return
@@ -154,7 +154,8 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         try:
             row = json.loads(line)
         except ValueError:
-            warnings.warn(f"{path}:{number}: a line that was cut off is left out", stacklevel=4)
+            if warn:
+                warnings.warn(f"{path}:{number}: a line that was cut off is left out", stacklevel=4)
             continue
         if not _is_verdict(row):
             raise DataError(f"{path}:{number}: no feedback: {line[:60]!r}")

@@ -12,9 +12,11 @@ import os
 import re
 import sqlite3
 import tempfile
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,9 +37,11 @@ _VERSION = 1
 """Of the tables below; an index of another version is made anew."""
 _BATCH = 1 << 20
 """Bytes that are indexed in one transaction, at least a line."""
+_PATIENCE = 60.0
+"""Seconds to wait for another process that writes into the index."""
 _EDGE = 4096
 """Bytes at either end of what is indexed by which a file that has grown is known."""
-_ROUND = re.compile(r"(?:^|/)rounds/(\d+)/")
+_ROUND = re.compile(r"(?:^|/)rounds/(\d{1,9})/")
 _WORD = re.compile(r"[^\W_]+")
 _ORDERS: dict[Order, str] = {
     "file": "n", "best": "reward DESC, n", "worst": "reward, n", "longest": "steps DESC, n", "shortest": "steps, n",
@@ -164,20 +168,18 @@ class Index:
         self.done, self.total = 0, 0
         """Bytes of the files that `update` has come to, of how many."""
         self._db = self._place()
-        try:
-            self._prepare()
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError:  # no database; the index is only a copy of what the files say
-            self._db.unlink()
-            self._prepare()
-        self._held = sqlite3.connect(self._db, check_same_thread=False)
+        self._renewing, self._renewed = threading.RLock(), 0
+        self._held: sqlite3.Connection | None = None
         """Nothing goes through it; while it is open, closing another connection writes nothing to the disk."""
-        self._held.execute("SELECT count(*) FROM files").fetchone()
+        with suppress(DataError):  # it was no database, or damaged: there is a new one now
+            self._prepare()
+        if self._held is None:
+            self._prepare()
 
     def close(self) -> None:
         """Let go of the index; nothing may be asked afterwards."""
-        self._held.close()
+        if self._held:
+            self._held.close()
 
     def update(self) -> None:
         """Bring the index up to date with the files; of unchanged ones only size and time are looked at."""
@@ -205,22 +207,22 @@ class Index:
                 pass
 
     def name_of(self, path: Path) -> str:
-        """A file's path within the source, with slashes."""
+        """A file's path within the source, with slashes; bytes that are no UTF-8 are halves of surrogate pairs."""
         return path.relative_to(self.source.root).as_posix()
 
     def _batch(self, db: sqlite3.Connection, path: Path) -> int | None:
         """Read on in a file; where it came to, or None at the end. A transaction: another process may do the same."""
         name, stat = self.name_of(path), path.stat()
         with _written(db), path.open("rb") as file:
-            row = db.execute("SELECT * FROM files WHERE path = ?", (name,)).fetchone()
+            row = db.execute("SELECT * FROM files WHERE path = CAST(? AS TEXT)", (_bytes(name),)).fetchone()
             if row is not None and _unchanged(row, stat):
                 return None
             if row is not None and not _continues(file, row, stat.st_size):
                 _forget(db, row["file"])
                 row = None
             if row is None:
-                db.execute("INSERT INTO files (path, end, lines) VALUES (?, 0, 0)", (name,))
-                row = db.execute("SELECT * FROM files WHERE path = ?", (name,)).fetchone()
+                db.execute("INSERT INTO files (path, end, lines) VALUES (CAST(? AS TEXT), 0, 0)", (_bytes(name),))
+                row = db.execute("SELECT * FROM files WHERE path = CAST(? AS TEXT)", (_bytes(name),)).fetchone()
             end, lines, torn = _read_on(db, file, row)
             over = torn is not None or not file.read(1)
             head, tail = _edges(file, end)
@@ -255,8 +257,8 @@ class Index:
     def number_of(self, path: str, id: str) -> int:
         """The number of an episode by file and id, the last one of several; UnknownNameError where there is none."""
         with self._open() as db:
-            sql = "SELECT max(n) FROM episodes JOIN files USING (file) WHERE path = ? AND id = ?"
-            number = db.execute(sql, (path, id)).fetchone()[0]
+            sql = "SELECT max(n) FROM episodes JOIN files USING (file) WHERE path = CAST(? AS TEXT) AND id = ?"
+            number = db.execute(sql, (_bytes(path), id)).fetchone()[0]
         if number is None:
             raise UnknownNameError(f"No episode {id!r} of {path} is indexed.")
         return int(number)
@@ -343,6 +345,9 @@ class Index:
             with _written(db):
                 if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
                     _make(db)
+            db.execute("SELECT count(*) FROM files").fetchone()
+            self._held = sqlite3.connect(self._db, check_same_thread=False)
+            self._held.execute("SELECT count(*) FROM files").fetchone()
 
     def _place(self) -> Path:
         """Beside the store, or where nothing can be written there, in a folder that ends with this process."""
@@ -356,10 +361,39 @@ class Index:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self._db, timeout=60, isolation_level=None)) as db:
-            db.row_factory = sqlite3.Row
-            db.execute("PRAGMA synchronous = NORMAL")
-            yield db
+        """A connection; DataError where the index turns out to be damaged, which is begun anew."""
+        known = self._renewed
+        try:
+            with closing(sqlite3.connect(self._db, timeout=_PATIENCE, isolation_level=None)) as db:
+                db.row_factory = sqlite3.Row
+                db.text_factory = lambda held: held.decode("utf-8", "surrogateescape")
+                db.execute("PRAGMA synchronous = NORMAL")
+                yield db
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise
+            self._renew(known)
+            raise DataError(f"the index {self._db} was damaged and is made anew: ask again") from error
+
+    def _renew(self, known: int) -> None:
+        """Begin the index anew, unless that was done since: it is only a copy of what the files say."""
+        with self._renewing:
+            if known != self._renewed:
+                return
+            self._renewed += 1
+            with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+                _make(fresh)
+                try:  # in its place, as a transaction: others may have it open
+                    with closing(sqlite3.connect(self._db, timeout=_PATIENCE)) as db:
+                        fresh.backup(db, progress=_until(time.monotonic() + _PATIENCE))
+                    return
+                except sqlite3.OperationalError:  # a full disk, or another process writes for long
+                    raise
+                except sqlite3.DatabaseError:  # it is no database at all
+                    self.close()
+            for end in ("", "-wal", "-shm"):
+                Path(f"{self._db}{end}").unlink(missing_ok=True)
+            self._prepare()
 
 
 def _is_store(path: Path) -> bool:
@@ -379,6 +413,16 @@ def _written(db: sqlite3.Connection) -> Iterator[None]:
         db.execute("ROLLBACK")
         raise
     db.execute("COMMIT")
+
+
+def _until(end: float) -> Callable[[int, int, int], None]:
+    """A backup's progress that waits no longer for others; Python itself would do so for ever."""
+
+    def progress(status: int, left: int, pages: int) -> None:
+        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() > end:
+            raise sqlite3.OperationalError("the index is locked by another process")
+
+    return progress
 
 
 def _make(db: sqlite3.Connection) -> None:
@@ -472,3 +516,8 @@ def _short_digest(text: str) -> str:
 def _text(text: str) -> str:
     """What SQLite can hold: without halves of surrogate pairs, which a model may write."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _bytes(name: str) -> bytes:
+    """A path for `CAST(? AS TEXT)`: it need not be UTF-8, and SQLite takes only bytes as they are."""
+    return name.encode("utf-8", "surrogateescape")

@@ -34,7 +34,7 @@ def plans(trajectory: Trajectory) -> list[list[str]]:
     pool = EnvPool()
     try:
         states = forks(trajectory, range(len(trajectory.steps)), pool)
-        env = pool.take(_spec(trajectory))
+        env = pool.take(EnvSpec.of(trajectory))
         found = []
         for state in states:
             env.restore(state.snapshot)
@@ -67,7 +67,7 @@ class Live:
         Raises:
             AgentGymError: the world is not installed, does not show what it showed then, or there is no such step.
         """
-        self._spec, self._prompt = _spec(trajectory), cast(Prompt, trajectory.provenance.prompt)
+        self._spec, self._prompt = EnvSpec.of(trajectory), cast(Prompt, trajectory.provenance.prompt)
         self._fork: Fork = forks(trajectory, [at])[0]
         self._task, self._split = trajectory.task_id, trajectory.split
         self._number = time.time_ns() // 1_000_000
@@ -88,17 +88,17 @@ class Live:
     def act(self, agent: Agent, steps: int = 1) -> Trajectory:
         """Let an agent act for so many steps, as far as the episode goes; all of it so far."""
         with self._lock:
-            wanted = min(len(self._replies) + steps, _LONGEST)
             self.gave_up = False
-            while not self.over and len(self._replies) < wanted and not self.gave_up:
-                self.trajectory = self._play(agent)
+            more = min(steps, _LONGEST - len(self._replies))
+            if not self.over and more > 0:
+                self.trajectory = self._play(agent, more)
             return self.trajectory
 
-    def _play(self, agent: Agent | None) -> Trajectory:
-        """Do all replies so far again, from the state it began in, and one more by `agent`."""
+    def _play(self, agent: Agent | None, steps: int = 0) -> Trajectory:
+        """Do all replies so far again, from the state it began in, and up to `steps` more by `agent`."""
         acted = self._agents | ({agent.name: agent} if agent else {})
         alone = next(iter(acted.values())) if len(acted) == 1 else Person("")
-        script = _Script(self, agent, " and ".join(acted) or "nobody", alone.sampling, alone.policy_digest)
+        script = _Script(self, agent, steps, " and ".join(acted) or "nobody", alone.sampling, alone.policy_digest)
         job = Job(self._spec, self._task, self._split, self._number, self._fork)
         return Collector(script, prompt=self._prompt).collect(job)
 
@@ -117,10 +117,12 @@ class Live:
 
 @dataclass(slots=True)
 class _Script:
-    """An agent that replies as before, then once by another agent, then gives up, so that the state can be seen."""
+    """An agent that replies as before, then so often by another, then gives up, so that the state can be seen."""
 
     live: Live
     agent: Agent | None
+    left: int
+    """How many replies `agent` may still give."""
     name: str
     sampling: dict[str, Any]
     policy_digest: str | None
@@ -128,10 +130,10 @@ class _Script:
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         (episode,) = episodes
         reply = self.live.reply(len(episode.steps))
-        if reply is None and self.agent is not None:
+        if reply is None and self.agent is not None and self.left:
             reply = self.agent.act(episodes)[0]
             self.live.said(self.agent, reply)
-            self.agent = None
+            self.left -= 1
         self.live.actions = episode.env.actions() if reply is None else None
         return [reply]
 
@@ -180,7 +182,10 @@ def checkpoints(root: Path) -> list[Path]:
 
 
 def evaluated_model(root: Path) -> str | None:
-    """The model of the evaluation in a folder: a built-in name or a folder that is still there."""
+    """The model that played the evaluation in a folder: a built-in name or a folder that is still there.
+
+    What another agent calls its model, such as an endpoint, is none.
+    """
     from agentgym_py.policy import BUILT_IN
     from agentgym_py.runs import RunFolder
 
@@ -188,10 +193,7 @@ def evaluated_model(root: Path) -> str | None:
         options: Any = RunFolder(root).read_json("result.json").get("options")
     except AgentGymError:
         return None
-    model = options.get("model") if isinstance(options, Mapping) else None
+    played = isinstance(options, Mapping) and options.get("agent") in (None, "model")
+    model = options.get("model") if played else None
     known = isinstance(model, str) and (model in BUILT_IN or (bool(model) and Path(model).is_dir()))
     return model if known else None
-
-
-def _spec(trajectory: Trajectory) -> EnvSpec:
-    return EnvSpec(trajectory.provenance.env_id, trajectory.provenance.env_kwargs)

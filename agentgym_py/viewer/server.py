@@ -7,24 +7,27 @@ shows is ever HTML.
 
 from __future__ import annotations
 
-import json
 import secrets
+import sqlite3
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import asdict, fields
-from typing import Annotated, Any, Literal
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
 
-from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Query, Request, Response
-from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
-from starlette.middleware.trustedhost import TrustedHostMiddleware
+from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from agentgym_py import store
 from agentgym_py.agents import Agent, ExpertAgent
 from agentgym_py.errors import AgentGymError, DataError, UnknownNameError
+from agentgym_py.loopback import Json, only_at, only_for
 from agentgym_py.policy import Policy
 from agentgym_py.viewer import feedback
 from agentgym_py.viewer.feedback import Ref
@@ -53,32 +56,14 @@ _HEADERS = {
 _STATIC = {"viewer.js": "text/javascript", "viewer.css": "text/css"}
 
 
-class Json(JSONResponse):
-    """JSON in ASCII: a model may write half of a surrogate pair, which UTF-8 cannot hold."""
+@dataclass(frozen=True)
+class Wanted(Filter):
+    """What a list asks for: which episodes, and which part of them in what order."""
 
-    def render(self, content: Any) -> bytes:
-        """The body."""
-        return json.dumps(content, allow_nan=False).encode("ascii")
-
-
-class Wanted(BaseModel):
-    """What a list asks for; the fields of `Filter`, and which part in what order."""
-
-    env: str | None = None
-    split: str | None = None
-    round: int | None = None
-    agent: str | None = None
-    kind: str | None = None
-    difficulty: str | None = None
-    outcome: Literal["success", "failure", "error"] | None = None
-    min_reward: float | None = None
-    max_reward: float | None = None
-    min_steps: int | None = None
-    max_steps: int | None = None
-    text: str = Field("", max_length=500)
+    text: str = Field(default="", max_length=500)
     order: Order = "file"
-    offset: int = Field(0, ge=0, lt=1 << 31)
-    limit: int = Field(100, ge=1, le=500)
+    offset: int = Field(default=0, ge=0, lt=1 << 31)
+    limit: int = Field(default=100, ge=1, le=500)
 
 
 class Thumb(BaseModel):
@@ -123,7 +108,7 @@ class Viewer:
         self._lock = threading.Lock()
 
     @property
-    def folder(self) -> Any:
+    def folder(self) -> Path:
         """Where feedback and kept episodes go."""
         return self.index.source.root
 
@@ -142,11 +127,7 @@ class Viewer:
 
     def listed(self, wanted: Wanted) -> dict[str, Any]:
         """Rows, each with its thumb."""
-        given = wanted.model_dump()
-        total, rows = self.index.find(
-            Filter(**{each.name: given[each.name] for each in fields(Filter)}),
-            wanted.order, wanted.offset, wanted.limit,
-        )  # fmt: skip
+        total, rows = self.index.find(wanted, wanted.order, wanted.offset, wanted.limit)
         return {"total": total, "rows": self._judged(rows)}
 
     def episode(self, n: int) -> dict[str, Any]:
@@ -206,9 +187,10 @@ class Viewer:
         return {"n": self.index.number_of(CONTINUED, live.trajectory.id), "file": CONTINUED}
 
     def _live(self, key: str) -> Live:
-        if key not in self._lives:
+        live = self._lives.get(key)
+        if live is None:
             raise UnknownNameError("This episode is no longer gone on with; start again from its step.")
-        return self._lives[key]
+        return live
 
     def _shown(self, key: str, live: Live) -> dict[str, Any]:
         return {
@@ -225,9 +207,7 @@ class Viewer:
         return [{**row, "thumb": thumbs.get(Ref(row["path"], row["id"]), 0)} for row in rows]
 
     def _feedback(self) -> feedback.Feedback:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return feedback.read(self.folder)
+        return feedback.read(self.folder, warn=False)
 
 
 def app_of(viewer: Viewer, token: str) -> FastAPI:
@@ -238,7 +218,7 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
         while True:
             try:
                 viewer.index.update()
-            except OSError as error:  # a round's folder that was being made anew
+            except (OSError, sqlite3.Error, DataError) as error:  # a folder made anew, a full disk, a damaged index
                 warnings.warn(f"looking at the files again: {error}", stacklevel=1)
             if stop.wait(_LOOK):
                 return
@@ -251,7 +231,7 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
         stop.set()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan, default_response_class=Json)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+    only_at(app, "127.0.0.1")
 
     @app.middleware("http")
     async def guard(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -261,6 +241,7 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
 
     @app.exception_handler(AgentGymError)
     @app.exception_handler(OSError)
+    @app.exception_handler(OverflowError)  # a number that SQLite cannot hold
     def refused(_: Request, error: Exception) -> Json:
         return Json({"detail": str(error)}, 404 if isinstance(error, UnknownNameError) else 409)
 
@@ -279,19 +260,32 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
 
 
 def _api(viewer: Viewer, token: str) -> APIRouter:
-    def known(authorization: Annotated[str, Header()] = "") -> None:
-        if not secrets.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
-            raise HTTPException(401, "open the address that agentgym view printed: it has the token")
+    known = only_for(token, "open the address that agentgym view printed: it has the token")
 
-    api = APIRouter(prefix="/api", dependencies=[Depends(known)])
+    class Guarded(APIRoute):
+        """Asks for the token before it reads the body, which a dependency comes after."""
+
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def guarded(request: Request) -> Response:
+                await known(request)
+                return await handle(request)
+
+            return guarded
+
+    api = APIRouter(prefix="/api", route_class=Guarded)
 
     @api.get("/state")
     def state() -> Json:
         return Json(viewer.state())
 
     @api.get("/episodes")
-    def episodes(wanted: Annotated[Wanted, Query()]) -> Json:
-        return Json(viewer.listed(wanted))
+    def episodes(request: Request) -> Json:
+        try:
+            return Json(viewer.listed(TypeAdapter(Wanted).validate_python(dict(request.query_params))))
+        except ValidationError as error:
+            raise RequestValidationError(error.errors()) from error
 
     @api.get("/episodes/{n}")
     def episode(n: int) -> Json:

@@ -9,6 +9,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
+from agentgym_py import charts
 from agentgym_py.cli import main
 
 WORLD = "GuessForTests-v0"
@@ -32,7 +33,11 @@ def guess_world() -> str:
 def agentgym(
     guess_world: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Run]:
-    """Runs the command line in an empty folder: exit status, stdout, stderr."""
+    """Runs the command line in an empty folder: exit status, stdout, stderr.
+
+    Reports have no charts, which take longer than all else of a small run; `tests/viewer` looks at one that has.
+    """
+    monkeypatch.setattr(charts, "there", lambda: False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import gymnasium
 import pytest
+
+from agentgym_py import registry
+from agentgym_py.collect import EnvSpec
+from agentgym_py.testing import Failure, runner
 
 Run = Callable[..., tuple[int, str, str]]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_world.py"
@@ -53,6 +60,28 @@ def test_as_json(agentgym: Run) -> None:
     assert found["checks"][0]["counts"]["episodes"] == 35
 
 
+@pytest.mark.parametrize(("sent", "said"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_check_that_is_stopped_says_so(
+    agentgym: Run, monkeypatch: pytest.MonkeyPatch, sent: signal.Signals, said: int
+) -> None:
+    """Which checks were done, which not, and what had failed before; also as JSON."""
+
+    def killed(_: object) -> None:
+        """Somebody presses Ctrl-C."""
+        signal.raise_signal(sent)
+
+    monkeypatch.setitem(runner.CHECKS, "forks", killed)
+    argv = ("check", "GUESS", "--only", "tasks,card,forks,strings", "--episodes", "2")
+    status, out, _ = agentgym(*argv)
+    assert status == said and [line.split()[:2] for line in out.splitlines()[:3]] == [
+        ["passed", "tasks"], ["failed", "card"], ["stopped", "forks"],
+    ]  # fmt: skip
+    assert "FAILED card" in out and "1 of 4 checks failed; not done: forks, strings" in out.splitlines()[-1]
+    status, out, _ = agentgym(*argv, "--json")
+    found = json.loads(out)
+    assert status == said and found["not_done"] == ["forks", "strings"] and len(found["checks"]) == 2
+
+
 def test_mistakes_are_one_line(agentgym: Run) -> None:
     """Unknown checks, worlds and amounts."""
     for argv, said in (
@@ -62,11 +91,25 @@ def test_mistakes_are_one_line(agentgym: Run) -> None:
         (["no_such.py"], "There is no file 'no_such.py'."),
         ([str(EXAMPLE) + ":GuesEnv"], "has no world 'GuesEnv'. Did you mean 'GuessEnv'?"),
         (["no_such_module:World"], "no_such_module does not load: ModuleNotFoundError"),
-        (["agentgym_py.rng:Rng"], "agentgym_py.rng defines no world, that is no subclass of TextEnv"),
+        (["agentgym_py.rng:Rng"], "agentgym_py.rng defines no world: a world is a subclass of TextEnv.\n"),
         (["GUESS", "--episodes", "0"], "--episodes must be at least 1"),
     ):
         status, out, err = agentgym("check", *argv)
         assert status == 2 and out == "" and said in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["play", "check", "eval", "collect", "train", "evolve"])
+def test_a_negative_seed_is_one_line(agentgym: Run, command: str) -> None:
+    """Wherever there is a seed."""
+    named = {
+        "play": ["GUESS"],
+        "check": ["GUESS"],
+        "train": ["--data", "no.jsonl"],
+        "collect": ["--env", "GUESS", "--out", "x.jsonl"],
+    }.get(command, ["--env", "GUESS"])
+    status, out, err = agentgym(command, *named, "--seed", "-1")
+    assert (status, out) == (2, "") and err.count("\n") == 1, err
+    assert "--seed must be a whole number from 0 on, not -1" in err
 
 
 @pytest.mark.parametrize("source", ["FILE", "FILE:GuessEnv", "my_world:GuessEnv"])
@@ -78,6 +121,33 @@ def test_a_world_is_checked_from_its_source(agentgym: Run, source: str) -> None:
     assert agentgym("envs", "show", "my_world.py")[0] == 0
 
 
+def test_a_file_is_checked_where_another_copy_is_installed(
+    agentgym: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file's class in every process, and in the program to paste; nobody warns."""
+    source = EXAMPLE.read_text(encoding="utf-8")
+    site = tmp_path / "site"
+    info = site / "copy-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: copy\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[agentgym.envs]\nAgentGuess-v0 = copied_world:GuessEnv\n")
+    (site / "copied_world.py").write_text(source.replace("Find a number below", "Guess one below"), encoding="utf-8")
+    monkeypatch.syspath_prepend(site)
+    registry._points.cache_clear()
+    registry.register_envs()
+    try:
+        Path("my_world.py").write_text(source, encoding="utf-8")
+        status, out, err = agentgym("check", "my_world.py", "--only", "card,vectors,reproducible", "--episodes", "5")
+        assert (status, err) == (0, "") and out.count("passed") == 3 and "AgentGuess-v0: no failure" in out
+        script = Failure("shown").script(EnvSpec("AgentGuess-v0"))
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={
+            **os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))
+        })  # fmt: skip
+        assert "Find a number below" in done.stdout and done.stderr == ""
+    finally:
+        registry._points.cache_clear()
+
+
 def test_a_card_without_an_id_is_told_the_class_s_name(agentgym: Run) -> None:
     """As it is written, for that is what the card must say."""
     wrong = EXAMPLE.read_text(encoding="utf-8").replace("AgentGuess-v0: find", "Find").replace("Task:", "It:")
@@ -87,8 +157,28 @@ def test_a_card_without_an_id_is_told_the_class_s_name(agentgym: Run) -> None:
     assert status == 1 and said["failure"]["message"].endswith("does not say: task, GuessEnv-v0")
 
 
-def test_a_file_that_does_not_load_says_where(agentgym: Run) -> None:
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("y = x + nothing", "NameError: name 'nothing' is not defined ("),
+        ("y = (", "SyntaxError: '(' was never closed ("),
+    ],
+)
+def test_a_file_that_does_not_load_says_where(agentgym: Run, line: str, said: str) -> None:
     """Its line, in one line, and status 2."""
-    Path("broken_world.py").write_text("x = 1\ny = x + nothing\n", encoding="utf-8")
+    Path("broken_world.py").write_text(f"x = 1\n{line}\n", encoding="utf-8")
     status, _, err = agentgym("check", "broken_world.py")
-    assert status == 2 and err.count("\n") == 1 and "NameError" in err and "broken_world.py, line 2)" in err
+    assert (
+        status == 2 and f"broken_world.py does not load: {said}" in err and err.endswith("broken_world.py, line 2)\n")
+    )
+
+
+def test_a_world_that_cannot_be_made_says_where(agentgym: Run) -> None:
+    """An error of its own `__init__`; it is told no check, for none can begin."""
+    source = EXAMPLE.read_text(encoding="utf-8")
+    number = source[: source.index("self.low, self.high, self.number")].count("\n") + 1
+    Path("my_world.py").write_text(source.replace("self.low, self.high, self.number = 0, 0, 0", "self.low = nothing"))
+    status, out, err = agentgym("check", "my_world.py")
+    assert (status, out) == (1, "") and err.count("\n") == 1
+    assert err.startswith("agentgym: the world my_world.py raised NameError: name 'nothing' is not defined (")
+    assert err.endswith(f"my_world.py, line {number}, in __init__)\n")

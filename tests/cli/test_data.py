@@ -34,6 +34,13 @@ def test_the_expert_collects_in_the_shop(agentgym: Run) -> None:
     assert status == 0 and "3 trajectories: 3 hold" in out
 
 
+def test_folders_on_the_way_to_a_file_are_made(agentgym: Run) -> None:
+    """As the help of --out says."""
+    assert "folders on the way to it are made" in " ".join(agentgym("collect", "--help")[1].split())
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "1", "--out", "a/b/c.jsonl")[0] == 0
+    assert len(list(store.read("a/b/c.jsonl"))) == 1
+
+
 def test_several_worlds_and_their_own_arguments(agentgym: Run) -> None:
     """Commas or repeats mix worlds; arguments are for all, or for the one named."""
     argv = ("--env", "GUESS,shop", "--env_kwargs.GUESS.max_steps", "3", "--tasks", "2", "--out", "a.jsonl", "--json")

@@ -10,10 +10,12 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout, suppress
+from contextlib import ExitStack, redirect_stdout, suppress
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import pytest
 
 from agentgym_py import registry
@@ -197,7 +199,11 @@ def test_play_in_a_terminal_ends_with_ctrl_d() -> None:
 
     code = "import sys; from agentgym_py.cli import main; sys.exit(main(['play', 'maze', '--seed', '1']))"
     ours, theirs = pty.openpty()
-    with subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs) as running:
+    with (
+        subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs) as running,
+        ExitStack() as end,
+    ):
+        end.callback(running.kill)  # a failure would wait for it for ever
         os.close(theirs)
         seen, typed = b"", [b"look\n", b"\x04"]
         with suppress(OSError):  # the terminal is gone when the program is
@@ -216,6 +222,59 @@ def test_play_draws_a_task(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> No
     seeded = {play(agentgym, monkeypatch, [], "--seed", "3").split(".")[0] for _ in range(2)}
     assert len(anew) > 1 and all(each.startswith("guess/test/") for each in anew)
     assert len(seeded) == 1 and seeded.pop().startswith("guess/train/")
+
+
+@pytest.mark.parametrize(("method", "lines"), [("begin", []), ("act", ["x"]), ("expert", [":hint"])])
+def test_play_says_what_a_world_raises(
+    agentgym: Run, guess_world: str, monkeypatch: pytest.MonkeyPatch, method: str, lines: list[str]
+) -> None:
+    """Which world, what and where, in one line, and status 1."""
+
+    def broken(self: Any, *_: object) -> Any:
+        return self.nothing
+
+    monkeypatch.setattr(gymnasium.registry[guess_world].entry_point, method, broken)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+    status, _, err = agentgym("play", "GUESS", "--task", "3")
+    assert status == 1 and err.count("\n") == 1
+    assert err.startswith(
+        f"agentgym: the world {guess_world} raised AttributeError: 'GuessEnv' object has no attribute"
+    )
+    assert f"test_envs.py, line {broken.__code__.co_firstlineno + 1}, in broken); agentgym check" in err
+
+
+def test_an_error_of_play_itself_keeps_its_trace(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no world's, and a defect."""
+    monkeypatch.setattr("agentgym_py.cli.play._play", lambda _: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        agentgym("play", "GUESS", "--task", "3")
+
+
+def test_what_was_made_is_closed(agentgym: Run, guess_world: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a world must be that a server runs; `--env_kwargs` are tried on one of its own."""
+    made = [0, 0]
+    world: Any = gymnasium.registry[guess_world].entry_point
+    begin = world.__init__
+
+    def init(self: Any, **kwargs: Any) -> None:
+        made[0] += 1
+        begin(self, **kwargs)
+
+    def close(_: object) -> None:
+        made[1] += 1
+
+    monkeypatch.setattr(world, "__init__", init)
+    monkeypatch.setattr(world, "close", close)
+    play(agentgym, monkeypatch, [":quit"])
+    assert agentgym("envs", "show", "GUESS")[0] == 0
+    assert made == [4, 4]
+
+
+def test_play_says_what_a_task_may_be(agentgym: Run) -> None:
+    """Its number or its id, of which there is an example; status 2."""
+    status, _, err = agentgym("play", "maze", "--task", "x")
+    said = "No task 'x': neither a number nor an id of four parts; ids here look like 'maze/test/medium/17'."
+    assert status == 2 and err == f"agentgym: {said}\n"
 
 
 def test_play_says_when_it_was_not_solved(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:

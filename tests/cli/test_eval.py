@@ -12,6 +12,7 @@ import pytest
 
 from agentgym_py import store
 from agentgym_py.collect import Collector
+from agentgym_py.env import TextEnv
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = ("eval", "--env", "calculator", "--env_kwargs.difficulty", "easy", "--tasks", "4", "--samples", "2")
@@ -61,6 +62,37 @@ def test_a_model_is_repeated_from_its_manifest(agentgym: Run, small_model: str) 
     assert ", sampled at temperature 1, test split" in out and "tokens sampled an episode" in out
 
 
+def test_a_world_that_fails_is_told_in_a_line_and_left_out(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the most frequent reason, by eval and by collect; it is no failure of the agent."""
+    step = TextEnv.step
+
+    def breaks(self: TextEnv, action: str) -> Any:
+        if self.current is not None and self.current.id.endswith(("/1", "/2")):
+            raise OSError(f"no disk [for] {self.current.id[-1:] == '1' and 'this'}")
+        return step(self, action)
+
+    monkeypatch.setattr(TextEnv, "step", breaks)
+    small = ("--env", "calculator", "--tasks", "4", "--agent", "expert")
+    said = "2 episodes ended by an infrastructure failure and left out; 1 of them: OSError('no disk [for] this')"
+    status, out, _ = agentgym("eval", *small)
+    assert status == 0 and said in out and "2 infrastructure errors, success 100.0 %" in out
+    status, _, err = agentgym("collect", *small, "--split", "test", "--out", "c.jsonl")
+    assert status == 0 and said in err
+    assert [each.error is None for each in store.read("c.jsonl")] == [True, False, False, True]
+
+
+def test_with_a_step_timeout_worlds_run_in_another_process(agentgym: Run) -> None:
+    """The same rows; a time that cannot be is refused, and a person, who sits at this process's terminal."""
+    assert agentgym(*SMALL, "--agent", "random", "--out", "a")[0] == 0
+    status, _, err = agentgym(*SMALL, "--agent", "random", "--out", "b", "--step_timeout", "60")
+    assert status == 0 and rows("a") == rows("b"), err
+    status, _, err = agentgym(*SMALL, "--agent", "random", "--step_timeout", "0")
+    assert status == 2 and "--step_timeout must be a number of seconds above 0" in err
+    for option in ("--step_timeout", "--ray"):
+        status, _, err = agentgym(*SMALL, "--agent", "person", option, "1")
+        assert status == 2 and "a person plays in this process" in err
+
+
 @pytest.mark.parametrize("after", [0, 3])
 def test_an_interrupted_evaluation_goes_on(agentgym: Run, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """With the same command, to the same rows; one that had no episode yet leaves nothing."""
@@ -95,7 +127,7 @@ def test_an_interrupted_evaluation_goes_on(agentgym: Run, monkeypatch: pytest.Mo
         (("--manifest", "m.json", "--tasks", "3"), "--tasks cannot stand beside --manifest"),
         (("--manifest", "m.json"), "m.json is no manifest of an evaluation: it has no 'worlds'"),
         (("--agent", "expert", "--samples", "3", "--attempts", "2"), "--samples and --attempts are the same"),
-        (("--agent", "expert", "--samples", "0"), "--attempts must be at least 1"),
+        (("--agent", "expert", "--samples", "0"), "--samples) must be at least 1"),
     ],
 )
 def test_mistakes_are_one_line(agentgym: Run, argv: tuple[str, ...], said: str) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -164,12 +165,21 @@ def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int
     """In whole sentences, for one round as for many; a round more than there are stands for the test."""
     folder = RunFolder.create(tmp_path / "run", {})
     for number in range(min(done, rounds + 1)):
-        folder.fresh(number)
+        folder.begun(number)
         folder.finish(number, {})
     if done > rounds + 1:
         folder.write_json("test.json", {})
     plan = f"Agent_v0 from 12 episodes of the fair expert, {said[0]}; {folder.path}"
     assert module("evolve")._header(folder, EvolveConfig(rounds=rounds), 1) == [plan, *said[1:]]
+
+
+def test_the_header_says_that_a_round_was_begun(tmp_path: Path) -> None:
+    """What it has written down so far is not done again."""
+    folder = RunFolder.create(tmp_path / "run", {})
+    folder.begun(0)
+    assert len(module("evolve")._header(folder, EvolveConfig(), 1)) == 1
+    (folder.round(0) / "trajectories.jsonl").write_text("")
+    assert module("evolve")._header(folder, EvolveConfig(), 1)[1:] == ["Going on in the midst of round 0."]
 
 
 def test_failed_episodes_that_were_asked_for_are_said(tmp_path: Path) -> None:
@@ -185,6 +195,25 @@ def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:
     assert header[0].startswith("Agent_v0 from 400 episodes of the fair expert, then 3 rounds; ")
     header = module("evolve")._header(RunFolder.create(tmp_path / "other", {}), EvolveConfig(expert_tasks=0), 2)
     assert header[0].startswith("Agent_v0 is the model as it stands, then 3 rounds; ")
+
+
+def test_what_is_no_run_is_said(agentgym: Run) -> None:
+    """A file, a folder without a run, and nothing at all."""
+    Path("file").write_text("")
+    Path("folder").mkdir()
+    for name, said in (
+        ("file", "file is a file; a run is the folder that holds its run.yaml"),
+        ("folder", "folder holds no run (no run.yaml there)"),
+        ("nothing", "nothing: no such folder"),
+    ):
+        status, out, err = agentgym("evolve", "--resume", name)
+        assert (status, out, err) == (2, "", f"agentgym: {said}\n")
+
+
+def test_a_model_that_is_not_there_is_said_before_anything_else(agentgym: Run) -> None:
+    """No headline of a run that cannot begin."""
+    status, out, err = agentgym("evolve", "--env", "GUESS", "--model", "nonsuch")
+    assert (status, out) == (2, "") and err.startswith("agentgym: no model 'nonsuch'") and err.count("\n") == 1
 
 
 def test_resume_takes_no_other_settings(agentgym: Run, finished: Path) -> None:
@@ -235,7 +264,7 @@ def test_ctrl_c_says_how_to_go_on_and_it_goes_on(
     )
 
 
-@pytest.mark.parametrize("place", ["env_specs", "need_model", "_basis", "_started"])
+@pytest.mark.parametrize("place", ["env_specs", "load_torch", "_basis", "_started"])
 def test_ctrl_c_before_there_is_a_run(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -332,7 +361,11 @@ def test_a_run_stopped_in_a_training_ends_as_if_nothing_had_happened(
     argv = ["--env", "shop", *SMALL[2:], "--trainer.batch_size", "1", "--model", str(tmp_path / "base"), "--out"]
     assert agentgym("evolve", *argv, "whole")[0] == 0
     command = [sys.executable, "-c", WAITS, "evolve", *argv, "cut"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running,
+        ExitStack() as end,
+    ):
+        end.callback(running.kill)  # a failure would wait for it for ever
         assert running.stdout and running.stderr
         assert any("in the middle of a training" in line for line in running.stdout), running.stderr.read()
         running.send_signal(signal.SIGINT)
@@ -462,6 +495,29 @@ def test_train_and_eval_on_stored_trajectories(agentgym: Run, small_model: str) 
     assert agentgym("replay", "result/trajectories.jsonl")[0] == 0
     status, out, _ = agentgym("collect", *small, "--temperatures", "0.7,1", "--out", "d.jsonl", "--json")
     assert status == 0 and json.loads(out)["trajectories"] == 6
+
+
+def test_a_training_that_was_stopped_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the same command, to the same weights; another training is refused there."""
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "8", "--out", "demos.jsonl")[0] == 0
+    often = ("--trainer.batch_size", "1", "--trainer.checkpoint_minutes", "0", "--threads", "1")
+    words = ("train", "--data", "demos.jsonl", "--model", small_model, *often)
+
+    def stopping(done: int, total: int) -> None:
+        if done == total // 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("agentgym_py.ui.Phases.training", lambda *_: stopping)
+        assert agentgym(*words, "--out", "bc")[0] == 130
+    status, _, err = agentgym(*words, "--seed", "1", "--out", "bc")
+    assert status == 2 and "the state of another training" in err
+    for out in ("bc", "whole"):
+        assert agentgym(*words, "--out", out)[0] == 0
+        assert {each.name for each in Path(out).iterdir()} == {"checkpoint", "train.json"}
+    digests = [json.loads(Path(out, "train.json").read_text())["policy_digest"] for out in ("bc", "whole")]
+    assert digests[0] == digests[1]
+    assert agentgym(*words, "--out", "bc")[0] == 2
 
 
 def test_a_trainer_of_something_else_leaves_that(agentgym: Run, small_model: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from agentgym_py import store
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.cli import view
+from agentgym_py.cli import listen
 from agentgym_py.collect import Collector, jobs_for
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.viewer import feedback
@@ -100,7 +100,7 @@ def test_a_port_that_is_taken(agentgym: Run, played: Path) -> None:
 
 def test_what_is_missing_is_said(agentgym: Run, played: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra `view` pages are exported, but not served."""
-    monkeypatch.setattr(view, "find_spec", lambda name: None)
+    monkeypatch.setattr(listen, "find_spec", lambda name: None)
     status, _, err = agentgym("view", "played")
     assert status == 2
     assert "[view]" in err

@@ -66,7 +66,7 @@ def full_greedy(policy: Policy, prompt: list[int], limit: int) -> list[int]:
 
 def full_logprobs(policy: Policy, prompt: list[int], reply: Generation, params: SamplingParams) -> list[float]:
     """Teacher-forced log-probabilities of a reply, by one forward without a cache."""
-    ids = torch.tensor([prompt + list(reply.ids)])
+    ids = torch.tensor([prompt + list(reply.ids)], device=policy.model.device)
     with torch.no_grad():
         logits = policy.model(ids).logits[0, len(prompt) - 1 : -1]
     logprobs = processed_logprobs(logits, params)
@@ -145,6 +145,23 @@ def test_sampled_logprobs_equal_teacher_forcing(params: SamplingParams, forward:
         talk.go_on(replies)
 
 
+@pytest.mark.parametrize(("device", "dtype"), [("cpu", "bfloat16"), ("cuda", "bfloat16"), ("cuda", "float32")])
+def test_sampled_logprobs_in_bfloat16_and_on_a_gpu(device: str, dtype: str) -> None:
+    """Those of a full forward in the same numbers there, up to their rounding."""
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    policy, params = tiny_policy(2), SamplingParams(temperature=0.7, max_new_tokens=10)
+    policy.model.to(device, getattr(torch, dtype))
+    engine, talk, off = HFEngine(policy, slots=5), Conversations(policy, 5), list[float]()
+    for turn in range(4):
+        asked = list(talk.prompts)
+        replies = engine.generate(asked, params, seeds=[10 * turn + i for i in range(5)])
+        for prompt, reply in zip(asked, replies, strict=True):
+            off += np.abs(np.subtract(reply.logprobs, full_logprobs(policy, prompt, reply, params))).tolist()
+        talk.go_on(replies)
+    assert np.mean(off) < (0.05 if dtype == "bfloat16" else 1e-3) and len(off) > 50
+
+
 def test_greedy_logprobs_are_at_temperature_one() -> None:
     """A greedy reply records log-probabilities under temperature 1."""
     policy = tiny_policy(2)
@@ -188,6 +205,65 @@ def test_finish_reasons() -> None:
         assert end not in reply.ids[:-1]
         assert (reply.finish_reason == "stop") == (reply.ids[-1] == end)
         assert reply.finish_reason == "stop" or len(reply.ids) == 12
+
+
+def test_who_joins_and_who_leaves_changes_no_reply() -> None:
+    """Two batches that take turns, with fewer places than prompts: each reply is that to its prompt alone."""
+    policy = tiny_policy()
+    params = SamplingParams(temperature=1.0, max_new_tokens=16)
+    talk, alone = Conversations(policy, 12), HFEngine(policy, slots=1)
+    engine = HFEngine(policy, slots=5)
+    batches = [engine.batch(params), engine.batch(params)]
+    turns, found = [0] * 12, dict[tuple[int, int], Generation]()
+    for i, prompt in enumerate(talk.prompts):
+        batches[i % 2].add((i, 0), prompt, i)
+    calls = 0
+    while min(turns) < 3:
+        ended = batches[calls % 2].ended()
+        calls += 1
+        for key, reply in ended:
+            assert isinstance(key, tuple)
+            i, turn = key
+            expected = alone.generate([talk.prompts[i]], params, [i + 100 * turn])[0]
+            assert reply.ids == expected.ids and reply.logprobs == pytest.approx(expected.logprobs, abs=1e-4)
+            found[i, turn] = reply
+            turns[i] += 1
+            if turns[i] < 3:
+                history = [*talk.prompts[i], *reply.ids]
+                talk.prompts[i] = history + policy.chat.turn(sentence(talk.rng, 30))
+                batches[i % 2].add((i, turns[i]), talk.prompts[i], i + 100 * turns[i])
+    assert len(found) == 36 and calls > 10
+    assert batches[0].ended() == batches[1].ended() == []
+
+
+def test_a_place_is_free_as_soon_as_its_reply_has_ended() -> None:
+    """What joins then is answered while the longest reply of those that began before is still in the making."""
+    policy = tiny_policy(ends=2.5)
+    batch = HFEngine(policy, slots=8).batch(SamplingParams(temperature=1.0, max_new_tokens=24))
+    talk = Conversations(policy, 8)
+    for i, prompt in enumerate(talk.prompts):
+        batch.add(i, prompt, i)
+    order = list[Any]()
+    while len(order) < 40:
+        for key, _ in batch.ended():
+            order.append(key)
+            batch.add(8 + len(order), talk.prompts[len(order) % 8], 8 + len(order))
+    firsts = [place for place, key in enumerate(order) if key < 8]
+    assert len(firsts) == 8 and firsts[-1] > 8
+
+
+def test_a_sync_in_the_midst_of_replies_is_an_error() -> None:
+    """They would be of two policies; a batch that is empty takes the new weights."""
+    engine = HFEngine(tiny_policy(ends=2.5), slots=4)
+    batches = [engine.batch(SamplingParams(max_new_tokens=16)) for _ in range(2)]
+    for i, prompt in enumerate(Conversations(engine.policy, 4).prompts):
+        batches[0].add(i, prompt, i)
+    assert len(batches[0].ended()) < 4
+    engine.sync(tiny_policy(1), 1)
+    with pytest.raises(PolicyError, match="while replies were in the making"):
+        batches[0].ended()
+    batches[1].add(0, Conversations(engine.policy, 1).prompts[0], 0)
+    assert batches[1].ended()
 
 
 def test_sync_forgets_what_old_weights_computed() -> None:

@@ -8,11 +8,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from agentgym_py import ranks
 from agentgym_py.errors import ConfigError, TrainingError
 from agentgym_py.rl.learner import Learner, Loss, Output, training
 from agentgym_py.rl.losses import Weighting
 from agentgym_py.rl.records import Batch, Record, collate
 from agentgym_py.rl.settings import LearnerSettings
+from agentgym_py.split import Whole
 
 LENGTHS = [[3, 1], [2], [1, 1, 4], [5], [2, 2], [1]]
 WEIGHTINGS: list[Weighting] = ["token", "sequence", "constant", "sum"]
@@ -110,6 +112,25 @@ def test_a_pass_holds_no_more_tokens_than_it_may(toys: Any) -> None:
         parts = list(learner._passes(records))
         assert sorted(id(r) for part in parts for r in part) == sorted(map(id, records))
         assert all(len(p) == 1 or len(p) * max(len(r.input_ids) for r in p) <= limit for p in parts)
+
+
+def test_what_is_split_is_gone_through_equally_often(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every process has as many parts, with all records among them; the empty ones stand for nothing."""
+    policy = toys.word_policy()
+    records = records_of(toys, policy)
+    learner = Learner(policy, LearnerSettings(pass_tokens=1), seed=0)
+    monkeypatch.setattr(ranks, "world", lambda: 4)
+    shares = {}
+    for split in (False, True):
+        monkeypatch.setattr(Learner, "_split", split)
+        for rank in range(4):
+            monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+            shares[split, rank] = list(learner._passes(records))
+    counts = [len(shares[False, rank]) for rank in range(4)]
+    assert len(set(counts)) > 1 and {len(shares[True, rank]) for rank in range(4)} == {max(counts)}
+    for rank in range(4):
+        assert [part for part in shares[True, rank] if part] == shares[False, rank]
+    assert sorted(id(r) for rank in range(4) for part in shares[True, rank] for r in part) == sorted(map(id, records))
 
 
 def test_padding_changes_nothing(toys: Any) -> None:
@@ -221,7 +242,7 @@ def test_the_reference_is_the_policy_as_it_began(toys: Any, rank: int) -> None:
 def test_the_policy_stays_on_its_device(toys: Any) -> None:
     """Accelerate's own is the first GPU, whichever the policy is on."""
     learner = Learner(toys.word_policy(), LearnerSettings(), seed=0)
-    assert not learner._accelerator.device_placement
+    assert isinstance(learner._work, Whole) and not learner._work._accelerator.device_placement
 
 
 def test_without_a_reference_none_is_kept(toys: Any) -> None:
@@ -327,7 +348,8 @@ def test_bfloat16_computes_in_it_and_keeps_the_weights(toys: Any) -> None:
         assert set(seen) == {torch.bfloat16 if bf16 else torch.float32}
         logged = learner.step(records, loss_of, "token")
         assert all(p.dtype == torch.float32 for p in learner.module.parameters())
-        assert all(s["exp_avg"].dtype == torch.float32 for s in learner._optimizer.state.values())
+        assert isinstance(learner._work, Whole)
+        assert all(s["exp_avg"].dtype == torch.float32 for s in learner._work.optimizer.state.values())
         assert all(record.extra["values"].dtype == torch.float32 for record in records)
         found[bf16] = logged, gradients(learner)
     (plain, exact), (logged, near) = found[False], found[True]

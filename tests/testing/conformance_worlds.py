@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random  # noqa: TID251  # a world that uses it must be found out
+import re
 import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -425,6 +426,15 @@ class Hangs(Honest):
         return super().act(reply)
 
 
+class Backtracks(Honest):
+    """Looks for the end of a call with two hungry gaps in a row."""
+
+    def act(self, reply: Reply) -> Outcome:
+        """Quadratic in what stands in the brackets."""
+        re.fullmatch(r"\w+\W(\s*(\{\})?\s*)\)", reply.action)
+        return super().act(reply)
+
+
 class Tells(Honest):
     """Says the digits in `info`."""
 
@@ -519,6 +529,17 @@ class Raises(Honest):
         return super().begin(task)
 
 
+class NeverBegins(Honest):
+    """ConformanceNeverBegins-v0. Task, action, observation, reward and end: none, for it raises in a helper."""
+
+    def begin(self, task: Task) -> str:
+        """By way of another method."""
+        return self._opened(task.instruction)
+
+    def _opened(self, text: str) -> str:
+        return text + [text][1]
+
+
 class Hoards(Honest):
     """Keeps what it has seen."""
 
@@ -528,3 +549,103 @@ class Hoards(Honest):
         """For ever."""
         self.kept.append(task.instruction * 10)
         return super().begin(task)
+
+
+class ListsNonsense(Honest):
+    """Lists what it refuses."""
+
+    def actions(self) -> list[str]:
+        """Digits that are not there."""
+        return [f"ask[{n}]" for n in range(7, 20)]
+
+
+class Cheats(Honest):
+    """A fair expert that knows the digits, though all its safes look the same."""
+
+    def draft(self, rng: Rng, split: str) -> Draft[str]:
+        """The request says who asks, no more."""
+        drawn = super().draft(rng, split)
+        return Draft(f"Open a safe for {ASKERS[split]}.", drawn.puzzle, drawn.kind, drawn.optimal_steps)
+
+    def fair_expert(self) -> str | None:
+        """Asks, and opens before it could know them all."""
+        return "ask[1]" if not self.known else f"open[{self.puzzle}]"
+
+
+class Fair(Cheats):
+    """The same, which opens when it has seen each digit: it works the secret out."""
+
+    def fair_expert(self) -> str | None:
+        """One digit after another."""
+        return f"ask[{len(self.known) + 1}]" if len(self.known) < DIGITS else f"open[{self.puzzle}]"
+
+
+class Unlimited(Honest):
+    """Ignores its limit."""
+
+    def __init__(self, *, max_steps: int = 12, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+
+class InfoSet(Honest):
+    """Tells what JSON does not hold."""
+
+    def details(self) -> Mapping[str, Any]:
+        """A set."""
+        return {"places": {1, 2}}
+
+
+class Prints(Honest):
+    """Talks to the terminal."""
+
+    def act(self, reply: Reply) -> Outcome:
+        """Says what is done."""
+        print("doing", reply.action)
+        return super().act(reply)
+
+
+class NoNumbers(Honest):
+    """Knows its tasks by their ids alone."""
+
+    def task(self, name: str | int, split: str | None = None) -> Task:
+        """A number is no id."""
+        return super().task("none" if isinstance(name, int) else name, split)
+
+
+class TellsListed(Tells):
+    """Names no secrets, lists the right digits among others, and tells them."""
+
+    def actions(self) -> list[str]:
+        """The answer is one of them."""
+        return [*super().actions(), f"open[{self.puzzle}]"]
+
+    def secrets(self) -> None:
+        """None are named."""
+
+
+class Open(Honest):
+    """Hides nothing."""
+
+    def secrets(self) -> list[str]:
+        """It says so."""
+        return []
+
+
+class Unnamed(Honest):
+    """The last action is the same in each task, and no secret is named."""
+
+    def draft(self, rng: Rng, split: str) -> Draft[str]:
+        """One code for all."""
+        drawn = super().draft(rng, split)
+        return Draft(drawn.instruction, "4711", drawn.kind, drawn.optimal_steps)
+
+    def secrets(self) -> None:
+        """None are named."""
+
+
+class HidesLater(Honest):
+    """Names its secret only when something was asked."""
+
+    def secrets(self) -> list[str] | None:
+        """Nothing at first."""
+        return super().secrets() if self.known else []

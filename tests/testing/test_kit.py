@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from functools import partial
 from importlib import import_module
 from io import StringIO
 from itertools import product
@@ -20,15 +22,17 @@ import pytest
 from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import ConfigError, ConformanceError, SnapshotError, UnknownNameError
 from agentgym_py.testing import CHECKS, Failure, Moves, Settings, check_world, run_check, run_checks
+from agentgym_py.testing.contract import _out_of_reach
 from agentgym_py.testing.players import tail
 from agentgym_py.testing.report import written
 from agentgym_py.testing.strings import MEGABYTE
+from agentgym_py.testing.subject import time_limit
 
 FOLDER = Path(__file__).parent
 QUICK = Settings(episodes=15, memory_episodes=400)
 BROKEN = [
     ("gymnasium", "BadSpace", "check_env"),
-    ("vectors", "OtherProcess", "make_vec, async : copy 0 resets to another episode"),
+    ("vectors", "OtherProcess", "make_vec, async: copy 0 resets to another episode"),
     ("interface", "AllValid", "counts as a valid action"),
     ("tasks", "Shared", "have the same instruction"),
     ("card", "NoCard", "does not say: task, action, observation, reward, end, ConformanceNoCard-v0"),
@@ -43,6 +47,13 @@ BROKEN = [
     ("corrupt", "Halfway", "is refused, and the episode has changed"),
     ("expert", "Wrong", "has not terminated"),
     ("expert", "Long", "the plan has 2 actions, optimal_steps is 1"),
+    ("expert", "Cheats", "no observation has shown the secret '"),
+    ("actions", "ListsNonsense", "none of 5 listed actions can be done, such as 'ask["),
+    ("interface", "Unlimited", "made with max_steps=7, the world has max_steps = 12"),
+    ("interface", "InfoSet", "info is not of JSON values: Object of type set"),
+    ("interface", "Prints", "prints to stdout, which is not its own: 'doing"),
+    ("tasks", "NoNumbers", "its tasks are numbered from 0, and task(0, 'train') raises UnknownNameError("),
+    ("leaks", "TellsListed", "holds the answer in 30 of 30 tasks"),
     ("wanderer", "Jams", "has not terminated"),
     ("floor", "Lucky", "an agent that acts at random succeeds in"),
     ("floor", "WinsByNothing", "an agent that says nothing succeeds in 150 of 150"),
@@ -55,6 +66,7 @@ BROKEN = [
     ("strings", "Hypothetical", "raised KeyError"),
     ("strings", "Parses", "raised ValueError"),
     ("strings", "Hangs", "step takes longer than 0.5 seconds"),
+    ("strings", "Backtracks", "step takes longer than 0.5 seconds"),
     ("leaks", "Tells", "stands in info['debug']"),
     ("leaks", "TellsUnnamed", "info['debug'] of reset holds the answer in 30 of 30 tasks"),
     ("leaks", "TellsLater", "stands in observation: 'Closed, it is"),
@@ -71,6 +83,8 @@ BROKEN = [
     ("memory", "GrowsBig", "KiB stay for each of 100 new tasks, without bounds; this episode leaves 1,00"),
     ("memory", "Raises", "raised ZeroDivisionError('conformance/train/medium/"),
 ]
+SLOW = {"Hangs", "Backtracks"}
+"""Worlds that must not be waited for."""
 NO_EPISODE = {"gymnasium", "card"}
 """Checks of which a failure needs no episode to be seen."""
 
@@ -108,12 +122,12 @@ def test_a_world_of_few_tasks_passes(check: str) -> None:
 @pytest.mark.parametrize(("check", "world", "message"), BROKEN, ids=lambda each: each)
 def test_each_check_can_fail(check: str, world: str, message: str) -> None:
     """A world with one fault is found out, in words that say the fault, and an episode shows it."""
-    settings = Settings(QUICK.episodes, QUICK.memory_episodes, longest_step=0.5 if world == "Hangs" else 20.0)
+    settings = Settings(QUICK.episodes, QUICK.memory_episodes, longest_step=0.5 if world in SLOW else 20.0)
     spec = EnvSpec(f"Conformance{world}-v0")
     result = run_check(check, spec, settings)
     assert result.status == "failed" and result.failure
     assert message in result.failure.message
-    if check not in NO_EPISODE and world != "Hangs":
+    if check not in NO_EPISODE and world not in SLOW:
         _is_shown(spec, result.failure)
 
 
@@ -183,6 +197,36 @@ def _run(world: str, script: str, **mood: str) -> subprocess.CompletedProcess[st
     )
 
 
+def test_the_program_of_copies_plays_them_beside_the_world_alone() -> None:
+    """It makes them as the check did: here the copies are in other processes, and say so."""
+    spec = EnvSpec("ConformanceOtherProcess-v0")
+    failure = run_check("vectors", spec, QUICK).failure
+    assert failure
+    done = _run("OtherProcess", failure.script(spec))
+    copies, _, alone = done.stdout.splitlines()[1].partition(" and alone ")
+    numbers = [{line.rsplit(" ", 1)[1] for line in eval(each)} for each in (copies, alone)]  # noqa: S307  # tuples of texts
+    assert len(numbers[0]) == 2 and len(numbers[1]) == 1 and not numbers[0] & numbers[1], done.stderr
+
+
+def test_a_fair_expert_may_work_a_secret_out() -> None:
+    """The note says in how many tasks it did, and where there is none of the world's own."""
+    fair = run_check("expert", EnvSpec("ConformanceFair-v0"), QUICK)
+    assert fair.notes == (
+        "the fair expert succeeds in 45 of 45 tasks, in 45 by a secret that it had to find out or guess",
+    )
+    assert run_check("expert", EnvSpec("ConformanceHonest-v0"), QUICK).notes == (
+        "fair_expert is the default: the exact expert",
+    )
+
+
+@pytest.mark.parametrize(("world", "why"), [("Open", "that nothing is hidden"), ("Unnamed", "declare secrets()")])
+def test_where_nothing_was_looked_for_nothing_passed(world: str, why: str) -> None:
+    """The check is skipped, and says whether the world wants it so."""
+    result = run_check("leaks", EnvSpec(f"Conformance{world}-v0"), QUICK)
+    assert result.status == "skipped" and "nothing was looked for" in result.line and why in result.line
+    assert run_check("leaks", EnvSpec("ConformanceHidesLater-v0"), QUICK).status == "passed"
+
+
 def test_every_check_was_seen_to_fail() -> None:
     """All but the measurement."""
     assert {check for check, *_ in BROKEN} == set(CHECKS) - {"speed"}
@@ -248,6 +292,63 @@ def test_a_report_says_all_of_it() -> None:
     assert "gymnasium.make" in found["checks"][0]["script"] and found["counts"]["episodes"] == 1
     with pytest.raises(ConformanceError, match="optimal_steps is 1"):
         check_world("ConformanceLong-v0", "expert")
+
+
+def test_one_cause_is_told_once() -> None:
+    """The checks that it failed, the trace from the world's own source on, and the shortest episode that shows it."""
+    report = run_checks(
+        "ConformanceNeverBegins-v0", ("gymnasium", "vectors", "interface", "card", "reproducible"), QUICK
+    )
+    told = report.text()
+    assert "FAILED 4 checks by one cause: gymnasium, vectors, interface, reproducible\n  reset() raised Index" in told
+    lines = [line.strip() for line in told.splitlines()]
+    places = [line.rpartition(" in ")[2] for line in lines if line.startswith("File ")]
+    assert places == ["begin", "_opened"] and lines.count("IndexError: list index out of range") == 1
+    assert "Seed 0 and no actions, as a program:" in told and "4 of 5 checks failed, by 1 cause" in told
+
+
+def test_what_raises_elsewhere_is_another_cause() -> None:
+    """Another line, another error, or another message where nothing was raised."""
+    place = '  File "world.py", line {}, in act\n    x()\n  File "{}.py", line 9, in loads\n    y()\n{}: {}'
+    failures = [Failure("a", traceback=place.format(*each)) for each in (
+        (3, "json", "ValueError", "x"), (3, "json", "KeyError", "x"), (4, "json", "ValueError", "x"),
+    )] + [Failure("a"), Failure("b")]  # fmt: skip
+    assert len({each.cause for each in failures}) == 5
+    same = Failure("c", Moves(3), place.format(3, "other", "ValueError", "y"))
+    assert same.cause == failures[0].cause
+
+
+def test_a_check_that_is_not_over_in_time_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was stopped, and says why; nor did it pass."""
+    monkeypatch.setattr("agentgym_py.testing.fresh._SECONDS", 0.01)
+    report = run_checks("ConformanceHonest-v0", ("reproducible", "card"), QUICK)
+    assert [each.status for each in report.results] == ["stopped", "passed"] and not report.failed and not report.ok
+    assert "stopped reproducible" in report.text() and "not over after 0.01 seconds: ask for fewer" in report.text()
+    assert report.verdict().endswith("no failure in the 1 of 2 checks that were done; not done: reproducible")
+    with pytest.raises(ConformanceError, match="not done: reproducible"):
+        check_world("ConformanceHonest-v0", "reproducible")
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no signals to block")
+def test_processes_of_a_check_do_not_hear_ctrl_c() -> None:
+    """Their traces would stand between the lines of the report."""
+    code = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    asked = partial(subprocess.run, [sys.executable, "-S", "-c", code], capture_output=True, text=True)
+    with _out_of_reach():
+        assert asked().stdout == "True\n"
+    assert asked().stdout == "False\n"
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_the_time_limit_of_a_test_outlives_that_of_a_step() -> None:
+    """As pytest-timeout sets one; it rings afterwards."""
+    handler = signal.signal(signal.SIGALRM, lambda *_: None)
+    before = signal.setitimer(signal.ITIMER_REAL, 100.0)
+    with time_limit(5.0, "step"):
+        assert signal.getitimer(signal.ITIMER_REAL)[0] <= 50.0
+    left, _ = signal.setitimer(signal.ITIMER_REAL, *before)
+    signal.signal(signal.SIGALRM, handler)
+    assert left > 90.0
 
 
 def test_another_seed_tries_something_else() -> None:

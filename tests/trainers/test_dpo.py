@@ -20,7 +20,7 @@ from agentgym_py.logprobs import agent_logits, agent_logprobs, sample_logprobs
 from agentgym_py.policy import Policy
 from agentgym_py.samples import IGNORED, Sample, encode
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.dpo import DPO, LogRatios, LossType, _collate, dpo_loss
+from agentgym_trainers.dpo import DPO, LogRatios, LossType, _collate, dpo_loss, sft_loss
 
 LOSSES: list[tuple[LossType, float]] = [("sigmoid", 0.0), ("sigmoid", 0.2), ("hinge", 0.0), ("ipo", 0.0)]
 
@@ -107,16 +107,10 @@ def test_the_loss_pushes_the_right_way() -> None:
         assert w.grad is not None and l.grad is not None and w.grad.max() < 0 < l.grad.min()
 
 
-@pytest.mark.parametrize(("loss_type", "smoothing"), LOSSES)
-def test_the_loss_of_a_batch_is_trls(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, loss_type: Any, smoothing: float
-) -> None:
-    """Loss and gradient of a policy that has moved are those of trl's own loss on the same batch."""
+def check_against_trl(policy: Policy, trainer: Any, weights: dict[str, float]) -> None:
+    """Loss and gradients of a policy that has moved are those of trl's losses with these weights on the same batch."""
     from trl import DPOTrainer
 
-    policy = fresh(tiny_policy)
-    settings = DPO(batch_size=1 if smoothing else 3, loss_type=loss_type, label_smoothing=smoothing)
-    trainer = settings._dpo(policy, samples_of(policy, played), 0, tmp_path)
     moved(policy)
     batch = next(iter(trainer.get_train_dataloader()))
     trainer.model.train()
@@ -124,17 +118,37 @@ def test_the_loss_of_a_batch_is_trls(
     found.backward()
     grads = [each.grad.clone() for each in trainer.model.parameters()]
     trainer.model.zero_grad()
-    if smoothing:
-        trainer.loss_types = ["aot"]  # of a single pair it is the smoothed sigmoid, for which trl has no other name
+    trainer.loss_types, trainer.loss_weights = list(weights), list(weights.values())
     expected = DPOTrainer._compute_loss(trainer, trainer.model, batch, False)
     expected.backward()
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     for mine, parameter in zip(grads, trainer.model.parameters(), strict=True):
         torch.testing.assert_close(mine, parameter.grad, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(("loss_type", "smoothing"), LOSSES)
+def test_the_loss_of_a_batch_is_trls(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, loss_type: Any, smoothing: float
+) -> None:
+    """Loss and gradient of a policy that has moved are those of trl's own loss on the same batch."""
+    policy = fresh(tiny_policy)
+    settings = DPO(batch_size=1 if smoothing else 3, loss_type=loss_type, label_smoothing=smoothing)
+    trainer = settings._dpo(policy, samples_of(policy, played), 0, tmp_path)
+    # "aot" of a single pair is the smoothed sigmoid, for which trl has no other name
+    check_against_trl(policy, trainer, {"aot" if smoothing else loss_type: 1.0})
     told = trainer._metrics["train"]
     shared = [name for name in told if name.startswith(("rewards/", "logps/"))]
     near = [pytest.approx(told[name][1], rel=1e-4, abs=1e-4) for name in shared]
     assert len(shared) == 6 and [told[name][0] for name in shared] == near
+
+
+def test_the_better_ones_own_loss_is_trls_sft(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """Loss and gradient of a pair with `sft_weight` are those of trl's two losses with these weights."""
+    policy = fresh(tiny_policy)
+    trainer = DPO(batch_size=1, sft_weight=0.7)._dpo(policy, samples_of(policy, played), 0, tmp_path)
+    check_against_trl(policy, trainer, {"sigmoid": 1.0, "sft": 0.7})
+    logps, tokens = torch.tensor([-3.0, -8.0]), torch.tensor([2, 4])
+    assert sft_loss(logps, tokens).tolist() == [1.5, 2.0]
 
 
 @pytest.mark.parametrize("loss_type", ["sigmoid", "hinge", "ipo"])
@@ -243,7 +257,8 @@ def test_padding_order_and_splits_change_nothing(tiny_policy: Any, played: list[
 
     def loss_of(rows: list[int], padding: int = 0) -> float:
         both = rows + [row + 3 for row in rows]
-        part = {key: each[rows if key.startswith("ref") else both] for key, each in batch.items()}
+        lists = {key: each for key, each in batch.items() if key != "share"}
+        part = batch | {key: each[rows if key.startswith("ref") else both] for key, each in lists.items()}
         part |= {k: torch.nn.functional.pad(part[k], (0, padding)) for k in ("input_ids", "completion_mask")}
         return float(trainer.compute_loss(trainer.model, part).detach())
 
@@ -343,7 +358,14 @@ def test_no_pair_is_an_error(tiny_policy: Any, episode: Callable[..., Trajectory
 
 def test_wrong_settings_are_refused() -> None:
     """Settings that cannot be meant raise at once and are named."""
-    wrong: dict[str, Any] = {"beta": 0.0, "label_smoothing": 0.5, "loss_type": "exo", "max_pairs": 0, "match": "any"}
+    wrong: dict[str, Any] = {
+        "beta": 0.0,
+        "sft_weight": -1.0,
+        "label_smoothing": 0.5,
+        "loss_type": "exo",
+        "max_pairs": 0,
+        "match": "any",
+    }
     for name, value in (wrong | {"level": "token", "epochs": 0}).items():
         with pytest.raises(ConfigError, match=name):
             DPO(**{name: value})

@@ -205,6 +205,36 @@ def test_it_solves_a_chain(toys: Any) -> None:
     assert len(returns) == 40 and returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.7
 
 
+def test_a_branch_is_compared_with_itself_alone(toys: Any) -> None:
+    """Each branch has its own mean; only what follows its state is learnt; whole trees are played, none is left out."""
+    policy = toys.word_policy()
+    rollouts = toys.rollouts(policy, toys.CHAIN, 29)
+    trainer = GRPO(kind="dr_grpo", group_size=4, batch_tasks=2, branches=2)
+    groups = trainer._groups(rollouts)
+    assert len(groups) == 6 and rollouts.left == 5
+    from collections import Counter
+
+    compared = 0
+    for number, group in enumerate(groups):
+        records = trainer._records(group, policy, Counter())
+        mean = sum(each.reward for each in group) / 4
+        for each, record in zip(group, records, strict=len(records) > 0):
+            own = [n for n, step in enumerate(each.steps) if step.trained]
+            assert record.turns == own and (own[0] > 0) == (number >= 2)
+            assert record.extra["advantages"].tolist() == pytest.approx([each.reward - mean] * record.n)
+            compared += number >= 2
+    assert compared > 0
+
+
+def test_it_solves_a_chain_by_trees(toys: Any) -> None:
+    """In as many episodes as without: each task of the 40 iterations has a group and a branch."""
+    trainer = GRPO(batch_tasks=2, branches=1, learning_rate=0.02)
+    _, report, rollouts = improved(toys, toys.CHAIN, trainer, 40 * 32)
+    whole = [each for each in rollouts.played if each.steps[0].trained]
+    assert len(report.history) >= 40 and report.trajectories + sum(report.dropped.values()) == len(rollouts.played)
+    assert sum(each.reward for each in whole[:32]) / 32 < 0.2 and sum(each.reward for each in whole[-80:]) / 80 > 0.7
+
+
 def test_it_says_what_it_did(toys: Any) -> None:
     """Counts add up to what was played; the first step's ratio is 1; the same seed gives the same weights."""
     trainer = GRPO(batch_tasks=4, group_size=4, kl=0.1, minibatch=16, learning_rate=0.02)
@@ -313,6 +343,7 @@ def test_wrong_settings_are_refused(toys: Any) -> None:
     """Each by its name; and sampling that it cannot learn from."""
     wrong: dict[str, Any] = {"group_size": 1, "batch_tasks": 0, "epochs": 0, "clip_low": -0.1, "clip_high": -0.1}
     wrong |= {"kl": -1.0, "max_tokens": 0, "overlong_buffer": -1, "kind": "gpro", "reward": "luck", "minibatch": 0}
+    wrong |= {"branches": -1}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             GRPO(**{name: value})

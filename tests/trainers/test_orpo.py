@@ -188,8 +188,10 @@ def test_padding_changes_nothing(tiny_policy: Any, played: list[Trajectory], tmp
     trainer = trainer_of(fresh(tiny_policy), played, tmp_path)
     batch = batch_of(trainer)
     fill = {"input_ids": 0, "labels": -100, "attention_mask": 0}
-    wider = {
-        key: torch.nn.functional.pad(each, (0, 9), value=fill[key.partition("_")[2]]) for key, each in batch.items()
+    wider = batch | {
+        key: torch.nn.functional.pad(each, (0, 9), value=fill[key.partition("_")[2]])
+        for key, each in batch.items()
+        if key != "share"
     }
     with torch.no_grad():
         losses = [float(trainer.compute_loss(trainer.model, each)) for each in (batch, wider)]

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, Job
-from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.fork import forks
 from agentgym_py.policy import Policy
 from agentgym_py.process import ProcessRewardModel, step_labels
@@ -186,6 +186,18 @@ def test_it_learns_a_batch_by_heart(
     assert same == (not how.get("train_backbone", True)) and not hasattr(model.policy.model, "peft_config")
     chance = ((labels - labels.mean(0)) ** 2).mean()
     assert wrong < share * chance and report.loss[-1] < report.loss[0]
+
+
+@pytest.mark.parametrize("backbone", [True, False])
+def test_a_gradient_that_is_not_finite_stops_it(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, backbone: bool
+) -> None:
+    """The step is not taken, and no model is written that says nothing but NaN."""
+    marks = [marked(each, lambda t, i: 1e30 if t.success else 0.1) for each in played]
+    how = ProcessReward(epochs=1.0, train_backbone=backbone)
+    with pytest.raises(TrainingError, match=r"gradient norm (nan|inf) at step 1 of 1: the step was not taken"):
+        how.train_on(tiny_policy, played, marks, seed=0, output_dir=tmp_path / "judge")
+    assert not (tmp_path / "judge").exists()
 
 
 def test_a_judges_marks_are_learnt(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.agents import ExpertAgent, ModelAgent
+from agentgym_py.agents import Episode, ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, InfrastructureError
 from agentgym_py.fork import forks
 from agentgym_trainers.grpo import GRPO
 from agentgym_trainers.reverse_curriculum import ReverseCurriculum, start_of_stage
@@ -31,13 +31,14 @@ def test_groups_begin_on_the_experts_way(
 ) -> None:
     """All tries of a group in the state, byte by byte, of the expert at its stage; what was before is not learnt."""
     met: list[tuple[str, int, bytes]] = []
-    act = ModelAgent.act
+    prompt = ModelAgent._prompt
 
-    def noted(self: ModelAgent, episodes: Any) -> Any:
-        met.extend((e.task.id, len(e.steps), e.env.snapshot()) for e in episodes if not e.ids)
-        return act(self, episodes)
+    def noted(self: ModelAgent, episode: Episode) -> list[int]:
+        if not episode.ids:
+            met.append((episode.task.id, len(episode.steps), episode.env.snapshot()))
+        return prompt(self, episode)
 
-    monkeypatch.setattr(ModelAgent, "act", noted)
+    monkeypatch.setattr(ModelAgent, "_prompt", noted)
     rollouts = toys.rollouts(tiny_policy, EnvSpec(world, {"max_steps": 8}), 18, tokens=2, seed=4)
     trainer = ReverseCurriculum(group_size=3, stages=3)
     groups = trainer._play(rollouts, 6)
@@ -82,6 +83,22 @@ def test_where_the_expert_fails_a_group_begins_at_the_beginning(toys: Any) -> No
     assert all(all(step.trained for step in each.steps) for group in groups for each in group)
 
 
+@pytest.mark.parametrize("error", [OSError("no world"), InfrastructureError("no server")], ids=["raises", "is gone"])
+def test_where_the_way_cannot_be_gone_again_a_group_begins_at_the_beginning(
+    toys: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """A world that fails at it ends no training."""
+
+    def fails(*given: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr("agentgym_trainers.reverse_curriculum.forks", fails)
+    rollouts = toys.rollouts(toys.word_policy(), toys.CHAIN, 8)
+    groups = ReverseCurriculum(group_size=4)._play(rollouts, 2)
+    assert [len(group) for group in groups] == [4, 4]
+    assert all(step.trained for group in groups for each in group for step in each.steps)
+
+
 @pytest.mark.parametrize("mixed", [True, False])
 def test_it_solves_a_chain_by_its_outcome_alone(toys: Any, mixed: bool) -> None:
     """Within 5 steps of 5, where nothing but success is rewarded and chance succeeds in one of 32."""
@@ -96,6 +113,6 @@ def test_it_solves_a_chain_by_its_outcome_alone(toys: Any, mixed: bool) -> None:
 
 def test_wrong_settings_are_refused() -> None:
     """Each by its name."""
-    for name, value in {"stages": 0, "expert": "fairy", "group_size": 1, "reward": "praise"}.items():
+    for name, value in {"stages": 0, "expert": "fairy", "group_size": 1, "reward": "praise", "branches": 1}.items():
         with pytest.raises(ConfigError, match=name):
             ReverseCurriculum(**{name: value})  # type: ignore[arg-type]  # wrong on purpose

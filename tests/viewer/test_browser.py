@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,20 @@ def seen(browser: Any, tmp_path: Path) -> Iterator[Seen]:
 
 @pytest.fixture
 def address(run: Path) -> Iterator[str]:
-    """What `agentgym view` prints, while it serves the run; it ends by Ctrl-C."""
-    words = [sys.executable, "-c", COMMAND, "view", str(run)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+    """What `agentgym view` prints, while it serves the run."""
+    with served(run) as printed:
+        yield printed
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """What `agentgym view` prints, while it serves a folder; it ends by Ctrl-C."""
+    words = [sys.executable, "-c", COMMAND, "view", str(folder)]
+    with (
+        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server,
+        ExitStack() as end,
+    ):
+        end.callback(server.kill)  # a failure would wait for it for ever
         assert server.stdout is not None
         yield server.stdout.readline().strip()
         server.send_signal(signal.SIGINT)
@@ -158,6 +170,79 @@ def test_a_run_in_the_browser(seen: Seen, address: str, run: Path) -> None:
     assert {url.split("/")[2] for url in seen.asked if not url.startswith("data:")} == {address.split("/")[2]}
 
 
+@pytest.fixture(scope="module")
+def evolved(tmp_path_factory: pytest.TempPathFactory, tiny_policy: Any) -> Path:
+    """What `agentgym evolve` leaves: Agent_v0 and two short rounds of GRPO."""
+    pytest.importorskip("trl")
+    folder = tmp_path_factory.mktemp("evolved")
+    tiny_policy.save(folder / "model")
+    words = [
+        "evolve", "--env", "shop", "--model", str(folder / "model"), "--trainer", "grpo", "--preset", "smoke",
+        "--rounds", "2", "--max_new_tokens", "8", "--env_kwargs.max_steps", "4", "--valid_tasks", "12",
+        "--threads", "1", "--out", str(folder / "run"),
+    ]  # fmt: skip
+    subprocess.run([sys.executable, "-c", COMMAND, *words], check=True, capture_output=True)
+    return folder / "run"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_the_report_of_a_run(seen: Seen, evolved: Path, scheme: str, size: dict[str, int]) -> None:
+    """Charts with words for who does not see them; tables and examples by keyboard; it fits, and asks for nothing."""
+    page, keyboard = seen.page, seen.page.keyboard
+    page.set_viewport_size(size)
+    page.emulate_media(color_scheme=scheme)
+    page.goto((evolved / "report.html").as_uri())
+    for title in ("Success", "Reward", "What became of the episodes", "Steps an episode", "Invalid actions",
+                  "Rewards of the explored episodes", "How episodes of the valid split ended"):  # fmt: skip
+        figure = page.locator("figure", has=page.locator(f"figcaption:text-is('{title}')"))
+        assert figure.locator("svg").bounding_box()["width"] > 300, title
+        assert len(figure.locator("[role=img]").get_attribute("aria-label")) > 20, title
+    page.screenshot(path=seen.pictures / f"report-{scheme}-{'wide' if size is WIDE else 'phone'}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    table = page.locator("figure details").first
+    table.locator("summary").focus()
+    keyboard.press("Enter")
+    playwright.expect(table.locator("table")).to_be_visible()
+    link = page.locator("#failures ~ p a").first
+    link.focus()
+    keyboard.press("Enter")
+    shown = page.locator(link.get_attribute("href"))
+    playwright.expect(shown).to_be_visible()
+    assert shown.locator("xpath=..").locator("summary").first.inner_text().startswith("failure")
+    text, back = page.evaluate("""["svg text", "body"].map(each => getComputedStyle(document.querySelector(each)))
+        .map((style, body) => body ? style.backgroundColor : style.fill)""")
+    light, dark = sorted(sum(map(int, re.findall(r"\d+", each)[:3])) for each in (text, back))[::-1]
+    assert light - dark > 250
+    assert [url for url in seen.asked if not url.startswith("data:")] == [page.url.split("#")[0]]
+
+
+def test_a_run_of_rounds_in_the_viewer(seen: Seen, evolved: Path) -> None:
+    """What evolve left: filter by round, open, step, tokens, judge, and the round's own model goes on from there."""
+    page, keyboard = seen.page, seen.page.keyboard
+    with served(evolved) as at:
+        page.goto(at)
+        page.wait_for_selector("ol.list li")
+        page.select_option("[name=round]", "2")
+        page.select_option("[name=split]", "valid")
+        seen.rows(12)
+        page.click("ol.list a")
+        page.wait_for_selector("ol.steps > li.here")
+        keyboard.press("t")
+        page.wait_for_selector(".tok.sampled")
+        keyboard.press("d")
+        page.wait_for_selector("#thumb-1[aria-pressed=true]")
+        assert list(feedback.read(evolved).thumbs.values()) == [-1]
+        keyboard.press("t")
+        keyboard.press("c")
+        page.wait_for_selector("#action")
+        assert "rounds/02/checkpoint" in page.inner_text("#main")
+        page.click("#model-step")
+        page.wait_for_selector("ol.steps > li:nth-child(2)", timeout=90_000)
+        seen.picture("evolved-continue")
+        assert {url.split("/")[2] for url in seen.asked if not url.startswith("data:")} == {at.split("/")[2]}
+
+
 def test_text_is_text(seen: Seen, address: str) -> None:
     """An episode full of scripts and images shows them as letters; nothing runs and nothing is asked for."""
     page = seen.page
@@ -175,6 +260,30 @@ def test_text_is_text(seen: Seen, address: str) -> None:
     page.wait_for_selector("aside .error:has-text('showed something else')")
     seen.picture("hostile")
     assert not any("/x" in url for url in seen.asked)
+
+
+def test_answers_that_come_late_change_nothing(seen: Seen, address: str) -> None:
+    """Neither an older search replaces a newer one, nor a list the episode that was opened meanwhile."""
+    page, late, asked = seen.page, list[Any](), "**/api/episodes?*text=zzz*"
+    page.goto(address)
+    seen.rows(19)
+    page.route(asked, lambda route: late.append(route))
+    with page.expect_request(asked):
+        page.fill("[name=text]", "zzz")
+    page.fill("[name=text]", "alert observ")
+    seen.rows(1)
+    with page.expect_response(asked):
+        late.pop().continue_()
+    page.wait_for_timeout(100)
+    seen.rows(1)
+    with page.expect_request(asked):
+        page.fill("[name=text]", "zzz")
+    page.click("ol.list a")
+    page.wait_for_selector("ol.steps")
+    with page.expect_response(asked):
+        late.pop().continue_()
+    page.wait_for_timeout(100)
+    assert page.locator("ol.steps").count() == 1
 
 
 def test_without_the_token_nothing_is_shown(seen: Seen, address: str) -> None:

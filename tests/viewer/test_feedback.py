@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,9 @@ def test_a_line_that_was_cut_off_is_left_out(folder: Path) -> None:
     feedback.thumb(folder, B, -1)
     with pytest.warns(UserWarning, match=r"feedback\.jsonl:2: a line that was cut off"):
         assert feedback.read(folder).thumbs == {A: 1, B: -1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert feedback.read(folder, warn=False).thumbs == {A: 1, B: -1}
     for wrong in (
         {"verdict": 2},
         {"episode": {"file": "a", "id": 1}, "verdict": 1},
@@ -128,6 +132,16 @@ def test_episodes_that_are_gone_are_left_out(folder: Path) -> None:
     feedback.thumb(folder, Ref(A.file, "no such id"), 1)
     with pytest.warns(UserWarning, match="2 judged episodes no longer"):
         assert [t.id for t in feedback.judged(folder)] == ["a"]
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_feedback_leads_nowhere_else(absolute: bool, folder: Path) -> None:
+    """A file that names a store outside of its folder takes nothing from there."""
+    inner = folder / "inner"
+    inner.mkdir()
+    feedback.thumb(inner, Ref(str(folder / C.file) if absolute else f"../{C.file}", C.id), 1)
+    with pytest.warns(UserWarning, match="1 judged episode no longer"):
+        assert feedback.judged(inner) == []
 
 
 def test_only_episodes_that_open_alike_are_compared(episode: Make) -> None:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -250,6 +253,95 @@ def test_an_index_of_another_version_is_made_anew(
         path.unlink()
     (tmp_path / ".view.sqlite").write_bytes(b"no database, but long enough to be taken for one" * 99)
     assert looked(tmp_path).find()[0] == 1
+
+
+def test_a_damaged_index_is_made_anew(tmp_path: Path, episode: Make) -> None:
+    """Pages inside of it that are no longer what they were: that is said once, and then it is whole again."""
+    store.write(tmp_path / "a.jsonl", [episode("x" * 300, id=str(i)) for i in range(200)])
+    looked(tmp_path).close()
+    path = tmp_path / ".view.sqlite"
+    whole = path.read_bytes()
+    for kept in (4096, 5 * 4096):
+        path.write_bytes(whole[:kept] + b"\xff" * (len(whole) - kept))
+        index = Index(Source.of([tmp_path]))
+        with suppress(DataError):
+            index.update()
+            index.find(Filter(text="x"))
+            index.facets()
+        index.update()
+        assert index.find()[0] == index.find(Filter(text="x"))[0] == 200
+        index.close()
+
+
+def test_who_renews_a_damaged_index_does_not_wait_for_ever(
+    tmp_path: Path, episode: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process that writes into it meanwhile, and does not end, is an error."""
+    monkeypatch.setattr(index_module, "_PATIENCE", 0.3)
+    store.write(tmp_path / "a.jsonl", [episode("x" * 300, id=str(i)) for i in range(200)])
+    index, path = looked(tmp_path), tmp_path / ".view.sqlite"
+    index.close()
+    path.write_bytes(path.read_bytes()[: 5 * 4096] + b"\xff" * (path.stat().st_size - 5 * 4096))
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            index.find(order="best", limit=500)
+    with pytest.raises(DataError, match="is made anew"):
+        index.find(order="best", limit=500)
+    assert index.find()[0] == 0
+
+
+def test_damage_is_noticed_while_it_is_looked_at(tmp_path: Path, episode: Make) -> None:
+    """By several at once, who begin the index anew once."""
+    store.write(tmp_path / "a.jsonl", [episode("x" * 300, id=str(i)) for i in range(200)])
+    looked(tmp_path).close()
+    index = Index(Source.of([tmp_path]))
+    path = tmp_path / ".view.sqlite"
+    path.write_bytes(path.read_bytes()[: 5 * 4096] + b"\xff" * (path.stat().st_size - 5 * 4096))
+    said = list[str]()
+
+    def ask() -> None:
+        try:
+            index.find(order="best", limit=500)
+        except DataError as error:
+            said.append(str(error))
+
+    threads = [Thread(target=ask) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert said
+    assert index.find()[0] == 0
+    assert all("was damaged and is made anew" in each for each in said)
+    index.update()
+    assert index.find()[0] == 200
+    index.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 or UTF-16 there")
+def test_a_name_that_is_no_utf_8_is_a_name(tmp_path: Path, episode: Make) -> None:
+    """Its episodes are listed, read, found by file, and forgotten with it; those of others too."""
+    odd = tmp_path / os.fsdecode(b"b\xff.jsonl")
+    store.write(odd, [episode("x", id="odd")])
+    store.write(tmp_path / "c.jsonl", [episode("x", id="even")])
+    index = looked(tmp_path)
+    n = index.number_of(odd.name, "odd")
+    assert index.row(n)["path"] == odd.name
+    assert index.read(n).id == "odd"
+    assert index.find()[0] == 2
+    store.append(odd, [episode("x", id="more")])
+    index.update()
+    assert index.find()[0] == 3
+    odd.unlink()
+    index.update()
+    assert [row["id"] for row in index.find()[1]] == ["even"]
+
+
+def test_a_round_of_any_number_is_indexed(tmp_path: Path, episode: Make) -> None:
+    """One that SQLite cannot hold is none."""
+    store.write(tmp_path / "rounds" / ("9" * 30) / "a.jsonl", [episode("x")])
+    assert [row["round"] for row in looked(tmp_path).find()[1]] == [None]
 
 
 def test_a_folder_that_cannot_be_written_is_viewed(tmp_path: Path, episode: Make) -> None:

@@ -61,6 +61,24 @@ def test_whoever_acts_is_named(played: Trajectory) -> None:
     assert live.act(Person("once more")) == before  # it is over
 
 
+def test_going_on_plays_the_episode_once(played: Trajectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many steps an agent goes on for, what was is done again once."""
+    times = list[int]()
+    collect = Collector.collect
+
+    def counted(self: Collector, job: Any) -> Trajectory:
+        times.append(1)
+        return collect(self, job)
+
+    live = Live(played, 0)
+    monkeypatch.setattr(Collector, "collect", counted)
+    live.act(Person("fly away"), 3)
+    assert [step.action for step in live.trajectory.steps] == ["fly away"] * 3
+    live.act(ExpertAgent(), 100)
+    assert live.over
+    assert len(times) == 2
+
+
 def test_a_call_of_a_tool_may_stand_in_one_line() -> None:
     """As in `agentgym play`."""
     t = Collector(ExpertAgent(), prompt="brief").collect_batch(jobs_for("todo", "train", [0]))[0]
@@ -123,8 +141,11 @@ def test_an_agent_without_a_reply_gives_up(played: Trajectory) -> None:
 
 
 def test_the_model_of_an_evaluation_may_act(tmp_path: Path) -> None:
-    """Where its folder is still there, or it is built in; else there is none."""
+    """Where its folder is still there, or it is built in, and no other agent played; else there is none."""
     assert evaluated_model(tmp_path) is None
     for model, found in (("tiny", "tiny"), (str(tmp_path), str(tmp_path)), ("/no/such", None), ("", None), (3, None)):
         (tmp_path / "result.json").write_text(f'{{"options": {{"model": {model!r}}}}}'.replace("'", '"'))
+        assert evaluated_model(tmp_path) == found
+    for agent, found in (("null", "tiny"), ('"model"', "tiny"), ('"openai"', None), ('"expert"', None)):
+        (tmp_path / "result.json").write_text(f'{{"options": {{"agent": {agent}, "model": "tiny"}}}}')
         assert evaluated_model(tmp_path) == found

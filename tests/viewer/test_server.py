@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from agentgym_py import store
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.viewer import feedback
-from agentgym_py.viewer.index import Index, Source
+from agentgym_py.viewer.index import Filter, Index, Source
 from agentgym_py.viewer.server import CONTINUED, Viewer, app_of
 
 TOKEN = "a-token-for-tests"
@@ -51,6 +53,9 @@ def test_nothing_but_the_bare_page_is_served_without_the_token(client: TestClien
             answer = client.request(method, address, headers={b"Authorization": wrong.encode()})
             assert answer.status_code == (200 if path in open_to_all else 401), (path, method, wrong)
         assert path not in open_to_all or method == "GET"
+        if method == "POST":
+            json = {"Authorization": "", "Content-Type": "application/json"}
+            assert client.post(address, content="{broken", headers=json).status_code == 401
 
 
 def _routes(routes: Any) -> Iterator[APIRoute]:
@@ -105,8 +110,19 @@ def test_lists_are_filtered_and_paged(client: TestClient) -> None:
     assert client.get("/api/episodes", params={"outcome": "success", "text": "buy"}).json()["total"] == 12
     assert client.get("/api/episodes", params={"text": "hostile alert observation"}).json()["total"] == 0
     assert client.get("/api/episodes", params={"text": "alert observation"}).json()["total"] == 1
-    for wrong in ({"outcome": "won"}, {"order": "n;"}, {"limit": 0}, {"offset": -1}, {"min_reward": "x"}):
+    wrongs: tuple[dict[str, Any], ...] = (
+        {"outcome": "won"}, {"order": "n;"}, {"limit": 0}, {"offset": -1}, {"min_reward": "x"}, {"text": "x" * 501},
+    )  # fmt: skip
+    for wrong in wrongs:
         assert client.get("/api/episodes", params=wrong).status_code == 422
+
+
+def test_a_list_is_asked_for_by_every_field_of_the_filter(client: TestClient) -> None:
+    """What fits no episode by one field alone gives none."""
+    nothing = {"outcome": "error", "max_reward": "-9", "max_steps": "-1"}
+    for field in fields(Filter):
+        params = {field.name: nothing.get(field.name, "99999")}
+        assert client.get("/api/episodes", params=params).json()["total"] == 0, params
 
 
 def test_an_episode_is_shown_whole(client: TestClient, run: Path) -> None:
@@ -152,6 +168,7 @@ def test_thumbs_are_written_to_the_store(client: TestClient, run: Path) -> None:
     assert feedback.judged(run) == []
     assert client.post("/api/thumb", json={"episode": n, "verdict": 3}).status_code == 422
     assert client.post("/api/thumb", json={"episode": 999, "verdict": 1}).status_code == 404
+    assert client.post("/api/thumb", json={"episode": 1 << 70, "verdict": 1}).status_code == 409
 
 
 def test_preferences_are_written_where_they_can_be_used(client: TestClient, run: Path) -> None:
@@ -227,6 +244,22 @@ def test_what_is_added_meanwhile_appears(
             file.write(b"broken\n")
         _until(lambda: client.get("/api/state").json()["episodes"] == 20)
         _until(lambda: len(client.get("/api/state").json()["broken"]) == 1)
+
+
+@pytest.mark.filterwarnings("ignore:looking at the files again")
+def test_a_look_that_fails_is_not_the_last_one(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is being made anew, or a disk that is full for a while."""
+    monkeypatch.setattr("agentgym_py.viewer.server._LOOK", 0.05)
+    index, failures = Index(Source.of([run])), [FileNotFoundError("gone"), sqlite3.OperationalError("full")]
+
+    def update() -> None:
+        if failures:
+            raise failures.pop()
+        Index.update(index)
+
+    monkeypatch.setattr(index, "update", update)
+    with TestClient(app_of(Viewer(index, Policy.load), TOKEN), base_url=HOST, headers=KNOWN) as client:
+        _until(lambda: client.get("/api/state").json()["episodes"] == 19)
 
 
 def _until(holds: Callable[[], bool]) -> None:

@@ -4,28 +4,29 @@
     sigmoid:  -(1 - e) log sigma(beta h) - e log sigma(-beta h)      e: label_smoothing
     hinge:    max(0, 1 - beta h)
     ipo:      (h' - 1 / (2 beta))^2                                  h' as h, of means over a trajectory's agent tokens
+    and sft_weight times -logp_w / |w|                               |w|: the better one's agent tokens
 
 arXiv:2305.18290; smoothing as in its authors' code ("conservative DPO"); hinge is SLiC's loss, arXiv:2305.10425, of the
-same h; ipo arXiv:2310.12036, with means as trl has it. On trajectories against failures of one task this is ETO,
-arXiv:2403.02502. The work is done by trl's DPOTrainer: token ids and masks go straight in. Its loss is taken at the
-agent's tokens only (equal to trl's own). Deviations: observations stand in the context of each trajectory and carry no
-loss; the reference's log-probabilities are computed once, beforehand, instead of by a frozen copy at every step (with
-LoRA: instead of the model with its adapters off), the same numbers without a second model; AdamW with beta2 0.95;
+same h; ipo arXiv:2310.12036, with means as trl has it; the last term is iterative RPO's, arXiv:2404.19733 (its alpha),
+of each pair its own mean, where trl's `sft` takes one over a batch. On trajectories against failures of one task this
+is ETO, arXiv:2403.02502. The work is done by trl's DPOTrainer: token ids and masks go straight in. Its loss is taken at
+the agent's tokens only (equal to trl's own). Deviations: observations stand in the context of each trajectory and carry
+no loss; the reference's log-probabilities are computed once, beforehand, instead of by a frozen copy at every step
+(with LoRA: instead of the model with its adapters off), the same numbers without a second model; AdamW with beta2 0.95;
 batches are made of pairs of similar length; a mixture of experts gets no router loss.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 from agentgym_py.errors import ConfigError
-from agentgym_py.finetune import PairTuning, arguments, fit, lora, nothing_left, quiet, report, usable_pairs
+from agentgym_py.finetune import PairTuning, arguments, dealt, lora, nothing_left, trained, usable_pairs
 from agentgym_py.samples import IGNORED, Sample
 from agentgym_py.trainer import CONTRASTS, Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
@@ -60,10 +61,16 @@ def dpo_loss(
     return -(1 - label_smoothing) * logsigmoid(margins_B) - label_smoothing * logsigmoid(-margins_B)
 
 
+def sft_loss(logps_B: Tensor, tokens_B: Tensor) -> Tensor:
+    """The negative mean log-probability of the tokens of each of B trajectories, (B,); `logps_B` are sums."""
+    return -logps_B / tokens_B
+
+
 @dataclass(frozen=True, slots=True)
 class DPO(PairTuning):
     """Settings of DPO."""
 
+    shared: ClassVar = True
     evolve_defaults: ClassVar = CONTRASTS
     cloner: ClassVar = "filtered_bc"
 
@@ -75,6 +82,9 @@ class DPO(PairTuning):
     """`sigmoid` (DPO), `hinge` (SLiC) or `ipo`."""
     label_smoothing: float = 0.0
     """Share of the pairs that are taken to be the wrong way round, below 0.5; of `sigmoid` only."""
+    sft_weight: float = 0.0
+    """Weight of the better one's own negative log-probability, a token: with 1 it cannot become less likely while the
+    worse one falls faster (iterative RPO)."""
 
     def __post_init__(self) -> None:
         PairTuning.__post_init__(self)
@@ -82,6 +92,8 @@ class DPO(PairTuning):
             raise ConfigError(f"beta must be a number above 0, got {self.beta}")
         if self.loss_type not in get_args(LossType):
             raise ConfigError(f"loss_type must be one of {', '.join(get_args(LossType))}, got {self.loss_type!r}")
+        if not (math.isfinite(self.sft_weight) and self.sft_weight >= 0):
+            raise ConfigError(f"sft_weight must be a number of at least 0, got {self.sft_weight}")
         if not 0 <= self.label_smoothing < 0.5:
             raise ConfigError(f"label_smoothing must be in [0, 0.5), got {self.label_smoothing}")
         if self.label_smoothing and self.loss_type != "sigmoid":
@@ -98,21 +110,16 @@ class DPO(PairTuning):
     ) -> TrainReport:
         """Train `policy` in place on pairs of trajectories of one task; of what it was, `beta` keeps it near.
 
-        Nothing is written to `output_dir`; who wants to keep the policy calls its `save`.
+        Nothing stays in `output_dir`; who wants to keep the policy calls its `save`.
 
         Raises:
             NothingToTrainOnError: no task has a better and a worse trajectory.
         """
-        del output_dir
         kept, ties = usable_pairs(policy, trajectories, self, seed)
         if not kept.samples:
             raise nothing_left("dpo", kept.dropped)
-        began = time.monotonic()
-        with TemporaryDirectory(prefix="agentgym") as scratch:  # trl makes a folder at once, and saves nothing there
-            with quiet():
-                trainer = self._dpo(policy, kept.samples, seed, Path(scratch))
-            fit(trainer, policy, progress)
-        done = report(trainer, kept, self.epochs, began)
+        make = partial(self._dpo, policy, kept.samples, seed)
+        done = trained(make, policy, kept, self.epochs, output_dir, progress)
         return replace(done, metrics={**done.metrics, "pairs": len(kept.samples) // 2, "ties": ties})
 
     def _dpo(self, policy: Policy, samples: list[Sample], seed: int, output_dir: Path) -> Any:
@@ -121,7 +128,7 @@ class DPO(PairTuning):
 
         from agentgym_py.logprobs import sample_logprobs
 
-        refs = sample_logprobs(policy.model, samples, 2 * self.batch_size)
+        refs = sample_logprobs(policy.model, samples, 2 * self.batch_size, self.bf16)
         rows = [
             {
                 "chosen_ids": good.input_ids, "chosen_labels": good.labels, "ref_chosen_logps": ref_good,
@@ -135,7 +142,7 @@ class DPO(PairTuning):
             beta=self.beta, loss_type=[self.loss_type], label_smoothing=self.label_smoothing,
             precompute_ref_log_probs=True, remove_unused_columns=False, train_sampling_strategy="group_by_length",
         )  # fmt: skip
-        return _agent_token_trainer()(
+        return _agent_token_trainer(self.sft_weight)(
             model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self),
             train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
         )  # fmt: skip
@@ -158,13 +165,13 @@ def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
     }
 
 
-def _agent_token_trainer() -> Any:
-    """The DPOTrainer whose loss is `dpo_loss`."""
+def _agent_token_trainer(sft_weight: float) -> Any:
+    """The DPOTrainer whose loss is `dpo_loss`, and `sft_weight` times the better one's `sft_loss`."""
     from trl import DPOTrainer
 
     from agentgym_py.logprobs import row_logprobs
 
-    class AgentTokenTrainer(DPOTrainer):  # type: ignore[misc]  # trl is untyped here
+    class AgentTokenTrainer(dealt(DPOTrainer)):  # type: ignore[misc]  # trl is untyped here
         def _prepare_dataset(self, dataset: Any, *args: Any) -> Any:
             return dataset  # is token ids already
 
@@ -179,17 +186,19 @@ def _agent_token_trainer() -> Any:
             tokens = agent[:, 1:].sum(-1).chunk(2)
             refs = inputs["ref_chosen_logps"], inputs["ref_rejected_logps"]
             chosen, rejected = (LogRatios(a - b, n) for a, b, n in zip(logps, refs, tokens, strict=True))
-            self._tell(chosen.ratios_B.detach() * self.beta, rejected.ratios_B.detach() * self.beta, logps)
-            return dpo_loss(chosen, rejected, self.beta, self.loss_types[0], self.label_smoothing).mean()
+            self._tell(chosen.ratios_B.detach() * self.beta, rejected.ratios_B.detach() * self.beta, logps, inputs)
+            losses_B = dpo_loss(chosen, rejected, self.beta, self.loss_types[0], self.label_smoothing)
+            if sft_weight:
+                losses_B = losses_B + sft_weight * sft_loss(logps[0], tokens[0])
+            return losses_B.mean() * inputs["share"]
 
-        def _tell(self, chosen_B: Any, rejected_B: Any, logps: Any) -> None:
+        def _tell(self, chosen_B: Any, rejected_B: Any, logps: Any, inputs: Any) -> None:
             """Log what trl's own does, under its names."""
             told = {
                 "rewards/chosen": chosen_B, "rewards/rejected": rejected_B, "rewards/margins": chosen_B - rejected_B,
-                "rewards/accuracies": (chosen_B > rejected_B).float(),
+                "rewards/accuracies": chosen_B > rejected_B,
                 "logps/chosen": logps[0].detach(), "logps/rejected": logps[1].detach(),
             }  # fmt: skip
-            for name, values_B in told.items():
-                self._metrics["train"][name].append(self.accelerator.gather(values_B).mean().item())
+            self.tell(told, inputs["share"])
 
     return AgentTokenTrainer

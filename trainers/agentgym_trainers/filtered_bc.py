@@ -13,15 +13,22 @@ trajectories of similar length; a mixture of experts gets no router loss.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agentgym_py.errors import ConfigError
-from agentgym_py.finetune import FineTuning, agent_trainer, arguments, fit, lora, nothing_left, quiet, report, usable
+from agentgym_py.finetune import (
+    FineTuning,
+    agent_trainer,
+    arguments,
+    lora,
+    nothing_left,
+    trained,
+    usable,
+)
 from agentgym_py.samples import Sample
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
@@ -60,21 +67,16 @@ class FilteredBC(FineTuning):
     ) -> TrainReport:
         """Train `policy` in place on the trajectories with return >= threshold.
 
-        Nothing is written to `output_dir`; who wants to keep the policy calls its `save`.
+        Nothing stays in `output_dir`; who wants to keep the policy calls its `save`.
 
         Raises:
             NothingToTrainOnError: there is none.
         """
-        del output_dir
         kept = usable(policy, trajectories, self.max_length, self.threshold)
         if not kept.samples:
             raise nothing_left("filtered_bc", kept.dropped)
-        began = time.monotonic()
-        with TemporaryDirectory(prefix="agentgym") as scratch:  # trl makes a folder at once, and saves nothing there
-            with quiet():
-                trainer = self._sft(policy, kept.samples, seed, Path(scratch))
-            fit(trainer, policy, progress)
-        return report(trainer, kept, self.epochs, began)
+        make = partial(self._sft, policy, kept.samples, seed)
+        return trained(make, policy, kept, self.epochs, output_dir, progress)
 
     def _sft(self, policy: Policy, samples: list[Sample], seed: int, output_dir: Path) -> Any:
         import datasets

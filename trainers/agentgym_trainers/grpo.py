@@ -21,20 +21,22 @@ variant       advantage                        w                   ratio
                                                                    REINFORCE leave-one-out (arXiv:2402.14740)
 ============  ===============================  ==================  ============================================
 
-Deviations: B is an optimizer step's number of trajectories; gspo's clip is `clip_low`, `clip_high` as they are set (its
-paper has 3e-4, 4e-4); the reference of the KL term is the policy as the training began.
+Deviations: B is an optimizer step's number of trajectories, those of groups whose tries all came to the same left out
+(the other kinds' papers than DAPO's count them, with an advantage of 0, and their KL); gspo's clip is `clip_low`,
+`clip_high` as they are set (its paper has 3e-4, 4e-4); the reference of the KL term is the policy as the training
+began. With `branches` the tries of a task are a tree: further groups go on from states in the midst of them, each with
+its own mean and deviation, and learn only what comes after that state.
 """
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, get_args
 
-from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.errors import ConfigError
 from agentgym_py.rl.settings import LearnerSettings, check
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
@@ -108,6 +110,8 @@ class GRPO(LearnerSettings):
     """Tries at a task, all from one start state."""
     batch_tasks: int = 16
     """Tasks an iteration."""
+    branches: int = 0
+    """Further groups of each task, each from a state in the midst of one of its tries (tree rollouts)."""
     epochs: int = 1
     """Passes over an iteration's trajectories."""
     clip_low: float = 0.2
@@ -127,7 +131,7 @@ class GRPO(LearnerSettings):
     def __post_init__(self) -> None:
         LearnerSettings.__post_init__(self)
         least = {"group_size": 2, "batch_tasks": 1, "epochs": 1, "clip_low": 0.0, "clip_high": 0.0, "kl": 0.0}
-        check(self, least | {"max_tokens": 1, "overlong_buffer": 0})
+        check(self, least | {"branches": 0, "max_tokens": 1, "overlong_buffer": 0})
         if self.kind not in get_args(Kind):
             raise ConfigError(f"kind must be one of {', '.join(get_args(Kind))}, got {self.kind!r}")
         if self.reward not in ("return", "success"):
@@ -150,37 +154,23 @@ class GRPO(LearnerSettings):
             TrainingError: the loss was not finite.
         """
         from agentgym_py.rl.learner import Learner, training
+        from agentgym_py.rl.loop import Loop
 
-        del output_dir
-        began, history, dropped = time.monotonic(), list[dict[str, float]](), Counter[str]()
-        trained = tokens = agent_tokens = 0
-        made = Learner(policy, self, seed=seed, temperature=rollouts.temperature, reference=self.kl > 0)
+        made = Learner(
+            policy, self, seed=seed, temperature=rollouts.temperature, reference=self.kl > 0, entropy_gradient=False
+        )
+        loop = Loop(made, rollouts, output_dir, progress, [seed])
         with training(made) as learner:
-            while rollouts.left >= self.group_size:
-                rollouts.sync()
+            for _ in loop.iterations(self._episodes):
                 groups = self._groups(rollouts)
-                records = [each for group in groups for each in self._records(group, policy, dropped)]
-                history.append(learner.watched(self._iterate(learner, records, groups)))
-                trained += len(records)
-                tokens += self.epochs * sum(len(record.input_ids) for record in records)
-                agent_tokens += self.epochs * sum(record.n for record in records)
-                if progress:
-                    progress(rollouts.budget - rollouts.left, rollouts.budget)
-        if unused := len(rollouts.played) - trained - dropped.total():
-            dropped["played when the training was stopped"] = unused
-        if not trained:
-            reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
-            name = type(self).__name__.lower()
-            raise NothingToTrainOnError(f"{name}: nothing to learn from {len(rollouts.played)} trajectories: {reasons}")
-        losses = [row["loss"] for row in history if "loss" in row]
-        last = {name: value for row in history for name, value in row.items()}
-        return TrainReport(trained, dict(dropped), tokens, agent_tokens, time.monotonic() - began, losses,
-                           last, history, made.notes)  # fmt: skip
+                records = [each for group in groups for each in self._records(group, policy, loop.tally.dropped)]
+                loop.count(records, self.epochs, self._iterate(learner, records, groups))
+        return loop.report(loop.tally.trained > 0)
 
     def _groups(self, rollouts: Rollouts) -> list[list[Trajectory]]:
         """An iteration's groups; with dynamic sampling, until `batch_tasks` of them differ or the budget is spent."""
         groups = self._play(rollouts, self.batch_tasks)
-        while self.dynamic_sampling and rollouts.left >= self.group_size:
+        while self.dynamic_sampling and rollouts.left >= self._episodes:
             missing = self.batch_tasks - sum(self._differ(group) for group in groups)
             if missing <= 0:
                 break
@@ -188,8 +178,15 @@ class GRPO(LearnerSettings):
         return groups
 
     def _play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:
-        """A group of each of the next tasks."""
+        """A group of each of the next tasks, and its branches."""
+        if self.branches:
+            return rollouts.trees(tasks, self.group_size, self.branches)
         return rollouts.groups(tasks, self.group_size)
+
+    @property
+    def _episodes(self) -> int:
+        """Of a task in an iteration."""
+        return self.group_size * (1 + self.branches)
 
     def _differ(self, group: Sequence[Trajectory]) -> bool:
         return len({self._return(trajectory) for trajectory in group if trajectory.error is None}) > 1

@@ -15,15 +15,15 @@ in every epoch; AdamW with beta2 0.95; a mixture of experts gets no router loss.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from agentgym_py import ranks
 from agentgym_py.errors import ConfigError
-from agentgym_py.finetune import FineTuning, arguments, fit, lora, nothing_left, quiet, report, usable
+from agentgym_py.finetune import FineTuning, arguments, dealt, lora, nothing_left, trained, usable
 from agentgym_py.rng import Rng
 from agentgym_py.samples import IGNORED, Sample
 from agentgym_py.trainer import WEIGHS, Progress, Tensor, TrainReport
@@ -62,6 +62,7 @@ def kto_loss(
 class KTO(FineTuning):
     """Settings of KTO."""
 
+    shared: ClassVar = True
     evolve_defaults: ClassVar = WEIGHS
     cloner: ClassVar = "filtered_bc"
 
@@ -101,25 +102,20 @@ class KTO(FineTuning):
     ) -> TrainReport:
         """Train `policy` in place towards the good trajectories and away from the bad ones.
 
-        Nothing is written to `output_dir`; who wants to keep the policy calls its `save`.
+        Nothing stays in `output_dir`; who wants to keep the policy calls its `save`.
 
         Raises:
             NothingToTrainOnError: fewer than two can be trained on.
         """
-        del output_dir
         kept = usable(policy, trajectories, self.max_length)
         if len(kept.samples) == 1:
             kept.dropped["without another one to estimate the reference point from"] += 1
         if len(kept.samples) < 2:
             raise nothing_left("kto", kept.dropped)
-        began = time.monotonic()
         bound = self.threshold
         good = [each.success if bound is None else each.reward >= bound for each in kept.trajectories]
-        with TemporaryDirectory(prefix="agentgym") as scratch:  # trl makes a folder at once, and saves nothing there
-            with quiet():
-                trainer = self._kto(policy, kept.samples, good, seed, Path(scratch))
-            fit(trainer, policy, progress)
-        done = report(trainer, kept, self.epochs, began)
+        make = partial(self._kto, policy, kept.samples, good, seed)
+        done = trained(make, policy, kept, self.epochs, output_dir, progress)
         return replace(done, metrics={**done.metrics, "good": sum(good), "bad": len(good) - sum(good)})
 
     def _kto(self, policy: Policy, samples: list[Sample], good: list[bool], seed: int, output_dir: Path) -> Any:
@@ -135,8 +131,8 @@ class KTO(FineTuning):
         )  # fmt: skip
         order = Rng("kto", seed).sample(range(len(samples)), len(samples))
         others = mismatched([samples[i] for i in order], self.batch_size, self.max_length)
-        refs = sample_logprobs(policy.model, samples, self.batch_size)
-        other_refs = sample_logprobs(policy.model, others, self.batch_size)
+        refs = sample_logprobs(policy.model, samples, self.batch_size, self.bf16)
+        other_refs = sample_logprobs(policy.model, others, self.batch_size, self.bf16)
         rows = [
             {
                 "input_ids": samples[i].input_ids, "labels": samples[i].labels, "label": good[i],
@@ -194,7 +190,7 @@ def _agent_token_trainer() -> Any:
         ids, agent = batch[f"{prefix}input_ids"], batch[f"{prefix}completion_mask"]
         return row_logprobs(model, ids, ids.masked_fill(agent == 0, IGNORED))
 
-    class AgentTokenTrainer(KTOTrainer):  # type: ignore[misc]  # trl is untyped here
+    class AgentTokenTrainer(dealt(KTOTrainer)):  # type: ignore[misc]  # trl is untyped here
         def _prepare_dataset(self, dataset: Any, *args: Any) -> Any:
             return dataset  # is token ids already
 
@@ -204,18 +200,18 @@ def _agent_token_trainer() -> Any:
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
         ) -> Any:
-            gather, good_B = self.accelerator.gather_for_metrics, inputs["label"]
+            good_B, share = inputs["label"], inputs["share"]
             with torch.no_grad():
-                z = reference_point(gather(logps_of(model, inputs, "KL_")), gather(inputs["ref_KL_logps"]))
+                others = torch.stack([logps_of(model, inputs, "KL_"), inputs["ref_KL_logps"]])
+            own = others[:, : len(good_B) if share > 0 else 0].cpu()
+            z = reference_point(*torch.cat(ranks.gather(own), 1)).to(share)
             logps_B = logps_of(model, inputs, "")
             loss, rewards_B = kto_loss(
                 logps_B, inputs["ref_logps"], good_B, z, self.beta, self.desirable_weight, self.undesirable_weight
             )
-            told = {"kl": z, "rewards/chosen": rewards_B[good_B], "rewards/rejected": rewards_B[~good_B]}
+            told = {"kl": z[None], "rewards/chosen": rewards_B[good_B], "rewards/rejected": rewards_B[~good_B]}
             told |= {"logps/chosen": logps_B.detach()[good_B], "logps/rejected": logps_B.detach()[~good_B]}
-            for name, values in told.items():
-                if values.numel():
-                    self._metrics["train"][name].append(values.mean().item())
-            return loss
+            self.tell(told, share)
+            return loss * share
 
     return AgentTokenTrainer

@@ -13,15 +13,14 @@ beta2 0.95; batches are made of pairs of similar length; a mixture of experts ge
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from agentgym_py.errors import ConfigError
-from agentgym_py.finetune import PairTuning, arguments, fit, lora, nothing_left, quiet, report, usable_pairs
+from agentgym_py.finetune import PairTuning, arguments, dealt, lora, nothing_left, trained, usable_pairs
 from agentgym_py.samples import IGNORED, Sample
 from agentgym_py.trainer import CONTRASTS, Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
@@ -65,6 +64,7 @@ def orpo_loss(chosen_B: Tensor, rejected_B: Tensor, weight: float) -> ORPOLoss:
 class ORPO(PairTuning):
     """Settings of ORPO."""
 
+    shared: ClassVar = True
     evolve_defaults: ClassVar = CONTRASTS
     cloner: ClassVar = "filtered_bc"
 
@@ -87,21 +87,16 @@ class ORPO(PairTuning):
     ) -> TrainReport:
         """Train `policy` in place on pairs of trajectories of one task.
 
-        Nothing is written to `output_dir`; who wants to keep the policy calls its `save`.
+        Nothing stays in `output_dir`; who wants to keep the policy calls its `save`.
 
         Raises:
             NothingToTrainOnError: no task has a better and a worse trajectory.
         """
-        del output_dir
         kept, ties = usable_pairs(policy, trajectories, self, seed)
         if not kept.samples:
             raise nothing_left("orpo", kept.dropped)
-        began = time.monotonic()
-        with TemporaryDirectory(prefix="agentgym") as scratch:  # trl makes a folder at once, and saves nothing there
-            with quiet():
-                trainer = self._orpo(policy, kept.samples, seed, Path(scratch))
-            fit(trainer, policy, progress)
-        done = report(trainer, kept, self.epochs, began)
+        make = partial(self._orpo, policy, kept.samples, seed)
+        done = trained(make, policy, kept, self.epochs, output_dir, progress)
         return replace(done, metrics={**done.metrics, "pairs": len(kept.samples) // 2, "ties": ties})
 
     def _orpo(self, policy: Policy, samples: list[Sample], seed: int, output_dir: Path) -> Any:
@@ -156,7 +151,7 @@ def _agent_token_trainer() -> Any:
 
     from agentgym_py.logprobs import row_logprobs
 
-    class AgentTokenTrainer(ORPOTrainer):  # type: ignore[misc]  # trl is untyped here
+    class AgentTokenTrainer(dealt(ORPOTrainer)):  # type: ignore[misc]  # trl is untyped here
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
         ) -> Any:
@@ -167,9 +162,11 @@ def _agent_token_trainer() -> Any:
             chosen_B, rejected_B = means.chunk(2)
             loss, log_odds_B = orpo_loss(chosen_B, rejected_B, self.beta)
             told = {"logps/chosen": chosen_B.detach(), "logps/rejected": rejected_B.detach()}
-            told |= {"log_odds_chosen": log_odds_B, "rewards/accuracies": (chosen_B > rejected_B).float()}
-            gathered = {name: self.accelerator.gather(each).mean().item() for name, each in told.items()}
-            self.store_metrics(gathered, train_eval="train")
-            return loss
+            told |= {"log_odds_chosen": log_odds_B, "rewards/accuracies": chosen_B > rejected_B}
+            self.tell(told, inputs["share"])
+            return loss * inputs["share"]
+
+        def log_mean(self, name: str, mean: float) -> None:
+            self.store_metrics({name: mean}, train_eval="train")
 
     return AgentTokenTrainer

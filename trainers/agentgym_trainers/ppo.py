@@ -11,20 +11,22 @@ training began, and kl follows a target if one is set: x 1.5 above 1.5 times the
 A truncated episode goes on from the critic's value of what was shown last; a terminated one is worth 0 from there, and
 so is one given up because what was shown last fills the policy's context.
 
-Deviations: rewards and values are not scaled; advantages are whitened over an iteration; the critic's trunk is the
-policy's (its gradient is cut by `critic_gradient`); learning rates are constant.
+Deviations: all means are over agent tokens, so that over turns, where V-loss stands at first tokens alone, c_v counts
+less by the length of a reply (in the trunk: the head's own steps, Adam's, have no scale); rewards and values are not
+scaled; advantages are whitened over an iteration; the critic's trunk is the policy's (its gradient is cut by
+`critic_gradient`); learning rates are constant.
 """
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
-from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.errors import ConfigError
+from agentgym_py.rl.loop import Kept
 from agentgym_py.rl.settings import LearnerSettings, check
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
@@ -57,7 +59,7 @@ def ppo_loss(
     return Loss(loss_N, logged)
 
 
-class Judge(Protocol):
+class Judge(Kept, Protocol):
     """Puts into an iteration's records what `rewards` reads beside the world's."""
 
     logged: Mapping[str, float]
@@ -140,13 +142,14 @@ class PPO(LearnerSettings):
             NothingToTrainOnError: no episode had a reply to learn from.
             TrainingError: the loss was not finite.
         """
-        del output_dir
-        return self._improve(policy, rollouts, seed, progress)
+        return self._improve(policy, rollouts, seed, output_dir, progress)
 
     def _improve(
-        self, policy: Policy, rollouts: Rollouts, seed: int, progress: Progress | None, judge: Judge | None = None
-    ) -> TrainReport:
+        self, policy: Policy, rollouts: Rollouts, seed: int, output_dir: Path, progress: Progress | None,
+        judge: Judge | None = None,
+    ) -> TrainReport:  # fmt: skip
         from agentgym_py.rl.learner import Learner, training
+        from agentgym_py.rl.loop import Loop
         from agentgym_py.rl.records import played
 
         if rollouts.left <= self.critic_warmup * self.batch_tasks:
@@ -154,38 +157,25 @@ class PPO(LearnerSettings):
                 f"critic_warmup {self.critic_warmup} times batch_tasks {self.batch_tasks} leaves the policy none of "
                 f"{rollouts.left} episodes to learn from"
             )
-        began, kl, history, dropped = time.monotonic(), self.kl, list[dict[str, float]](), Counter[str]()
-        trained = tokens = agent_tokens = 0
         made = Learner(
             policy, self, seed=seed, temperature=rollouts.temperature, reference=self.kl > 0,
             critic_rate=self.critic_learning_rate, critic_gradient=self.critic_gradient,
+            entropy_gradient=self.entropy_weight > 0,
         )  # fmt: skip
+        loop = Loop(made, rollouts, output_dir, progress, [seed], [judge] if judge else [])
+        tally = loop.tally
+        tally.kl = tally.kl if tally.history else self.kl
         with training(made) as learner:
-            while rollouts.left:
-                rollouts.sync()
+            for _ in loop.iterations():
                 episodes = [group[0] for group in rollouts.groups(self.batch_tasks, 1)]
-                records = self._records(learner, episodes, kl, dropped, judge)
+                records = self._records(learner, episodes, tally.kl, tally.dropped, judge)
                 if not records:
                     continue
-                logged = self._iterate(learner, records, only_critic=len(history) < self.critic_warmup)
-                row = {**logged, "kl_coefficient": kl, **played(episodes), **(judge.logged if judge else {})}
-                history.append(learner.watched(row))
-                kl = adapted(kl, logged.get("kl_ref", 0.0), self.kl_target)
-                trained += len(records)
-                tokens += self.epochs * sum(len(record.input_ids) for record in records)
-                agent_tokens += self.epochs * sum(record.n for record in records)
-                if progress:
-                    progress(rollouts.budget - rollouts.left, rollouts.budget)
-        if unused := len(rollouts.played) - trained - dropped.total():
-            dropped["played when the training was stopped"] = unused
-        if len(history) <= self.critic_warmup:
-            reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
-            name = type(self).__name__.lower()
-            raise NothingToTrainOnError(f"{name}: nothing to learn from {len(rollouts.played)} trajectories: {reasons}")
-        losses = [row["loss"] for row in history]
-        last = {name: value for row in history for name, value in row.items()}
-        return TrainReport(trained, dict(dropped), tokens, agent_tokens, time.monotonic() - began, losses,
-                           last, history, made.notes)  # fmt: skip
+                logged = self._iterate(learner, records, only_critic=len(tally.history) < self.critic_warmup)
+                more = {"kl_coefficient": tally.kl, **played(episodes), **(judge.logged if judge else {})}
+                loop.count(records, self.epochs, logged | more)
+                tally.kl = adapted(tally.kl, logged.get("kl_ref", 0.0), self.kl_target)
+        return loop.report(len(tally.history) > self.critic_warmup)
 
     def _records(
         self, learner: Learner, episodes: Sequence[Trajectory], kl: float, dropped: Counter[str],
@@ -247,7 +237,7 @@ class PPO(LearnerSettings):
 
         from agentgym_py.rl.records import averaged
 
-        learner.module.critic_gradient = 0.0 if only_critic else self.critic_gradient
+        learner.net.critic_gradient = 0.0 if only_critic else self.critic_gradient
         loss_of = self._critic_loss if only_critic else self._loss
         steps = [s for _ in range(self.epochs) for s in learner.epoch(records, loss_of, "token")]
         reference = [r.old_logps_n - r.extra["ref_logps"] for r in records if "ref_logps" in r.extra]

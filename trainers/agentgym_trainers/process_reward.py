@@ -31,8 +31,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
-from agentgym_py.errors import AgentGymError, ConfigError
+from agentgym_py import ranks, tracking
+from agentgym_py.errors import AgentGymError, ConfigError, TrainingError
 from agentgym_py.finetune import FineTuning, lora, nothing_left, quiet, usable
+from agentgym_py.policy import input_hooks, stop_recomputing
 from agentgym_py.process import (
     Floats,
     Marked,
@@ -142,6 +144,7 @@ def paired(batch: Sequence[Labelled]) -> list[tuple[int, int]]:
 class ProcessReward(FineTuning):
     """Settings of a process reward model's training."""
 
+    shared: ClassVar = True
     produces: ClassVar[str] = "process_reward"
 
     epochs: float = 4.0
@@ -200,6 +203,7 @@ class ProcessReward(FineTuning):
 
         Raises:
             NothingToTrainOnError: no step could be labelled.
+            TrainingError: a gradient was not finite; nothing is written.
         """
         kept = usable(policy, trajectories, self.max_length)
         sound, values = self.values(kept.trajectories, kept.dropped, self._player(policy, seed), seed)
@@ -229,22 +233,29 @@ class ProcessReward(FineTuning):
         """The values of the states of each trajectory that has some; the others are counted in `dropped`."""
         if self.labels == "outcome":
             return list(trajectories), [outcome_values(each, self.discount) for each in trajectories]
-        sound, exact = list[Trajectory](), list[Values]()
-        from agentgym_py.collect import EnvPool
-
-        with closing(EnvPool()) as pool:
-            for each in trajectories:
-                try:
-                    exact.append(exact_values(each, self.discount, pool))
-                    sound.append(each)
-                except AgentGymError:
-                    dropped["whose world does not play it again"] += 1
+        exact = ranks.once(self._exact, trajectories)  # worlds that fail must fail for all
+        sound = [each for each, known in zip(trajectories, exact, strict=True) if known is not None]
+        if lost := len(exact) - len(sound):
+            dropped["whose world does not play it again"] += lost
         if self.labels == "exact":
-            return sound, exact
+            return sound, [known for known in exact if known is not None]
         found = monte_carlo(
             sound, play, tries=self.tries, states=self.states, discount=self.discount, seed=seed, first_try=first_try
         )
         return sound, [[None if value is None else value.mean for value in values] for values in found]
+
+    def _exact(self, trajectories: Sequence[Trajectory]) -> list[Values | None]:
+        """The values by the expert; None for a trajectory that its world does not play again."""
+        from agentgym_py.collect import EnvPool
+
+        found = list[Values | None]()
+        with closing(EnvPool()) as pool:
+            for each in trajectories:
+                try:
+                    found.append(exact_values(each, self.discount, pool))
+                except AgentGymError:
+                    found.append(None)
+        return found
 
     def _player(self, policy: Policy, seed: int) -> Play:
         """The policy itself goes on from states."""
@@ -256,7 +267,9 @@ class ProcessReward(FineTuning):
 
             params = SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)
             agent = ModelAgent(policy, HFEngine(policy, slots=64), params)
-            return Collector(agent, slots=64, seed=seed_of(seed, "continuations")).collect_batch(jobs)
+            with ranks.Ranks() as workers:
+                collector = Collector(agent, slots=64, seed=seed_of(seed, "continuations"), workers=workers)
+                return collector.collect_batch(jobs)
 
         return play
 
@@ -272,6 +285,8 @@ class ProcessReward(FineTuning):
             raise nothing_left("process_reward", dropped)
         model = self.untrained(policy, data, seed)
         history = self.fit(model, data, seed=seed, progress=progress)
+        for row in history:
+            tracking.log(row)
         model.save(output_dir)
         read = self.epochs * sum(len(each.row.sample.input_ids) for each in data)
         steps = sum(len(each.row.marks) for each in data)
@@ -303,9 +318,14 @@ class ProcessReward(FineTuning):
     def fit(
         self, model: ProcessRewardModel, data: Sequence[Labelled], *, seed: int, progress: Progress | None = None
     ) -> list[dict[str, float]]:
-        """Train the model in place; what was logged of each step."""
+        """Train the model in place; what was logged of each step.
+
+        Raises:
+            TrainingError: a gradient was not finite; the model is as it was before that step.
+        """
         import torch
 
+        hooks = input_hooks(model.policy.model)
         with quiet():
             adapters = self._adapters(model, seed)
         frozen = None if self.train_backbone else self._frozen(model, data)
@@ -320,11 +340,19 @@ class ProcessReward(FineTuning):
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _cosine(step, warm, len(batches)))
         history = []
         model.policy.model.train(self.train_backbone)
+        if self.gradient_checkpointing:
+            model.policy.model.gradient_checkpointing_enable({"use_reentrant": False})
         for number, batch in enumerate(batches):
             optimizer.zero_grad()
             read = [frozen[i] for i in batch] if frozen else []
-            history.append(self._backward(model, [data[i] for i in batch], read))
-            torch.nn.utils.clip_grad_norm_(trained, self.max_grad_norm or math.inf)
+            history.append(ranks.summed(self._backward(model, [data[i] for i in batch], read)))
+            ranks.sum_gradients(trained)
+            norm = float(torch.nn.utils.clip_grad_norm_(trained, self.max_grad_norm or math.inf))
+            if not math.isfinite(norm):
+                raise TrainingError(
+                    f"process reward model: gradient norm {norm} at step {number + 1} of {len(batches)}: the step was "
+                    "not taken, and the model is not written; a lower learning_rate may help"
+                )
             optimizer.step()
             schedule.step()
             if progress:
@@ -332,6 +360,7 @@ class ProcessReward(FineTuning):
         if adapters is not None:
             model.policy.model = adapters.merge_and_unload()
         model.policy.model.eval()
+        stop_recomputing(model.policy.model, hooks)
         return history
 
     def _adapters(self, model: ProcessRewardModel, seed: int) -> Any:
@@ -352,7 +381,7 @@ class ProcessReward(FineTuning):
         import torch
 
         model.policy.model.eval()
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(model.policy.model.device.type, torch.bfloat16, enabled=self.bf16):
             return [states_at_marks(model.policy.model, [each.row]) for each in data]
 
     def _batches(self, data: Sequence[Labelled], seed: int) -> Iterator[list[int]]:
@@ -371,21 +400,30 @@ class ProcessReward(FineTuning):
     def _backward(
         self, model: ProcessRewardModel, batch: Sequence[Labelled], frozen: Sequence[Tensor]
     ) -> dict[str, float]:
-        """The gradient of one step, in parts of `batch_size` trajectories; what is logged of it."""
+        """This process's part of the gradient of one step, in parts of `batch_size` trajectories; what is logged of it.
+
+        Tries at one task are one process's, for steps are paired within a task only.
+        """
         import torch
 
-        parts = [range(at, min(at + self.batch_size, len(batch))) for at in range(0, len(batch), self.batch_size)]
+        tasks = {state: number for number, state in enumerate(dict.fromkeys(each.states[0] for each in batch))}
+        whole = [range(at, min(at + self.batch_size, len(batch))) for at in range(0, len(batch), self.batch_size)]
+        parts = [[i for i in part if tasks[batch[i].states[0]] % ranks.world() == ranks.rank()] for part in whole]
         pairs = [paired([batch[i] for i in part]) for part in parts]
+        many = sum(len(paired([batch[i] for i in part])) for part in whole)
         wanted = [torch.tensor(each.labels, dtype=torch.float32) for each in batch]
         entries, logged = sum(int((~torch.isnan(each)).sum()) for each in wanted), defaultdict[str, float](float)
         for part, couples in zip(parts, pairs, strict=True):
+            if not part:
+                continue
             rows = [batch[i].row for i in part]
-            states_MH = torch.cat([frozen[i] for i in part]) if frozen else states_at_marks(model.policy.model, rows)
-            said_MD = model.heads(states_MH)
+            with torch.autocast(model.policy.model.device.type, torch.bfloat16, enabled=self.bf16):
+                read = torch.cat([frozen[i] for i in part]) if frozen else states_at_marks(model.policy.model, rows)
+            said_MD = model.heads(read)
             better_P, worse_P = torch.tensor(couples, dtype=torch.long, device=said_MD.device).reshape(-1, 2).T
             found = process_loss(
                 said_MD, torch.cat([wanted[i] for i in part]).to(said_MD.device), better_P, worse_P,
-                pair_weight=self.pair_weight, entries=entries, pairs=sum(map(len, pairs)),
+                pair_weight=self.pair_weight, entries=entries, pairs=many,
             )  # fmt: skip
             torch.autograd.backward(found.loss)
             for name, value in found._asdict().items():

@@ -18,13 +18,15 @@ episodes before it is trained on them; the learning of the model starts anew eac
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
+from agentgym_py import ranks
 from agentgym_py.errors import ConfigError
 from agentgym_py.process import Floats, ProcessRewardModel, check_weights, marked_sample, measured
 from agentgym_py.rl.settings import check
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class R3(PPO):
     """Settings of R3; those of PPO among them."""
-
-    shared: ClassVar = False  # not tried: each process would train the process reward model, all of it
 
     alpha: float = 1.0
     """Weight of the world's reward."""
@@ -92,7 +92,8 @@ class R3(PPO):
             return ProcessReward(
                 epochs=epochs, learning_rate=self.prm_learning_rate, labels=self.prm_labels,
                 discount=self.prm_discount, weights=self.prm_weights, train_backbone=self.prm_backbone,
-                tries=self.prm_tries, states=self.prm_states,
+                tries=self.prm_tries, states=self.prm_states, bf16=self.bf16,
+                gradient_checkpointing=self.gradient_checkpointing,
             )  # fmt: skip
         except ConfigError as error:
             raise ConfigError(f"of the prm_ settings: {error}") from error
@@ -113,9 +114,9 @@ class R3(PPO):
             PolicyError: `prm` holds no process reward model.
         """
         if not self.beta:
-            return self._improve(policy, rollouts, seed, progress)
+            return self._improve(policy, rollouts, seed, output_dir, progress)
         judge = ProcessJudge(self, policy, rollouts, seed)
-        report = self._improve(policy, rollouts, seed, progress, judge)
+        report = self._improve(policy, rollouts, seed, output_dir, progress, judge)
         if judge.model:
             judge.model.save(output_dir)
         return report
@@ -137,8 +138,7 @@ class ProcessJudge:
         self.settings, self.policy, self.rollouts, self.seed = settings, policy, rollouts, seed
         self.model: ProcessRewardModel | None = None
         if settings.prm is not None:
-            self.model = ProcessRewardModel.load(settings.prm, device=str(policy.model.device))
-            self.model.weights = settings.prm_weights
+            self._take(settings.prm)
         self.iteration = 0
         self.logged: Mapping[str, float] = {}
 
@@ -149,7 +149,7 @@ class ProcessJudge:
             logged = self._learn(episodes, dropped, [])
         said, paid = list[Floats](), [[0.0] * len(each.steps) for each in episodes]
         if self.model is not None:
-            said = self.model.by_dimension(episodes)
+            said = ranks.once(self.model.by_dimension, episodes)
             paid = [self.model.weigh(each).tolist() for each in said]
         for episode, record, paid_T in zip(episodes, records, paid, strict=True):
             record.extra["process"] = placed(record, marked_sample(episode, self.policy).marks, paid_T)
@@ -158,6 +158,23 @@ class ProcessJudge:
         if not fresh and every and self.iteration % every == 0:
             logged = self._learn(episodes, dropped, said)
         self.logged = {"process": fmean(map(sum, paid)), **logged}
+
+    def save(self, folder: Path) -> None:
+        """Write the model, and how many iterations it has read."""
+        if ranks.first():
+            (folder / "judge.json").write_text(json.dumps({"iteration": self.iteration}), encoding="utf-8")
+        if self.model:
+            self.model.save(folder / "judge")
+
+    def load(self, folder: Path) -> None:
+        """Be as `save` left it."""
+        self.iteration = json.loads((folder / "judge.json").read_text(encoding="utf-8"))["iteration"]
+        if (folder / "judge").is_dir():
+            self._take(folder / "judge")
+
+    def _take(self, folder: str | Path) -> None:
+        self.model = ProcessRewardModel.load(folder, device=str(self.policy.model.device))
+        self.model.weights = self.settings.prm_weights
 
     def _learn(self, episodes: Sequence[Trajectory], dropped: Counter[str], said: Sequence[Floats]) -> dict[str, float]:
         """Label these episodes' steps, say how far off the model was, and train it on them."""

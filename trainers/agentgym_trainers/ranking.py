@@ -13,17 +13,16 @@ trajectories take N rows for up to N (N - 1) / 2 pairs. The work is done by trl'
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from agentgym_py import pairs
 from agentgym_py.errors import ConfigError
-from agentgym_py.finetune import FineTuning, Kept, arguments, fit, lora, nothing_left, quiet, report, usable
+from agentgym_py.finetune import FineTuning, Kept, arguments, dealt, lora, nothing_left, trained, usable
 from agentgym_py.samples import IGNORED, Sample
 from agentgym_py.select import ranks
 from agentgym_py.trainer import CONTRASTS, Progress, Tensor, TrainReport
@@ -62,6 +61,7 @@ def ranking_loss(ratios_R: Tensor, returns_R: Tensor, tasks_R: Tensor, beta: flo
 class Ranking(FineTuning):
     """Settings of trajectory ranking."""
 
+    shared: ClassVar = True
     evolve_defaults: ClassVar = CONTRASTS
     cloner: ClassVar = "filtered_bc"
 
@@ -92,24 +92,19 @@ class Ranking(FineTuning):
     ) -> TrainReport:
         """Train `policy` in place to rank the trajectories of each task by their returns.
 
-        Nothing is written to `output_dir`; who wants to keep the policy calls its `save`.
+        Nothing stays in `output_dir`; who wants to keep the policy calls its `save`.
 
         Raises:
             NothingToTrainOnError: no task has a better and a worse trajectory.
         """
-        del output_dir
         kept = usable(policy, trajectories, self.max_length)
         groups, counts = self._groups(kept)
         if not groups:
             raise nothing_left("ranking", kept.dropped)
         rest = [i for group in groups for i in group]
         used = Kept([kept.trajectories[i] for i in rest], [kept.samples[i] for i in rest], kept.dropped)
-        began = time.monotonic()
-        with TemporaryDirectory(prefix="agentgym") as scratch:  # trl makes a folder at once, and saves nothing there
-            with quiet():
-                trainer = self._ranking(policy, kept, groups, seed, Path(scratch))
-            fit(trainer, policy, progress)
-        done = report(trainer, used, self.epochs, began)
+        make = partial(self._ranking, policy, kept, groups, seed)
+        done = trained(make, policy, used, self.epochs, output_dir, progress)
         return replace(done, metrics={**done.metrics, **counts})
 
     def _groups(self, kept: Kept) -> tuple[list[list[int]], dict[str, float]]:
@@ -131,7 +126,7 @@ class Ranking(FineTuning):
         from agentgym_py.logprobs import sample_logprobs
 
         samples: list[Sample] = [kept.samples[i] for group in groups for i in group]
-        refs = iter(sample_logprobs(policy.model, samples, 4 * self.batch_size))
+        refs = iter(sample_logprobs(policy.model, samples, 4 * self.batch_size, self.bf16))
         rows = [
             {
                 "input_ids": [kept.samples[i].input_ids for i in group],
@@ -182,7 +177,7 @@ def _ranking_trainer() -> Any:
 
     from agentgym_py.logprobs import row_logprobs
 
-    class RankingTrainer(DPOTrainer):  # type: ignore[misc]  # trl is untyped here
+    class RankingTrainer(dealt(DPOTrainer)):  # type: ignore[misc]  # trl is untyped here
         def _prepare_dataset(self, dataset: Any, *args: Any) -> Any:
             return dataset  # is token ids already
 
@@ -194,9 +189,8 @@ def _ranking_trainer() -> Any:
         ) -> Any:
             logps_R = row_logprobs(model, inputs["input_ids"], inputs["labels"])
             found = ranking_loss(logps_R - inputs["ref_logps"], inputs["returns"], inputs["tasks"], self.beta)
-            told = {"rewards/margins": found.margins_P, "rewards/accuracies": (found.margins_P > 0).float()}
-            for name, values_P in told.items():
-                self._metrics["train"][name].append(values_P.mean().item())
-            return found.loss
+            told = {"rewards/margins": found.margins_P, "rewards/accuracies": found.margins_P > 0}
+            self.tell(told, inputs["share"])
+            return found.loss * inputs["share"]
 
     return RankingTrainer

@@ -10,21 +10,25 @@ state, and no critic has to learn states that it has hardly seen; and groups who
 rewards are rare, become fewer near the goal. GRPO's variants, settings and loss are all here.
 
 Deviations: the paper starts with the stages in turn, then mixes them; `mixed` draws a stage for each group from the
-start (False: in turn, by the budget that is spent). Where the expert does not succeed a group begins as usual.
+start (False: in turn, by the budget that is spent). Where the expert does not succeed, or its way cannot be
+gone again, a group begins as usual.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
+from agentgym_py import ranks
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collect import Collector, EnvPool, Fork, Job
 from agentgym_py.errors import ConfigError
 from agentgym_py.fork import forks
 from agentgym_py.rng import Rng
+from agentgym_py.rollouts import begun
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.grpo import GRPO
 
@@ -41,8 +45,6 @@ def start_of_stage(steps: int, stage: int, stages: int) -> int:
 class ReverseCurriculum(GRPO):
     """Settings of the reverse curriculum; those of GRPO among them."""
 
-    shared: ClassVar = False  # not tried
-
     reward: Literal["return", "success"] = "success"
     """What a group's trajectories are compared by."""
     stages: int = 5
@@ -56,6 +58,8 @@ class ReverseCurriculum(GRPO):
 
     def __post_init__(self) -> None:
         GRPO.__post_init__(self)
+        if self.branches:
+            raise ConfigError(f"branches is grpo's: groups begin on the expert's way here, got {self.branches}")
         if self.stages < 1:
             raise ConfigError(f"stages must be at least 1, got {self.stages}")
         if self.expert not in ("exact", "fair"):
@@ -71,15 +75,19 @@ class ReverseCurriculum(GRPO):
     def _play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:
         """A group of each of the next tasks, from the state of its stage; the expert's episodes cost no budget."""
         jobs = rollouts.jobs(min(tasks, rollouts.left // self.group_size), self.group_size)
+        return rollouts.go_on(jobs, ranks.once(self._starts, rollouts, jobs), self.group_size)
+
+    def _starts(self, rollouts: Rollouts, jobs: Sequence[Job]) -> list[Fork | None]:
         agent = ExpertAgent(fair=self.expert == "fair", thoughts=self.expert_thoughts)
         collector = Collector(agent, slots=rollouts.slots, prompt=rollouts.prompt, seed=rollouts.seed)
         shown = collector.collect_batch(jobs)
         with closing(EnvPool()) as pool:
-            starts = [self._start(rollouts, job, each, pool) for job, each in zip(jobs, shown, strict=True)]
-        return rollouts.go_on(jobs, starts, self.group_size)
+            return [self._start(rollouts, job, each, pool) for job, each in zip(jobs, shown, strict=True)]
 
     def _start(self, rollouts: Rollouts, job: Job, shown: Trajectory, pool: EnvPool) -> Fork | None:
         done = 0
         if shown.success:
             done = start_of_stage(len(shown.steps), self.stage(rollouts, job), self.stages)
-        return forks(shown, [done], pool)[0] if done else rollouts.start(job)
+        if not done:
+            return rollouts.start(job)
+        return begun(lambda: forks(shown, [done], pool)[0])

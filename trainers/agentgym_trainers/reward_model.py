@@ -26,7 +26,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, get_args
 
 from agentgym_py import pairs
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.finetune import Kept, PairTuning, arguments, fit, lora, nothing_left, quiet, report, usable
+from agentgym_py.finetune import (
+    Kept,
+    PairTuning,
+    arguments,
+    dealt,
+    fit,
+    lora,
+    nothing_left,
+    quiet,
+    recomputed,
+    report,
+    usable,
+)
 from agentgym_py.reward import Aggregate, Member, at_last_token, outcome, write
 from agentgym_py.rng import seed_of
 from agentgym_py.samples import Sample, encode
@@ -56,6 +68,7 @@ class _Judged(NamedTuple):
 class RewardModelling(PairTuning):
     """Settings of a reward model's training."""
 
+    shared: ClassVar = True
     produces: ClassVar[str] = "reward_model"
 
     learning_rate: float = 3e-4
@@ -149,11 +162,16 @@ class RewardModelling(PairTuning):
 
         began = time.monotonic()
         member = _untrained(policy, len(self.heads), seed)
-        with TemporaryDirectory(prefix="agentgym") as scratch:  # trl makes a folder at once, and saves nothing there
+        with (
+            TemporaryDirectory(prefix="agentgym") as scratch,
+            recomputed(member.policy),
+        ):  # trl makes a folder at once, and saves nothing there
             with quiet():
-                adapters = lora(self) and get_peft_model(member.policy.model, lora(self))
+                with torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(seed)
+                    adapters = lora(self) and get_peft_model(member.policy.model, lora(self))
                 trainer = self._reward(member, judged, seed, Path(scratch))
-            fit(trainer, member.policy, progress)
+            fit(trainer, member.policy, progress, keep=False)
         if adapters:
             member.policy.model = adapters.merge_and_unload()
         with torch.no_grad():
@@ -218,6 +236,7 @@ def _module(member: Member) -> Any:
             self.backbone, self.heads = member.policy.model, member.heads
             self.config = copy.deepcopy(member.policy.model.config)
             self.config.num_labels = 1  # trl refuses others
+            self.gradient_checkpointing_enable = self.backbone.gradient_checkpointing_enable
 
         def add_model_tags(self, tags: Any) -> None:
             """Nothing is uploaded."""
@@ -247,15 +266,14 @@ def _several_heads_trainer() -> Any:
     """The RewardTrainer in which a pair is learnt by one of several heads."""
     from trl import RewardTrainer
 
-    class SeveralHeadsTrainer(RewardTrainer):  # type: ignore[misc]  # trl is untyped here
+    class SeveralHeadsTrainer(dealt(RewardTrainer)):  # type: ignore[misc]  # trl is untyped here
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
         ) -> Any:
             said_RH = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits
             better_P, worse_P = said_RH.gather(1, inputs["head"][:, None])[:, 0].chunk(2)
             margins_P = (better_P - worse_P).detach()
-            for name, values_P in {"accuracy": (margins_P > 0).float(), "margin": margins_P}.items():
-                self._metrics["train"][name].append(self.accelerator.gather(values_P).mean().item())
-            return bradley_terry_loss(better_P, worse_P)
+            self.tell({"accuracy": margins_P > 0, "margin": margins_P}, inputs["share"])
+            return bradley_terry_loss(better_P, worse_P) * inputs["share"]
 
     return SeveralHeadsTrainer

@@ -16,12 +16,11 @@ the weights of a batch are not made to add up, so that those of all the data sta
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from agentgym_py.errors import ConfigError
@@ -30,11 +29,9 @@ from agentgym_py.finetune import (
     Kept,
     agent_trainer,
     arguments,
-    fit,
     lora,
     nothing_left,
-    quiet,
-    report,
+    trained,
     usable,
 )
 from agentgym_py.samples import IGNORED, Sample
@@ -115,21 +112,16 @@ class WeightedBC(FineTuning):
     ) -> TrainReport:
         """Train `policy` in place on all trajectories, each weighted by its return.
 
-        Nothing is written to `output_dir`; who wants to keep the policy calls its `save`.
+        Nothing stays in `output_dir`; who wants to keep the policy calls its `save`.
 
         Raises:
             NothingToTrainOnError: there is none, or none of a weight above 0.
         """
-        del output_dir
         kept, weights_B = self._weighted(usable(policy, trajectories, self.max_length))
         if not kept.samples:
             raise nothing_left("weighted_bc", kept.dropped)
-        began = time.monotonic()
-        with TemporaryDirectory(prefix="agentgym") as scratch:  # trl makes a folder at once, and saves nothing there
-            with quiet():
-                trainer = self._sft(policy, kept.samples, weights_B, seed, Path(scratch))
-            fit(trainer, policy, progress)
-        done = report(trainer, kept, self.epochs, began)
+        make = partial(self._sft, policy, kept.samples, weights_B, seed)
+        done = trained(make, policy, kept, self.epochs, output_dir, progress)
         effective = math.fsum(weights_B) ** 2 / math.fsum(each**2 for each in weights_B)
         spread = {"weights/min": min(weights_B), "weights/max": max(weights_B), "weights/effective": effective}
         return replace(done, metrics={**done.metrics, **spread})

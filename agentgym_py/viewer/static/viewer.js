@@ -149,7 +149,7 @@ async function watch(busy) {
     const form = $("filters");
     if (!form || state.episodes === before) continue;
     if (!form.contains(document.activeElement)) form.replaceWith(filters());
-    if (growing) await list().catch((error) => say(error.message));
+    if (growing) list();
   }
 }
 
@@ -160,9 +160,12 @@ function show(more, ...children) {
   $("main").replaceChildren(...children.flat(9).filter(Boolean));
 }
 
+/** What the address says: the view (the list, where it is none of these) and its numbers. */
+const place = () => location.hash.replace(/^#\/?/, "").split("/");
+
 async function route() {
   const mine = ++shown;
-  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  const [name, ...rest] = place();
   const [a, b] = rest.map(Number);
   try {
     if (name === "e") await episode(a, b || 0, mine);
@@ -170,10 +173,12 @@ async function route() {
     else if (name === "on") await goOn(a, b, mine);
     else await list();
   } catch (error) {
-    show({}, el("p", { class: "error", role: "alert" }, error.message), el("p", {}, el("a", { href: "#/" }, "All episodes")));
+    if (mine === shown) show({}, el("p", { class: "error", role: "alert" }, error.message), el("p", {}, el("a", { href: "#/" }, "All episodes")));
   }
 }
 
+/** Which of its task's attempts an episode is, as its id says: `#0`, `#1`. */
+const attemptOf = (row) => /#\d+(?=(\+\d+)?$)/.exec(row.id)?.[0] ?? null;
 const outcomeOf = (row) => el("span", { class: row.outcome === "success" ? "good" : "bad" }, row.outcome);
 
 // ------------------------------------------------------------------------------------------------------------- list
@@ -181,13 +186,15 @@ const outcomeOf = (row) => el("span", { class: row.outcome === "success" ? "good
 const PAGE = 100;
 
 async function list() {
+  const mine = list.asked = (list.asked ?? 0) + 1;
   const found = await source.list({ ...wanted, offset: wanted.offset ?? 0, limit: PAGE });
+  if (mine !== list.asked || ["e", "two", "on"].includes(place()[0])) return; // something else was asked for meanwhile
   const from = Number(wanted.offset ?? 0);
   const rows = el("ol", { class: "list", "aria-label": "Episodes" }, found.rows.map((row, at) => el("li", {},
     el("a", { href: `#/e/${row.n}`, onclick: () => { wanted.at = from + at; } },
       outcomeOf(row),
       el("span", { class: "what" }, row.task, el("span", { class: "told" }, row.instruction)),
-      el("span", { class: "where" }, [row.round === null ? null : `round ${row.round}`, row.split, row.agent].filter((x) => x !== null).join(" · ")),
+      el("span", { class: "where" }, [row.round === null ? null : `round ${row.round}`, row.split, row.agent, attemptOf(row)].filter((x) => x !== null).join(" · ")),
       el("span", { class: "number" }, `reward ${number(row.reward, 2)}`),
       el("span", { class: "number" }, plural(row.steps, "step")),
       el("span", { class: "thumb" }, row.thumb ? [thumbIcon(row.thumb)] : null)))));
@@ -238,7 +245,7 @@ function filters() {
     clearTimeout(filters.timer);
     filters.timer = setTimeout(() => {
       wanted = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
-      list().catch((error) => say(error.message));
+      list();
     }, 150);
   });
   return form;
@@ -307,15 +314,12 @@ async function episode(n, at, mine) {
       plan?.length ? el("p", { class: "soft" }, `${plural(plan.length, "step")}${plan[0].split("\n")[0] === said ? "; the agent did the first of them" : ""}`) : null);
   }
 
-  const press = (name, label, title) => {
-    const made = button(label, () => toggle(name), { "aria-pressed": view[name], title, id: `toggle-${name}` });
-    return made;
-  };
+  const press = (name, label, title) => button(label, () => toggle(name), { "aria-pressed": view[name], title, id: `toggle-${name}` });
   function toggle(name) {
     view[name] = !view[name];
     $(`toggle-${name}`).setAttribute("aria-pressed", view[name]);
     if (name === "plan") showPlan();
-    else episode(n, here, shown).catch((error) => say(error.message));
+    else episode(n, here, shown);
   }
   async function thumb(verdict) {
     if (embedded) return;
@@ -325,7 +329,7 @@ async function episode(n, at, mine) {
     say(row.thumb ? `Noted: ${row.thumb > 0 ? "good" : "bad"}.` : "Taken back.");
     look();
   }
-  const judge = (verdict) => () => thumb(verdict).catch((error) => say(error.message));
+  const judge = (verdict) => () => thumb(verdict);
   const others = siblings.filter((each) => each.n !== n);
   const compare = () => { if (others.length) location.hash = `#/two/${n}/${others[0].n}`; else say("No other episode of this task."); };
   const goOnHere = () => { if (here < t.steps.length) location.hash = `#/on/${n}/${here}`; else say("The episode is over there: choose a step."); };
@@ -470,7 +474,7 @@ async function two(a, b, mine) {
     say(said.verdict ? `Noted: ${said.verdict > 0 ? "A" : "B"} is better.` : "Taken back.");
     look();
   }
-  const judge = (verdict) => () => { if (said?.comparable) prefer(verdict).catch((error) => say(error.message)); };
+  const judge = (verdict) => () => { if (said?.comparable) prefer(verdict); };
   const choice = (label, verdict, title) => button(label, judge(verdict), { id: `prefer${verdict}`, "aria-pressed": said.verdict === verdict, disabled: !said.comparable, title });
   show({ a: judge(1), b: judge(-1), Escape: () => { location.hash = `#/e/${a}`; } },
     el("h1", {}, left.row.task), el("p", {}, left.episode.instruction),
@@ -520,7 +524,7 @@ async function goOn(n, at, mine) {
     const last = el("li", { class: "here" }, text(t.final_observation));
     steps.append(live.over ? ending(t) : last);
     const added = t.steps.length - at;
-    const keeping = button("Keep this episode", () => keep().catch((error) => say(error.message)), { id: "keep", disabled: added === 0, title: "Write it to continued.jsonl beside the store" });
+    const keeping = button("Keep this episode", keep, { id: "keep", disabled: added === 0, title: "Write it to continued.jsonl beside the store" });
     if (live.over) {
       panel.replaceChildren(el("p", {}, "It is over: ", el("b", { class: t.success ? "good" : "bad" }, t.success ? "success" : "no success"),
         `, reward ${number(t.reward, 4)} after ${plural(t.steps.length, "step")}. `), el("div", { class: "bar" }, keeping));
@@ -593,6 +597,7 @@ if (brought) {
   history.replaceState(null, "", "#/");
 }
 addEventListener("hashchange", route);
+addEventListener("unhandledrejection", (event) => say(event.reason.message));
 look().then((busy) => { route(); if (!embedded) watch(busy); }).catch((error) => {
   $("main").replaceChildren(el("p", { class: "error", role: "alert" }, error.message));
 });

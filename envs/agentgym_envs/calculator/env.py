@@ -138,6 +138,8 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     def actions(self) -> list[str]:
         """Calculations with numbers that stand near each other, or with the last result, and that as the answer."""
         task = self._need_reset()
+        if self._over:
+            return []
         if not self._listed:
             self._numbers = _IN_TEXT.findall(task.instruction)
             self._listed = _calculations(self._numbers)

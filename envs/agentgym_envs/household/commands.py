@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from agentgym_envs.household.house import KNIVES, Command, House
-from agentgym_envs.household.room import ABLE, NOWHERE, STATIONS
+from agentgym_envs.household.room import ABLE, NOWHERE, STATIONS, Receptacle, Thing
 from agentgym_py.actions import Reply
 from agentgym_py.env import function_tool, text_parameter
 
@@ -19,6 +19,7 @@ OLD = {("put", "in/on"): "move"}
 ANY = {**NEW, **{("put", word): "move" for word in ("in/on", "in", "on", "into", "onto", "to")}}
 _ONE = frozenset({"open", "close", "use", "examine"})
 _NONE = frozenset({"look", "inventory", "help"})
+_VERB_AT = {kind: verb for verb, kind in STATIONS.items()}
 
 
 def read_command(text: str, put: Mapping[tuple[str, str], str], help_: bool = True) -> Command | None:
@@ -42,54 +43,53 @@ def put_command(thing: str, place: str, old: bool = False) -> str:
 
 def admissible(house: House, old: bool = False) -> list[str]:
     """Every command that can be done here, sorted."""
-    room = house.room
-    found = [*room.goings[house.at], "inventory", "look"]
+    room, at = house.room, house.at
+    here = room.at_point[at]
+    held = None if house.held == NOWHERE else room.things[house.held]
+    found = [going for going, point in room.goings if point != at]
+    found += ("inventory", "look")
     if not old:
         found.append("help")
-    held = house.held
-    for r in room.at_point[house.at]:
+    visible: list[int] = []
+    for r in here:
         place = room.receptacles[r]
         found.append(f"examine {place.name}")
+        if held:
+            found += _treatments(held, place)
         if place.openable:
             if r not in house.opened:
                 found.append(f"open {place.name}")
                 continue
             found.append(f"close {place.name}")
-        if held != NOWHERE:
-            if room.takes(r, room.things[held].kind):
-                found.append(put_command(room.things[held].name, place.name, old))
-        else:
-            takeable = (room.things[o] for o in house.contents[r] if o in room.takeable)
-            found += [f"take {thing.name} from {place.name}" for thing in takeable]
-    if held != NOWHERE:
-        found += _with_held(house)
-    found += _around(house)
+        lying = house.contents[r]
+        visible += lying
+        if not held:
+            found += [f"take {room.things[o].name} from {place.name}" for o in lying if o in room.takeable]
+        elif room.takes(r, held.kind):
+            found.append(put_command(held.name, place.name, old))
+    if "examine_held_only" not in house.quirks:
+        found += [f"examine {room.things[o].name}" for o in dict.fromkeys(visible) if o != house.held]
+    if room.usable:
+        found += [f"use {room.things[o].name}" for o in room.usable if any(o in house.contents[r] for r in here)]
+    if held:
+        found.append(f"examine {held.name}")
+        found += _slices(house, held)
     found.sort()
     return found
 
 
-def _with_held(house: House) -> Iterator[str]:
-    """What can be done with the thing in the hand."""
-    room, thing = house.room, house.room.things[house.held]
-    yield f"examine {thing.name}"
-    for r in room.at_point[house.at]:
-        place = room.receptacles[r]
-        for verb, station in STATIONS.items():
-            if place.kind == station and ABLE[verb] in thing.abilities:
-                yield f"{verb} {thing.name} with {place.name}"
-    if thing.kind in KNIVES:
-        laid = (room.things[o] for o, point in house.laid if point == house.at)
-        yield from (f"slice {each.name} with {thing.name}" for each in laid if "sliceable" in each.abilities)
+def _treatments(held: Thing, place: Receptacle) -> list[str]:
+    """What can be done to the thing in the hand with a receptacle."""
+    verb = _VERB_AT.get(place.kind)
+    return [f"{verb} {held.name} with {place.name}"] if verb and ABLE[verb] in held.abilities else []
 
 
-def _around(house: House) -> Iterator[str]:
-    """What can be done with things that lie here, beside taking them."""
-    room = house.room
-    if "examine_held_only" not in house.quirks:
-        yield from (f"examine {room.things[o].name}" for o in dict.fromkeys(house.visible()) if o != house.held)
-    if room.usable:
-        lying = {o for r in room.at_point[house.at] for o in house.contents[r]}
-        yield from (f"use {room.things[o].name}" for o in lying & room.usable)
+def _slices(house: House, held: Thing) -> list[str]:
+    """What can be sliced here with the thing in the hand."""
+    if held.kind not in KNIVES:
+        return []
+    laid = (house.room.things[o] for o, point in house.laid if point == house.at)
+    return [f"slice {each.name} with {held.name}" for each in laid if "sliceable" in each.abilities]
 
 
 def spoken(reply: Reply, old: bool = False) -> str:

@@ -38,7 +38,8 @@ class HouseholdEnv(GeneratedEnv[Room]):
     receptacles. hard: the five longer kinds in whole scenes of up to 47 receptacles; no wanted thing to spare, and it
     may lie anywhere.
     Rooms follow ALFRED's scenes; of these 84 are for train, 12 for valid, 24 for test, and each split has its own
-    pairs of thing and receptacle, so that no instruction stands in two.
+    pairs of thing and receptacle, so that no instruction stands in two. Only by seeds, scenes and pairs do the splits
+    differ: the sentences are ALFWorld's, the same in all of them.
 
     Actions: `go to R`, `open R`, `close R`, `take O from R`, `move O to R`, `clean O with R`, `heat O with R`, `cool O
     with R`, `use O`, `slice O with O`, `examine O`, `examine R`, `look`, `inventory`, `help`, with names as they are
@@ -67,11 +68,18 @@ class HouseholdEnv(GeneratedEnv[Room]):
     told and searches where things are likely; it is what an agent can be compared with. A game whose thing can be put
     nowhere (generated rooms have none) cannot be solved once it is taken: the plan is then empty.
 
+    Comparing with ALFWorld: say `observation_mode="alfworld"`, in which all quirks hold (mode `react` says more and has
+    fewer of them: its figures cannot be compared), the games of `valid_seen` or `valid_unseen`, ALFWorld's 50 steps
+    (`max_steps=50`), and which expert taught, if any did. ALFWorld's `info["won"]` is `info["success"]` here, its
+    `info["admissible_commands"]` has the same name, its `done` is terminated or truncated; its success rate is the
+    share of episodes with `success`.
+
     Args:
         games: a folder with ALFWorld's games (`*.tw-pddl`); tasks are then those, by name (`reset(options={"task":
-            NAME})`, for files called `game.tw-pddl` their folder's path) or number. Folders called `train`,
-            `valid_seen`, `valid_unseen` are the splits; games outside of such belong to any. Beside the file nothing
-            is needed. As in ALFWorld, folders with `movable` or `Sliced` in their name are passed over.
+            NAME})`, for files called `game.tw-pddl` their folder's path) or number. Folders called `train`
+            are split train, `valid_seen` valid, `valid_unseen` test: `games=".../valid_unseen"` needs `split="test"`.
+            Games outside of such folders belong to every split. Beside the file nothing is needed. As in ALFWorld,
+            folders with `movable` or `Sliced` in their name are passed over.
         observation_mode: see above.
         dialect: `new`, ALFWorld's since 0.4; or `old`, until 0.3.5 (`put O in/on R`, `You arrive at loc 12.`); None is
             the one that a game's grammar speaks, and new for generated tasks. Mode `react` speaks the new one.
@@ -116,7 +124,7 @@ class HouseholdEnv(GeneratedEnv[Room]):
         self.quirks = _quirks(observation_mode, quirks)
         self.games = None if games is None else Games(Path(games).expanduser())
         self._read: dict[str, tuple[Room, Alfworld, int | None]] = {}
-        self._house: House | None = None
+        self._house: House  # from the first reset on
         self._voice = self._speaking("new")
 
     # ---- tasks ----------------------------------------------------------------------------------------------------
@@ -182,7 +190,6 @@ class HouseholdEnv(GeneratedEnv[Room]):
     def house(self) -> House:
         """The current episode's state."""
         self._need_reset()
-        assert self._house is not None
         return self._house
 
     def begin(self, task: Task) -> str:
@@ -195,11 +202,18 @@ class HouseholdEnv(GeneratedEnv[Room]):
 
     def act(self, reply: Reply) -> Outcome:
         """Do a command."""
-        house, voice = self.house, self._voice
+        house, voice = self._house, self._voice
         command = voice.read(spoken(reply, self._old))
         wrong = house.do(command) if command else ""
-        valid = command is not None and not wrong
-        told = voice.told(house, command) if command and valid else voice.refusal(wrong)
+        if wrong or not command:
+            return self.refused(wrong)
+        return self._outcome(house, voice.told(house, command), valid=True)
+
+    def refused(self, why: str) -> Outcome:
+        """What the house says to it."""
+        return self._outcome(self.house, self._voice.refusal(why.removesuffix(".")), valid=False)
+
+    def _outcome(self, house: House, told: str, *, valid: bool) -> Outcome:
         won = house.won()
         return Outcome(told, float(won), terminated=won, success=won, valid=valid, info=self.details())
 
@@ -212,7 +226,9 @@ class HouseholdEnv(GeneratedEnv[Room]):
         return {"admissible_commands": self.actions()} if self.observation_mode == "alfworld" else {}
 
     def actions(self) -> list[str]:
-        """Every command that can be done here, sorted."""
+        """Every command that can be done here, sorted; none after the end, unless the mode goes on."""
+        if self.stops_at_end and self.ended == "terminated":
+            return []
         return admissible(self.house, self._old)
 
     def tools(self) -> list[dict[str, Any]]:

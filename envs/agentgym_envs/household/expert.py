@@ -152,7 +152,7 @@ def _treated(room: Room, verb: str, thing: int) -> Iterator[tuple[Deeds, int]]:
 
 
 def _singles(house: House, known: Collection[int] | None) -> Iterator[Deeds]:
-    """Get a thing, treat it if that is wanted, put it where it is wanted."""
+    """Get a thing, treat it if that is wanted, put it where it is wanted, unless it lies in such a place as well."""
     room = house.room
     for o, at, get in _gets(house, known):
         verb = needs(house, o)
@@ -162,7 +162,11 @@ def _singles(house: House, known: Collection[int] | None) -> Iterator[Deeds]:
             ways = _treated(room, verb, o)
         else:
             continue
+        seen = (r for r in room.goals if known is None or r in house.seen)
+        there = any(o in house.contents[r] and ("take", o, r) not in get for r in seen)
         for treat, then in ways:
+            if there:
+                yield (*get, *treat)
             for r in _choices(house, {house.at, at, then}):
                 yield (*get, *treat, *_brought(r, o))
 
@@ -173,8 +177,8 @@ def _pairs(house: House, known: Collection[int] | None) -> Iterator[Deeds]:
     usable = room.wanted if known is None else room.wanted & set(known)
     gets = list(_gets(house, known))
     for r in room.targets:
-        if any(o in usable for o in house.contents[r]):
-            yield from ((*get, *_brought(r, o)) for o, _, get in gets if ("take", o, r) not in get)
+        there = usable.intersection(house.contents[r])
+        yield from ((*get, *_brought(r, o)) for o, _, get in gets if there - {o})
     for first, second in product(gets, sorted(usable & room.takeable)):
         if second != first[0]:
             yield from _two(house, first, second)
@@ -183,8 +187,7 @@ def _pairs(house: House, known: Collection[int] | None) -> Iterator[Deeds]:
 def _two(house: House, first: tuple[int, int, Deeds], second: int) -> Iterator[Deeds]:
     room = house.room
     o1, at1, get1 = first
-    put_down = [r for verb, o, r in get1 if verb == "move" and o == second]
-    for q in put_down or house.places(second):
+    for q in _lying(house, second, get1):
         point = room.receptacles[q].point
         if point == NOWHERE:
             continue
@@ -193,13 +196,17 @@ def _two(house: House, first: tuple[int, int, Deeds], second: int) -> Iterator[D
                 yield (*get1, *_brought(r, o1), ("take", second, q), *_brought(r, second))
 
 
+def _lying(house: House, thing: int, get: Deeds) -> list[int]:
+    """Where a thing lies once another one was got, for which it may have been put down."""
+    return sorted({*house.places(thing), *(r for verb, o, r in get if verb == "move" and o == thing)})
+
+
 def _by_lamp(house: House, known: Collection[int] | None) -> Iterator[Deeds]:
     """Get a thing, then stand by a lamp that is on."""
     room = house.room
     lamps = room.lamps if known is None else room.lamps & set(known)
     for _, _, get in _gets(house, known):
         for lamp in sorted(lamps):
-            dropped = [r for verb, moved, r in get if verb == "move" and moved == lamp]
-            for r in dropped or house.places(lamp):
+            for r in _lying(house, lamp, get):
                 if room.receptacles[r].point != NOWHERE:
                     yield (*get, ("be" if lamp in house.lit else "use", lamp, r))

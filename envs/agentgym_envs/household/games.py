@@ -69,7 +69,11 @@ class Games:
         if not found:
             but = f" but {len(paths)} that ALFWorld passes over (sliced things, movable receptacles)" if paths else ""
             raise CatalogueError(f"{self.folder}: no *{SUFFIX} in it{but}")
-        object.__setattr__(self, "games", {game.name: game for game in found})
+        games: dict[str, Game] = {}
+        for game in found:
+            if (other := games.setdefault(game.name, game)) is not game:
+                raise CatalogueError(f"{other.path} and {game.path} are both called {game.name!r}: rename one of them")
+        object.__setattr__(self, "games", games)
 
     def of(self, split: str) -> list[Game]:
         """The games of a split, in the order of their names; those that no folder assigns belong to each."""
@@ -88,17 +92,21 @@ class Games:
             return self.games[name]
         listed = self.of(split)
         if not 0 <= name < len(listed):
-            raise UnknownNameError(f"No game {name} in split {split!r} of {self.folder}: it has {len(listed)}.")
+            raise UnknownNameError(f"No game {name} in split {split!r} of {self.folder}: {self._shares()}.")
         return listed[name]
 
     def _hint(self, name: str) -> str:
         near = nearest(name, self.games)
         return f" Did you mean {near!r}?" if near else f" It has {len(self.games)}."
 
+    def _shares(self) -> str:
+        """How many games each split has."""
+        return "it has " + ", ".join(f"{len(self.of(split))} in {split!r}" for split in SPLITS)
+
     def draw(self, rng: Rng, split: str) -> Game:
         """A random game of a split."""
         if not self.of(split):
-            raise UnknownNameError(f"No game in split {split!r} of {self.folder}.")
+            raise UnknownNameError(f"No game in split {split!r} of {self.folder}: {self._shares()}.")
         return rng.choice(self.of(split))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 from bisect import bisect
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -199,10 +198,11 @@ def _furnished(rng: Rng, scene: Scene, goal: Goal, level: Level) -> dict[str, in
         musts.append(rng.choice(sorted(kinds & LAMP_STANDS)))
     if goal.state:
         musts.append(STATIONS[TREATMENT[goal.state]])
-    counts = Counter(set(musts))
-    rest = [kind for kind, count in scene.receptacles for _ in range(count - counts[kind])]
+    counts = dict.fromkeys(musts, 1)
+    rest = [kind for kind, count in scene.receptacles for _ in range(count - (kind in counts))]
     more = level.receptacles - len(counts)
-    counts.update(rest if more >= len(rest) else rng.sample(rest, max(more, 0)))
+    for kind in rest if more >= len(rest) else rng.sample(rest, max(more, 0)):
+        counts[kind] = counts.get(kind, 0) + 1
     return dict(sorted(counts.items()))
 
 
@@ -242,8 +242,11 @@ def _often(thing: str) -> Mapping[str, int]:
 def _spots(rng: Rng, weights: Mapping[str, int], counts: Mapping[str, int], times: int) -> list[tuple[str, int]]:
     """Receptacles drawn by weight: the type of each, and which of its type."""
     kinds, sums = list(weights), list(accumulate(weights.values()))
-    drawn = (kinds[_weighted(rng, sums)] for _ in range(times))
-    return [(kind, rng.below(counts[kind])) for kind in drawn]
+    spots = []
+    for _ in range(times):
+        kind = kinds[_weighted(rng, sums)]
+        spots.append((kind, rng.below(counts[kind])))
+    return spots
 
 
 @cache
@@ -261,13 +264,13 @@ def _built(
 ) -> Room:
     """The room of all that was drawn."""
     spots = [(kind, n) for kind in counts for n in range(counts[kind])]
-    place_at = {spot: i for i, spot in enumerate(spots)}
-    points = list(_points(spots, scene.shared if scene else ()))
+    first = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
+    points = list(_points(spots, scene.shared) if scene else range(len(spots)))
     things: list[Thing] = []
     contents: list[list[int]] = [[] for _ in spots]
     for kind in sorted(lying):
-        for n, spot in enumerate(lying[kind]):
-            contents[place_at[spot]].append(len(things))
+        for n, (place, i) in enumerate(lying[kind]):
+            contents[first[place] + i].append(len(things))
             things.append(_thing(kind, n + 1))
     receptacles = (_receptacle(kind, n + 1, point) for (kind, n), point in zip(spots, points, strict=True))
     middle = max(points) + 1

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentgym_envs.household.room import ABLE, NOWHERE, STATIONS, TREATMENT, Room
 
@@ -21,8 +20,7 @@ KNIVES = frozenset({"knife", "butterknife"})
 _MARKS = ("opened", "clean", "hot", "cool", "lit", "sliced", "seen", "handled")
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """One command, read."""
 
     verb: str
@@ -77,9 +75,9 @@ class House:
             near = (o for r in room.at_point[self.at] for o in self.contents[r])
             return any(o in self.lit and o in room.lamps for o in near)
         good = room.wanted & self._marked(goal.state) if goal.state else room.wanted
-        for r in room.goals:
-            found = self.contents[r]
-            if found and sum(o in good for o in found) >= goal.count:
+        for r in room.goals if good else ():
+            found = good.intersection(self.contents[r])
+            if len(found) >= goal.count:
                 return True
         return False
 

@@ -114,7 +114,11 @@ class Room:
     @cached_property
     def at_point(self) -> tuple[tuple[int, ...], ...]:
         """The receptacles that are reached from each point."""
-        return tuple(tuple(i for i, r in enumerate(self.receptacles) if r.point == p) for p in range(len(self.points)))
+        found: list[list[int]] = [[] for _ in self.points]
+        for i, each in enumerate(self.receptacles):
+            if each.point != NOWHERE:
+                found[each.point].append(i)
+        return tuple(map(tuple, found))
 
     @cached_property
     def of_kind(self) -> Mapping[str, tuple[int, ...]]:
@@ -167,10 +171,9 @@ class Room:
         return frozenset(i for i, each in enumerate(self.things) if "toggleable" in each.abilities)
 
     @cached_property
-    def goings(self) -> tuple[tuple[str, ...], ...]:
-        """From each point the commands that lead elsewhere, sorted."""
-        reached = sorted((f"go to {each.name}", each.point) for each in self.receptacles if each.point != NOWHERE)
-        return tuple(tuple(text for text, point in reached if point != p) for p in range(len(self.points)))
+    def goings(self) -> tuple[tuple[str, int], ...]:
+        """The commands that lead to receptacles and the points to which they lead, sorted."""
+        return tuple(sorted((f"go to {each.name}", each.point) for each in self.receptacles if each.point != NOWHERE))
 
     def takes(self, receptacle: int, kind: str) -> bool:
         """Whether a receptacle can contain things of a type."""

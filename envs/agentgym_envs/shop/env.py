@@ -76,6 +76,7 @@ class ShopEnv(TextEnv):
     name: ClassVar[str] = "shop"
     version: ClassVar[int] = 0
     rules: ClassVar[Mapping[str, str]] = react.RULES
+    told_by_id: ClassVar[tuple[str, ...]] = ("difficulty",)
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class ShopEnv(TextEnv):
         return self.tasks.draw(self.rng, split).task
 
     def _find(self, name: str | int, split: str | None = None) -> Errand:
-        if isinstance(name, bool) or not isinstance(name, (Integral, str)):
+        if isinstance(name, bool) or not isinstance(name, (str, Integral)):
             raise UnknownNameError(f"A task is named by its id or its number, not by {name!r}.")
         name = name if isinstance(name, str) else int(name)
         if split is not None:
@@ -144,11 +145,11 @@ class ShopEnv(TextEnv):
         """Search or click."""
         found = _split(reply) if not self.moves.strict else split_action(reply.action)
         if found is None or found[0] not in ("search", "click"):
-            return self._refused("Not an action: write search[words] or click[button].")
+            return self.refused("Not an action: write search[words] or click[button].")
         name, argument = found
         wrong = (self.moves.search if name == "search" else self.moves.click)(self.visit, argument)
         if wrong:
-            return self._refused(wrong)
+            return self.refused(wrong)
         if self.visit.place == "done":
             return self._bought()
         return Outcome(self._after(name, argument), info=self.details())
@@ -162,7 +163,8 @@ class ShopEnv(TextEnv):
                 return said
         return react.page(self.moves, self.visit)
 
-    def _refused(self, why: str) -> Outcome:
+    def refused(self, why: str) -> Outcome:
+        """The reason in mode `react`, in the others the same page again, as in WebShop."""
         return Outcome(why if self.observation_mode == "react" else self._page(), valid=False, info=self.details())
 
     def _bought(self) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,8 @@ NO_LIMIT = 1_000_000.0
 
 def price_limit(price: float, rng: Rng) -> tuple[float, str]:
     """A limit above a price by WebShop's rule, and the words that state it; no words where there is none."""
-    above = [limit for limit in PRICE_RANGE if limit > price][:4]
+    first = bisect_right(PRICE_RANGE, price)
+    above = PRICE_RANGE[first : first + 4]
     if len(above) < 2:
         return NO_LIMIT, ""
     limit = max(rng.sample(above, 2))

@@ -20,37 +20,41 @@ _short = re.compile(f"{_C}[aeiouy][^aeiouwxy]").fullmatch  # m = 1, ends consona
 _Rules = dict[str, tuple[tuple[str, str], ...]]
 
 
-def _by_penultimate(rules: str) -> _Rules:
-    """Groups `suffix:replacement` rules by the suffix's last letter but one, longest suffix first."""
+def _by_ending(rules: str) -> _Rules:
+    """Groups `suffix:replacement` rules by the suffix's last two letters, longest suffix first."""
     pairs = sorted((rule.partition(":")[::2] for rule in rules.split()), key=lambda pair: -len(pair[0]))
-    return {letter: tuple(p for p in pairs if p[0][-2] == letter) for letter in {suffix[-2] for suffix, _ in pairs}}
+    return {end: tuple(p for p in pairs if p[0].endswith(end)) for end in {suffix[-2:] for suffix, _ in pairs}}
 
 
-_STEP_2 = _by_penultimate(
+_STEP_2 = _by_ending(
     "ational:ate tional:tion enci:ence anci:ance izer:ize bli:ble alli:al entli:ent eli:e ousli:ous ization:ize "
     "ation:ate ator:ate alism:al iveness:ive fulness:ful ousness:ous aliti:al iviti:ive biliti:ble logi:log"
 )
-_STEP_3 = _by_penultimate("icate:ic ative: alize:al iciti:ic ical:ic ful ness")
-_STEP_4 = _by_penultimate("al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize")
+_STEP_3 = _by_ending("icate:ic ative: alize:al iciti:ic ical:ic ful ness")
+_STEP_4 = _by_ending("al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize")
 
 
 def stem(word: str) -> str:
     """The stem of a lower-case word; words of one or two letters stay."""
     if len(word) <= 2:
         return word
-    word = _replace(_replace(_step_1(word), _STEP_2), _STEP_3)
-    for suffix, _ in _STEP_4.get(word[-2:-1], ()):
+    if word[-1] in "sdgy":
+        word = _step_1(word)
+    for step in (_STEP_2, _STEP_3):
+        if rules := step.get(word[-2:]):
+            word = _replace(word, rules)
+    for suffix, _ in _STEP_4.get(word[-2:], ()):
         if word.endswith(suffix):
             head = word[: -len(suffix)]
             if _m_over_1(head) and (suffix != "ion" or head[-1] in "st"):
                 word = head
             break
-    return _step_5(word)
+    return _step_5(word) if word[-1] in "el" else word
 
 
-def _replace(word: str, rules: _Rules) -> str:
+def _replace(word: str, rules: tuple[tuple[str, str], ...]) -> str:
     """Steps 2 and 3: the longest suffix that fits is replaced where a measure of at least one is left before it."""
-    for suffix, replacement in rules.get(word[-2:-1], ()):
+    for suffix, replacement in rules:
         if word.endswith(suffix):
             head = word[: -len(suffix)]
             return head + replacement if _m_over_0(head) else word
@@ -59,16 +63,17 @@ def _replace(word: str, rules: _Rules) -> str:
 
 def _step_1(word: str) -> str:
     """Plurals, -ed and -ing, and a final y."""
-    if word.endswith(("sses", "ies")):
-        word = word[:-2]
-    elif word[-1] == "s" and word[-2] != "s":
-        word = word[:-1]
-    if word.endswith("eed"):
-        if _m_over_0(word[:-3]):
+    if word[-1] == "s":
+        if word.endswith(("sses", "ies")):
+            word = word[:-2]
+        elif word[-2] != "s":
             word = word[:-1]
-    elif word.endswith("ed"):
-        word = _tidy(word[:-2]) if _has_vowel(word[:-2]) else word
-    elif word.endswith("ing"):
+    if word[-2:] == "ed":
+        if word[-3:] != "eed":
+            word = _tidy(word[:-2]) if _has_vowel(word[:-2]) else word
+        elif _m_over_0(word[:-3]):
+            word = word[:-1]
+    elif word[-3:] == "ing":
         word = _tidy(word[:-3]) if _has_vowel(word[:-3]) else word
     if word[-1] == "y" and _has_vowel(word[:-1]):
         word = word[:-1] + "i"
@@ -90,6 +95,6 @@ def _step_5(word: str) -> str:
         head = word[:-1]
         if _m_over_1(head) or (_m_over_0(head) and not _short(head)):
             word = head
-    if word.endswith("ll") and _m_over_1(word):
+    if word[-2:] == "ll" and _m_over_1(word):
         word = word[:-1]
     return word

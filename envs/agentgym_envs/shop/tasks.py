@@ -69,10 +69,13 @@ class GeneratedTasks:
         self.catalogue = catalogue
         self.difficulty = difficulty
         self.pools: dict[str, list[Product]] = {split: [] for split in SPLITS}
-        self.kin: dict[str, list[Product]] = defaultdict(list)
+        self.rivals: dict[tuple[str, str], list[tuple[frozenset[str], Product]]] = defaultdict(list)
+        """By split and kind of thing, the products of the other splits, each with its attributes."""
         count, groups = DIFFICULTIES[difficulty]
         for product in catalogue.products:
-            self.kin[product.query].append(product)
+            rival = frozenset(product.attributes), product
+            for split in set(SPLITS) - {split_of(product)}:
+                self.rivals[split, product.query].append(rival)
             named, options = askable(product)
             if len(named) >= count and len(options) in groups and all(options.values()):
                 self.pools[split_of(product)].append(product)
@@ -83,8 +86,9 @@ class GeneratedTasks:
         if isinstance(name, int):
             return self.by_number(name, split)
         found = _ID.fullmatch(name)
-        if found and found["kind"] == self.difficulty:
-            return self.by_number(int(found["number"]), found["split"])
+        split_of_id, kind, number = found.groups() if found else ("", "", "")
+        if kind == self.difficulty:
+            return self.by_number(int(number), split_of_id)
         raise no_task(name, "shop", self.difficulty, list(DIFFICULTIES))
 
     def draw(self, rng: Rng, split: str) -> Errand:
@@ -107,8 +111,9 @@ class GeneratedTasks:
 
     def _belongs(self, query: str, attributes: Sequence[str], asked: Mapping[str, str], split: str) -> bool:
         """Whether only products of this split can be what is asked for, so that no other split asks the same."""
-        for product in self.kin[query]:
-            if split_of(product) != split and all(name in product.attributes for name in attributes):
+        named = frozenset(attributes)
+        for known, product in self.rivals.get((split, query), ()):
+            if named <= known:
                 has = product.options
                 if len(has) == len(asked) and all(value in has.get(name, ()) for name, value in asked.items()):
                     return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 
 from agentgym_envs.shop.porter import stem
 
@@ -85,6 +85,7 @@ def _lower(character: str) -> str:
     return character.lower()[0]
 
 
+@lru_cache(maxsize=10_000)  # requests share most of their words
 def term(word: str) -> str:
     """What a lower-cased word is indexed as; empty for a stop word."""
     if word.endswith(_POSSESSIVE):

@@ -37,13 +37,14 @@ class Visit:
 
     def to_json(self) -> dict[str, Any]:
         """The visit as JSON values."""
-        return {name: getattr(self, name) for name in _FIELDS}
+        return {name: getattr(self, name) for name in _KINDS}
 
 
-_FIELDS = tuple(Visit.__dataclass_fields__)
 _KINDS: Mapping[str, type] = {
     "place": str, "query": str, "number": int, "asin": str, "chosen": dict, "seen": list, "salt": int, "reward": float,
 }  # fmt: skip
+"""The fields in their order, and their types in a snapshot."""
+_TYPES = list(_KINDS.values())
 
 
 @lru_cache(maxsize=50_000)
@@ -99,10 +100,11 @@ class Moves:
 
     def checked(self, values: Mapping[str, Any]) -> Visit:
         """The visit of `Visit.to_json`'s values; KeyError, TypeError or ValueError where they are no visit here."""
-        for name, kind in _KINDS.items():
-            if type(values[name]) is not kind:
-                raise TypeError(f"{name!r} must be a {kind.__name__}, found {values[name]!r}")
-        visit = Visit(**{name: values[name] for name in _FIELDS})
+        given = [values[name] for name in _KINDS]
+        if list(map(type, given)) != _TYPES:
+            name = next(name for name, kind in _KINDS.items() if type(values[name]) is not kind)
+            raise TypeError(f"{name!r} must be a {_KINDS[name].__name__}, found {values[name]!r}")
+        visit = Visit(*given)
         wrong = self._impossible(visit)
         if wrong:
             raise ValueError(f"{wrong!r} cannot be {getattr(visit, wrong)!r} here")
@@ -118,9 +120,9 @@ class Moves:
         if visit.asin not in known if visit.place not in ("search", "results") else visit.asin:
             return "asin"
         options = known[visit.asin].options if visit.asin else {}
-        if any(value not in options.get(name, ()) for name, value in visit.chosen.items()):
+        if visit.chosen and any(value not in options.get(name, ()) for name, value in visit.chosen.items()):
             return "chosen"
-        if not all(type(asin) is str and asin in known for asin in visit.seen):
+        if visit.seen and not all(type(asin) is str and asin in known for asin in visit.seen):
             return "seen"
         return "" if math.isfinite(visit.reward) else "reward"
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from agentgym_envs.sql import questions
 from agentgym_envs.sql.guard import Cell, GuardedDatabase, Result, StatementError
 from agentgym_envs.sql.questions import Question
 from agentgym_envs.sql.tables import Layout, layout, rows, tables
-from agentgym_py.actions import Reply
+from agentgym_py.actions import Reply, parse_reply
 from agentgym_py.env import Outcome, Task, bare_action, function_tool, text_parameter
+from agentgym_py.errors import CatalogueError
 from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng
 
@@ -20,8 +21,10 @@ SHOWN_ROWS = 12
 _SHOWN_COLUMNS = 12
 _LONGEST_CELL = 300
 _MOST_NAMED = 20
-_TWINS = 64
+_TWINS, _MOST_TWINS = 64, 1024
 _ACTION = re.compile(r"\s*(query|answer)\s*\[(.*)\]\s*", re.DOTALL | re.IGNORECASE)
+_BEGUN = re.compile(r"(?:query|answer)\s*\[", re.IGNORECASE)
+_FENCED = re.compile(r"\s*```(?:sql|sqlite)?\s(.*?)```\s*", re.DOTALL | re.IGNORECASE)
 _SCHEMA = "SELECT sql FROM sqlite_master"
 _FORM = "Write query[SELECT ...] to look, or answer[SELECT ...] to answer, on one line."
 
@@ -59,8 +62,9 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     The last two columns: means over 300 test tasks. The exact expert needs one step.
 
     Actions: `query[SELECT ...]` runs a statement and shows its first 12 rows; `answer[SELECT ...]` runs one and ends
-    the episode, unless the statement fails, which is said and may be mended. A statement over several lines needs
-    `Action: query` and `Action Input: SELECT ...`. As tools: `query(sql)`, `answer(sql)`.
+    the episode, unless the statement fails, which is said and may be mended. A statement may stand on several lines and
+    between ```sql fences; `Action: query` and `Action Input: SELECT ...` is the same. As tools: `query(sql)`,
+    `answer(sql)`.
 
     Observation: the question and the tables; then a result (its columns, a row a line, `NULL` for nothing) or SQLite's
     error.
@@ -144,18 +148,22 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         return database
 
     def twin(self) -> tuple[GuardedDatabase, Answer]:
-        """Other rows, and the answer for them: another one than here, unless none of many draws has such.
+        """Other rows, and the answer for them: another one than here.
 
         Where none has another answer worth asking for, one that says 0 or nothing will do.
+
+        Raises:
+            CatalogueError: none of a thousand draws has another answer, so that the task cannot be judged.
         """
-        question, here = self.puzzle.question, self.puzzle.answer
-        for weak in (False, True) if not question.tie else (False,):
-            for left in reversed(range(_TWINS)):
-                made, answer = self._redrawn(left)
-                if answer != here and (weak or _one_answer(made, question) is not None):
-                    return made, answer
-                made.close()
-        return self._redrawn(0)
+        question, here, plain = self.puzzle.question, self.puzzle.answer, not self.puzzle.question.tie
+        draws = [*reversed(range(_TWINS))]
+        again = [*draws, *range(_TWINS, _MOST_TWINS)]
+        for weak, number in (*((False, each) for each in draws), *((plain, each) for each in again)):
+            made, answer = self._redrawn(number)
+            if answer != here and (weak or _one_answer(made, question) is not None):
+                return made, answer
+            made.close()
+        raise CatalogueError(f"{self._need_reset().id}: no other rows give another answer")
 
     def _redrawn(self, number: int) -> tuple[GuardedDatabase, Answer]:
         puzzle = self.puzzle
@@ -172,17 +180,28 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         listed = ", ".join(each.table if bare else f"{each.table}({', '.join(each.columns())})" for each in names)
         return f"{task.instruction}\nTables: {listed}"
 
+    def read(self, text: str) -> Reply:
+        """A reply in any form; what is in the brackets may stand on several lines."""
+        reply = parse_reply(text)
+        if reply.form != "react" or reply.action_input is not None or not _BEGUN.match(reply.action):
+            return reply
+        lines = text[text.rfind(reply.action) :].partition("\nObservation:")[0]
+        whole = lines[: lines.rfind("]") + 1]
+        return replace(reply, action=whole) if whole and not reply.action.endswith("]") else reply
+
     def act(self, reply: Reply) -> Outcome:
         """Look or answer."""
         found = _ACTION.fullmatch(bare_action(reply))
         if found is None:
             return Outcome(f"Not an action. {_FORM}", valid=False)
+        fenced = _FENCED.fullmatch(found[2])
+        statement = fenced[1].strip() if fenced else found[2]
         try:
-            result = self.database.run(found[2])
+            result = self.database.run(statement)
             if found[1].lower() == "query":
-                self._remember(found[2])
+                self._remember(statement)
                 return Outcome(_page(result))
-            return self._judged(found[2], result)
+            return self._judged(statement, result)
         except StatementError as error:
             return Outcome(f"Error: {error}.", valid=False)
 

@@ -54,7 +54,7 @@ _FUNCTIONS = (
 FUNCTIONS = frozenset(_FUNCTIONS.split())
 """What a statement may call: nothing that draws at random, reads the clock or makes long values of short ones."""
 _SCHEMA = frozenset({"sqlite_master", "sqlite_schema"})
-_READS = re.compile(r"\s*(?:select|with|values)\b", re.IGNORECASE)
+_READS = re.compile(r"(?:\s|--[^\n]*|/\*.*?\*/)*+(?:select|with|values)\b", re.IGNORECASE | re.DOTALL)
 
 
 class StatementError(Exception):

@@ -53,7 +53,10 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     Task: craft one of a thing, such as a lantern. Recipes are a tree below it, 1 or 2 deep (easy), 3 or 4 (medium), 5
     or 6 (hard), among five to eight that do not help. Things and ways to ask are divided among the splits, so that none
     stands in two. With `recipes=DIR` the recipes are those of a folder of Minecraft's recipe files (a data pack's
-    `recipes`); things to craft are then divided by their names, and none takes more steps than there are.
+    `recipes`); things to craft are then divided by their names, and none takes more steps than there are. A tag in them
+    is its first thing, by `tags/item` or `tags/items` in the folder or beside it; where these are not there it is a
+    thing of its own that is found ready: `env.folder.unread_tags` lists those, and `env.folder.passed_over` counts the
+    recipes of other kinds than crafting.
 
     Actions: `get 2 clay` takes what has no recipe, as much as wanted; `craft 4 bolt using 1 iron, 2 coal` uses
     a recipe once, exactly as it is written, in any order; `inventory` shows what one holds. As tools:
@@ -261,7 +264,8 @@ def _command(reply: Reply) -> str:
     if reply.arguments is None:
         return reply.action if reply.action_input is None else f"{reply.action} {reply.action_input}"
     given = sorted(reply.arguments.items(), key=lambda each: each[0] != "count")  # an object of JSON has no order
-    return " ".join([reply.action, *(str(value) for _, value in given)])
+    whole = (int(value) if isinstance(value, float) and value.is_integer() else value for _, value in given)
+    return " ".join([reply.action, *map(str, whole)])
 
 
 def _refused(why: str) -> Outcome:

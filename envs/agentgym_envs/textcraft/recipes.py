@@ -100,6 +100,10 @@ class Folder:
     book: Book
     depths: Mapping[str, int]
     """Of everything that has a recipe."""
+    unread_tags: tuple[str, ...] = ()
+    """Tags that recipes name and no file fills; each counts as one thing of its name, found ready."""
+    passed_over: int = 0
+    """Recipes of other kinds than crafting."""
 
 
 @lru_cache(maxsize=8)
@@ -107,24 +111,31 @@ def read_folder(path: str) -> Folder:
     """The recipes in a folder's `*.json`, subfolders included, as Minecraft's data packs hold them.
 
     Shaped and shapeless crafting count, other kinds (smelting, stonecutting) are passed over. An ingredient that may be
-    one of several is the first of them; a tag stands for one thing of its name. Of several recipes for a thing the
+    one of several is the first of them; a tag is the first thing that `tags/item` or `tags/items`, in the folder or
+    beside it, say of it, and where they say nothing one thing of its own name. Of several recipes for a thing the
     first by file name that leads to no circle counts; where all do (ingot, block; a template that is copied), what most
     recipes use is found ready.
 
     Raises:
-        CatalogueError: a file that is no recipe, with its path and the key that is wrong; no recipe at all.
+        CatalogueError: no such folder; a file that is no recipe, with its path and the key that is wrong; no recipe at
+            all.
     """
-    files = sorted(Path(path).rglob("*.json"))
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        raise CatalogueError(f"{path}: no such folder")
+    files = [file for file in sorted(folder.rglob("*.json")) if "tags" not in file.relative_to(folder).parts]
     digest = hashlib.sha256()
+    tags = _Tags(folder, digest)
     recipes: list[Recipe] = []
     for file in files:
-        raw, read = _read(file)
+        raw, read = _read(file, tags)
         digest.update(raw)
         recipes += read
     if not recipes:
         raise CatalogueError(f"{path}: no crafting recipes (*.json of Minecraft's data packs) here")
     book = without_circles(recipes)
-    return Folder(path, digest.hexdigest()[:16], book, {item: depth(book, item) for item in book})
+    depths = {item: depth(book, item) for item in book}
+    return Folder(path, digest.hexdigest()[:16], book, depths, tuple(sorted(tags.unread)), len(files) - len(recipes))
 
 
 def without_circles(recipes: Iterable[Recipe]) -> Book:
@@ -152,16 +163,55 @@ def _first_ready(ways: list[Recipe], known: set[str]) -> Recipe | None:
     return next((way for way in ways if all(need in known for need, _ in way.needs)), None)
 
 
-def _read(file: Path) -> tuple[bytes, list[Recipe]]:
+class _Tags:
+    """What tags stand for, by the files of a folder and of the one beside it."""
+
+    def __init__(self, folder: Path, digest: Any) -> None:
+        self.unread: set[str] = set()
+        self._values: dict[str, list[Any]] = {}
+        inside = [each for each in folder.rglob("tags") if each.is_dir()]
+        for kind in (place / name for place in (*inside, folder.parent / "tags") for name in ("item", "items")):
+            for file in sorted(kind.rglob("*.json")):
+                try:
+                    raw = file.read_bytes()
+                    values = _field(json.loads(raw), "values")
+                except (ValueError, OSError, RecursionError) as error:
+                    raise CatalogueError(f"{file} is no tag of Minecraft's: {error}") from error
+                digest.update(raw)
+                name = file.relative_to(kind).with_suffix("").as_posix()
+                self._values.setdefault(name, []).extend(values if isinstance(values, list) else [])
+
+    def first(self, tag: str) -> str:
+        """The first thing that a tag stands for, or its own name."""
+        found = self._first(tag, set())
+        if not found:
+            self.unread.add(tag)
+        return found or tag
+
+    def _first(self, tag: str, seen: set[str]) -> str:
+        name = tag.lstrip("#").rpartition(":")[2]
+        if name in seen:
+            return ""
+        seen.add(name)
+        for value in self._values.get(name, ()):
+            thing = value.get("id") if isinstance(value, dict) else value
+            if isinstance(thing, str):
+                found = self._first(thing, seen) if thing.startswith("#") else thing
+                if found:
+                    return found
+        return ""
+
+
+def _read(file: Path, tags: _Tags) -> tuple[bytes, list[Recipe]]:
     """A file's bytes, and its recipe if it is one for the crafting grid."""
     try:
         raw = file.read_bytes()
-        return raw, list(_recipe(json.loads(raw)))
+        return raw, list(_recipe(json.loads(raw), tags))
     except (ValueError, OSError, RecursionError) as error:
         raise CatalogueError(f"{file} is no recipe of Minecraft's: {error}") from error
 
 
-def _recipe(whole: Any) -> Iterator[Recipe]:
+def _recipe(whole: Any, tags: _Tags) -> Iterator[Recipe]:
     """The recipe; ValueError names the key that is wrong."""
     kind = _field(whole, "type")
     if not isinstance(kind, str):
@@ -175,8 +225,8 @@ def _recipe(whole: Any) -> Iterator[Recipe]:
     given = _shaped(whole) if kind.endswith(_SHAPED) else _shapeless(whole)
     if not 1 <= len(given) <= _PLACES:
         raise ValueError(f"{len(given)} ingredients, a grid has {_PLACES} places")
-    needs = Counter(_name(each, where) for where, each in given)
-    yield Recipe(_name(result, "result"), count, tuple(needs.items()))
+    needs = Counter(_name(each, where, tags) for where, each in given)
+    yield Recipe(_name(result, "result", tags), count, tuple(needs.items()))
 
 
 def _shaped(whole: Any) -> list[tuple[str, Any]]:
@@ -203,11 +253,15 @@ def _field(whole: Any, key: str, what: str = "the file") -> Any:
     return whole[key]
 
 
-def _name(given: Any, where: str) -> str:
+def _name(given: Any, where: str, tags: _Tags) -> str:
     """A thing's name in words: of `minecraft:oak_log`, `#minecraft:logs`, {"item": ...}, {"tag": ...}, or a list."""
     each = given[0] if isinstance(given, list) and given else given
+    tag = each.startswith("#") if isinstance(each, str) else False
     if isinstance(each, dict):
+        tag = not {"item", "id"} & each.keys()
         each = next((each[key] for key in ("item", "id", "tag") if key in each), None)
+    if tag and isinstance(each, str):
+        each = tags.first(each)
     name = str(each).lstrip("#").rpartition(":")[2].replace("_", " ").replace(".", " ").lower()
     name = " ".join(name.split())
     if not isinstance(each, str) or not _NAME.fullmatch(name) or "using" in name.split():

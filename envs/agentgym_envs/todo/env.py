@@ -66,8 +66,9 @@ class TodoEnv(GeneratedEnv[Errand]):
     its own people, things, cities, labels and comments; names of projects and sections that are there are shared.
 
     Expert: one call for each thing that is not as it should be, then `finish`. From the start of a task that is a
-    shortest solution, as no tool changes two of the things that a request asks for; from elsewhere it also undoes
-    what was damaged. The fair expert first calls the lists that show what the request depends on.
+    shortest solution: only labels and sections are changed for several tasks by one call, and no request is asked for
+    which deleting such a one and adding or renaming one would be shorter; from elsewhere it also undoes what was
+    damaged. The fair expert first calls the lists that show what the request depends on.
 
     Args:
         difficulty: easy, medium or hard.
@@ -79,7 +80,7 @@ class TodoEnv(GeneratedEnv[Errand]):
     """
 
     name: ClassVar[str] = "todo"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     limits: ClassVar[Mapping[str, int]] = {"easy": 25, "medium": 30, "hard": 40}
     rules: ClassVar[Mapping[str, str]] = {
         "full": "\n".join([_ASKED, _TERMS, "Tools (? may be left out):", *map(str, TOOLS.values()), _FORM]),
@@ -150,6 +151,8 @@ class TodoEnv(GeneratedEnv[Errand]):
     def actions(self) -> list[str]:
         """Looks at every list and task, and changes of every task that need no text; not all that is admissible."""
         self._need_reset()
+        if self._over:
+            return []
         listed, known, tomorrow = list(_LOOKS), self._listed, shift(self._app.today, 1)
         for tid, row in self._app.board.tasks.items():
             made = known.get(tid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -31,7 +32,7 @@ def draft(rng: Rng, split: str, difficulty: str) -> Draft[Errand]:
 
 
 def _draft(drafter: Drafter, part: Part) -> Draft[Errand]:
-    """The request. No call of a part can be saved, so that a shortest plan has as many, and `finish`."""
+    """The request. No call of a part, nor of two, can be saved, so that a shortest plan has as many, and `finish`."""
     goal = _after(drafter, part)
     reads = tuple(each for n, each in enumerate(part.reads) if each not in part.reads[:n])
     errand = Errand(drafter.today, drafter.board, goal, reads, part.answer)
@@ -136,9 +137,36 @@ def _two(drafter: Drafter) -> Part:
     text, answer = f"{first.text} {second.text}", first.answer or second.answer
     if first.answer and second.answer:
         raise NoneFitError
-    return Part(
-        f"{first.kind} and {second.kind}", text, (*first.reads, *second.reads), (*first.calls, *second.calls), answer
+    both = (*first.reads, *second.reads), (*first.calls, *second.calls)
+    part = Part(f"{first.kind} and {second.kind}", text, *both, answer)
+    if _shorter_by_labels(drafter, part) or _shorter_by_sections(drafter, part):
+        raise NoneFitError
+    return part
+
+
+def _shorter_by_labels(drafter: Drafter, part: Part) -> bool:
+    """Whether it would be shorter to delete a label, add it again and put it where it belongs in the end."""
+    before, after = drafter.board.tasks, _after(drafter, part).tasks
+    given = Counter(call["label"] for name, call in part.calls if name in ("label_task", "unlabel_task"))
+    taken = {call["label"] for name, call in part.calls if name == "unlabel_task"}
+    kept = Counter(label for tid in before if not after[tid].deleted for label in after[tid].labels)
+    return any(2 + kept[label] < given[label] for label in taken)
+
+
+def _shorter_by_sections(drafter: Drafter, part: Part) -> bool:
+    """Whether it would be shorter to delete a section that is or becomes empty, and give its name to another one."""
+    before, goal = drafter.board.tasks, _after(drafter, part)
+    ways = Counter(
+        (row.project, row.section, goal.tasks[tid].section)
+        for tid, row in before.items()
+        if row.section and not goal.tasks[tid].deleted and row.project == goal.tasks[tid].project
     )
+    for (project, here, there), moved in ways.items():
+        stays = here in goal.sections[project]  # and is added again then
+        renaming = 2 + stays + ways[project, here, here]
+        if there not in ("", here) and not ways[project, there, there] and renaming < moved + (not stays):
+            return True
+    return False
 
 
 def _unmoved(drafter: Drafter, part: Part, board: Board) -> None:

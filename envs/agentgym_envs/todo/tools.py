@@ -85,6 +85,8 @@ def checked(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _checked(name: str, value: object) -> object:
     about = ARGUMENTS[name]
     kind = _KINDS[about["type"]]
+    if kind is int and isinstance(value, float) and value.is_integer():
+        value = int(value)
     if kind is str and type(value) is int:
         value = f"{value}"[:LONGEST_TITLE] if abs(value) < 10**18 else "a large number"
     if type(value) is not kind:

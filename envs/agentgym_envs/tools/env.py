@@ -49,7 +49,9 @@ class ToolsEnv(GeneratedEnv[Errand]):
     calling none. Whoever succeeds without a needed call gets its share at the end. `info["tools_called"]` lists the
     tools of the calls that worked, and at the end `info["tools_needed"]` those needed. Success: the final answer is
     right, and all that tools can change is row by row as it should be. An answer may differ from the right one in case,
-    quotes and a last full stop, a number in its unit and in commas between thousands.
+    quotes and a last full stop; a number may have commas between thousands, the lead "the answer is", "it is" or "that
+    is", and after it up to three words of the request as its unit ("25 minutes" where that asks for minutes). Whatever
+    else stands there makes it wrong.
 
     End: `finish` terminates, `max_steps` truncates. Since every change can be taken back, nothing else ends an episode.
 
@@ -70,7 +72,7 @@ class ToolsEnv(GeneratedEnv[Errand]):
     """
 
     name: ClassVar[str] = "tools"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     limits: ClassVar[Mapping[str, int]] = {"easy": 8, "medium": 12, "hard": 20, "retrieval": 24}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
@@ -131,9 +133,13 @@ class ToolsEnv(GeneratedEnv[Errand]):
             before = len(session.met)
             text = session.do(tool, given)
         except Refused as refused:
-            return Outcome(f"Error: {refused}", valid=False, info=self._info())
+            return self.refused(str(refused))
         gained = (len(session.met) - before) / session.errand.subgoals
         return Outcome(text, gained, parts={"calls": gained} if gained else {}, info=self._info())
+
+    def refused(self, why: str) -> Outcome:
+        """An error, as a call that does not work is."""
+        return Outcome(f"Error: {why}", valid=False, info=self._info())
 
     def _finish(self, given: Mapping[str, Any]) -> Outcome:
         said = given.get("answer")

@@ -75,6 +75,7 @@ def draft(desk: Desk, rng: Rng, split: str, difficulty: str) -> Draft[Errand]:
         planner = Planner(rng, split, world, connection)
         try:
             request = make(planner)
+            planner.need_searches()
             break
         except Again:
             continue

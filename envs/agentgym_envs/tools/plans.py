@@ -82,8 +82,10 @@ class Planner:
     """What the request names outright, by parameter."""
     found: set[tuple[Kind, Any]] = field(default_factory=set)
     """What calls have found, by kind."""
-    told: list[tuple[str, Any]] = field(default_factory=list)
-    """All that they have said, by column: who asks for it needs no further call."""
+    told: list[list[dict[str, Any]]] = field(default_factory=list)
+    """The rows that each of them has said: who asks for what is there needs no further call."""
+    searched: list[tuple[Call, str, Any]] = field(default_factory=list)
+    """The calls that look a name up, with the name and what it stands for."""
 
     # ---- drawing ----------------------------------------------------------------------------------------------------
 
@@ -109,9 +111,26 @@ class Planner:
         except Refused as refused:
             raise Again from refused
         self.calls.append(made)
-        for row in rows_of(answer):
-            self.told += row.items()
+        self.told.append(rows_of(answer))
         return answer
+
+    def need_searches(self) -> None:
+        """Again where the other calls show in one row what a search is for, a name and what it stands for."""
+        for search, name, found in self.searched:
+            if any({name, found} <= set(row.values()) for row in self._told_without(search)):
+                raise Again
+
+    def _told_without(self, left: Call) -> list[dict[str, Any]]:
+        """What is told by the calls that can be made without this one, in whatever order."""
+        known = {value for values in self.named.values() for value in values}
+        rows: list[dict[str, Any]] = []
+        waiting = [(call, told) for call, told in zip(self.calls, self.told, strict=True) if call is not left]
+        while ready := [each for each in waiting if known.issuperset(each[0].arguments.values())]:
+            waiting = [each for each in waiting if each not in ready]
+            for _, told in ready:
+                rows += told
+                known.update(value for row in told for value in row.values())
+        return rows
 
     # ---- things -----------------------------------------------------------------------------------------------------
 
@@ -142,6 +161,7 @@ class Planner:
         found = [row[way.field] for row in rows_of(answer) if row[way.match] == name]
         if len(found) != 1:
             raise Again
+        self.searched.append((self.calls[-1], name, found[0]))
         return Said(self.say(way.say, x=name), self._new(kind, found[0]))
 
     def _named(self, kind: Kind) -> Said:
@@ -165,10 +185,9 @@ class Planner:
         """A noun phrase for what is asked, found with exactly so many calls, and the answer."""
         source, *on = self.things((ask.source, ask.days) if ask.days else (ask.source,), calls - 1)
         extra = {"day": on[0].value} if on else {}
-        told = len(self.told)
         answer = self.call(ask.tool, **{ask.parameter: source.value}, **extra)
         found = picked(answer, ask.field, ask.pick)
-        if (ask.field, found) in self.told[:told]:
+        if any((ask.field, found) in row.items() for told in self.told[:-1] for row in told):
             raise Again
         words = self._adverb(on[0].words) if on else ""
         return Said(self.say(ask.say, x=source.words, d=words), found)

@@ -26,7 +26,11 @@ _MOST_LISTED = 24
 """Calls of one tool that are listed at a time."""
 _MOST_WORDS = 8
 _LONG_WORD = re.compile(r"[A-Za-z]{4,}")
-_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+_WHOLE = re.compile(r"-?[0-9]+")
+_SAID = re.compile(r"(?:(?:the )?answer(?: is|:) |(?:it|that) is |it's )?(-?[0-9]+(?:\.[0-9]+)?)((?: [^ 0-9]+){0,3})")
+"""A number, perhaps with a short lead before it and up to three words without digits after it."""
+_WORD = re.compile(r"[^\s.,?!\"']+")
+_DENIALS = frozenset(("not", "no", "never"))
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
 
@@ -155,7 +159,7 @@ class Session:
 
     def answer_is_right(self) -> bool:
         """Whether the answer given is the one wanted."""
-        return self.answer is not None and same_answer(self.answer, self.errand.answer)
+        return self.answer is not None and same_answer(self.answer, self.errand.answer, self.instruction)
 
     # ---- what could be done -----------------------------------------------------------------------------------------
 
@@ -187,6 +191,8 @@ class Session:
 
     def actions(self) -> list[str]:
         """Calls with values that the request or an answer has shown; answers with those of the request or the last."""
+        if self.answer is not None:
+            return []
         undo = [_UNDO_LINE] if self.standing else []
         return self._listed() + undo + self._answers() or [_GIVE_UP]
 
@@ -253,15 +259,15 @@ def _value(value: Any) -> str:
     return str(value) if type(value) is int else encode_basestring(value)
 
 
-def same_answer(given: str, wanted: str) -> bool:
-    """Whether an answer says what is wanted: the same words, or a number, alone but for its unit."""
+def same_answer(given: str, wanted: str, request: str = "") -> bool:
+    """Whether an answer says what is wanted: the same words, or the number, see `_SAID`, in a unit that was named."""
     said = _plain(given)
     if said == _plain(wanted):
         return True
-    if not wanted.lstrip("-").isdigit():
+    found = _SAID.fullmatch(_THOUSANDS.sub("", said)) if _WHOLE.fullmatch(wanted) else None
+    if found is None or float(found[1]) != int(wanted):
         return False
-    numbers = _NUMBER.findall(_THOUSANDS.sub("", said))
-    return len(numbers) == 1 and float(numbers[0]) == int(wanted)
+    return set(found[2].split()) <= set(_WORD.findall(request.casefold())) - _DENIALS
 
 
 def _plain(text: str) -> str:

@@ -14,6 +14,7 @@ from agentgym_envs.wordle.solver import (
     RIGHT,
     TRIES,
     Tried,
+    allowed,
     best_guess,
     broken_hint,
     known,
@@ -25,7 +26,7 @@ from agentgym_py.env import Outcome, Task, bare_action, function_tool, text_para
 from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng, seed_of
 
-_ACTION = re.compile(r"\s*(?:guess\s*\[\s*([^\[\]]*?)\s*\]|([a-z]{5}))\s*", re.IGNORECASE)
+_ACTION = re.compile(r"\s*(?:guess\s*\[([^\[\]]*)\]|([a-z]{5}))\s*", re.IGNORECASE)
 _SIGNS = {ABSENT: "-", ELSEWHERE: "+", RIGHT: "="}
 _SPLIT_OF = ("train",) * 7 + ("valid",) + ("test",) * 2
 _SHOWN_LETTERS = 2
@@ -46,7 +47,9 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     the game's hard mode. The splits divide the hidden words and the ways to ask; every word may be guessed in all.
 
     Actions: `guess[crane]`, or the word alone. As a tool: `guess(word)`. What is not in the list, or against the rule
-    of hard, is refused: it costs a step, no try; hard has no more steps than tries.
+    of hard, is refused: it costs a step, no try; hard has no more steps than tries. `actions()` lists what is not
+    refused: who draws from that by chance finds the word in about half of hard's tasks (a floor of 60 %), for there
+    the rule does the thinking.
 
     Observation: the guess letter by letter, below each letter `=` (right), `+` (in the word, at another place) or `-`
     (not in it, or not that often), and how many tries are left.
@@ -69,6 +72,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
 
     name: ClassVar[str] = "wordle"
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 10, "hard": 6}
+    floors: ClassVar[Mapping[str, float]] = {"hard": 0.6}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
             "Find the hidden English word of five letters in six tries. Each turn you guess one word: guess[crane].\n"
@@ -107,7 +111,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         found = _ACTION.fullmatch(bare_action(reply))
         if found is None:
             return Outcome("Not an action: write guess[word].", valid=False)
-        guess, hidden = (found[1] or found[2] or "").lower(), self.puzzle[0]
+        guess, hidden = (found[1] or found[2] or "").strip().lower(), self.puzzle[0]
         wrong = self._against_the_rules(guess)
         if wrong:
             return Outcome(f"{wrong} Guess another word.", valid=False)
@@ -132,8 +136,11 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         return tuple((guess, marks(guess, hidden)) for guess in self._guesses)
 
     def actions(self) -> list[str]:
-        """A guess of every word of the list, those that cannot be right and those that hard refuses among them."""
-        return [] if self._done else list(_all_guesses())
+        """A guess of every word of the list, those that cannot be right among them; in hard of those that it allows."""
+        if self._done:
+            return []
+        guesses = _all_guesses()
+        return [guesses[k] for k in allowed(self._tried)] if self.difficulty == "hard" else list(guesses)
 
     def tools(self) -> list[dict[str, Any]]:
         """`guess(word)`."""

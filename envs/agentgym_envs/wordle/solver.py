@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -18,6 +19,7 @@ ABSENT, ELSEWHERE, RIGHT = 0, 1, 2
 Marks = tuple[int, ...]
 Tried = tuple[tuple[str, Marks], ...]
 _CODES = 3**LETTERS
+_TIMES = ("", "", " twice", " three times", " four times", " five times")
 
 
 @cache
@@ -52,8 +54,22 @@ def broken_hint(guess: str, tried: Tried) -> str:
         for letter in sorted(set(earlier)):
             least = sum(mark != ABSENT for each, mark in zip(earlier, found, strict=True) if each == letter)
             if guess.count(letter) < least:
-                return f"it must have {letter}{' twice' if least == 2 else ''}"
+                return f"it must have {letter}{_TIMES[least]}"
     return ""
+
+
+def allowed(tried: Tried) -> list[int]:
+    """The numbers of the words that have no `broken_hint`."""
+    fixed, least = dict[int, str](), Counter[str]()
+    for earlier, found in tried:
+        fixed |= {place: earlier[place] for place, mark in enumerate(found) if mark == RIGHT}
+        least |= Counter(letter for letter, mark in zip(earlier, found, strict=True) if mark != ABSENT)
+    left = [(number, word) for number, word in enumerate(words())]
+    for place, letter in fixed.items():
+        left = [each for each in left if each[1][place] == letter]
+    for letter, times in least.items():
+        left = [each for each in left if each[1].count(letter) >= times]
+    return [number for number, _ in left]
 
 
 def fits(word: str, shown: str, tried: Tried) -> bool:
@@ -75,7 +91,7 @@ def best_guess(shown: str, tried: Tried, hard: bool) -> str:
         return every[may_be[0]]
     guesses: Sequence[int] = range(len(every))
     if hard:
-        guesses = [number for number in guesses if not broken_hint(every[number], tried)]
+        guesses = allowed(tried)
     return every[_most_telling(guesses, may_be)]
 
 
@@ -98,18 +114,20 @@ def _bits(most: int) -> NDArray[np.int64]:
 
 
 @cache
-def patterns() -> NDArray[np.int64]:
+def patterns() -> NDArray[np.uint8]:
     """The answer to each word (row) if each word (column) is hidden, its marks as digits of a number to base 3."""
     import numpy as np
 
     letters = np.asarray([list(word.encode()) for word in words()], np.uint8)
-    right = letters[:, None, :] == letters[None, :, :]  # (guess, hidden, place)
-    taken, elsewhere = right.copy(), np.zeros_like(right)
+    right = [letters[:, None, place] == letters[None, :, place] for place in range(LETTERS)]  # each (guess, hidden)
+    taken = [each.copy() for each in right]
+    codes = np.zeros((len(letters), len(letters)), np.uint8)
     for place in range(LETTERS):
+        elsewhere = np.zeros_like(right[place])
         for other in range(LETTERS):
-            same = letters[:, None, place] == letters[None, :, other]
-            hit = same & ~right[:, :, place] & ~elsewhere[:, :, place] & ~taken[:, :, other]
-            elsewhere[:, :, place] |= hit
-            taken[:, :, other] |= hit
-    digits = 3 ** np.arange(LETTERS)
-    return (right * (RIGHT * digits) + elsewhere * digits).sum(axis=2)  # type: ignore[no-any-return]  # numpy's sum
+            hit = letters[:, None, place] == letters[None, :, other]
+            hit &= ~(right[place] | elsewhere | taken[other])
+            elsewhere |= hit
+            taken[other] |= hit
+        codes += np.uint8(3**place) * (RIGHT * right[place].view(np.uint8) + elsewhere)
+    return codes

@@ -67,7 +67,10 @@ GOALS = (
 
 
 def small_room(rng: Rng, goal: Goal) -> Room:
-    """Three to five receptacles, some at one point, with two mugs, a lamp and a cloth in them."""
+    """Three to five receptacles, some at one point, with two mugs, a lamp and a cloth in them.
+
+    Seldom a receptacle does not take a mug or a lamp, and a thing lies in two places at once, as a game's file may say.
+    """
     station = {"clean": "sinkbasin", "hot": "microwave", "cool": "fridge"}.get(goal.state)
     kinds = [kind for kind in (goal.place, station) if kind]
     kinds += [rng.choice(PLACES) for _ in range(rng.below(3) + 4 - len(kinds))]
@@ -82,12 +85,20 @@ def small_room(rng: Rng, goal: Goal) -> Room:
     if goal.lamp:
         things.append(lamp)
     rest = {kind for kind in PLACES if rng.below(3) > 0}
-    fitting = {k: frozenset({"mug", "desklamp"} | ({"cloth"} if k in rest else set())) for k in PLACES}
+    fitting = {
+        k: frozenset(
+            thing for thing in ("mug", "desklamp", "cloth") if (k in rest if thing == "cloth" else rng.below(8))
+        )
+        for k in PLACES
+    }
     contents: list[list[int]] = [[] for _ in receptacles]
     cloth_fits = [i for i, r in enumerate(receptacles) if r.kind in rest] or list(range(len(receptacles)))
     for i in range(len(things)):
         contents[rng.choice(cloth_fits) if i == 0 else rng.below(len(receptacles))].append(i)
-    start = Start(rng.below(points + 1), tuple(map(tuple, contents)))
+    if rng.below(3) == 0:
+        twice = rng.below(len(things))
+        contents[rng.below(len(receptacles))].append(twice)
+    start = Start(rng.below(points + 1), tuple(tuple(sorted(set(found))) for found in contents))
     names = tuple(f"loc {i}" for i in range(points + 1))
     return Room(receptacles, tuple(things), fitting, start, goal, "", names)
 

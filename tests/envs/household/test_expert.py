@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -36,6 +37,23 @@ def test_no_way_is_shorter_than_the_experts(small: SimpleNamespace, quirks: froz
             assert (len(found) if found else None) == small.shortest(house), (seed, found)
             tried += 1
     assert tried == 12
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
+def test_a_thing_may_lie_in_two_places(small: SimpleNamespace, kind: int) -> None:
+    """Where it is wanted and elsewhere: to treat it is enough then, but it is no second thing beside itself."""
+    tried = 0
+    for seed in range(60):
+        room = small.draw(Rng("twice", seed), small.goals[kind])
+        contents = list(map(set, room.start.contents))
+        contents[room.goals[0]].add(1)
+        start = replace(room.start, contents=tuple(tuple(sorted(found)) for found in contents))
+        house = House(replace(room, start=start), frozenset(QUIRKS))
+        if not house.won() and len(house.places(1)) > 1 and tried < 8:
+            found = plan(house)
+            assert (len(found) if found else None) == small.shortest(house), (seed, found)
+            tried += 1
+    assert tried == 8
 
 
 @pytest.mark.parametrize("difficulty", LEVELS)

@@ -229,3 +229,27 @@ def test_a_thing_that_lies_in_two_receptacles_can_be_taken_from_one() -> None:
         command = voice.read(text)
         assert command and not house.do(command)
     assert house.places(0) == [0] and house.held == 0
+
+
+def test_two_games_of_one_name_are_refused(tmp_path: Path, games: Path) -> None:
+    """A file and a folder may come to the same name; neither is lost in silence."""
+    text = (games / f"{MUG}.tw-pddl").read_text(encoding="utf-8")
+    (tmp_path / "mug").mkdir()
+    (tmp_path / "mug" / "game.tw-pddl").write_text(text, encoding="utf-8")
+    assert list(HouseholdEnv(games=tmp_path).games.games) == ["mug"]  # type: ignore[union-attr]  # there are games
+    (tmp_path / "mug.tw-pddl").write_text(text, encoding="utf-8")
+    with pytest.raises(CatalogueError, match=r"both called 'mug'"):
+        HouseholdEnv(games=tmp_path)
+
+
+def test_a_split_without_games_says_which_has_them(tmp_path: Path, games: Path) -> None:
+    """Whoever names the folder of the unseen games alone is told that they are those of split test."""
+    folder = tmp_path / "valid_unseen"
+    folder.mkdir()
+    (folder / f"{MUG}.tw-pddl").write_bytes((games / f"{MUG}.tw-pddl").read_bytes())
+    for options in ({}, {"task": 0}):
+        with pytest.raises(
+            UnknownNameError, match=r"in split 'train' .*: it has 0 in 'train', 0 in 'valid', 1 in 'test'"
+        ):
+            HouseholdEnv(games=folder).reset(options=options)
+    HouseholdEnv(games=folder, split="test").reset(options={"task": 0})

@@ -16,7 +16,7 @@ from agentgym_envs.sql.domains import DOMAINS
 from agentgym_envs.sql.env import _ACTION, SQLEnv, _answer, _one_answer
 from agentgym_envs.sql.guard import Result
 from agentgym_py.env import SPLITS, bare_action
-from agentgym_py.errors import SnapshotError
+from agentgym_py.errors import CatalogueError, SnapshotError
 from agentgym_py.rng import Rng
 
 LEVELS = ("easy", "medium", "hard")
@@ -92,6 +92,38 @@ def test_a_twin_answers_otherwise(difficulty: str) -> None:
         sql = env.puzzle.question.sql
         twin, answer = env.twin()
         assert _answer(twin.run(sql)) == answer != _answer(env.database.run(sql)) == env.puzzle.answer, env.current
+
+
+def test_a_twin_that_answers_the_same_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws with the same answer are passed over, however many; where all are such, that is said."""
+    env = SQLEnv(difficulty="easy")
+    env.reset(options={"task": 0})
+    drawn, same = env._redrawn, env.puzzle.answer
+    monkeypatch.setattr(env, "_redrawn", lambda number: drawn(number) if number == 70 else (drawn(0)[0], same))
+    assert env.twin()[1] == drawn(70)[1] != same
+    monkeypatch.setattr(env, "_redrawn", lambda _: (drawn(0)[0], same))
+    monkeypatch.setattr("agentgym_envs.sql.env._MOST_TWINS", 70)
+    with pytest.raises(CatalogueError, match="no other rows"):
+        env.twin()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "Thought: so\nAction: answer[\n{sql}\n]",
+        "Thought: so\nAction: answer[```sql\n{sql}\n```]",
+        "Action: answer[SELECT * FROM (\n{sql}\n)]\nObservation: [no]",
+        "Action: answer\nAction Input: ```sql\n{sql}\n```",
+        "answer[\n-- a note\n{sql}]",
+        "answer[/* a note */ {sql}]",
+        "answer[``` {sql}```]",
+    ],
+)
+def test_a_statement_may_stand_on_lines_in_fences_and_under_a_note(form: str) -> None:
+    """As models write it."""
+    env = SQLEnv(difficulty="easy")
+    env.reset(options={"task": 1})
+    assert env.step(form.format(sql=env.puzzle.question.sql))[4]["success"]
 
 
 def test_a_rare_condition_has_a_twin_that_finds_nothing() -> None:

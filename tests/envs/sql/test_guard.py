@@ -280,3 +280,12 @@ def test_the_bound_on_growth_is_low_for_honest_statements_only() -> None:
     assert grown_size("SELECT t.a, t.b, t.c FROM t, (SELECT 1)") < 40
     assert grown_size("WITH a AS (SELECT 1 FROM b), b AS (SELECT 1 FROM a) SELECT 1 FROM a") == float("inf")
     assert grown_size(f"{RECURSIVE} SELECT x FROM c") < 200
+
+
+@pytest.mark.parametrize("text", ["/*" * 1900, "/* */" * 790, "--\n" * 1300, " " * 3900, "--" * 1900])
+def test_notes_alone_are_no_statement(database: GuardedDatabase, text: str) -> None:
+    """However many stand there, that is said at once."""
+    begin = time.perf_counter()
+    with pytest.raises(StatementError, match="write one SELECT"):
+        database.run(text)
+    assert time.perf_counter() - begin < SECONDS

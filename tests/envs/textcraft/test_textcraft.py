@@ -242,6 +242,47 @@ def test_minecrafts_recipes_are_read(tmp_path: Path) -> None:
     assert folder.depths == {"oak planks": 1, "stick": 2, "wooden sword": 3, "iron block": 1, "iron bars": 1}
 
 
+@pytest.mark.parametrize("place", ["recipes/tags/items", "tags/item"])
+def test_a_tag_is_the_first_thing_of_it(tmp_path: Path, place: str) -> None:
+    """As the files of tags say, in the folder or beside it, through other tags; without them it is a thing itself."""
+    recipes = tmp_path / "recipes"
+    recipes.mkdir()
+    files = {
+        "planks": shapeless(ingredients=[{"tag": "minecraft:logs"}], result="oak_planks"),
+        "stick": shapeless(ingredients=["#minecraft:planks"], result="stick"),
+        "coal": {"type": "smelting", "result": "coal"},
+    }
+    path = written(recipes, files)
+    before = read_folder(path)
+    assert before.unread_tags == ("#minecraft:planks", "minecraft:logs") and before.passed_over == 1
+    assert before.depths == {"oak planks": 1, "stick": 1}
+    read_folder.cache_clear()
+    tags = tmp_path / place
+    tags.mkdir(parents=True)
+    for name, values in {
+        "planks": ["#minecraft:some_planks"],
+        "some_planks": [
+            "#minecraft:planks",
+            {"id": "minecraft:oak_planks", "required": False},
+            "minecraft:birch_planks",
+        ],
+    }.items():
+        (tags / f"{name}.json").write_text(json.dumps({"values": values}), encoding="utf-8")
+    after = read_folder(path)
+    assert after.depths == {"oak planks": 1, "stick": 2} and after.unread_tags == ("minecraft:logs",)
+    assert after.version != before.version
+    read_folder.cache_clear()
+    (tags / "odd.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(CatalogueError, match=r"odd\.json is no tag of Minecraft's: the file has no 'values'"):
+        read_folder(path)
+
+
+def test_a_folder_that_is_not_there_is_said() -> None:
+    """In other words than one without recipes."""
+    with pytest.raises(CatalogueError, match="/nope: no such folder"):
+        TextCraftEnv(recipes="/nope")
+
+
 def test_tasks_from_a_folder_are_solved(tmp_path: Path) -> None:
     """In every split that has some; its snapshots are for this folder alone."""
     path = written(tmp_path, FILES)
@@ -301,7 +342,7 @@ def test_a_broken_file_is_named(content: Any, said: str, tmp_path: Path) -> None
         TextCraftEnv(recipes=tmp_path)
     (tmp_path / "odd.json").unlink()
     with pytest.raises(CatalogueError, match="no crafting recipes"):
-        read_folder(str(tmp_path / "nowhere"))
+        read_folder(str(tmp_path))
 
 
 def test_a_folder_by_the_name_of_a_file_is_named(tmp_path: Path) -> None:

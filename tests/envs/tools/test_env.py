@@ -66,7 +66,7 @@ def test_every_form_of_a_call_is_the_same() -> None:
         ("finish", "finish needs answer (a string): The answer alone"),
         ('finish {"answer": ["Rome"]}', "answer must be a string, not a list."),
         ('finish {"answer": true}', "answer must be a string, not true."),
-        ("finish {'answer': 3}", "The parameters must be one JSON object"),
+        ("finish {'answer': 3}", "The input of 'finish' must be one JSON object"),
         ("undo_last_change {}", "There is no change to take back."),
         ("search_tools {}", 'There is no tool "search_tools" here.'),
     ],
@@ -259,6 +259,18 @@ def test_tools_must_be_found_in_retrieval() -> None:
         ("12", "12", True),
         ("12.0", "12", True),
         ("12 degrees", "12", True),
+        ("12 km/h", "12", True),
+        ("The answer is 12 degrees.", "12", True),
+        ("Answer: 12", "12", True),
+        ("it is 12", "12", True),
+        ("it is not 12", "12", False),
+        ("not 12", "12", False),
+        ("12 not", "12", False),
+        ("12 citations", "12", False),
+        ("12%", "12", False),
+        ("12 km", "12", False),
+        ("about 12", "12", False),
+        ("12 degrees or km/h degrees", "12", False),
         ("1,200,500", "1200500", True),
         ("-3", "-3", True),
         ("3", "-3", False),
@@ -274,14 +286,15 @@ def test_tools_must_be_found_in_retrieval() -> None:
     ],
 )
 def test_answers_are_compared_without_form(given_answer: str, wanted: str, right: bool) -> None:
-    """Case, quotes, full stops and units do not matter; anything more does."""
-    assert same_answer(given_answer, wanted) is right
+    """Case, quotes, full stops, a short lead and a unit that the request names do not matter; anything more does."""
+    request = "Is it not windy, and how many degrees or km/h?"
+    assert same_answer(given_answer, wanted, request) is right
 
 
 @given(st.text(), st.text())
 def test_an_answer_is_right_or_not(given_answer: str, wanted: str) -> None:
     """Any two texts compare; one that is wanted is right, also in capitals, quotes and with blanks around."""
-    assert same_answer(given_answer, wanted) in (True, False)
+    assert same_answer(given_answer, wanted, given_answer) in (True, False)
     assert same_answer(wanted, wanted) and same_answer(f' "{wanted}". ', wanted)
 
 
@@ -290,8 +303,8 @@ def test_an_answer_is_right_or_not(given_answer: str, wanted: str) -> None:
 )
 def test_a_number_is_no_other_number(given_answer: int, wanted: int, form: str) -> None:
     """In every way to write it, it is right exactly where it is the one wanted."""
-    assert same_answer(form.format(given_answer), str(wanted)) is (given_answer == wanted)
-    assert same_answer(form.format(wanted), str(wanted))
+    assert same_answer(form.format(given_answer), str(wanted), "How many km?") is (given_answer == wanted)
+    assert same_answer(form.format(wanted), str(wanted), "How many km?")
 
 
 JSON = st.recursive(

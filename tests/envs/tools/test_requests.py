@@ -171,6 +171,26 @@ def test_no_fewer_calls_show_what_a_plan_finds() -> None:
     assert tried[1] >= 15 and tried[2] >= 10
 
 
+def test_no_search_finds_what_another_answer_showed() -> None:
+    """A name and the number that it is searched for stand in no row of an answer before."""
+    searches = 0
+    for difficulty in ("medium", "hard"):
+        env = ToolsEnv(difficulty=difficulty, split="train")
+        for number in (*range(150), 251, 344):
+            env.reset(options={"task": number})
+            seen: list[dict[str, Any]] = []
+            for call in env.session.errand.calls:
+                rows = rows_of(CORE[call.tool].on(env.session._connection, call.arguments))
+                if call.tool.startswith(("search_", "find_")):
+                    name = next(iter(call.arguments.values()))
+                    (row,) = (each for each in rows if name in each.values())
+                    found = next(value for column, value in row.items() if column.endswith("_id"))
+                    assert not any({name, found} <= set(each.values()) for each in seen), (env.current, call)
+                    searches += 1
+                seen += rows
+    assert searches > 150
+
+
 def test_the_plan_is_listed() -> None:
     """Each call of the expert is among the actions when its turn comes, and the first of a chain only is at once."""
     env = ToolsEnv(difficulty="hard")

@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 import sys
+import tracemalloc
 from collections import Counter
 
 import pytest
@@ -40,6 +41,17 @@ def test_the_table_of_marks_says_the_same() -> None:
         row = every.index(guess)
         for column, hidden in enumerate(every):
             assert table[row, column] == sum(mark * 3**place for place, mark in enumerate(marks(guess, hidden)))
+
+
+def test_the_table_takes_little_memory() -> None:
+    """A byte for each pair of words; while it is made, the truth of some more about each."""
+    pairs = len(words()) ** 2
+    patterns.cache_clear()
+    tracemalloc.start()
+    size = patterns().nbytes
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size == pairs and peak < 20 * pairs
 
 
 def test_the_list_is_clean() -> None:
@@ -89,17 +101,19 @@ def test_the_solver_sees_nothing_but_marks() -> None:
 
 
 @pytest.mark.parametrize("difficulty", LEVELS)
-def test_chance_does_not_find_the_word(difficulty: str) -> None:
-    """All words are listed, also those that the tries have ruled out."""
+def test_chance_does_not_find_the_word_but_in_hard(difficulty: str) -> None:
+    """All words are listed, also those that the tries have ruled out; in hard those that it allows."""
     env, rng, found = WordleEnv(difficulty=difficulty), Rng("chance"), 0
     for number in range(150):
         env.reset(options={"task": number})
         while not env.ended:
             actions = env.actions()
-            assert len(actions) == len(words())
-            env.step(rng.choice(actions))
+            hints = env._tried if difficulty == "hard" else ()
+            if number < 15:
+                assert actions == [f"guess[{word}]" for word in words() if not broken_hint(word, hints)]
+            assert env.step(rng.choice(actions))[4]["valid_action"]
         found += env.succeeded
-    assert found <= 3
+    assert found <= env.floor * 150 and (difficulty == "hard" or found <= 3)
 
 
 def test_an_episode_reads_well() -> None:
@@ -183,6 +197,7 @@ def test_hard_wants_what_was_found() -> None:
     assert broken_hint("canal", tried) == ""
     assert broken_hint("clean", (("geese", marks("geese", "eagle")),)) == "letter 5 must be e"
     assert broken_hint("abide", (("geese", marks("geese", "eagle")),)) == "it must have e twice"
+    assert broken_hint("abide", (("eerie", (1, 1, 0, 0, 1)),)) == "it must have e three times"
     env = WordleEnv(difficulty="hard")
     for number in range(20):
         env.reset(options={"task": number})
@@ -210,7 +225,7 @@ def test_a_snapshot_of_guesses_that_cannot_be_is_refused() -> None:
         changed = whole | {"state": {"guesses": guesses, "done": done}, "ended": "terminated" if done else ""}
         with pytest.raises(SnapshotError):
             env.restore(json.dumps(changed).encode())
-    good = {"state": {"guesses": [other] * 6, "done": True}, "ended": "terminated"}
+    good = {"state": {"guesses": [other] * 6, "done": True}, "ended": "terminated", "steps": 6}
     env.restore(json.dumps(whole | good).encode())
 
 
@@ -231,3 +246,12 @@ def test_the_table_is_made_when_it_is_needed() -> None:
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "0\n"
     assert solver.TRIES == 6
+
+
+def test_a_guess_of_a_megabyte_is_read_at_once() -> None:
+    """Blanks in the brackets, with and without their end; a guess may have some around it."""
+    env = WordleEnv()
+    env.reset(seed=3)
+    for text in (f"guess[{' ' * (1 << 20)}x", f"guess[x{' ' * (1 << 20)}] x"):
+        assert not env.step(text)[-1]["valid_action"]
+    assert env.step("guess[  teams ]")[-1]["valid_action"]

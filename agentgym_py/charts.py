@@ -1,0 +1,145 @@
+"""Charts as inline SVG by matplotlib: no script, no network, in the colours of the page that they stand in.
+
+A chart is drawn in placeholder colours, which become the page's CSS variables `--c0` … `--c5`, `--soft` and `--line`:
+so it follows the page from light to dark. Its width is a phone's, where it is shown as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from io import StringIO
+from typing import Any
+
+COLOURS = 6
+MARKS = "●■▲◆▼★"
+"""Of the curves of a chart, beside their colours."""
+BARS = (2, 1, 0, 3, 4, 5)
+"""Numbers of the colours of the parts of a bar: what did well comes first, in green."""
+_MARKERS, _DASHES = "os^Dv*", ("-", "--", ":", "-.", "-", "--")
+_WIDTH = 380
+_VARIABLES = {f"#0101{i:02x}": f"var(--c{i})" for i in range(COLOURS)} | {
+    "#0101f0": "var(--soft)", "#0101f1": "var(--line)", "#0101f2": "var(--back)",
+}  # fmt: skip
+_FIRST, *_, _SOFT, _LINE, _BACK = _VARIABLES
+_STYLE: Any = {
+    "svg.fonttype": "none", "svg.hashsalt": "agentgym",
+    "font.size": 12, "text.color": _SOFT, "axes.labelcolor": _SOFT, "axes.edgecolor": _LINE,
+    "xtick.color": _SOFT, "ytick.color": _SOFT, "xtick.labelcolor": _SOFT, "ytick.labelcolor": _SOFT,
+    "grid.color": _LINE, "axes.grid": True, "axes.axisbelow": True, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.spines.left": False, "xtick.major.size": 0, "ytick.major.size": 0,
+    "axes.formatter.useoffset": False, "axes.formatter.limits": (-3, 4),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A series of a chart; where `y` is nan there is no value."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    """Lower ends of intervals, as many as values, or none."""
+    high: Sequence[float] = ()
+    joined: bool = True
+    """Whether a line goes through the values."""
+
+
+def there() -> bool:
+    """Whether there is matplotlib."""
+    return find_spec("matplotlib") is not None
+
+
+def lines(curves: Sequence[Curve], x: str, *, percent: bool = False, marks: Sequence[float] = ()) -> str:
+    """Curves over `x`, whole numbers; `marks` are places of vertical lines."""
+
+    def draw(figure: Any) -> None:
+        from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+        axes = figure.add_subplot()
+        many = max(len(curve.x) for curve in curves) > 24
+        for i, curve in enumerate(curves):
+            colour, marker = f"#0101{i % COLOURS:02x}", "" if many and curve.joined else _MARKERS[i % COLOURS]
+            dashes = _DASHES[i % COLOURS] if curve.joined else ""
+            axes.plot(curve.x, curve.y, marker=marker, color=colour, linestyle=dashes, markersize=5.5, clip_on=False)
+            if curve.low and curve.joined:
+                axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
+            if curve.low:
+                axes.vlines(curve.x, curve.low, curve.high, color=colour, linewidth=1.2, alpha=0.7)
+        for mark in marks:
+            axes.axvline(mark, color=_SOFT, linewidth=0.8, linestyle=":")
+        if percent:
+            axes.set_ylim(0, 1)
+            axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
+        axes.set_xlabel(x)
+        axes.grid(axis="x", visible=False)
+
+    return _drawn(draw, 220)
+
+
+def stacked(rows: Sequence[str], parts: Mapping[str, Sequence[float]]) -> str:
+    """A horizontal bar a row, from top to bottom, made of the parts one after another."""
+
+    def draw(figure: Any) -> None:
+        from matplotlib.ticker import MaxNLocator
+
+        axes = figure.add_subplot()
+        lefts = [0.0] * len(rows)
+        for i, values in enumerate(parts.values()):
+            axes.barh(rows, values, left=lefts, height=0.7, color=f"#0101{BARS[i % COLOURS]:02x}", edgecolor=_BACK)
+            lefts = [left + value for left, value in zip(lefts, values, strict=True)]
+        axes.invert_yaxis()
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        axes.set_xlabel("episodes")
+        axes.grid(axis="y", visible=False)
+
+    return _drawn(draw, 60 + 24 * len(rows))
+
+
+def histograms(rows: Mapping[str, Mapping[float, int]], x: str) -> str:
+    """Below each other a histogram a row, of values and how often each came, in the same bins."""
+
+    def draw(figure: Any) -> None:
+        values = [value for counts in rows.values() for value in counts]
+        low, high = min(values), max(values)
+        edges = [low + (high - low or 1) * i / 20 for i in range(21)]
+        places = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, (name, counts) in zip(places, rows.items(), strict=True):
+            axes.hist(list(counts), edges, weights=list(counts.values()), color=_FIRST)
+            axes.set_ylabel(name, rotation=0, ha="right", va="center")
+            axes.set_yticks([])
+            axes.grid(visible=False)
+        places[-1].set_xlabel(x)
+
+    return _drawn(draw, 50 + 55 * len(rows))
+
+
+def _drawn(draw: Callable[[Any], None], height: float) -> str:
+    """What `draw` puts on a figure as an SVG element."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its font cache
+    out = StringIO()
+    with mpl.rc_context(_STYLE):
+        figure = Figure((_WIDTH / 72, height / 72), layout="constrained")
+        draw(figure)
+        figure.savefig(
+            out, format="svg", transparent=True, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        )
+    svg = out.getvalue()
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"|<metadata>.*?</metadata>|<!--.*?-->', "", svg[svg.index("<svg") :], flags=re.S)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
+    svg = re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true">', svg, count=1)
+    return re.sub("|".join(_VARIABLES), lambda found: _VARIABLES[found[0]], svg)
+
+
+def finite(values: Sequence[float | None]) -> list[float]:
+    """The values with nan for None, as curves have it."""
+    return [math.nan if value is None else value for value in values]

@@ -1,0 +1,128 @@
+"""The state of a training: written aside with the digest of each file, then renamed, so that a kill leaves the last."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from agentgym_py import ranks
+from agentgym_py.errors import RunError
+from agentgym_py.files import to_disk, write_atomic, writing
+
+_ABOUT = "state.json"
+"""Says of which training a state is, and the digest of every other file; written last."""
+
+
+def digest_of(*parts: object) -> str:
+    """SHA-256 of what the parts print as."""
+    return hashlib.sha256("\x1f".join(map(repr, parts)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Checkpoints:
+    """Keeps the last state of one training in a folder.
+
+    `training` is a digest of all that the training is made of: a state of another one is refused. `minutes` is how
+    often it is worth keeping one; with 0 always. Where several processes train together all ask and write, each its
+    own files.
+    """
+
+    def __init__(self, folder: Path, training: str, minutes: float) -> None:
+        self.folder, self.training, self.minutes, self.split = folder, training, minutes, _split()
+        self._kept = time.monotonic()
+
+    def due(self) -> bool:
+        """Whether the last one was kept so long ago."""
+        return ranks.once(lambda: time.monotonic() - self._kept >= 60 * self.minutes)
+
+    def keep(self, write: Callable[[Path], None]) -> None:
+        """Keep what `write`, called in every process, puts into the folder that it is given."""
+        aside = self.folder / ".writing"
+        with writing(self.folder):
+            ranks.once(_made, aside)
+            write(aside)
+        self.take(aside)
+
+    def take(self, aside: Path) -> None:
+        """Keep this folder, which stands beside the state and is whole, and drop the one before."""
+        ranks.once(self._take, aside)
+        self._kept = time.monotonic()
+
+    def _take(self, aside: Path) -> None:
+        about = {
+            "training": self.training,
+            "split": self.split,
+            "files": {name: _digest(aside / name) for name in _names(aside)},
+        }
+        write_atomic(aside / _ABOUT, json.dumps(about, indent=1) + "\n")
+        for each in (*aside.rglob("*"), aside):
+            to_disk(each)
+        older = self._states()
+        aside.replace(self.folder / f"state-{int(older[-1].name[6:]) + 1 if older else 1:06d}")
+        to_disk(self.folder)
+        for each in older:
+            shutil.rmtree(each)
+
+    def last(self) -> Path | None:
+        """The folder of the last state, if there is one.
+
+        Raises:
+            RunError: a file of it is not what was written, or it is of another training.
+        """
+        return ranks.once(self._last)
+
+    def _last(self) -> Path | None:
+        if not (states := self._states()):
+            return None
+        state = states[-1]
+        way_out = f"delete {self.folder} to begin this training anew"
+        try:
+            about: Mapping[str, Any] = json.loads((state / _ABOUT).read_text(encoding="utf-8"))
+            damaged = [name for name, digest in about["files"].items() if _digest(state / name) != digest]
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise RunError(f"{state} is damaged ({error}); {way_out}") from error
+        if damaged:
+            raise RunError(f"{state} is damaged ({', '.join(damaged)}: not what was written); {way_out}")
+        if about.get("training") != self.training:
+            raise RunError(f"{state} is the state of another training (other data, settings or weights); {way_out}")
+        if (split := about.get("split", "")) != self.split:
+            ways = [f"split by {way}" if way else "in whole" for way in (split, self.split)]
+            raise RunError(f"{state} was kept {ways[0]}, and is not read {ways[1]}: go on as it began, or {way_out}")
+        return state
+
+    def _states(self) -> list[Path]:
+        return sorted(self.folder.glob("state-*"))
+
+    def clear(self) -> None:
+        """The training is over: leave nothing."""
+        ranks.once(self._clear)
+
+    def _clear(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        with suppress(OSError):  # there is something else in it, or it never was
+            self.folder.parent.rmdir()
+
+
+def _split() -> str:
+    """By what; DeepSpeed's states are read by as many processes alone."""
+    name = ranks.engine() or ""
+    return f"{name} over {ranks.world()} processes" if name == "DeepSpeed" else name
+
+
+def _made(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file())
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,89 @@
+"""The environment server: worlds in sessions, for whoever knows the token."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
+from starlette.exceptions import HTTPException as AnyHTTPException
+
+from agentgym_py.errors import AgentGymError
+from agentgym_py.loopback import Json, only_at, only_for
+from agentgym_py.serving.protocol import SESSIONS, VERSION
+from agentgym_py.serving.sessions import RefusedError, Sessions
+
+_NAMES = {401: "BadToken", 413: "TooLong"}
+
+
+def app_of(sessions: Sessions, token: str, host: str) -> FastAPI:
+    """The application; `token` is what every request but for /health must bear, `host` where it listens."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        sweeping = asyncio.create_task(sessions.sweep())
+        yield
+        sweeping.cancel()
+        await sessions.end()
+
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan, default_response_class=Json)
+    only_at(app, host)
+
+    @app.exception_handler(AgentGymError)
+    async def refused(_: Request, error: AgentGymError) -> Json:
+        if isinstance(error, RefusedError):
+            return _error(error.status, error.kind, str(error))
+        return _error(400, type(error).__name__, str(error))
+
+    @app.exception_handler(AnyHTTPException)
+    async def http(_: Request, error: AnyHTTPException) -> Json:
+        return _error(error.status_code, _NAMES.get(error.status_code, "HTTP"), str(error.detail))
+
+    @app.get("/health")
+    async def health() -> Json:
+        return Json({"ok": sessions.well, "protocol": VERSION}, 200 if sessions.well else 503)
+
+    app.include_router(_api(sessions, token))
+    return app
+
+
+def _api(sessions: Sessions, token: str) -> APIRouter:
+    known = only_for(token, "the token is missing or wrong: agentgym serve prints it, clients send it as Bearer")
+    api = APIRouter(prefix=SESSIONS, dependencies=[Depends(known)])
+
+    @api.get("")
+    async def state() -> Json:
+        return Json(sessions.state())
+
+    @api.put("/{key}")
+    async def make(request: Request) -> Response:
+        return _answer(await sessions.make(request.path_params["key"], await _body(request)))
+
+    @api.post("/{key}/{call}")
+    async def call(request: Request) -> Response:
+        named = request.path_params
+        return _answer(await sessions.call(named["key"], named["call"], await _body(request)))
+
+    @api.delete("/{key}")
+    async def close(request: Request) -> Json:
+        return Json({"closed": await sessions.close(request.path_params["key"])})
+
+    async def _body(request: Request) -> bytes:
+        most, parts, size = sessions.limits.request_bytes, list[bytes](), 0
+        async for part in request.stream():
+            parts.append(part)
+            size += len(part)
+            if size > most:
+                raise HTTPException(413, f"a request may have {most} bytes (--request_bytes)")
+        return b"".join(parts)
+
+    return api
+
+
+def _answer(body: bytes) -> Response:
+    return Response(body, media_type="application/json")
+
+
+def _error(status: int, kind: str, message: str) -> Json:
+    return Json({"error": {"type": kind, "message": message}}, status)

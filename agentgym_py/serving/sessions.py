@@ -1,0 +1,345 @@
+"""The sessions of a server: one world each, called by one request at a time, with limits, and forgotten when idle.
+
+The event loop keeps the table; worlds run in a few threads, so that one that is slow holds up nobody else's answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeVar
+
+from agentgym_py.arguments import is_path, parameters_of
+from agentgym_py.collect import EnvSpec
+from agentgym_py.env import TextEnv
+from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError, did_you_mean
+from agentgym_py.registry import env_id, short_name
+from agentgym_py.serving.calls import CALLS, where
+from agentgym_py.serving.protocol import GONE, VERSION, Change, Make, read, written
+
+ALLOWED = ("difficulty", "max_steps", "split")
+"""Arguments of a world that clients may always choose."""
+_KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")
+_SWEEP = 5.0
+"""Seconds between looks for idle sessions, at most."""
+_LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a server gives."""
+
+    sessions: int = 1000
+    """Sessions at once."""
+    total: int | None = None
+    """Sessions until the server ends; null: any number."""
+    changes: int = 1_000_000
+    """Steps, resets and restores of a session; a client of this package then goes on in another one."""
+    request_bytes: int = 1 << 20
+    """Longest request."""
+    idle: float = 600.0
+    """Seconds without a request after which a session is closed."""
+    longest: float = 30.0
+    """Seconds after which a call of a world counts as hanging: its session is closed."""
+    threads: int = 8
+    """Threads in which worlds run; more are of use only where worlds wait."""
+
+    def __post_init__(self) -> None:
+        for each in fields(Limits):
+            value = getattr(self, each.name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"{each.name} must be above 0, got {value}")
+
+
+class RefusedError(AgentGymError):
+    """A request that the server cannot serve, with HTTP's status and the error's name for clients."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.kind = status, kind
+
+
+class Offer:
+    """A world that may be made."""
+
+    def __init__(self, spec: EnvSpec, allow: Sequence[str]) -> None:
+        with closing(spec.make()) as env:
+            world: type = type(env)
+        taken = parameters_of(world)
+        self.spec, self.id = spec, env_id(spec.name)
+        self.arguments = [name for name in (*ALLOWED, *allow) if name in taken and name not in spec.kwargs]
+        for name in self.arguments:
+            if is_path(taken[name]):
+                raise ConfigError(f"{name} of {spec.name} is a file or folder of this machine: no client may choose it")
+
+    def with_arguments(self, kwargs: Mapping[str, Any]) -> EnvSpec:
+        """The world with what a client wants.
+
+        Raises:
+            ConfigError: an argument that this server does not leave to clients.
+        """
+        for name, value in kwargs.items():
+            if name in self.spec.kwargs:
+                if value != self.spec.kwargs[name]:
+                    raise ConfigError(f"{name} of {self.spec.name} is fixed by this server to another value")
+            elif name not in self.arguments:
+                there_are = did_you_mean(name, self.arguments, "It leaves")
+                raise ConfigError(f"This server leaves no argument {name!r} of {self.spec.name} to clients.{there_are}")
+        return EnvSpec(self.spec.name, {**self.spec.kwargs, **kwargs})
+
+
+@dataclass(slots=True)
+class Session:
+    """A world, and what was done with it."""
+
+    made_by: bytes
+    """The digest of the request that made it."""
+    spec: EnvSpec
+    env: TextEnv | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    used: float = field(default_factory=time.monotonic)
+    """When the last request came."""
+    changes: int = 0
+    last: tuple[str, bytes, bytes] = ("", b"", b"")
+    """The last change: call, digest of the request, answer."""
+
+
+class Sessions:
+    """The table; its coroutines belong to one event loop."""
+
+    def __init__(
+        self, worlds: Sequence[EnvSpec], limits: Limits, *, experts: bool = False, allow: Sequence[str] = ()
+    ) -> None:
+        self.limits, self.experts = limits, experts
+        self.offers = {offer.id: offer for offer in (Offer(spec, allow) for spec in worlds)}
+        self.made = self.expired = self.running = self.stuck = 0
+        self._sessions: dict[str, Session] = {}
+        self._threads = ThreadPoolExecutor(limits.threads, "world")
+        self._free = asyncio.Semaphore(limits.threads)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def state(self) -> dict[str, Any]:
+        """What a client may want to know."""
+        worlds = [{"id": each.id, "arguments": each.arguments} for each in self.offers.values()]
+        return {
+            "protocol": VERSION, "worlds": worlds, "experts": self.experts, "limits": asdict(self.limits),
+            "sessions": len(self._sessions), "made": self.made, "expired": self.expired, "stuck": self.stuck,
+        }  # fmt: skip
+
+    @property
+    def well(self) -> bool:
+        """Whether there is a thread that no world hangs in."""
+        return self.stuck < self.limits.threads
+
+    async def make(self, key: str, raw: bytes) -> bytes:
+        """Make a session under the name that the client chose; the same request again finds it made."""
+        session = self._sessions.get(key)
+        if session is None:
+            session, fork = self._new(key, raw)
+            origin = self._find(fork) if fork is not None else None
+            try:
+                if origin is None:
+                    return await self._run(key, session, lambda: _made(key, session, self.limits))
+                async with session.lock:  # nobody else finds it before it is made
+                    return await self._run(str(fork), origin, lambda: _forked(key, session, origin, self.limits))
+            except BaseException:
+                self._sessions.pop(key, None)
+                raise
+        if session.made_by != _digest(raw):
+            raise RefusedError(409, "Conflict", "there is another session of this name; choose a new random one")
+        return await self._run(key, session, lambda: _card(key, session, self.limits))
+
+    async def call(self, key: str, name: str, raw: bytes) -> bytes:
+        """Do a call of a session."""
+        session = self._find(key)
+        if name not in CALLS:
+            raise UnknownNameError(f"No call {name!r}." + did_you_mean(name, CALLS, "There are"))
+        if CALLS[name].tells and not self.experts:
+            raise ConfigError("this server keeps what its experts know; it tells when started with --experts true")
+        try:
+            return await self._run(key, session, lambda: _answered(session, name, raw, self.limits.changes))
+        except RefusedError as refused:
+            if refused.status == 410:  # used up
+                await self.close(key)
+            raise
+
+    async def close(self, key: str) -> bool:
+        """End a session; whether there was one."""
+        session = self._sessions.pop(key, None)
+        if session is None:
+            return False
+        async with session.lock:
+            await self._end(session)
+        return True
+
+    async def sweep(self) -> None:
+        """For ever, close sessions that nobody uses any more."""
+        while True:
+            await asyncio.sleep(min(_SWEEP, self.limits.idle / 4))
+            since = time.monotonic() - self.limits.idle
+            idle = [key for key, each in self._sessions.items() if each.used < since and not each.lock.locked()]
+            for key in idle:
+                self.expired += await self.close(key)
+
+    async def end(self) -> None:
+        """Close every session."""
+        for key in list(self._sessions):
+            await self.close(key)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _new(self, key: str, raw: bytes) -> tuple[Session, str | None]:
+        """A session that has its place, but no world yet; and which other one it is a fork of."""
+        if not _KEY.fullmatch(key):
+            raise ConfigError("a session's name is 16 to 64 letters, digits, - and _; let it be random")
+        asked = read(Make, raw)
+        origin = None if asked.fork is None else self._find(asked.fork)
+        spec = origin.spec if origin else self._offer(str(asked.env)).with_arguments(asked.kwargs)
+        if len(self._sessions) >= self.limits.sessions:
+            told = f"all {self.limits.sessions} sessions are in use; close some, or start the server with --sessions"
+            raise RefusedError(503, "Full", told)
+        if self.made >= (self.limits.total or self.made + 1):
+            raise RefusedError(403, "UsedUp", f"this server has made its {self.limits.total} sessions (--total)")
+        self.made += 1
+        session = self._sessions[key] = Session(_digest(raw), spec)
+        return session, asked.fork
+
+    def _offer(self, name: str) -> Offer:
+        by_name = self.offers | {short_name(key): each for key, each in self.offers.items()}
+        if name not in by_name:
+            short = map(short_name, self.offers)
+            raise UnknownNameError(f"No world {name!r} on this server." + did_you_mean(name, short, "It serves"))
+        return by_name[name]
+
+    def _find(self, key: str) -> Session:
+        if key not in self._sessions:
+            raise RefusedError(404, GONE, f"no such session; one that is idle for {self.limits.idle:g} s is closed")
+        return self._sessions[key]
+
+    async def _run(self, key: str, session: Session, work: Callable[[], bytes]) -> bytes:
+        """Do what belongs to a session in a thread, after what others do with it."""
+        async with session.lock:
+            if self._find(key) is not session:
+                raise RefusedError(404, GONE, "this session was closed and made anew meanwhile")
+            if not self.well:
+                raise RefusedError(503, "Stuck", "a world hangs in every thread of this server; start it again")
+            session.used = time.monotonic()
+            future = await self._in_thread(work)
+            session.used = time.monotonic()
+            if future.done():
+                return await self._said(key, session, future)
+            self._sessions.pop(key, None)
+            future.add_done_callback(lambda _: self._later(self._end(session)))
+            told = f"{session.spec.name} did not answer in {self.limits.longest:g} s, and its session is closed"
+            raise RefusedError(504, "WorldHangs", told)
+
+    async def _in_thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Work that is done, or else hangs: then its thread is stuck, which cannot be ended, but maybe ends itself."""
+        await self._free.acquire()
+        future = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        self.running += 1
+        future.add_done_callback(self._done)
+        await asyncio.wait({future}, timeout=self.limits.longest)
+        if not future.done():
+            self.stuck += 1
+            future.add_done_callback(self._back)
+        return future
+
+    def _done(self, ended: asyncio.Future[Any]) -> None:
+        self.running -= 1
+        self._free.release()
+        if not ended.cancelled():
+            ended.exception()  # asyncio complains where nobody looks at it
+
+    def _back(self, _: asyncio.Future[Any]) -> None:
+        self.stuck -= 1
+
+    async def _end(self, session: Session) -> None:
+        """Close the world of a session that nobody finds any more; that it cannot be closed is no news to anybody."""
+        env, session.env = session.env, None
+        if env is not None and self.well:
+            await self._in_thread(env.close)
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)  # the loop itself does not keep it
+        task.add_done_callback(self._tasks.discard)
+
+    async def _said(self, key: str, session: Session, future: asyncio.Future[bytes]) -> bytes:
+        try:
+            return future.result()
+        except AgentGymError:
+            raise
+        except Exception as error:  # a stranger's world may raise anything; nobody knows what state it is in
+            self._sessions.pop(key, None)
+            await self._end(session)
+            _LOG.exception("%s failed", session.spec.name)
+            told = f"{session.spec.name} failed, and its session is closed: {type(error).__name__}"
+            raise RefusedError(500, "WorldFailed", told) from error
+
+
+# ------------------------------------------------------------------------------------------------ what threads do
+
+
+def _made(key: str, session: Session, limits: Limits) -> bytes:
+    session.env = session.spec.make()
+    session.env.render_mode = "ansi"  # so that it says its last observation
+    return _card(key, session, limits)
+
+
+def _forked(key: str, session: Session, origin: Session, limits: Limits) -> bytes:
+    """Make a session in the state of another, which is locked meanwhile."""
+    other = _env(origin)
+    snapshot = other.snapshot()
+    _made(key, session, limits)
+    try:
+        _env(session).max_steps = other.max_steps
+        _env(session).restore(snapshot)
+        return _card(key, session, limits)
+    except BaseException:
+        _env(session).close()
+        raise
+
+
+def _card(key: str, session: Session, limits: Limits) -> bytes:
+    """What a client must know of a session's world."""
+    env = _env(session)
+    about = {
+        "session": key, "env": env_id(session.spec.name), "name": env.name, "version": env.version,
+        "rules": dict(env.rules), "floor": env.floor, "stops_at_end": env.stops_at_end, "max_steps": env.max_steps,
+        "split": env.split, "request_bytes": limits.request_bytes, "changes": session.changes,
+    }  # fmt: skip
+    return written(about | where(env))
+
+
+def _answered(session: Session, name: str, raw: bytes, most: int) -> bytes:
+    asked: Any = read(CALLS[name].asks, raw)
+    if not isinstance(asked, Change):
+        return written(CALLS[name].answer(_env(session), asked))
+    if asked.n == session.changes and session.last[:2] == (name, _digest(raw)):
+        return session.last[2]
+    if asked.n != session.changes + 1:
+        told = f"this session has had {session.changes} changes, the next is n = {session.changes + 1}, not {asked.n}"
+        raise RefusedError(409, "OutOfOrder", told + ": somebody else uses it, or an answer was lost")
+    if asked.n > most:
+        raise RefusedError(410, GONE, f"this session has had its {most} changes (--changes); make another one")
+    answer = written(CALLS[name].answer(_env(session), asked))
+    session.changes, session.last = asked.n, (name, _digest(raw), answer)
+    return answer
+
+
+def _digest(request: bytes) -> bytes:
+    """So that nobody's long requests are kept."""
+    return hashlib.sha256(request).digest()
+
+
+def _env(session: Session) -> TextEnv:
+    assert session.env is not None, "a session is found only after it is made"
+    return session.env

@@ -1,0 +1,102 @@
+"""Memory over many batches of episodes: `python benchmarks/memory.py [--batches 1000] [--who random,expert,model]`.
+
+Each player collects batch after batch of the shop and forgets what was played; the model's weights are synced every
+tenth batch. Every ten batches are the same again, so that the shop's own caches, which are bounded but large, are full
+after ten (`agentgym check` measures worlds). Printed is the resident size of this process and of those that it started,
+in MiB, the largest seen in each tenth. Of the first quarter nothing is asked; a player fails whose last quarter's
+largest is more than `--bound` MiB above the second quarter's. `--leak` keeps everything that was played, to see it
+fail.
+
+Players: `random` and `expert`; `model`, the tiny model in this process; `beside`, the same in one process of its own,
+which gets the weights anew with every batch (`step_timeout`); `workers`, in two processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from agentgym_py.agents import Agent, ExpertAgent, ModelAgent, RandomAgent
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.trajectory import Trajectory
+from agentgym_py.workers import Workers
+
+SHOP = EnvSpec("shop", {"max_steps": 5})
+PLAYERS = ("random", "expert", "model", "beside", "workers")
+
+
+def resident(pid: int) -> float:
+    """MiB of a process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def player(name: str) -> Collector:
+    if name in ("random", "expert"):
+        return Collector(RandomAgent() if name == "random" else ExpertAgent())
+    import torch
+
+    from agentgym_py.engine import HFEngine, SamplingParams
+    from agentgym_py.policy import Policy
+
+    torch.set_num_threads(1)
+    policy = Policy.load("tiny-random", device="cpu")
+    agent: Agent = ModelAgent(policy, HFEngine(policy), SamplingParams(max_new_tokens=8))
+    if name == "model":
+        return Collector(agent)
+    return Collector(agent, workers=Workers(1 if name == "beside" else 2), step_timeout=60.0)
+
+
+def measured(name: str, batches: int, episodes: int, leak: bool) -> list[float]:
+    """The resident size after each batch."""
+    collector, sizes, kept = player(name), list[float](), list[Trajectory]()
+    workers = collector.workers if isinstance(collector.workers, Workers) else None
+    for number in range(batches):
+        first = number % 10 * episodes
+        tasks = range(first, first + episodes)
+        played = collector.collect_batch(jobs_for([SHOP], "train", tasks))
+        assert len(played) == episodes and not any(each.error for each in played)
+        if leak:
+            kept += played
+        if isinstance(collector.agent, ModelAgent) and number % 10 == 9:
+            engine = collector.agent._engine
+            engine.sync(collector.agent._policy, number)
+        pids = [each.process.pid for each in workers._running.values() if each.process.pid] if workers else []
+        sizes.append(sum(map(resident, [os.getpid(), *pids])))
+    if workers:
+        workers.close()
+    return sizes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batches", type=int, default=1000)
+    parser.add_argument("--episodes", type=int, default=16, help="of a batch")
+    parser.add_argument("--who", default=",".join(PLAYERS))
+    parser.add_argument("--bound", type=float, default=4.0, help="MiB")
+    parser.add_argument("--leak", action="store_true")
+    given = parser.parse_args()
+    if given.batches < 40:
+        parser.error("--batches must be at least 40, to compare its quarters")
+    failed = []
+    print(f"{given.batches} batches of {given.episodes} episodes; MiB, the largest of each tenth")
+    for name in given.who.split(","):
+        began = time.monotonic()
+        sizes = measured(name, given.batches, given.episodes, given.leak)
+        tenth, quarter = given.batches // 10, given.batches // 4
+        tenths = [max(sizes[at : at + tenth]) for at in range(0, 10 * tenth, tenth)]
+        grown = max(sizes[-quarter:]) - max(sizes[quarter : 2 * quarter])
+        seconds = time.monotonic() - began
+        row = " ".join(f"{each:7.1f}" for each in tenths)
+        print(f"{name:8} {row}  grown {grown:+.1f} MiB, {seconds:.0f} s", flush=True)
+        if grown > given.bound:
+            failed.append(f"{name} grew by {grown:.1f} MiB, more than {given.bound:g}")
+    print("\n".join(failed) or f"no player grew by more than {given.bound:g} MiB")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""What the built-in worlds have in common."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agentgym_envs.textcraft.env import TextCraftEnv
+from agentgym_envs.todo.env import TodoEnv
+from agentgym_envs.tools.env import ToolsEnv
+from agentgym_py import registry
+from agentgym_py.collect import EnvSpec
+from agentgym_py.env import TextEnv
+from agentgym_py.errors import UnknownNameError
+
+WORLDS = [each.name for each in registry.plugins("agentgym.envs") if each.target.startswith("agentgym_envs.")]
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_nothing_is_listed_after_the_end(name: str) -> None:
+    """Also where the end was restored."""
+    env = EnvSpec(name).make()
+    env.reset(seed=1)
+    assert env.actions()
+    while not env.ended:
+        env.step(env.expert()[0])
+    assert env.ended == "terminated" and env.actions() == []
+    again = EnvSpec(name).make()
+    again.restore(env.snapshot())
+    assert again.actions() == []
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_task_of_another_split_is_refused(name: str) -> None:
+    """Its id says one split, the option another one; the same one, or none, is fine."""
+    env = EnvSpec(name).make()
+    env.reset(options={"split": "test"})
+    assert env.current
+    task = env.current.id
+    for options in ({"task": task, "split": "test"}, {"task": task}):
+        env.reset(options=options)
+    with pytest.raises(UnknownNameError, match="is of split 'test', not 'valid'"):
+        env.reset(options={"task": task, "split": "valid"})
+
+
+def test_a_whole_number_may_have_a_point() -> None:
+    """As JSON has but one kind of number; one that is not whole is refused."""
+    craft, todo, tools = TextCraftEnv(), TodoEnv(), ToolsEnv(difficulty="hard")
+    for world in (craft, todo, tools):
+        world.reset(seed=1)
+    task = next(tid for tid, row in todo.puzzle.start.tasks.items() if row.open and row.priority != 2)
+    call = next(call for call in tools.expert() if '_id": ' in call)
+    name, _, given = call.partition(" ")
+    calls: list[tuple[TextEnv, str, dict[str, Any], str]] = [
+        (craft, "get", {"count": 2, "item": craft.puzzle.ready[0]}, "count"),
+        (todo, "set_priority", {"task": task, "priority": 2}, "priority"),
+        (tools, name, json.loads(given), next(key for key in json.loads(given) if key.endswith("_id"))),
+    ]
+    for env, tool, arguments, key in calls:
+        for more, valid in ((0.5, False), (0.0, True)):
+            said = json.dumps({"name": tool, "arguments": {**arguments, key: arguments[key] + more}})
+            observation, _, _, _, info = env.step(said)
+            assert info["valid_action"] is valid, observation

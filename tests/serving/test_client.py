@@ -1,0 +1,355 @@
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from itertools import pairwise
+from typing import Any
+
+import gymnasium
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from agentgym_py import registry
+from agentgym_py.agents import ExpertAgent, RandomAgent
+from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.errors import (
+    ActionError,
+    ConfigError,
+    InfrastructureError,
+    ResetNeededError,
+    SnapshotError,
+    UnknownNameError,
+)
+from agentgym_py.evaluate import evaluate
+from agentgym_py.manifest import manifest_of
+from agentgym_py.rng import Rng
+from agentgym_py.serving.client import RemoteEnv
+from agentgym_py.testing.runner import run_check
+from agentgym_py.testing.subject import NONSENSE, Settings, any_action
+
+WORLDS = registry.names("agentgym.envs")
+TOKEN = "a-token-for-tests"
+AWKWARD = ("", "\ud800", "\x00\u2028\U0001f389", '{"name": "x", "arguments": "{"}', "Thought: so\nAction: look")
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_an_episode_is_the_same_through_the_server(server: Any, world: str) -> None:
+    """Everything that a world says, of random, senseless and awkward replies; snapshots to the byte, both ways."""
+    here, there, back = EnvSpec(world).make(), server.env(world), EnvSpec(world).make()
+    rng = Rng("served", world)
+    for seed in range(2):
+        first = here.reset(seed=seed)
+        assert there.reset(seed=seed) == first
+        text = first[0]
+        for number in range(8):
+            assert (there.current, there.steps, there.ended) == (here.current, here.steps, here.ended)
+            if here.ended:
+                break
+            assert _asked(there) == _asked(here)
+            action = (NONSENSE, *AWKWARD)[(seed * 4 + number // 2) % 6] if number % 2 else any_action(here, rng, text)
+            turn = here.step(action)
+            assert there.step(action) == turn
+            assert there.read(action) == here.read(action)
+            text = turn[0]
+    snapshot = there.snapshot()
+    assert snapshot == here.snapshot()
+    back.restore(snapshot)
+    there.reset(seed=5)
+    there.restore(back.snapshot())
+    assert (there.snapshot(), there.state()) == (snapshot, json.loads(json.dumps(here.state())))
+    there.close()
+
+
+def _asked(env: Any) -> Any:
+    plan = env.expert()
+    return plan, env.fair_expert(), env.actions(), env.tools(), env.secrets(), env.think(plan[0])
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_fork_goes_its_own_way(server: Any, world: str) -> None:
+    """It begins in the same state, and what either does the other does not see."""
+    env = server.env(world)
+    env.reset(seed=3)
+    env.step(env.expert()[0])
+    before = env.snapshot()
+    fork = env.fork()
+    assert (fork.snapshot(), fork.steps, fork.current) == (before, env.steps, env.current)
+    for action in (NONSENSE, *(fork.expert() if not fork.ended else [])):
+        fork.step(action)
+    assert env.snapshot() == before != fork.snapshot()
+    if not env.ended:
+        rest = env.expert()
+        assert rest and [env.step(action) for action in rest][-1][4]["success"]
+    fork.close()
+    env.close()
+    with pytest.raises(InfrastructureError, match="no such session"):
+        env.fork()
+
+
+def test_collected_episodes_are_those_of_the_world(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last field, provenance too, which names neither a server nor a token; so they replay without one."""
+    monkeypatch.setenv("AGENTGYM_TOKEN", TOKEN)
+    for agent in (ExpertAgent(fair=True), RandomAgent()):
+        played = [
+            Collector(agent, slots=4).collect_batch(jobs_for([spec], "train", range(6), 2))
+            for spec in (
+                EnvSpec("textcraft", {"difficulty": "easy"}),
+                EnvSpec("remote", {"url": server.url, "env": "textcraft", "difficulty": "easy"}),
+            )
+        ]
+        assert played[0] == played[1]
+    assert played[0][0].provenance.env_id == "AgentTextCraft-v0"
+
+
+def test_agents_are_measured_through_it(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`evaluate` takes it as any world."""
+    monkeypatch.setenv("AGENTGYM_TOKEN", TOKEN)
+    spec = EnvSpec("AgentRemote-v0", {"url": server.url, "env": "maze"})
+    found, _ = evaluate(ExpertAgent(), spec, "test", range(4))
+    assert (found.success.value, found.errors) == (1.0, 0)
+
+
+@pytest.mark.parametrize("check", ["interface", "tasks", "card", "futures", "forks"])
+def test_it_keeps_the_contract(server: Any, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The conformance kit finds nothing."""
+    monkeypatch.setenv("AGENTGYM_TOKEN", TOKEN)
+    spec = EnvSpec("AgentRemote-v0", {"url": server.url, "env": "wordle"})
+    found = run_check(check, spec, Settings(episodes=4))
+    assert found.status == "passed", found
+
+
+@pytest.mark.filterwarnings("error")
+def test_gymnasium_makes_and_checks_it(server: Any) -> None:
+    """By its id and this package's name."""
+    given = {"url": server.url, "token": TOKEN, "env": "shop"}
+    with closing(gymnasium.make("agentgym_py:AgentRemote-v0", **given)) as env:
+        check_env(env.unwrapped, skip_render_check=True)
+    with closing(EnvSpec("remote", {**given, "render_mode": "ansi"}).make()) as shown:
+        assert shown.reset(seed=0)[0] == shown.render()
+
+
+def test_what_a_world_refuses_is_raised_again(server: Any) -> None:
+    """By the same errors, with the same words, and the session goes on."""
+    here, there = EnvSpec("maze").make(), server.env("maze")
+    refused: tuple[tuple[Callable[[Any], object], type[Exception]], ...] = (
+        (lambda env: env.step("x"), ResetNeededError),
+        (lambda env: env.snapshot(), ResetNeededError),
+        (lambda env: env.reset(options={"task": "no/such/task"}), UnknownNameError),
+        (lambda env: env.reset(options={"spilt": "test"}), UnknownNameError),
+        (lambda env: env.task(None), UnknownNameError),
+        (lambda env: env.restore(b"{}"), SnapshotError),
+        (lambda env: env.restore(b"\xff"), SnapshotError),
+        (lambda env: env.reset(seed=0) and env.step(3), ActionError),
+    )
+    for do, kind in refused:
+        said = []
+        for env in (here, there):
+            with pytest.raises(kind) as caught:
+                do(env)
+            said.append(str(caught.value).replace("RemoteEnv", "MazeEnv"))
+        assert said[0] == said[1]
+    assert there.reset(seed=1) == here.reset(seed=1)
+    there.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "message"),
+    [
+        ({"env": "shpo"}, UnknownNameError, "Did you mean 'shop'"),
+        ({"difficulty": "hrad"}, ConfigError, "difficulty"),
+        ({"dificulty": "hard"}, ConfigError, "Did you mean 'difficulty'"),
+        ({"token": "wrong"}, ConfigError, "AGENTGYM_TOKEN"),
+        ({"token": ""}, ConfigError, "AGENTGYM_TOKEN"),
+        ({"token": f"{TOKEN}\n"}, ConfigError, "printable"),
+        ({"url": "127.0.0.1:80"}, ConfigError, "url must be as"),
+        ({"url": "http:127.0.0.1:80"}, ConfigError, "url must be as"),
+        ({"url": "http://127.0.0.1:x"}, ConfigError, "url must be as"),
+        ({"timeout": 0.0}, ConfigError, "timeout must be above 0"),
+        ({"difficulty": {1}}, ConfigError, "plain data"),
+    ],
+)
+def test_wrong_arguments_are_said(server: Any, given: dict[str, Any], kind: type[Exception], message: str) -> None:
+    """In words that name them."""
+    with pytest.raises(kind, match=message):
+        RemoteEnv(**{"url": server.url, "env": "shop", "token": TOKEN, "retries": 0} | given)
+
+
+def test_a_reply_that_is_too_long_is_not_sent(serve: Any) -> None:
+    """The space says how long one may be; beyond the server's limit the client refuses it, and goes on."""
+    env = serve("maze", request_bytes=2000).env("maze")
+    env.reset(seed=0)
+    longest = "🎉" * env.action_space.max_length
+    assert env.action_space.contains(longest)
+    assert env.step(longest)[4]["valid_action"] is False
+    with pytest.raises(ConfigError, match="--request_bytes"):
+        env.step("x" * 2000)
+    assert env.steps == 1
+    assert env.step("x")[4]["valid_action"] is False
+
+
+def test_an_evaluation_through_a_server_is_of_the_world_itself(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its manifest is that of the same world here, so that the two can be compared."""
+    monkeypatch.setenv("AGENTGYM_TOKEN", TOKEN)
+    specs = [EnvSpec("maze"), EnvSpec("remote", {"url": server.url, "env": "maze"})]
+    here, there = (manifest_of(RandomAgent(), [spec], "test", range(3), 1, "brief", 0) for spec in specs)
+    assert here == there
+
+
+# ------------------------------------------------------------------------------------------- a server that is not well
+
+
+def test_a_server_that_died_is_no_failure_of_the_agent(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Episodes end with an error, which counts as no evidence; those that come later too, and the collector lives."""
+    monkeypatch.setenv("AGENTGYM_TOKEN", TOKEN)
+    server = serve("maze")
+    spec = EnvSpec("remote", {"url": server.url, "env": "maze", "retries": 0})
+
+    class Killer(RandomAgent):
+        """Ends the server in the third turn."""
+
+        turns = 0
+
+        def act(self, episodes: Any) -> Any:
+            """Reply, or kill."""
+            self.turns += 1
+            if self.turns == 3:
+                server.stop()
+            return super().act(episodes)
+
+    evaluation, played = evaluate(Killer(), spec, "test", range(6), slots=2)
+    assert [t.error is not None for t in played] == [True] * 6
+    assert "InfrastructureError" in str(played[0].error)
+    assert (evaluation.errors, evaluation.success.n) == (6, 0)
+    assert {t.provenance.env_id for t in played} == {"AgentMaze-v0"}
+
+
+def test_it_goes_on_with_a_server_that_was_started_anew(serve: Any) -> None:
+    """The episode is lost, and `step` says so; `reset` and `restore` go on in a new session, max_steps and all."""
+    first = serve("maze")
+    env = first.env("maze")
+    env.max_steps = 2
+    env.reset(seed=0)
+    snapshot = env.snapshot()
+    first.stop()
+    with pytest.raises(InfrastructureError, match="no answer"):
+        env.step("x")
+    serve("maze", port=int(first.url.rpartition(":")[2]))
+    with pytest.raises(InfrastructureError, match="no such session"):
+        env.step("x")
+    env.restore(snapshot)
+    assert env.snapshot() == snapshot
+    assert [env.step("x")[3] for _ in range(2)] == [False, True]
+    assert env.reset(seed=0) == EnvSpec("maze").make().reset(seed=0)
+
+
+def test_ctrl_c_does_not_leave_the_session_behind(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection that waited for an answer is given up; `close` still reaches the server."""
+    server = serve("maze")
+    env = server.env("maze")
+    with monkeypatch.context() as patched:
+        patched.setattr(http.client.HTTPConnection, "getresponse", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            env.reset(seed=0)
+    env.close()
+    assert server.ask("GET")["sessions"] == 0
+
+
+def _interrupted(_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def between(url: str, losses: list[str]) -> Iterator[str]:
+    """A proxy that loses, for each word of `losses`, a request (`ask`) or an answer (`answer`), a connection each."""
+    target = url.rpartition("/")[2].split(":")
+    stop = threading.Event()
+
+    def pass_on(client: socket.socket) -> None:
+        loss = losses.pop(0) if losses else ""
+        with client, socket.create_connection((target[0], int(target[1]))) as upstream:
+            client.settimeout(0.5)
+            upstream.settimeout(0.5)
+            while not stop.is_set():
+                for one, other in ((client, upstream), (upstream, client)):
+                    try:
+                        data = one.recv(1 << 20)
+                    except TimeoutError:
+                        continue
+                    if not data or loss == ("ask" if one is client else "answer"):
+                        return
+                    other.sendall(data)
+                    if one is client and b"content-length: 0" not in data.lower() and b"\r\n\r\n" in data[-4:]:
+                        other.sendall(client.recv(1 << 20))
+
+    def accept() -> None:
+        while not stop.is_set():
+            try:
+                client, _ = door.accept()
+            except OSError:
+                return
+            threading.Thread(target=pass_on, args=(client,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{door.getsockname()[1]}"
+        stop.set()
+
+
+@pytest.mark.parametrize("lost", ["ask", "answer"])
+def test_what_is_sent_twice_is_done_once(serve: Any, lost: str) -> None:
+    """Whether the request or its answer was lost: the step is counted once, and its answer is the first one's."""
+    server = serve("OddForTests-v0")
+    losses: list[str] = []
+    with between(server.url, losses) as url:
+        env = RemoteEnv(url=url, env="OddForTests-v0", token=TOKEN, retries=3)
+        env.reset(seed=0)
+        for expected in ("1", "2", "3"):
+            losses[:] = [lost, lost]
+            env._link._http.sock.close()  # so that the next request goes over a new connection
+            env._link.close()
+            assert env.step("x")[0] == expected
+            assert losses == []
+        assert env.state() == {"count": 3}
+        env.close()
+
+
+def test_retries_wait_longer_and_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three times as long each time; then the error."""
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(InfrastructureError, match="no answer"):
+        RemoteEnv(url=f"http://127.0.0.1:{port}", env="maze", retries=4)
+    assert len(waits) == 4
+    assert all(later == pytest.approx(3 * earlier) for earlier, later in pairwise(waits))
+
+
+def test_a_server_that_says_nothing_is_not_waited_for(serve: Any) -> None:
+    """Longer than the timeout."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        with pytest.raises(InfrastructureError, match=r"timed out|TimeoutError"):
+            RemoteEnv(url=f"http://127.0.0.1:{silent.getsockname()[1]}", env="maze", timeout=0.2, retries=0)
+        assert time.monotonic() - began < 5
+
+
+def test_another_server_is_said(server: Any) -> None:
+    """Something that answers, and is none of ours."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def answer() -> None:
+            client, _ = other.accept()
+            with client:
+                client.recv(1 << 16)
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+
+        threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(InfrastructureError, match="no environment server"):
+            RemoteEnv(url=f"http://127.0.0.1:{other.getsockname()[1]}", env="maze", retries=0)
