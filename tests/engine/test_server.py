@@ -157,8 +157,13 @@ def test_no_reply_waits_for_another(server: ModelServer, policy: Policy) -> None
 
 def test_so_many_requests_at_once_and_no_more(server: ModelServer, policy: Policy) -> None:
     """Whatever the number of live episodes."""
+
+    def late(answer: dict[str, Any]) -> dict[str, Any]:
+        time.sleep(0.02)  # others have time to come
+        return answer
+
     engine = ServerEngine(policy, server.url, concurrency=3)
-    server.most = 0
+    server.most, server.spoil = 0, late
     play(engine, policy, tasks=12)
     assert server.most == 3
 
