@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -16,6 +17,9 @@ from agentgym_py.workers import Ongoing, Share, Workers, said_of, shares
 if TYPE_CHECKING:
     from agentgym_py.collect import Collector, Job
     from agentgym_py.trajectory import Trajectory
+
+_PATIENCE = 60.0
+"""Seconds without an episode after which it is said what the cluster has free."""
 
 
 class Player:
@@ -93,8 +97,14 @@ class RayWorkers:
         busy = {k: Ongoing(alone, given) for k, given in enumerate(shares(jobs, self.number)) if given}
         try:
             heard = {self._give(k, sent, share.given): k for k, share in busy.items()}
+            patience: float | None = _PATIENCE
             while heard:
-                (first,), _ = ray.wait(list(heard), num_returns=1)
+                there, _ = ray.wait(list(heard), num_returns=1, timeout=patience)
+                patience = None
+                if not there:
+                    self._say_what_is_free()
+                    continue
+                (first,) = there
                 k = heard[first]
                 try:
                     said = ray.get(next(first))
@@ -119,6 +129,20 @@ class RayWorkers:
             room = ray.remote(num_cpus=self._wanted["CPU"], num_gpus=self._wanted["GPU"])
             self._actors[k] = room(Player).remote()
         return self._actors[k].play.options(num_returns="streaming").remote(collector, share)
+
+    def _say_what_is_free(self) -> None:
+        """Ray waits for room without a word."""
+        import ray
+
+        free = ray.available_resources()
+        wants = ", ".join(
+            f"{each:g} {name}s, {free.get(name, 0):g} free" for name, each in self._wanted.items() if each
+        )
+        warnings.warn(
+            f"no episode has ended in {_PATIENCE:g} s: actors wait for room in the cluster (each wants {wants}), or "
+            "their episodes take long; to wait on costs nothing",
+            stacklevel=2,
+        )
 
     def _connect(self) -> None:
         import ray

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
@@ -105,6 +106,18 @@ def test_a_world_that_hangs_in_an_actor_is_no_evidence(actors: RayWorkers, troub
     assert [i for i, each in enumerate(played) if each.error] == [1]
     assert "was not back after 1.5 s" in str(played[1].error)
     assert [each.steps for each in played if not each.error] == [each.steps for i, each in enumerate(calm) if i != 1]
+
+
+def test_a_full_cluster_is_said(actors: RayWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray itself would wait in silence; when there is room, all is played."""
+    actors.close()
+    with RayWorkers(1, cpus=2) as others, RayWorkers(1, cpus=1) as late:
+        first = Collector(RandomAgent(), workers=others)
+        assert len(first.collect_batch(JOBS)) == len(JOBS)
+        monkeypatch.setattr("agentgym_py.cluster._PATIENCE", 1.0)
+        threading.Timer(3, others.close).start()
+        with pytest.warns(UserWarning, match=r"each wants 1 CPUs, 0 free"):
+            assert len(replace(first, workers=late).collect_batch(JOBS)) == len(JOBS)
 
 
 def test_what_is_raised_in_an_actor_is_raised_here(actors: RayWorkers) -> None:
