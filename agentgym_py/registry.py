@@ -132,7 +132,10 @@ def env_id(name: str) -> str:
     ids = names("agentgym.envs")
     if name in ids or name in gymnasium.registry:
         return name
-    by_short = {short_name(each): each for each in (*_registered_by_hand(), REMOTE, *ids)}
+    by_short = {short_name(each): each for each in (REMOTE, *ids)}
+    if name in by_short:
+        return by_short[name]
+    by_short = {short_name(each): each for each in _registered_by_hand()} | by_short
     if name in by_short:
         return by_short[name]
     raise UnknownNameError(f"No environment {name!r} is installed." + did_you_mean(short_name(name), by_short))

@@ -186,19 +186,20 @@ def played(name: str, kind: str, episodes: int, longest: int) -> tuple[float, fl
 def rows(name: str, episodes: int, longest: int, repeats: int) -> list[str]:
     """A line a means."""
     taken: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    outside: dict[str, float] = {}
+    outside: dict[str, list[float]] = {kind: [] for kind in KINDS}
     said: dict[str, list[tuple[int, ...]]] = {}
     for _ in range(repeats):
         for kind in KINDS:
-            seconds, outside[kind], episodes_said = played(name, kind, episodes, longest)
+            seconds, share, episodes_said = played(name, kind, episodes, longest)
             taken[kind].append(seconds)
+            outside[kind].append(share)
             said[kind] = [reply for one in episodes_said for reply in one]
     lines, ours = list[str](), said["HFEngine"]
     for kind, times in taken.items():
         ratio = median([mine / other for mine, other in zip(times, taken["HFEngine"], strict=True)])
         same = sum(a == b for a, b in zip(ours, said[kind], strict=False))
         lines.append(
-            f"| {name} | {episodes} | {kind} | {median(times):.2f} | **{ratio:.2f}** | {100 * outside[kind]:.1f} % "
+            f"| {name} | {episodes} | {kind} | {median(times):.2f} | **{ratio:.2f}** | {100 * median(outside[kind]):.1f} % "
             f"| {same} of {len(ours)} | {sum(map(len, said[kind])):,} |"
         )
     return lines
