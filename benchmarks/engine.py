@@ -199,8 +199,8 @@ def rows(name: str, episodes: int, longest: int, repeats: int) -> list[str]:
         ratio = median([mine / other for mine, other in zip(times, taken["HFEngine"], strict=True)])
         same = sum(a == b for a, b in zip(ours, said[kind], strict=False))
         lines.append(
-            f"| {name} | {episodes} | {kind} | {median(times):.2f} | **{ratio:.2f}** | {100 * median(outside[kind]):.1f} % "
-            f"| {same} of {len(ours)} | {sum(map(len, said[kind])):,} |"
+            f"| {name} | {episodes} | {kind} | {median(times):.2f} | **{ratio:.2f}** | "
+            f"{100 * median(outside[kind]):.1f} % | {same} of {len(ours)} | {sum(map(len, said[kind])):,} |"
         )
     return lines
 
