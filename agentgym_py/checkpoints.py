@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,23 @@ _ABOUT = "state.json"
 
 
 def digest_of(*parts: object) -> str:
-    """SHA-256 of what the parts print as."""
-    return hashlib.sha256("\x1f".join(map(repr, parts)).encode("utf-8", "surrogatepass")).hexdigest()
+    """SHA-256 of what the parts print as; a number is the same as a float and as an int, as it may be written."""
+    return hashlib.sha256(
+        "\x1f".join(repr(_plain(each)) for each in parts).encode("utf-8", "surrogatepass")
+    ).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """The value with ints for the floats that equal one; settings by name."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if is_dataclass(value):
+        return type(value).__name__, {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)) and not set(map(type, value)) <= {int, str}:  # token ids need no look
+        return [_plain(each) for each in value]
+    return value
 
 
 class Checkpoints:

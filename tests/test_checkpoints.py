@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,22 @@ def test_the_last_state_is_found_by_the_same_training_alone(tmp_path: Path) -> N
         Checkpoints(folder, digest_of("a", 2), 0.0).last()
     kept.clear()
     assert not (tmp_path / "out").exists()
+
+
+def test_settings_are_the_same_however_their_numbers_are_written() -> None:
+    """A preset's epochs are 1; read from the run's folder they are 1.0."""
+
+    @dataclass(frozen=True, slots=True)
+    class Settings:
+        epochs: float
+        weights: dict[str, float] | None = None
+
+    def digest(settings: Settings) -> str:
+        return digest_of([settings], ["a", 1], [[1, 2]])
+
+    assert digest(Settings(1)) == digest(Settings(1.0)) == digest_of([Settings(1)], ["a", 1.0], [[1, 2.0]])
+    assert digest(Settings(1, {"one": 2})) == digest(Settings(1, {"one": 2.0})) != digest(Settings(1, {"one": 2.5}))
+    assert len({digest(Settings(epochs)) for epochs in (1, 1.5, 2, float("inf"))}) == 4
 
 
 def test_what_a_kill_leaves_is_no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
