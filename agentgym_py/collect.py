@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -370,7 +371,7 @@ class Collector:
                 raise
             if env is not None:
                 pool.drop(env)
-            return None, repr(error)
+            return None, _place(error)
 
     def _step(self, episode: Episode, reply: _Reply, watch: Watch) -> tuple[bool, str | None]:
         if isinstance(reply, InfrastructureError):
@@ -381,7 +382,7 @@ class Collector:
             with watch:
                 observation, reward, terminated, truncated, info = episode.env.step(reply.text)
         except Exception as error:  # as above
-            return True, repr(error)
+            return True, _place(error)
         said = episode.env.read(reply.text)
         parts = info.get("reward_parts", {})
         step = Step(episode.observation, reply.text, said.thought, said.action, said.action_input, float(reward),
@@ -405,6 +406,12 @@ class _Queue:
             return False
         self.waiting.append((index, job))
         return True
+
+
+def _place(error: Exception) -> str:
+    """What a world raised, and where in its own source, the folder left out: files say no more of a machine."""
+    place = own_line(error).rpartition(os.sep)[2]
+    return repr(error) + (f" ({place})" if place else "")
 
 
 def _said(asked: Future[AgentReply | None]) -> _Reply:

@@ -82,7 +82,7 @@ class WorkerError(AgentGymError, RuntimeError):
 
 
 class EndpointError(AgentGymError, RuntimeError):
-    """A model's endpoint refuses what it is asked, or does not answer any more."""
+    """A model's endpoint refuses what it is asked; or it, or an environment server, does not answer any more."""
 
 
 class InfrastructureError(AgentGymError, ConnectionError):

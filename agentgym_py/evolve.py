@@ -23,7 +23,7 @@ from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt, checked_seed
-from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError, TrainingError
+from agentgym_py.errors import ConfigError, DataError, NothingToTrainOnError, RunError, TrainingError
 from agentgym_py.evaluate import as_json, evaluate
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.rollouts import Judge, Rollouts
@@ -189,7 +189,7 @@ class Evolution:
             selection = Selection(tuple(explored) if training else (), nothing)
         else:
             explore = partial(self._explore, number) if number else self._demonstrate
-            explored = self._written(number, "trajectories", explore)
+            explored = self._written(number, "trajectories", explore, self._episodes(number))
             cloned = number == 0 and self.cloner is not None
             selection = build(SelectConfig() if cloned else self.config.select)(explored)
             log.info("round %d: %s", number, selection.line)
@@ -206,14 +206,19 @@ class Evolution:
         }
         ranks.once(self.folder.finish, number, metrics)
 
-    def _written(self, number: int, name: str, play: Callable[[], list[Trajectory]]) -> list[Trajectory]:
+    def _written(self, number: int, name: str, play: Callable[[], list[Trajectory]], episodes: int) -> list[Trajectory]:
         """Episodes of a round: those that stand in its folder, or else they are played now."""
         path = self._path(number, name)
         if ranks.once(path.is_file):
-            return list(store.read(path))
+            return _whole(path, episodes)
         played = play()
         _store(path, played)
         return played
+
+    def _episodes(self, number: int) -> int:
+        """How many a round's trainer that does not play itself has of it."""
+        tasks = self.config.explore_tasks * self.config.tries if number else self.config.expert_tasks
+        return len(self.envs) * tasks
 
     def _trained(
         self, number: int, train: Callable[[], tuple[Policy, TrainReport | None]]
@@ -351,7 +356,8 @@ class Evolution:
     def _merged(self, number: int, kept: Sequence[Trajectory]) -> list[Trajectory]:
         earlier = {"all": range(number), "last": range(0), "initial+last": range(min(number, 1))}[self.config.merge]
         select = build(self.config.select)
-        data = [t for r in earlier for t in select(list(store.read(self._path(r, "trajectories")))).kept]
+        stored = (_whole(self._path(r, "trajectories"), self._episodes(r)) for r in earlier)
+        data = [t for each in stored for t in select(each).kept]
         return data + list(kept)
 
     def _path(self, number: int, name: str) -> Path:
@@ -406,7 +412,7 @@ class Evolution:
         for at in range(0, len(jobs), size):
             name = f"parts/{what}-{at:06d}"
             there = ranks.once(self._path(number, name).is_file)
-            part = self._written(number, name, partial(play, jobs[at : at + size]))
+            part = self._written(number, name, partial(play, jobs[at : at + size]), len(jobs[at : at + size]))
             for each in part if there else ():
                 tell(each)
             played += part
@@ -421,7 +427,7 @@ class Evolution:
                 progress=self.reporter.phase(number, split, len(self.envs) * tasks),
             )[1]  # fmt: skip
 
-        return as_json(self._written(number, split, play))
+        return as_json(self._written(number, split, play, len(self.envs) * tasks))
 
     # ---- the end ------------------------------------------------------------------------------------------------
 
@@ -444,6 +450,18 @@ class Evolution:
         result["seconds"] = time.monotonic() - began
         ranks.once(self.folder.write_json, "test.json", result)
         return result
+
+
+def _whole(path: Path, episodes: int) -> list[Trajectory]:
+    """The episodes of a file that was renamed when it was whole; RunError where it has lost some since."""
+    try:
+        played = list(store.read(path, warn=False))
+        why = f"holds {len(played)} of {episodes} episodes"
+    except DataError as error:
+        played, why = [], str(error)
+    if len(played) != episodes:
+        raise RunError(f"{path} is damaged ({why}); delete it to have its episodes played again")
+    return played
 
 
 def _store(path: str | Path, trajectories: Sequence[Trajectory]) -> None:

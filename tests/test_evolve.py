@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 
 from agentgym_py import store
 from agentgym_py.collect import EnvSpec
-from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError, TrainingError
 from agentgym_py.evolve import Evolution, EvolveConfig, require_fit
 from agentgym_py.policy import Policy
 from agentgym_py.rollouts import Rollouts
@@ -149,6 +149,30 @@ def test_an_interrupted_run_ends_as_if_nothing_had_happened(tiny_policy: Any, tm
         assert names[0].read_bytes() == names[1].read_bytes()
         digests = [r.folder.metrics(number)["policy_digest"] for r in (whole, resumed)]
         assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize(
+    ("stop", "number", "name"),
+    [((1, "valid"), 1, "trajectories"), ((2, "explore"), 0, "trajectories"), ((2, "test"), 2, "valid")],
+)
+@pytest.mark.parametrize("keep", [0.5, "lines"])
+def test_a_file_that_lost_episodes_is_refused(
+    tiny_policy: Any, tmp_path: Path, stop: Any, number: int, name: str, keep: Any
+) -> None:
+    """Cut in a line or between two, it is named; without it the run ends as if nothing had happened."""
+    with pytest.raises(KeyboardInterrupt):
+        evolution(tmp_path, tiny_policy, SMALL, reporter=Listener(stop_at=stop)).run()
+    run = evolution(tmp_path, tiny_policy, SMALL)
+    path = run.folder.round(number) / f"{name}.jsonl"
+    data = path.read_bytes()
+    lines = data.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]) if keep == "lines" else data[: int(keep * len(data))])
+    (run.folder.round(number) / "metrics.json").unlink(missing_ok=name == "trajectories")
+    with pytest.raises(RunError, match=rf"{name}\.jsonl is damaged \(holds \d of \d episodes\); delete it"):
+        run.run()
+    path.unlink() if number else path.write_bytes(data)
+    run.run()
+    assert path.read_bytes() == data
 
 
 @pytest.mark.parametrize(("merge", "counts"), [("all", [3, 7, 11]), ("last", [3, 4, 4]), ("initial+last", [3, 7, 7])])

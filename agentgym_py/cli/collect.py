@@ -82,8 +82,7 @@ def run(given: Namespace) -> int:
     ]
     with workers:
         _stream(plans, target, episodes)
-    _summary(str(target), title_of(agents[0]), episodes.json)
-    return 0
+    return _summary(str(target), title_of(agents[0]), episodes.json)
 
 
 def _temperature(value: Any) -> float:
@@ -116,14 +115,16 @@ def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, epis
             target.unlink(missing_ok=True)
 
 
-def _summary(path: str, who: str, as_json: bool) -> None:
+def _summary(path: str, who: str, as_json: bool) -> int:
+    """Say what was played; the exit status is 1 where nothing of it is any evidence."""
     from agentgym_py.evaluate import left, lost, percent, summarise
 
     played = list(store.read(path))
     summary = summarise(played)
+    status = int(summary.errors == len(played))
     if as_json:
         print_json({"file": path, "agent": who, "trajectories": len(played), **summary.as_dict()})
-        return
+        return status
     print(f"{path}: {len(played)} trajectories of {who}, success {percent(summary.success)}")
     if summary.given_up:
         print(f"{left(summary.given_up)} by the agent", file=sys.stderr)
@@ -131,3 +132,4 @@ def _summary(path: str, who: str, as_json: bool) -> None:
         print(lost(played), file=sys.stderr)
     if summary.spent:
         print(summary.spent, file=sys.stderr)
+    return status

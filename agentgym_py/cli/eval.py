@@ -174,7 +174,7 @@ def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any]] | None) -> in
         print_json(result)
     else:
         _show(found, played, experts, f"{title}, {chosen.split} split, {len(played)} episodes")
-    return 0
+    return int(found.errors == len(played))
 
 
 def _made_with(model: bool) -> dict[str, Any]:

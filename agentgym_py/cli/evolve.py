@@ -182,6 +182,8 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     settings = _settings_of(folder) if folder else given
     model = read_options(ModelOptions, settings, threads=given["threads"], ray=given["ray"])
     engine = read_options(EngineOptions, settings, base_url=given["base_url"] or settings["base_url"])
+    if engine.base_url and engine.engine != "server":
+        raise UsageError("--base_url is of a model server: --engine server --base_url ADDRESS")
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
     need_policy(trainer)
     require_fit(config, trainer)

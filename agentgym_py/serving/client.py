@@ -18,7 +18,7 @@ import gymnasium
 
 from agentgym_py.actions import Reply
 from agentgym_py.env import Outcome, Task, TextEnv
-from agentgym_py.errors import ActionError, ConfigError, InfrastructureError, UnknownNameError
+from agentgym_py.errors import ActionError, ConfigError, EndpointError, InfrastructureError, UnknownNameError
 from agentgym_py.serving.protocol import ERRORS, GONE, SESSIONS, written
 from agentgym_py.spaces import UnicodeText
 
@@ -29,6 +29,10 @@ _AROUND = 100
 """Bytes of a request beside its text."""
 _WAIT = 0.1
 """Seconds before a request is sent again; then three times as long, and so on."""
+_LOST, _PATIENCE = 5, 60.0
+"""A server that leaves so many requests in a row unanswered, over so many seconds, is gone."""
+_unanswered: dict[str, tuple[int, float]] = {}
+"""By address: how many in a row, since when."""
 
 
 class GoneError(InfrastructureError):
@@ -67,6 +71,7 @@ class Connection:
 
         Raises:
             InfrastructureError: no answer, or the server or its world failed.
+            EndpointError: no answer for long, to any environment of this process.
             AgentGymError: what the world raised.
         """
         left, wait = self._retries if retries is None else retries, _WAIT
@@ -76,10 +81,16 @@ class Connection:
             except (OSError, http.client.HTTPException) as error:
                 if not left:
                     self.lost = True
-                    raise InfrastructureError(f"no answer from {self._url}: {error!r}") from error
+                    count, since = _unanswered.get(self._url, (0, time.monotonic()))
+                    _unanswered[self._url] = count + 1, since
+                    passed = time.monotonic() - since
+                    gone = count + 1 >= _LOST and passed >= _PATIENCE
+                    told = f"no answer from {self._url}{f' for {passed:.0f} s' if gone else ''}: {error!r}"
+                    raise (EndpointError if gone else InfrastructureError)(told) from error
             else:
                 if status != 503 or not left:
                     self.lost = False
+                    _unanswered.pop(self._url, None)
                     return self._understood(status, raw)
             time.sleep(wait)
             left, wait = left - 1, 3 * wait
@@ -211,7 +222,7 @@ class RemoteEnv(TextEnv):
         try:
             if key and not self._link.lost:
                 self._link.ask("DELETE", f"/{key}", retries=0)
-        except (ConfigError, InfrastructureError):
+        except (ConfigError, EndpointError, InfrastructureError):
             pass
         finally:
             self._link.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,9 @@ def test_a_world_that_fails_is_told_in_a_line_and_left_out(agentgym: Run, monkey
     status, _, err = agentgym("collect", *small, "--split", "test", "--out", "c.jsonl")
     assert status == 0 and said in err
     assert [each.error is None for each in store.read("c.jsonl")] == [True, False, False, True]
+    assert "OSError('no disk [for] this') (test_eval.py, line " in str(next(islice(store.read("c.jsonl"), 1, 2)).error)
+    monkeypatch.setattr(TextEnv, "step", lambda self, _: 1 / 0)
+    assert agentgym("eval", *small)[0] == agentgym("collect", *small, "--out", "d.jsonl")[0] == 1, "no evidence at all"
 
 
 def test_with_a_step_timeout_worlds_run_in_another_process(agentgym: Run) -> None:

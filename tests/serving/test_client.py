@@ -20,6 +20,7 @@ from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.errors import (
     ActionError,
     ConfigError,
+    EndpointError,
     InfrastructureError,
     ResetNeededError,
     SnapshotError,
@@ -28,6 +29,7 @@ from agentgym_py.errors import (
 from agentgym_py.evaluate import evaluate
 from agentgym_py.manifest import manifest_of
 from agentgym_py.rng import Rng
+from agentgym_py.serving import client
 from agentgym_py.serving.client import RemoteEnv
 from agentgym_py.testing.runner import run_check
 from agentgym_py.testing.subject import NONSENSE, Settings, any_action
@@ -226,6 +228,31 @@ def test_a_server_that_died_is_no_failure_of_the_agent(serve: Any, monkeypatch: 
     assert "InfrastructureError" in str(played[0].error)
     assert (evaluation.errors, evaluation.success.n) == (6, 0)
     assert {t.provenance.env_id for t in played} == {"AgentMaze-v0"}
+
+
+def test_a_server_that_stays_away_ends_the_command(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fifth request in a row without an answer, over so long, is more than an episode's trouble."""
+    monkeypatch.setattr(client, "_PATIENCE", 0.0)
+    first = serve("maze")
+    env = first.env("maze", retries=0)
+    env.reset(seed=0)
+    first.stop()
+    for _ in range(4):
+        with pytest.raises(InfrastructureError, match="no answer"):
+            env.step("x")
+    monkeypatch.setattr(client, "_PATIENCE", 60.0)
+    with pytest.raises(InfrastructureError):
+        env.step("x")
+    monkeypatch.setattr(client, "_PATIENCE", 0.0)
+    spec = EnvSpec("remote", {"url": first.url, "env": "maze", "token": TOKEN, "retries": 0})
+    with pytest.raises(EndpointError, match=r"no answer from .* for 0 s"):
+        evaluate(RandomAgent(), spec, "test", range(6))
+    env.close()
+    again = serve("maze", port=int(first.url.rpartition(":")[2]))
+    assert evaluate(RandomAgent(), spec, "test", range(2))[0].errors == 0
+    again.stop()
+    with pytest.raises(InfrastructureError):
+        spec.make()
 
 
 def test_it_goes_on_with_a_server_that_was_started_anew(serve: Any) -> None:
