@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import warnings
@@ -33,6 +34,7 @@ class Player:
 
     def play(self, collector: Collector, share: Share) -> Iterator[tuple[int, Trajectory] | Exception]:
         """What is to be said of a share, as it comes."""
+        gc.collect()  # the last ones' model and engine, which hold each other
         yield from said_of(replace(collector, workers=self._beside), share)
 
 

@@ -6,6 +6,7 @@ two processes decode almost twice as fast as one. And a process can be ended whe
 
 from __future__ import annotations
 
+import gc
 import math
 import multiprocessing
 import signal
@@ -290,6 +291,7 @@ def _work(pipe: Connection, beat: MutableSequence[float], threads: int) -> None:
     with suppress(EOFError, ConnectionError):
         while True:
             collector, share = pipe.recv()
+            gc.collect()  # the last ones' model and engine, which hold each other
             if torch := sys.modules.get("torch"):  # it came with the agent
                 torch.set_num_threads(threads)
             for said in said_of(collector, share, Watch(collector.step_timeout, beat)):

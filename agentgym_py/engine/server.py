@@ -138,7 +138,7 @@ class ServerEngine:
 
     async def _compare(self, policy: Policy) -> None:
         """Hold replies' log-probabilities against the policy's own, and see of which distribution they are."""
-        self._breaks = self._server.breaks
+        breaks = self._server.breaks
         prompts = [policy.chat.opening(each) for each in _PROBES]
         probes = [self._sampled(each, _PROBED, seed_of("probe", number)) for number, each in enumerate(prompts)]
         found = await together(probes)
@@ -156,6 +156,7 @@ class ServerEngine:
                 f"from that one's on average (tolerance {self._tolerance:g}); it has other weights or another tokenizer"
                 + (f", and cannot be given these: {self.fixed}" if self.fixed else "")
             )
+        self._breaks = breaks  # only now: who gets a reply meanwhile waits for what is found
 
     async def _compare_again(self) -> None:
         """Where the server was gone: it may have come back with the weights that it was started with."""

@@ -184,10 +184,9 @@ class Sessions:
         """For ever, close sessions that nobody uses any more."""
         while True:
             await asyncio.sleep(min(_SWEEP, self.limits.idle / 4))
-            since = time.monotonic() - self.limits.idle
-            idle = [key for key, each in self._sessions.items() if each.used < since and not each.lock.locked()]
-            for key in idle:
-                self.expired += await self.close(key)
+            for key, each in list(self._sessions.items()):  # closing one takes time, in which others are used
+                if each.used < time.monotonic() - self.limits.idle and not each.lock.locked():
+                    self.expired += await self.close(key)
 
     async def end(self) -> None:
         """Close every session."""

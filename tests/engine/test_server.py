@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import time
 from collections.abc import Iterator
@@ -262,6 +263,25 @@ def test_a_server_that_comes_back_with_its_first_weights_is_noticed(
     server.script = [gone]
     with pytest.raises(PolicyError, match="does not play 'small'"):
         play(engine, policy, tasks=2)
+
+
+def test_no_reply_is_taken_before_it_is_known_whose_it_is(server: ModelServer, policy: Policy) -> None:
+    """Those that come while the server is asked again wait for what is found; a question that is lost is asked anew."""
+    engine, prompt = ServerEngine(policy, server.url, retries=1), policy.chat.opening("go")
+    server.hold(random_policy(1))
+    server.script = [fastapi.Response(status_code=502), None] + [fastapi.Response(status_code=500)] * 8
+    assert engine.generate([prompt], SHORT, [1])[0].error is not None
+    server.script = []
+    with pytest.raises(PolicyError, match="does not play 'small'"):
+        engine.generate([prompt], SHORT, [1])
+
+    async def outcomes() -> list[Any]:
+        asked = [engine.answer(prompt, SHORT, seed) for seed in range(12)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    assert [type(each) for each in asking.wait_for(outcomes())] == [PolicyError] * 12
+    server.hold(policy)
+    assert all(each.error is None for each in asking.wait_for(outcomes()))
 
 
 # ---- what a server must give ----------------------------------------------------------------------------------------
