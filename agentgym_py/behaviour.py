@@ -9,9 +9,10 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agentgym_py.collect import EnvPool, EnvSpec
+from agentgym_py.collect import EnvSpec
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import AgentGymError
+from agentgym_py.pool import EnvPool
 from agentgym_py.stats import Estimate, bootstrap_mean, success_rate
 from agentgym_py.trajectory import Step, Trajectory
 

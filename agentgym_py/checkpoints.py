@@ -14,7 +14,7 @@ from typing import Any
 
 from agentgym_py import ranks
 from agentgym_py.errors import RunError
-from agentgym_py.files import to_disk, write_atomic, writing
+from agentgym_py.files import remove, to_disk, write_atomic, writing
 
 _ABOUT = "state.json"
 """Says of which training a state is, and the digest of every other file; written last."""
@@ -75,12 +75,13 @@ class Checkpoints:
             "split": self.split,
             "files": {name: _digest(aside / name) for name in _names(aside)},
         }
-        write_atomic(aside / _ABOUT, json.dumps(about, indent=1) + "\n")
-        for each in (*aside.rglob("*"), aside):
-            to_disk(each)
         older = self._states()
-        aside.replace(self.folder / f"state-{int(older[-1].name[6:]) + 1 if older else 1:06d}")
-        to_disk(self.folder)
+        with writing(self.folder):
+            write_atomic(aside / _ABOUT, json.dumps(about, indent=1) + "\n")
+            for each in (*aside.rglob("*"), aside):
+                to_disk(each)
+            aside.replace(self.folder / f"state-{int(older[-1].name[6:]) + 1 if older else 1:06d}")
+            to_disk(self.folder)
         for each in older:
             shutil.rmtree(each)
 
@@ -116,12 +117,14 @@ class Checkpoints:
 
     def clear(self) -> None:
         """The training is over: leave nothing."""
-        ranks.once(self._clear)
+        ranks.once(clear, self.folder)
 
-    def _clear(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        with suppress(OSError):  # there is something else in it, or it never was
-            self.folder.parent.rmdir()
+
+def clear(folder: Path) -> None:
+    """Remove a folder of states, and the one it stands in where that is then empty."""
+    remove(folder)
+    with suppress(OSError):  # there is something else in it, or it never was
+        folder.parent.rmdir()
 
 
 def _split() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import socket
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _PATIENCE = 60.0
 """Seconds without an episode after which it is said what the cluster has free."""
+_ANSWER = 10.0
+"""Seconds in which a cluster lets itself be connected to."""
 
 
 class Player:
@@ -151,6 +154,7 @@ class RayWorkers:
 
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if not ray.is_initialized():
+            _check_somebody_answers(self._address or os.environ.get("RAY_ADDRESS", ""))
             try:
                 ray.init(self._address, include_dashboard=False, log_to_driver=False, logging_level=logging.WARNING)
             except (ConnectionError, ValueError) as error:
@@ -161,3 +165,13 @@ class RayWorkers:
                 raise ConfigError(
                     f"{self.number} actors want {self.number * each:g} {name}s, the cluster has {there.get(name, 0):g}"
                 )
+
+
+def _check_somebody_answers(address: str) -> None:
+    """Ray itself would try for minutes, without a word."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if port.isdigit():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
+        except OSError as error:
+            raise ConfigError(f"no Ray cluster answers at {address}: {error}") from error

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import os
 from bisect import bisect_left
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, contextmanager, suppress
@@ -19,6 +19,7 @@ import gymnasium
 from agentgym_py.agents import Agent, AgentReply, Episode
 from agentgym_py.env import Prompt, TextEnv, checked_prompt, checked_split
 from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, SnapshotError, UnknownNameError
+from agentgym_py.pool import EnvPool
 from agentgym_py.raised import own_line
 from agentgym_py.registry import REMOTE, env_id, short_name
 from agentgym_py.rng import seed_of
@@ -103,50 +104,6 @@ class EnvSpec:
             if not wanted or not missing(wanted - 1):
                 return wanted
             return bisect_left(range(wanted), True, key=missing)
-
-
-class EnvPool:
-    """Environments that wait to be used again, by what makes them; `watch` times how long one takes to be closed."""
-
-    def __init__(self, watch: Watch | None = None) -> None:
-        self._free: dict[str, list[TextEnv]] = defaultdict(list)
-        self._made: set[TextEnv] = set()
-        self._watch = watch or Watch()
-
-    def take(self, spec: EnvSpec) -> TextEnv:
-        """A free environment, or a fresh one."""
-        free = self._free[spec.key]
-        if free:
-            return free.pop()
-        env = spec.make()
-        self._made.add(env)
-        return env
-
-    def give(self, spec: EnvSpec, env: TextEnv) -> None:
-        """Keep an environment for the next who wants one like it."""
-        self._free[spec.key].append(env)
-
-    @contextmanager
-    def lent(self, spec: EnvSpec) -> Iterator[TextEnv]:
-        """An environment that comes back, unless something is raised."""
-        env = self.take(spec)
-        try:
-            yield env
-        except BaseException:
-            self.drop(env)
-            raise
-        self.give(spec, env)
-
-    def drop(self, env: TextEnv) -> None:
-        """Close an environment that failed: nobody knows what state it is in."""
-        self._made.remove(env)
-        with suppress(Exception), self._watch:  # it is broken: that it cannot be closed either is no news
-            env.close()
-
-    def close(self) -> None:
-        """Close every environment, those in use too."""
-        for env in tuple(self._made):
-            self.drop(env)
 
 
 @dataclass(frozen=True, slots=True)

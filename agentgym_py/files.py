@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentgym_py.errors import AgentGymError, RunError
@@ -20,7 +20,7 @@ def write_atomic(path: Path, data: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with aside.open("w", encoding="utf-8") as file:
+        with naming(path), aside.open("w", encoding="utf-8") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -28,6 +28,25 @@ def write_atomic(path: Path, data: str) -> None:
         to_disk(path.parent)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, if it is there; it is renamed first, so that a kill leaves none with half of its files."""
+    aside = folder.with_name(f".{folder.name}.removed")
+    shutil.rmtree(aside, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        folder.replace(aside)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """What the system says of an open file, it says with its name."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 @contextmanager

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import shutil
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from agentgym_py import pairs, ranks, tracking
 from agentgym_py.arguments import check_fields
-from agentgym_py.checkpoints import Checkpoints, digest_of
+from agentgym_py.checkpoints import Checkpoints, clear, digest_of
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.files import writing
 from agentgym_py.pairs import Level, Match
@@ -191,6 +190,7 @@ def fit(trainer: Any, policy: Policy, progress: Progress | None, *, keep: bool =
     from transformers import PrinterCallback
     from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
+    from agentgym_py.callbacks import Finite, Keep, Tell, Track
     from agentgym_py.split import give, to_train
 
     model = trainer.model  # with its adapters
@@ -199,7 +199,7 @@ def fit(trainer: Any, policy: Policy, progress: Progress | None, *, keep: bool =
     minutes = trainer.args.checkpoint_minutes if keep else math.inf
     checkpoints = Checkpoints(Path(trainer.args.output_dir), made_of, minutes)
     trainer.remove_callback(PrinterCallback)  # disable_tqdm puts it there: it prints every logged step
-    trainer.add_callback(_finite_callback(trainer))
+    trainer.add_callback(Finite(trainer))
     last, save = checkpoints.last(), trainer._save_checkpoint
 
     def saved(*given: Any) -> None:
@@ -207,10 +207,10 @@ def fit(trainer: Any, policy: Policy, progress: Progress | None, *, keep: bool =
             save(*given)
 
     trainer._save_checkpoint = saved
-    trainer.add_callback(_keeping_callback(checkpoints, last))
-    trainer.add_callback(_tracking_callback(keep))
+    trainer.add_callback(Keep(checkpoints, last))
+    trainer.add_callback(Track(keep))
     if progress:
-        trainer.add_callback(_progress_callback(progress))
+        trainer.add_callback(Tell(progress))
     try:
         with without_progress_bars(), _without_warnings(last is not None):
             trainer.train(resume_from_checkpoint=last)
@@ -329,9 +329,7 @@ def trained(
         with quiet():
             trainer = make(folder)
         fit(trainer, policy, progress)
-    shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):  # there is something else in it
-        output_dir.rmdir()
+    ranks.once(clear, folder)
     return report(trainer, kept, epochs, began)
 
 
@@ -364,10 +362,8 @@ def report(trainer: Any, kept: Kept, epochs: float, began: float) -> TrainReport
         agent_tokens=int(epochs * sum(sum(s.mask) for s in kept.samples)),
         seconds=time.monotonic() - began,
         loss=[float(row["loss"]) for row in history if "loss" in row],
-        metrics={
-            k: v for row in history for k, v in _logged(row).items() if k not in ("loss", "step", "learning_rate")
-        },
-        history=[_logged(row) for row in history if "loss" in row],
+        metrics={k: v for row in history for k, v in logged(row).items() if k not in ("loss", "step", "learning_rate")},
+        history=[logged(row) for row in history if "loss" in row],
     )
 
 
@@ -378,31 +374,9 @@ _BOOKKEEPING = {
 """Of what a Trainer logs."""
 
 
-def _logged(row: Mapping[str, Any]) -> dict[str, float]:
+def logged(row: Mapping[str, Any]) -> dict[str, float]:
     """What a Trainer logs of a step, in the order in which its state would give it back."""
     return {name: float(value) for name, value in sorted(row.items()) if name not in _BOOKKEEPING}
-
-
-def _tracking_callback(keep: bool) -> Any:
-    """Tells each logged step; those of a training that begins anew when it is killed are never told already."""
-    from transformers import TrainerCallback
-
-    class Track(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
-        def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **kwargs: Any) -> None:
-            if "loss" in logs:
-                tracking.log(_logged(logs), state.global_step if keep else None)
-
-    return Track()
-
-
-def _progress_callback(progress: Progress) -> Any:
-    from transformers import TrainerCallback
-
-    class Tell(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
-        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            progress(state.global_step, state.max_steps)
-
-    return Tell()
 
 
 @contextmanager
@@ -417,63 +391,6 @@ def _without_warnings(silent: bool) -> Iterator[None]:
         yield
     finally:
         logging.set_verbosity(before)
-
-
-def _keeping_callback(checkpoints: Checkpoints, last: Path | None) -> Any:
-    """Only where it has just logged: what it sums up between two logs is in no state of transformers'.
-
-    Nor is that of the generator at the beginning of the epoch, from which the order of the data is drawn.
-    """
-    import torch
-    from transformers import TrainerCallback
-
-    name, states = f"epoch_{ranks.rank()}.pt", {"epoch": torch.get_rng_state()}
-    there = last and next(path for path in (last / name, last / "epoch_0.pt") if path.is_file())
-    resumed: Any = there and torch.load(there, weights_only=True)
-
-    class Keep(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
-        def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            nonlocal resumed
-            if resumed is not None:
-                torch.set_rng_state(resumed)
-            states["epoch"], resumed = torch.get_rng_state(), None
-
-        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            logs = control.should_log and state.global_step < state.max_steps
-            control.should_save = logs and checkpoints.due()
-
-        def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            over = state.epoch == int(state.epoch)  # the next epoch begins with the generator as it is now
-            torch.save(torch.get_rng_state() if over else states["epoch"], folder / name)
-            checkpoints.take(folder)
-
-    return Keep()
-
-
-def _finite_callback(trainer: Any) -> Any:
-    """Transformers itself would take the step, and log the mean of the losses that were numbers."""
-    import torch
-    from transformers import TrainerCallback
-
-    from agentgym_py.split import full
-
-    def norm_of(model: Any) -> Any:
-        if trainer.is_deepspeed_enabled:  # it has taken the step, unless the norm is not finite
-            return torch.tensor(trainer.accelerator.deepspeed_engine_wrapped.get_global_grad_norm())
-        gradients = [p.grad for p in model.parameters() if p.grad is not None]
-        return full(torch.nn.utils.get_total_norm(gradients))
-
-    class Finite(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
-        def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            norm = norm_of(kwargs["model"])
-            if not torch.isfinite(norm):
-                raise TrainingError(
-                    f"gradient norm {float(norm)} at step {state.global_step + 1} of {state.max_steps}: the step was "
-                    "not taken, the weights are those before it"
-                )
-
-    return Finite()
 
 
 def _on_device(kind: Any, device: Any) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import closing, nullcontext
 
-from agentgym_py.collect import EnvPool, EnvSpec, Fork
+from agentgym_py.collect import EnvSpec, Fork
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import SnapshotError
+from agentgym_py.pool import EnvPool
 from agentgym_py.trajectory import Trajectory
 
 

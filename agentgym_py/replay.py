@@ -11,9 +11,10 @@ from typing import Any
 import gymnasium
 
 from agentgym_py.agenttraj import AGENT
-from agentgym_py.collect import EnvPool, EnvSpec
+from agentgym_py.collect import EnvSpec
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import AgentGymError
+from agentgym_py.pool import EnvPool
 from agentgym_py.trajectory import Trajectory
 
 _FROM_AGENTTRAJ = (

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from agentgym_py import ranks
 from agentgym_py.agents import Agent
-from agentgym_py.collect import Collector, EnvPool, Fork, Job
+from agentgym_py.collect import Collector, Fork, Job
 from agentgym_py.env import Prompt
 from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError
 from agentgym_py.fork import forks
+from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.workers import Executor

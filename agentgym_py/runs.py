@@ -154,7 +154,8 @@ class RunFolder:
 
     def finish_training(self, number: int, training: Mapping[str, Any]) -> None:
         """Mark a round's training as over, once its checkpoint is on the disk."""
-        for each in (self.round(number) / "checkpoint").rglob("*"):
+        folder = self.round(number)
+        for each in (*(folder / "checkpoint").rglob("*"), folder / "checkpoint", folder):
             to_disk(each)
         self.write_json(f"rounds/{number:02d}/training.json", training)
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self, Union, get_args, get_origin, get_type_hints
 
 from agentgym_py.errors import DataError
+from agentgym_py.files import naming, to_disk
 from agentgym_py.trajectory import Trajectory
 
 _DIGEST_LENGTH = 16
@@ -271,7 +272,8 @@ class TrajectoryWriter:
         """
         if self._file is None:
             raise DataError(f"{self.path}: the writer is closed")
-        _write_whole(self._file, to_line(trajectory))
+        with naming(self.path):
+            _write_whole(self._file, to_line(trajectory))
         self.written += 1
 
     def close(self) -> None:
@@ -302,7 +304,9 @@ def write(path: str | Path, trajectories: Iterable[Trajectory]) -> int:
     partial.unlink(missing_ok=True)
     try:
         written = append(partial, trajectories)
+        to_disk(partial)
         partial.replace(target)
+        to_disk(target.parent)
     finally:
         partial.unlink(missing_ok=True)
     return written

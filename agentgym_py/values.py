@@ -12,10 +12,11 @@ from contextlib import closing
 from statistics import fmean, stdev
 from typing import Literal, NamedTuple
 
-from agentgym_py.collect import EnvPool, EnvSpec, Job
+from agentgym_py.collect import EnvSpec, Job
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import SnapshotError
 from agentgym_py.fork import forks
+from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
 

@@ -1,10 +1,16 @@
 """kill -9, and go on: `python benchmarks/kill.py [--moments 30] [--trainers filtered_bc grpo]`.
 
 A small run of `agentgym evolve` in the shop, which keeps a state as often as it can, is killed at random moments, and
-before operations on its files (`--every N`: every Nth of all that write, rename, make or delete one), each time from
-the beginning; then it goes on to its end. Counted is how often weights, trajectories and results are then, hash for
-hash, those of a run that was not killed. Times are left out of what is compared. Exit status 1 where one differs,
-or every run was over before it was to be killed.
+at operations on its files, each time from the beginning; then it goes on to its end. Operations are what opens a file
+to write, writes weights or a state (killed when half of it is there), syncs, renames, makes or deletes one. By
+default the run is killed once at each place of the code that does one, at a random time of those that the place does
+it; with `--every N` at every Nth operation. Counted is how often weights, trajectories and results are then, hash
+for hash, those of a run that was not killed. Times are left out of what is compared.
+
+Then the troubles of a disk: it is full (files may grow to a size below one that the run writes, for each that it
+writes), the folder of a run that was killed is read-only, a byte of its last state is another one (in each of its
+files). There the command must end with status 2 and one line that names the file or its folder, and go on as above
+when the trouble is over. Exit status 1 where one does not, or nothing could be tried.
 """
 
 from __future__ import annotations
@@ -13,16 +19,19 @@ import argparse
 import hashlib
 import json
 import os
+import resource
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from functools import partial
 from io import StringIO
+from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from agentgym_py.cli import main as agentgym
 from agentgym_py.rng import Rng
@@ -40,7 +49,14 @@ OF_TRAINER = {
     "r3": "--expert_tasks 0 --trainer.batch_tasks 2 --trainer.learning_rate 1e-3",
 }
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree", "open"}
-"""Events of Python's audit hooks."""
+"""Events of Python's audit hooks; what C and Rust write raises none."""
+NOBODY = 65534
+LEAST = 8192
+"""Bytes to which any file may grow: what a command prints goes to one."""
+Trouble = Callable[[Path], bool]
+"""Makes trouble for a run in a folder; whether there was any. SystemExit: it does not end as it must."""
+OURS = ("agentgym_py", "agentgym_trainers", "transformers")
+"""Packages whose lines are places."""
 TIMES = {"seconds", "tokens_per_second", "started", "resumed", "command"}
 
 
@@ -52,28 +68,91 @@ def command(trainer: str, out: Path) -> list[str]:
             "--out", str(out)]  # fmt: skip
 
 
-def child(trainer: str, out: Path, counted: Callable[[], None]) -> int:
-    """A process that runs it, and calls `counted` before each operation that changes one of its files."""
+def child(
+    trainer: str, out: Path, meets: Callable[[str], bool] = lambda _: False, before: Callable[[], None] = lambda: None
+) -> int:
+    """A process that runs it, asks `meets` at the place of each operation on its files, and dies where that says so."""
     pid = os.fork()
     if pid:
         return pid
     said = os.open(out.with_name("said"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(said, 1)
     os.dup2(said, 2)
-
-    def hook(event: str, args: tuple[Any, ...]) -> None:
-        if event not in CHANGES or not str(args[0]).startswith(str(out)):
-            return
-        if event != "open" or (args[2] or 0) & (os.O_WRONLY | os.O_RDWR):
-            counted()
-
-    sys.addaudithook(hook)
-    status = 1
-    try:
-        status = agentgym(command(trainer, out))
-    finally:
-        os._exit(status)
+    before()
+    sys.addaudithook(partial(audited, out, meets))
+    with patched(out, meets):
+        status = 1
+        try:
+            status = agentgym(command(trainer, out))
+        finally:
+            os._exit(status)
     raise AssertionError
+
+
+def audited(out: Path, meets: Callable[[str], bool], event: str, args: tuple[Any, ...]) -> None:
+    """Python's audit hook."""
+    if event not in CHANGES or (event == "open" and not (args[2] or 0) & (os.O_WRONLY | os.O_RDWR)):
+        return
+    path = str(args[0])
+    if event in ("os.remove", "os.rmdir") and args[1] != -1:  # a name in an open folder
+        path = f"{opened(args[1])}/{path}"
+    if path.startswith(str(out)) and meets(place(event)):
+        die()
+
+
+@contextmanager
+def patched(out: Path, meets: Callable[[str], bool]) -> Iterator[None]:
+    """Within, what syncs and what writes weights and states is met, too."""
+    import safetensors.torch
+    import torch
+
+    sync, save, serialize = os.fsync, torch.save, vars(safetensors.torch)["serialize_file"]
+
+    def synced(file: int) -> None:
+        if opened(file).startswith(str(out)) and meets(place("os.fsync")):
+            die()
+        sync(file)
+
+    def half(event: str, path: Any, write: Callable[[], None]) -> None:
+        dies = str(path).startswith(str(out)) and meets(place(event))
+        write()
+        if dies:
+            os.truncate(path, Path(path).stat().st_size // 2)
+            die()
+
+    def saved(value: Any, path: Any, *args: Any, **kwargs: Any) -> None:
+        half("torch.save", path, lambda: save(value, path, *args, **kwargs))
+
+    def serialized(tensors: Any, path: Any, *args: Any, **kwargs: Any) -> None:
+        half("safetensors", path, lambda: serialize(tensors, path, *args, **kwargs))
+
+    with ExitStack() as stack:
+        for module, name, new in (
+            (os, "fsync", synced), (torch, "save", saved), (safetensors.torch, "serialize_file", serialized),
+        ):  # fmt: skip
+            stack.enter_context(mock.patch.object(module, name, new))
+        yield
+
+
+def opened(file: int) -> str:
+    """The path of an open file or folder."""
+    return str(Path(f"/proc/self/fd/{file}").readlink())
+
+
+def place(event: str) -> str:
+    """The operation, and the line of the nearest caller that is ours, and of that one's caller."""
+    frame, lines = sys._getframe(2), list[str]()
+    while frame and len(lines) < 2:
+        path = Path(frame.f_code.co_filename)
+        if any(name in path.parts for name in OURS):
+            lines.append(f"{path.name}:{frame.f_lineno}")
+        frame = frame.f_back  # type: ignore[assignment]
+    return " < ".join((event, *lines))
+
+
+def die() -> None:
+    """As by kill -9."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def ended(pid: int) -> int:
@@ -81,42 +160,84 @@ def ended(pid: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def operations(trainer: str, out: Path) -> int:
-    """How many operations change a file in a whole run."""
+def operations(trainer: str, out: Path) -> list[str]:
+    """The places of the operations on files of a whole run, in their order."""
     read, write = os.pipe()
-
-    def count_one() -> None:
-        os.write(write, b".")
-
-    pid = child(trainer, out, count_one)
+    pid = child(trainer, out, lambda at: bool(os.write(write, f"{at}\n".encode())) and False)
     os.close(write)
-    count = 0
-    while some := os.read(read, 4096):
-        count += len(some)
-    os.close(read)
+    with os.fdopen(read, encoding="utf-8") as file:
+        places = file.read().splitlines()
     if status := ended(pid):
         raise SystemExit(f"a whole run of {trainer} ended with {status}")
-    return count
+    return places
 
 
 def after_moment(trainer: str, seconds: float, out: Path) -> bool:
     """Kill a run after so long; whether it was still running."""
-    pid = child(trainer, out, lambda: None)
+    pid = child(trainer, out)
     time.sleep(seconds)
     os.kill(pid, signal.SIGKILL)
     return ended(pid) == -signal.SIGKILL
 
 
-def before_operation(trainer: str, number: int, out: Path) -> bool:
-    """Kill a run before its operation of this number; whether there was one."""
-    left = [number]
+def at_operation(trainer: str, number: int, out: Path) -> bool:
+    """Kill a run at its operation of this number, from 0; whether there was one."""
+    numbers = count()
+    return ended(child(trainer, out, lambda _: next(numbers) == number)) == -signal.SIGKILL
 
-    def count() -> None:
-        left[0] -= 1
-        if not left[0]:
-            os.kill(os.getpid(), signal.SIGKILL)
 
-    return ended(child(trainer, out, count)) == -signal.SIGKILL
+def full_disk(trainer: str, size: int, out: Path) -> bool:
+    """A run whose files may not grow over so many bytes; True, or SystemExit where it does not end in words."""
+    limits = (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    refused(child(trainer, out, before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits)), out)
+    return True
+
+
+def read_only(trainer: str, number: int, out: Path) -> bool:
+    """Go on with a run that was killed at an operation, as somebody who may not write to its folder."""
+    if not at_operation(trainer, number, out):
+        return False
+    out.parent.chmod(0o755)
+    files = [out, *out.rglob("*")]
+    modes = [each.stat().st_mode for each in files]
+    for each in files:
+        each.chmod(0o555 if each.is_dir() else 0o444)
+    before = {each: each.read_bytes() for each in files if each.is_file()}
+    refused(child(trainer, out, before=as_nobody), out)
+    if {each: each.read_bytes() for each in out.rglob("*") if each.is_file()} != before:
+        raise SystemExit("it wrote to a folder that is read-only")
+    for each, mode in zip(files, modes, strict=True):
+        each.chmod(mode)
+    return True
+
+
+def as_nobody() -> None:
+    """Root may write anywhere."""
+    if os.geteuid() == 0:
+        os.setuid(NOBODY)
+
+
+def other_byte(trainer: str, number: int, out: Path) -> bool:
+    """Kill a run at an operation, and go on while one byte, in turn in each file of its last state, is another."""
+    if not at_operation(trainer, number, out):
+        return False
+    (state,) = out.rglob("state-*")
+    for path in sorted(each for each in state.rglob("*") if each.is_file()):
+        data = path.read_bytes()
+        middle = len(data) // 2
+        path.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
+        refused(child(trainer, out), state)
+        path.write_bytes(data)
+    return True
+
+
+def refused(pid: int, where: Path) -> None:
+    """A process that must end with status 2, and last say one line that names a file there."""
+    status = ended(pid)
+    run = next(each for each in (where, *where.parents) if each.name == "run")
+    said = run.with_name("said").read_text().strip().splitlines()
+    if status != 2 or not said or not said[-1].startswith("agentgym: ") or str(where) not in said[-1]:
+        raise SystemExit(f"it ended with {status}, and not with one line that names {where}: {said[-1:]}")
 
 
 def without_times(value: Any) -> Any:
@@ -139,18 +260,20 @@ def contents(out: Path) -> dict[str, str]:
     return found
 
 
-def tried(
-    trainer: str, kills: Iterable[tuple[str, Callable[[Path], bool]]], whole: dict[str, str]
-) -> tuple[list[str], int]:
+def tried(trainer: str, kills: Iterable[tuple[str, Trouble]], whole: dict[str, str]) -> tuple[list[str], int]:
     """Kill and go on, each from the beginning; what went wrong, and how many were over before they were killed."""
     wrong, late = [], 0
     for name, kill in kills:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "run"
-            if not kill(out):
-                late += 1
+            try:
+                if not kill(out):
+                    late += 1
+                    continue
+            except SystemExit as error:
+                wrong.append(f"{name}: {error}")
                 continue
-            if (status := ended(child(trainer, out, lambda: None))) != 0:
+            if (status := ended(child(trainer, out))) != 0:
                 said = (out.with_name("said").read_text().strip().splitlines() or [""])[-1]
                 wrong.append(f"{name}: going on ended with {status}: {said}")
                 continue
@@ -165,7 +288,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainers", nargs="+", choices=list(OF_TRAINER), default=["filtered_bc", "grpo"])
     parser.add_argument("--moments", type=int, default=30)
-    parser.add_argument("--every", type=int, default=10, help="of the operations; 0 for none")
+    parser.add_argument("--every", type=int, help="each so many-th operation, instead of one of each place; 0 for none")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -173,30 +296,45 @@ def main() -> int:
 
     torch.set_num_threads(1)
     rng, failed = Rng(args.seed, "moments"), 0
-    print("| trainer | killed | times | ended equal | seconds of a run | file operations of a run |")
-    print("|---|---|--:|--:|--:|--:|", flush=True)
+    print("| trainer | trouble | times | ended equal | seconds of a run | operations of a run | places |")
+    print("|---|---|--:|--:|--:|--:|--:|", flush=True)
     for trainer in args.trainers:
         with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             agentgym(command(trainer, Path(folder) / "run"))  # so that what it imports is there in every child
         with tempfile.TemporaryDirectory() as folder:
             out, began = Path(folder) / "run", time.monotonic()
-            count = operations(trainer, out)
+            places = operations(trainer, out)
             seconds, whole = time.monotonic() - began, contents(out)
-        moments = [0.95 * seconds * rng.uniform() for _ in range(args.moments)]
-        numbers = range(1, count + 1, args.every) if args.every else range(0)
-        for how, kills in (
-            ("at random moments", [(f"after {at:.2f} s", partial(after_moment, trainer, at)) for at in moments]),
-            (
-                "before operations",
-                [(f"before operation {at}", partial(before_operation, trainer, at)) for at in numbers],
-            ),
-        ):
+            sizes = {each.stat().st_size for each in out.rglob("*") if each.is_file()}
+        for how, kills in troubles(trainer, places, seconds, sizes, rng, args.moments, args.every).items():
             wrong, late = tried(trainer, kills, whole)
             times = len(kills) - late
             failed += len(wrong) + (bool(kills) and not times)
-            print(f"| {trainer} | {how} | {times} | {times - len(wrong)} | {seconds:.1f} | {count} |")
+            print(
+                f"| {trainer} | {how} | {times} | {times - len(wrong)} | {seconds:.1f} "
+                f"| {len(places)} | {len(set(places))} |"
+            )
             print("".join(f"  {line}\n" for line in wrong), end="", flush=True)
     return 1 if failed else 0
+
+
+def troubles(
+    trainer: str, places: Sequence[str], seconds: float, sizes: set[int], rng: Rng, moments: int, every: int | None
+) -> dict[str, list[tuple[str, Trouble]]]:
+    """What is tried, by kind."""
+    numbers = list(range(0, len(places), every)) if every else []
+    if every is None:
+        numbers = [rng.choice([n for n, each in enumerate(places) if each == at]) for at in dict.fromkeys(places)]
+    kept = 2 + next(n for n, each in enumerate(places) if each.startswith("os.rename < checkpoints.py"))
+    times = [0.95 * seconds * rng.uniform() for _ in range(moments)]
+    full = [each - 1 for each in sorted(sizes) if each > LEAST] + [max(sizes)]  # the last one for an optimizer's state
+    return {
+        "killed at random moments": [(f"after {at:.2f} s", partial(after_moment, trainer, at)) for at in times],
+        "killed at operations": [(f"at {n}, {places[n]}", partial(at_operation, trainer, n)) for n in numbers],
+        "disk full": [(f"at {size} bytes", partial(full_disk, trainer, size)) for size in full],
+        "read-only": [(f"at {n}, {places[n]}", partial(read_only, trainer, n)) for n in (kept, len(places) // 2)],
+        "another byte": [(f"at {kept}, {places[kept]}", partial(other_byte, trainer, kept))],
+    }
 
 
 if __name__ == "__main__":

@@ -125,11 +125,29 @@ def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise RunError("mine")
 
 
+def test_a_kill_while_a_training_is_cleared_away_leaves_no_half_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is as if it had never been, and the next one leaves nothing."""
+    kept = Checkpoints(tmp_path / "out" / "states", "x", 0.0)
+    keep(kept, "one")
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            shutil, "rmtree", lambda path, **_: next(iter(path.glob("state-*/*")), path / "none").unlink(True)
+        )
+        kept.clear()
+    assert held(kept) is None
+    keep(kept, "two")
+    kept.clear()
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL and fork")
-def test_kill_9_and_go_on() -> None:
-    """At some random moments, and before some operations on files, of a run by each kind of trainer."""
-    command = [sys.executable, "benchmarks/kill.py", "--moments", "3", "--every", "100"]
+@pytest.mark.skipif(sys.platform != "linux", reason="fork, and /proc")
+@pytest.mark.parametrize("trainer", ["filtered_bc", "grpo"])
+def test_kill_9_and_go_on(trainer: str) -> None:
+    """At random moments and at each place of the code that changes a file; full and read-only disks; damaged states."""
+    command = [sys.executable, "benchmarks/kill.py", "--trainers", trainer, "--moments", "15"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("| grpo |") == done.stdout.count("| filtered_bc |") == 2
+    assert done.stdout.count(f"| {trainer} |") == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -141,3 +142,17 @@ def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("agentgym_py.cluster.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"actors need ray, of the extra `ray`"):
         RayWorkers(2)
+
+
+def test_a_cluster_that_is_gone_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray itself would try for minutes."""
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda *_, **__: pytest.fail("it was tried"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        gone = f"127.0.0.1:{taken.getsockname()[1]}"
+    collector = Collector(RandomAgent())
+    with pytest.raises(ConfigError, match=f"no Ray cluster answers at {gone}"):
+        list(RayWorkers(1, address=gone).stream(collector, JOBS))
+    monkeypatch.setenv("RAY_ADDRESS", f"ray://{gone}")
+    with pytest.raises(ConfigError, match=f"no Ray cluster answers at ray://{gone}"):
+        list(RayWorkers(1).stream(collector, JOBS))

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from agentgym_py.agents import Agent, ExpertAgent, RandomAgent
-from agentgym_py.collect import Collector, EnvPool, EnvSpec, Job
+from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.errors import SnapshotError
 from agentgym_py.fork import forks
+from agentgym_py.pool import EnvPool
 from agentgym_py.replay import replay_all
 from agentgym_py.trajectory import Trajectory
 

@@ -21,11 +21,10 @@ from safetensors.torch import load_file
 
 from agentgym_py import ranks, registry, store
 from agentgym_py.agents import RandomAgent
-from agentgym_py.checkpoints import Checkpoints
 from agentgym_py.cli import _main, main
 from agentgym_py.cli.common import workers_for
 from agentgym_py.collect import Collector, jobs_for
-from agentgym_py.errors import ConfigError, RunError, WorkerError
+from agentgym_py.errors import ConfigError, WorkerError
 from agentgym_py.finetune import own_rows
 from agentgym_py.runs import RunFolder
 from agentgym_py.samples import IGNORED
@@ -58,7 +57,7 @@ MORE = {
     "reverse_curriculum": RUNS["grpo"],
     "r3": [*RUNS["ppo_warm"], "--trainer.batch_tasks", "6", "--trainer.prm_learning_rate", "1e-2"],
 }  # fmt: skip
-"""Of the other trainers, which no engine is tried with."""
+"""Of the other trainers."""
 TOYS = str(Path(__file__).with_name("toys.py"))
 CONFIGS = Path(__file__).parents[1] / "examples" / "accelerate"
 EACH_STEP = ["--trainer.checkpoint_minutes", "0"]
@@ -193,7 +192,8 @@ def alone(folder: Path, *runs: str) -> None:
 def both(base: Path) -> tuple[Path, str]:
     """The folder with what is always tried by one process and by two, and what the two of them printed."""
     alone(base, *ALWAYS)
-    done = in_two(base, PROGRAM, TOYS, json.dumps([words_for(run, f"{run}-2") for run in ALWAYS]), "grpo-2")
+    words = [words_for(run, f"{run}-2") for run in ALWAYS]
+    done = in_two(base, PROGRAM, TOYS, json.dumps(words), "grpo-2", config="cpu.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     return base, done.stdout
 
@@ -314,6 +314,18 @@ def test_kill_9_in_a_training_of_two(both: tuple[Path, str], trainer: str) -> No
     killed_and_resumed(both[0], trainer, "2", "")
 
 
+def test_what_is_split_is_what_one_makes_of_the_other_trainers(split: tuple[Path, str]) -> None:
+    """Trainers on pairs, groups that begin on the expert's way, a process reward model that learns along."""
+    folder, how = split
+    others = [run for run in MORE if not (run == "r3" and "zero" in how)]  # it warms its critic up, as above
+    alone(folder, *others)
+    words = [words_for(run, f"{run}-{how}") for run in others]
+    done = in_two(folder, PROGRAM, TOYS, json.dumps(words), config=f"{how}.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for run in others:
+        same(folder, run, how)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("trainer", ["grpo", "filtered_bc", "ppo"])
 def test_kill_9_in_a_training_that_is_split(split: tuple[Path, str], trainer: str) -> None:
@@ -347,13 +359,6 @@ def test_an_error_in_one_process_ends_both(both: tuple[Path, str]) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- one process
-
-
-@pytest.fixture
-def second_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if this was the second of two processes, which have not met."""
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
 
 
 def test_alone_nothing_is_waited_for() -> None:
@@ -445,101 +450,6 @@ def test_a_trainer_that_does_not_share_its_work_is_refused() -> None:
     assert len(ours) >= 12
     for each in ours:
         need_shared(each())
-
-
-# ----------------------------------------------------------------------------------------------------------- engines
-
-
-@pytest.mark.parametrize(
-    ("variables", "said"),
-    [
-        ({"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "1"}, "second version"),
-        ({"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2", "FSDP_CPU_RAM_EFFICIENT_LOADING": "true"}, "fsdp_cpu_"),
-        ({"ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO3_INIT": "true"}, "zero3_init_flag must be"),
-        ({"ACCELERATE_USE_FSDP": "true", "WORLD_SIZE": "1"}, "FSDP splits a training over several"),
-    ],
-)
-@pytest.mark.usefixtures("second_of_two", "with_deepspeed")
-def test_what_an_engine_cannot_do_is_said(
-    variables: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before a model is loaded."""
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigError, match=said):
-        ranks.join()
-
-
-@pytest.mark.usefixtures("second_of_two")
-def test_deepspeed_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the command that gets it."""
-    monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
-    monkeypatch.setattr(ranks, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"DeepSpeed is not installed: .*train,deepspeed"):
-        ranks.join()
-
-
-@pytest.fixture
-def with_deepspeed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if it was installed."""
-    monkeypatch.setattr(ranks, "find_spec", lambda name: name)
-
-
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
-@pytest.mark.usefixtures("with_deepspeed")
-def test_accelerate_reads_each_of_our_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It knows every key, sets the engine that the name says, and nothing that is refused here."""
-    from accelerate.commands.config.config_args import load_config_from_file
-    from accelerate.commands.launch import _validate_launch_command, launch_command_parser
-    from accelerate.utils.launch import prepare_deepspeed_cmd_env, prepare_multi_gpu_env
-
-    parser = launch_command_parser()
-    config = load_config_from_file(str(path))
-    assert {*config.fsdp_config, *config.deepspeed_config} <= {action.dest for action in parser._actions}
-    given = parser.parse_args(["--config_file", str(path), "--main_process_port", "0", "-m", "agentgym_py", "evolve"])
-    launched = _validate_launch_command(given)[0]
-    assert (launched.num_processes, launched.mixed_precision) == (config.num_processes, "no")
-    name = next((name for part, name in (("fsdp", "FSDP"), ("zero", "DeepSpeed")) if part in path.stem), None)
-    if name == "DeepSpeed":
-        launched.deepspeed_fields_from_accelerate_config = ""
-        _, environment = prepare_deepspeed_cmd_env(launched)
-        assert environment["ACCELERATE_DEEPSPEED_ZERO_STAGE"] == path.stem[-1]
-    else:
-        environment = prepare_multi_gpu_env(launched)
-    if config.num_processes > 1:
-        environment |= {"RANK": "1", "WORLD_SIZE": str(config.num_processes)}
-    for key, value in environment.items():
-        monkeypatch.setenv(key, value)
-    assert ranks.engine() == name and ranks.world() == config.num_processes
-    ranks._require_engine()
-
-
-@pytest.mark.usefixtures("second_of_two")
-def test_a_state_is_read_by_the_engine_that_wrote_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another one is told how it was kept, instead of missing a file."""
-    monkeypatch.setattr(ranks, "once", lambda call, *given: call(*given))
-    Checkpoints(tmp_path, "x", 0.0).keep(lambda folder: None)
-    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
-    with pytest.raises(RunError, match="kept in whole, and is not read split by FSDP: go on as it began"):
-        Checkpoints(tmp_path, "x", 0.0).last()
-
-
-@pytest.mark.usefixtures("second_of_two")
-def test_an_engine_refuses_weights_that_it_cannot_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Quantized ones; and in DeepSpeed those that are not in float32. Without an engine the model is itself."""
-    import torch
-
-    from agentgym_py.split import to_train
-
-    model = torch.nn.Linear(2, 2, bias=False, dtype=torch.bfloat16)
-    monkeypatch.setattr(torch.nn.Module, "dtype", torch.bfloat16, raising=False)
-    assert to_train(model) is model
-    monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
-    with pytest.raises(ConfigError, match="DeepSpeed trains weights in float32"):
-        to_train(model)
-    model.weight = torch.nn.Parameter(model.weight.to(torch.uint8), requires_grad=False)
-    with pytest.raises(ConfigError, match="does not split a quantized model"):
-        to_train(model)
 
 
 def test_the_package_is_the_command_line() -> None:

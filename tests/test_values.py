@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
-from agentgym_py.collect import Collector, EnvPool, EnvSpec, Job
+from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.errors import SnapshotError
+from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.values import Value, exact_value, exact_values, marked, monte_carlo, outcome_values

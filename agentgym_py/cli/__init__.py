@@ -86,7 +86,10 @@ def module(name: str) -> Any:
 
 def complain(error: Exception) -> int:
     """Say in one line what is wrong; returns the exit status for it."""
-    print("agentgym: " + " ".join(str(error).split()), file=sys.stderr)
+    said = str(error)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        said = f"{error.filename}: {error.strerror}"
+    print("agentgym: " + " ".join(said.split()), file=sys.stderr)
     return BAD_USAGE
 
 

@@ -62,9 +62,11 @@ def run(given: Namespace) -> int:
     specs = env_specs({"env": list(map(named, listed(given["env"]))), "env_kwargs": given["env_kwargs"]})
     limits = Limits(**{each.name: getattr(chosen, each.name) for each in fields(Limits)})
     sessions = Sessions(specs, limits, experts=chosen.experts, allow=listed(given["allow"]))
-    token = _token()
+    told = None if os.environ.get(TOKEN) else secrets.token_urlsafe(24)
+    token = told or _given_token()
     with listening(chosen.host, chosen.port, backlog=limits.sessions) as at:
-        print(f"http://{chosen.host}:{at.getsockname()[1]}\nexport {TOKEN}={token}\nCtrl-C ends it.", flush=True)
+        how = f"export {TOKEN}={told}" if told else f"The token is that of {TOKEN} here."
+        print(f"http://{chosen.host}:{at.getsockname()[1]}\n{how}\nCtrl-C ends it.", flush=True)
         if chosen.host not in (LOOPBACK, "localhost"):
             print("agentgym: warning: nothing is encrypted; put a proxy with TLS before it", file=sys.stderr)
         serve(
@@ -76,9 +78,8 @@ def run(given: Namespace) -> int:
     return 0
 
 
-def _token() -> str:
-    """The one of the environment, or a new one."""
-    token = os.environ.get(TOKEN) or secrets.token_urlsafe(24)
+def _given_token() -> str:
+    token = os.environ[TOKEN]
     if len(token) < _TOKEN_AT_LEAST or not token.isascii() or not token.isprintable():
         raise ConfigError(f"{TOKEN} must be at least {_TOKEN_AT_LEAST} printable ASCII characters")
     return token

@@ -56,7 +56,8 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 
 def run(given: Namespace) -> int:
     """Serve until Ctrl-C, or write a file."""
-    from agentgym_py.viewer.index import Index, Source
+    from agentgym_py.viewer.index import Index
+    from agentgym_py.viewer.source import Source
 
     chosen = read_options(ViewOptions, given)
     source = Source.of(given["path"])

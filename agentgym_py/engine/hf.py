@@ -380,7 +380,10 @@ def _remade(policy: Policy, version: int, slots: int, prefill_tokens: int, seeds
 
 
 def _checksums(model: Any) -> list[int]:
-    """Each parameter's bits, added up: what any training changes, however it writes (torch's counter misses some)."""
+    """Each parameter's bits, added up: what any training changes, however it writes (torch's counter misses some).
+
+    Values that only change places within a parameter are not seen.
+    """
     with torch.no_grad():
         return torch.stack([_words(parameter).sum(dtype=torch.int64) for parameter in model.parameters()]).tolist()
 

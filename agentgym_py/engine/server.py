@@ -83,7 +83,9 @@ class ServerEngine:
         server = partial(Asker, f"the {kind} server at {self._address}", retries=retries)
         advice = f"A server of kind {kind} answers POST {self._dialect.path}"
         self._server = server(concurrency=concurrency, timeout=timeout, advice=advice)
-        self._loader = server(concurrency=1, timeout=_LOADING, advice="It has no such endpoint")
+        self._loader = server(
+            concurrency=1, timeout=_LOADING, retries=min(retries, 1), advice="It has no such endpoint"
+        )
         self._more = {} if model is None else {"model": model}
         self._weights, self._tolerance, self._push = weights, tolerance, push
         self._seeds, self._comparing = np.random.default_rng(0), asyncio.Lock()

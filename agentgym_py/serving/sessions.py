@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -240,8 +240,16 @@ class Sessions:
             raise RefusedError(504, "WorldHangs", told)
 
     async def _in_thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Work that is done, or else hangs: then its thread is stuck, which cannot be ended, but maybe ends itself."""
-        await self._free.acquire()
+        """Work that is done, or else hangs: then its thread is stuck, which cannot be ended, but maybe ends itself.
+
+        Raises:
+            RefusedError: no thread was free for as long as a call may take.
+        """
+        try:
+            await asyncio.wait_for(self._free.acquire(), self.limits.longest)
+        except TimeoutError:
+            told = f"no thread was free for {self.limits.longest:g} s (--threads {self.limits.threads})"
+            raise RefusedError(503, "Busy", told) from None
         future = asyncio.get_running_loop().run_in_executor(self._threads, work)
         self.running += 1
         future.add_done_callback(self._done)
@@ -264,7 +272,8 @@ class Sessions:
         """Close the world of a session that nobody finds any more; that it cannot be closed is no news to anybody."""
         env, session.env = session.env, None
         if env is not None and self.well:
-            await self._in_thread(env.close)
+            with suppress(RefusedError):
+                await self._in_thread(env.close)
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -294,17 +303,23 @@ def _made(key: str, session: Session, limits: Limits) -> bytes:
 
 
 def _forked(key: str, session: Session, origin: Session, limits: Limits) -> bytes:
-    """Make a session in the state of another, which is locked meanwhile."""
+    """Make a session in the state of another, which is locked meanwhile; that one stays, whatever the new one does."""
     other = _env(origin)
     snapshot = other.snapshot()
-    _made(key, session, limits)
     try:
+        _made(key, session, limits)
         _env(session).max_steps = other.max_steps
         _env(session).restore(snapshot)
         return _card(key, session, limits)
-    except BaseException:
-        _env(session).close()
-        raise
+    except Exception as error:
+        if session.env is not None:
+            with suppress(Exception):
+                session.env.close()
+        if isinstance(error, AgentGymError):
+            raise
+        _LOG.exception("%s failed as it was forked", session.spec.name)
+        told = f"{session.spec.name} failed as it was forked: {type(error).__name__}"
+        raise RefusedError(500, "WorldFailed", told) from error
 
 
 def _card(key: str, session: Session, limits: Limits) -> bytes:

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from agentgym_py import store
-from agentgym_py.dataset import detect
 from agentgym_py.errors import ConfigError, DataError, UnknownNameError
 from agentgym_py.registry import short_name
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.viewer.source import Source, short_digest
 
 Outcome = Literal["success", "failure", "error"]
 """How an episode ended; `error` is an infrastructure failure, which is no evidence."""
@@ -68,51 +68,6 @@ _COLUMNS = (
     "n, path, line, id, env, task, split, kind, difficulty, agent, round, outcome, reward, steps, invalid, tokens, "
     "instruction"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The files that are looked at: one folder with all stores in it, or stores by name."""
-
-    root: Path
-    """The folder that they stand in; feedback is kept there."""
-    named: tuple[Path, ...] = ()
-    """Stores that were named; empty where it is the whole folder."""
-
-    @classmethod
-    def of(cls, paths: Sequence[str | Path]) -> Source:
-        """A folder, or one or more stores of one folder.
-
-        Raises:
-            DataError: no such file, no store, or nothing in the folder.
-            ConfigError: a folder among other paths, or files of several folders.
-        """
-        each = [Path(path).absolute() for path in paths]
-        if len(each) == 1 and each[0].is_dir():
-            source = cls(each[0])
-            if not source.files():
-                raise DataError(f"{paths[0]}: no trajectories in this folder")
-            return source
-        for path in each:
-            if path.is_dir():
-                raise ConfigError(f"{path}: a folder is viewed alone; name it only, or its files")
-            if detect(path) != "store":
-                raise DataError(f"{path}: no store of this project; agentgym data convert makes one of it")
-        roots = {path.parent for path in each}
-        if len(roots) != 1:
-            raise ConfigError(f"the files stand in {len(roots)} folders; name the folder that holds them")
-        return cls(roots.pop(), tuple(dict.fromkeys(each)))
-
-    def files(self) -> list[Path]:
-        """The stores there are now; in a folder every `.jsonl` file that is one, by name."""
-        return list(self.named) if self.named else sorted(filter(_is_store, self.root.rglob("*.jsonl")))
-
-    @property
-    def index(self) -> Path:
-        """The file of the index, hidden, beside the store."""
-        if not self.named:
-            return self.root / ".view.sqlite"
-        return self.root / f".view-{_short_digest('/'.join(path.name for path in self.named))}.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,13 +351,6 @@ class Index:
             self._prepare()
 
 
-def _is_store(path: Path) -> bool:
-    try:
-        return detect(path) == "store"
-    except DataError:
-        return False
-
-
 @contextmanager
 def _written(db: sqlite3.Connection) -> Iterator[None]:
     """A transaction that no other process writes beside."""
@@ -489,7 +437,7 @@ def _insert(db: sqlite3.Connection, t: Trajectory, file: sqlite3.Row, line: int,
     made, steps, found = t.provenance, t.steps, _ROUND.search(file["path"])
     row = {
         "file": file["file"], "line": line, "start": start, "size": size, "id": t.id, "env": short_name(made.env_id),
-        "task": t.task_id, "task_key": _short_digest("\n".join(made.task_key)), "split": t.split, "kind": t.kind,
+        "task": t.task_id, "task_key": short_digest("\n".join(made.task_key)), "split": t.split, "kind": t.kind,
         "difficulty": t.difficulty, "agent": made.agent, "round": int(found[1]) if found else None,
         "outcome": outcome_of(t), "reward": t.reward, "steps": len(steps), "instruction": t.instruction,
         "invalid": sum(not step.valid for step in steps), "tokens": any(step.tokens for step in steps),
@@ -507,10 +455,6 @@ def _texts(t: Trajectory) -> Iterator[str]:
     yield from (t.task_id, t.instruction, t.final_observation, t.error or "")
     for step in t.steps:
         yield from (step.observation, step.reply)
-
-
-def _short_digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _text(text: str) -> str:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agentgym_py.actions import entered
 from agentgym_py.agents import Agent, AgentReply, Episode
-from agentgym_py.collect import Collector, EnvPool, EnvSpec, Fork, Job
+from agentgym_py.collect import Collector, EnvSpec, Fork, Job
 from agentgym_py.env import Prompt
 from agentgym_py.errors import AgentGymError, UnknownNameError
 from agentgym_py.fork import forks
+from agentgym_py.pool import EnvPool
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:

@@ -332,9 +332,9 @@ WAITS = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started without
 from agentgym_py.cli import main
-from agentgym_py import finetune
+from agentgym_py import callbacks
 
-tell, trainings = finetune._progress_callback, []
+tell, trainings = callbacks.Tell, []
 
 def slow(progress):
     def told(done, total):
@@ -346,7 +346,7 @@ def slow(progress):
     trainings.append(progress)
     return tell(told)
 
-finetune._progress_callback = slow
+callbacks.Tell = slow
 sys.exit(main(sys.argv[1:]))
 """
 """A program that does what `agentgym` does, and waits after the first step of the second training."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,8 +27,10 @@ TOKEN = "a-token-for-tests"
 
 
 class OddEnv(TextEnv):
-    """A world that misbehaves when it is told to: `fail`, `sleep`, `nan`; any other action is counted."""
+    """A world that misbehaves when it is told to: `fail`, `hang`, `nan`; any other action is counted."""
 
+    woken = threading.Event()
+    """What one that hangs waits for."""
     name = "odd"
     rules = {"full": "", "brief": "", "none": ""}  # noqa: RUF012  # nothing changes it
 
@@ -51,8 +52,8 @@ class OddEnv(TextEnv):
         """Count."""
         if reply.action == "fail":
             raise RuntimeError("as it was told")
-        if reply.action == "sleep":
-            time.sleep(1.0)
+        if reply.action == "hang":
+            self.woken.wait(60)
         self.count += 1
         return Outcome(str(self.count), float("nan") if reply.action == "nan" else 0.0)
 
@@ -67,6 +68,15 @@ class OddEnv(TextEnv):
     def expert(self) -> list[str]:
         """Knows nothing."""
         return []
+
+
+@pytest.fixture
+def woken(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Lets worlds that hang come back, at the end of the test at the latest."""
+    event = threading.Event()
+    monkeypatch.setattr(OddEnv, "woken", event)
+    yield event
+    event.set()
 
 
 if "OddForTests-v0" not in gymnasium.registry:

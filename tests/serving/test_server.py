@@ -32,7 +32,7 @@ ODD = "OddForTests-v0"
 @pytest.fixture
 def client() -> Any:
     """Requests by hand, to a server of the maze and of a world that misbehaves."""
-    sessions = Sessions([EnvSpec("maze"), EnvSpec(ODD)], Limits(longest=0.4, request_bytes=5000, changes=30))
+    sessions = Sessions([EnvSpec("maze"), EnvSpec(ODD)], Limits(longest=2.0, request_bytes=5000, changes=30))
     with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as made:
         yield made
 
@@ -217,19 +217,20 @@ def test_a_world_that_fails_loses_its_session_alone(client: TestClient) -> None:
         assert client.post(f"{other}/step", json={"n": 2, "action": "x"}).status_code == 200
 
 
-def test_a_world_that_hangs_loses_its_session_alone(client: TestClient) -> None:
+def test_a_world_that_hangs_loses_its_session_alone(client: TestClient, woken: threading.Event) -> None:
     """After `longest` seconds; its thread is missed until it comes back."""
     path, other = made(client), made(client, key=f"other-{KEY}")
-    assert error(client.post(f"{path}/step", json={"n": 2, "action": "sleep"}))[:2] == (504, "WorldHangs")
+    assert error(client.post(f"{path}/step", json={"n": 2, "action": "hang"}))[:2] == (504, "WorldHangs")
     assert error(client.post(f"{path}/actions", json={}))[:2] == (404, "SessionGone")
     assert client.post(f"{other}/step", json={"n": 2, "action": "x"}).status_code == 200
     assert client.get(SESSIONS).json()["stuck"] == 1
+    woken.set()
     until(lambda: client.get(SESSIONS).json()["stuck"] == 0)
 
 
-def test_a_world_that_failed_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_world_that_failed_is_closed(monkeypatch: pytest.MonkeyPatch, woken: threading.Event) -> None:
     """As one that hung is when it comes back, and a fork that could not be restored: they may hold processes."""
-    sessions = Sessions([EnvSpec(ODD)], Limits(longest=0.7))
+    sessions = Sessions([EnvSpec(ODD)], Limits(longest=2.0))
     with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
         path = made(client)
         closed, env = list[Any](), sessions._sessions[KEY].env
@@ -237,17 +238,21 @@ def test_a_world_that_failed_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
         client.post(f"{path}/step", json={"n": 2, "action": "fail"})
         assert closed == [env]
         path, env = made(client), sessions._sessions[KEY].env
-        client.post(f"{path}/step", json={"n": 2, "action": "sleep"})
+        client.post(f"{path}/step", json={"n": 2, "action": "hang"})
+        assert closed[1:] == []
+        woken.set()
         until(lambda: closed[1:] == [env])
         made(client)
         monkeypatch.setattr(type(env), "restore", lambda self, snapshot: 1 / 0)
         assert client.put(f"{SESSIONS}/fork-of-{KEY}", json={"fork": KEY}).status_code == 500
-        assert len(closed) == 4 and client.get(SESSIONS).json()["sessions"] == 0
+        assert len(closed) == 3 and closed[2] is not sessions._sessions[KEY].env
+        assert client.post(f"{path}/step", json={"n": 2, "action": "x"}).status_code == 200  # what was to be forked
+        assert client.get(SESSIONS).json()["sessions"] == 1
 
 
 def test_a_world_that_hangs_as_it_is_closed_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its thread is missed until it comes back; other idle sessions are closed all the same."""
-    sessions, back = Sessions([EnvSpec(ODD), EnvSpec("maze")], Limits(longest=1.0, idle=1.5)), threading.Event()
+    sessions, back = Sessions([EnvSpec(ODD), EnvSpec("maze")], Limits(longest=2.0, idle=3.0)), threading.Event()
     monkeypatch.setattr(type(EnvSpec(ODD).make()), "close", lambda self: back.wait(60))
     with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
         made(client)
@@ -258,16 +263,33 @@ def test_a_world_that_hangs_as_it_is_closed_holds_up_nobody(monkeypatch: pytest.
         until(lambda: client.get(SESSIONS).json()["stuck"] == 0)
 
 
-def test_a_server_whose_threads_all_hang_says_so() -> None:
+def test_a_server_whose_threads_all_hang_says_so(woken: threading.Event) -> None:
     """In its health, and at once to whoever asks; it is well again when they come back."""
-    app = app_of(Sessions([EnvSpec(ODD)], Limits(longest=0.1, threads=1)), TOKEN, "127.0.0.1")
+    app = app_of(Sessions([EnvSpec(ODD)], Limits(longest=1.0, threads=1)), TOKEN, "127.0.0.1")
     with TestClient(app, HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
         path, other = made(client), made(client, key=f"other-{KEY}")
-        client.post(f"{path}/step", json={"n": 2, "action": "sleep"})
+        client.post(f"{path}/step", json={"n": 2, "action": "hang"})
         assert client.get("/health").status_code == 503
         assert error(client.post(f"{other}/step", json={"n": 2, "action": "x"}))[:2] == (503, "Stuck")
+        woken.set()
         until(lambda: client.get("/health").status_code == 200)
         assert client.post(f"{other}/step", json={"n": 2, "action": "x"}).status_code == 200
+
+
+def test_who_waits_for_a_thread_does_not_wait_for_ever(woken: threading.Event) -> None:
+    """Those who came before it was seen that the world hangs, too."""
+    sessions = Sessions([EnvSpec(ODD)], Limits(longest=1.0, threads=1))
+    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+        path, other = made(client), made(client, key=f"other-{KEY}")
+        with ThreadPoolExecutor(2) as pool:
+            hangs = pool.submit(client.post, f"{path}/step", json={"n": 2, "action": "hang"})
+            until(lambda: sessions.running == 1)
+            waits = pool.submit(client.post, f"{other}/step", json={"n": 2, "action": "x"})
+            assert error(hangs.result(30))[:2] == (504, "WorldHangs")
+            assert error(waits.result(30))[:2] == (503, "Busy")
+        woken.set()
+        until(lambda: client.get("/health").status_code == 200)
+        assert client.post(f"{other}/step", json={"n": 2, "action": "x"}).status_code == 200  # it was not done
 
 
 def test_sessions_are_limited(serve: Any) -> None:

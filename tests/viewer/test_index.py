@@ -20,7 +20,8 @@ from agentgym_py.errors import AgentGymError, ConfigError, DataError, UnknownNam
 from agentgym_py.registry import short_name
 from agentgym_py.trajectory import Provenance, Step, Trajectory
 from agentgym_py.viewer import index as index_module
-from agentgym_py.viewer.index import Filter, Index, Order, Outcome, Source, outcome_of, words
+from agentgym_py.viewer.index import Filter, Index, Order, Outcome, outcome_of, words
+from agentgym_py.viewer.source import Source
 
 Make = Callable[..., Trajectory]
 TEXTS = st.text(st.sampled_from("ab_ -Éß日'\"%*\n\ud800\0"), max_size=12) | st.text(max_size=5)

@@ -17,8 +17,9 @@ from agentgym_py import store
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.viewer import feedback
-from agentgym_py.viewer.index import Filter, Index, Source
+from agentgym_py.viewer.index import Filter, Index
 from agentgym_py.viewer.server import CONTINUED, Viewer, app_of
+from agentgym_py.viewer.source import Source
 
 TOKEN = "a-token-for-tests"
 KNOWN = {"Authorization": f"Bearer {TOKEN}"}

@@ -246,7 +246,7 @@ class ProcessReward(FineTuning):
 
     def _exact(self, trajectories: Sequence[Trajectory]) -> list[Values | None]:
         """The values by the expert; None for a trajectory that its world does not play again."""
-        from agentgym_py.collect import EnvPool
+        from agentgym_py.pool import EnvPool
 
         found = list[Values | None]()
         with closing(EnvPool()) as pool:

@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Literal
 
 from agentgym_py import ranks
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collect import Collector, EnvPool, Fork, Job
+from agentgym_py.collect import Collector, Fork, Job
 from agentgym_py.errors import ConfigError
 from agentgym_py.fork import forks
+from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng
 from agentgym_py.rollouts import begun
 from agentgym_py.trajectory import Trajectory
