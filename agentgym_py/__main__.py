@@ -2,7 +2,10 @@
 
 import sys
 
+from agentgym_py import ranks
 from agentgym_py.cli import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    ranks.leave(status)
+    sys.exit(status)

@@ -229,6 +229,18 @@ def together() -> Iterator[None]:
         raise
 
 
+def leave(status: int) -> None:
+    """End a process of several at once: while Python takes itself apart, a thread of gloo's may abort it.
+
+    What was to be done at the end (`atexit`) is done. One process alone goes on.
+    """
+    if world() > 1:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
 @contextmanager
 def _silence() -> Iterator[None]:
     if first():

@@ -91,6 +91,7 @@ with ranks.together():
                 (__import__("pathlib").Path(sys.argv[3]) / name).unlink()
         ranks.gather(None)
         _main(["evolve", "--resume", sys.argv[3]])
+ranks.leave(0)
 """
 JUDGES = [
     ("reward_model", []), ("process_reward", []),
@@ -136,7 +137,7 @@ def broken(self, *given):
 
 if ranks.rank() == 1:
     Collector._begin = broken
-sys.exit(main(sys.argv[1:]))
+ranks.leave(main(sys.argv[1:]))
 """
 
 
