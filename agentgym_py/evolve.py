@@ -23,7 +23,7 @@ from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt, checked_seed
-from agentgym_py.errors import ConfigError, DataError, NothingToTrainOnError, RunError, TrainingError
+from agentgym_py.errors import ConfigError, DataError, NothingToTrainOnError, PolicyError, RunError, TrainingError
 from agentgym_py.evaluate import as_json, evaluate
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.rollouts import Judge, Rollouts
@@ -237,16 +237,17 @@ class Evolution:
         """The agent that a round left.
 
         Raises:
-            RunError: its weights are not those that were trained.
+            RunError: it cannot be loaded, or its weights are not those that were trained.
         """
         path = self.folder.round(number) / "checkpoint"
-        policy = self.load_policy(str(path))
+        way_out = f"delete {path.parent} and what came after it to make them again"
+        try:
+            policy = self.load_policy(str(path))
+        except PolicyError as error:
+            raise RunError(f"{path} is damaged: {error}; {way_out}") from error
         held = self.folder.metrics(number) if self.folder.done(number) else self.folder.training(number)
         if policy.digest() != held["policy_digest"]:
-            raise RunError(
-                f"{path} is damaged: its weights are not those that were saved; delete {path.parent} and what came "
-                "after it to make them again"
-            )
+            raise RunError(f"{path} is damaged: its weights are not those that were saved; {way_out}")
         return policy
 
     def _demonstrate(self) -> list[Trajectory]:

@@ -20,6 +20,8 @@ from agentgym_py.stats import Estimate
 
 _LOCK = ".lock"
 _PROVENANCE = "provenance.json"
+_MADE_AGAIN = {"metrics.json", "test.json"}
+"""What a resumed run makes again, where it is missing, of what else it has."""
 
 
 def finite(value: Any) -> Any:
@@ -190,7 +192,8 @@ class RunFolder:
         try:
             value = json.loads((self.path / name).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise RunError(f"{self.path / name} cannot be read: {error}") from error
+            again = "; delete it, and --resume makes it again" if Path(name).name in _MADE_AGAIN else ""
+            raise RunError(f"{self.path / name} cannot be read: {error}{again}") from error
         if not isinstance(value, dict):
             raise RunError(f"{self.path / name} is no JSON object")
         return value

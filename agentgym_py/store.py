@@ -392,7 +392,7 @@ def _read(path: Path, warn: bool) -> Iterator[Trajectory]:
             try:
                 trajectory = from_line(raw)
             except DataError as error:
-                raise DataError(f"{path}:{number}: {error}") from error
+                raise DataError(f"{path}:{number}: {error}; `agentgym data salvage` copies the whole lines") from error
             yield trajectory
 
 

@@ -239,6 +239,30 @@ def test_broken_settings_of_a_run_are_named(agentgym: Run, finished: Path) -> No
     assert status == 2 and "run.yaml: no setting 'rouns'" in err
 
 
+def test_what_is_broken_in_a_run_is_made_again(agentgym: Run, finished: Path) -> None:
+    """The message says what to delete; without it `--resume` ends where the run had ended."""
+    result, last = finished / "test.json", finished / "rounds/01"
+    weights = last / "checkpoint/model.safetensors"
+    before, rounds = weights.read_bytes(), json.loads(result.read_text())["rounds"]
+
+    def resumed(expected: int) -> str:
+        status, _, err = agentgym("evolve", "--resume", "run")
+        assert status == expected, err
+        return err
+
+    for path in (last / "metrics.json", result):
+        path.write_text("{")
+        assert f"{path.name} cannot be read" in (said := resumed(2)) and "delete it" in said
+        path.unlink()
+        resumed(0)
+    weights.write_text("{")
+    result.unlink()
+    assert f"delete {last} and what came after it" in resumed(2)
+    shutil.rmtree(last)
+    resumed(0)
+    assert weights.read_bytes() == before and json.loads(result.read_text())["rounds"] == rounds
+
+
 def test_ctrl_c_says_how_to_go_on_and_it_goes_on(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
