@@ -6,6 +6,8 @@ from agentgym_py import ranks
 from agentgym_py.cli import main
 
 if __name__ == "__main__":
-    status = main()
-    ranks.leave(status)
-    sys.exit(status)
+    try:
+        sys.exit(main())
+    except SystemExit as stop:
+        ranks.leave(stop.code)
+        raise

@@ -6,8 +6,9 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from agentgym_py.files import remove, to_disk, write_atomic, writing
 
 _ABOUT = "state.json"
 """Says of which training a state is, and the digest of every other file; written last."""
+_over: ContextVar[list[Path] | None] = ContextVar("over", default=None)
+"""Folders of trainings that are over, where their states are not to be removed yet."""
 
 
 def digest_of(*parts: object) -> str:
@@ -70,20 +73,20 @@ class Checkpoints:
         self._kept = time.monotonic()
 
     def _take(self, aside: Path) -> None:
-        about = {
-            "training": self.training,
-            "split": self.split,
-            "files": {name: _digest(aside / name) for name in _names(aside)},
-        }
         older = self._states()
         with writing(self.folder):
+            about = {
+                "training": self.training,
+                "split": self.split,
+                "files": {name: _digest(aside / name) for name in _names(aside)},
+            }
             write_atomic(aside / _ABOUT, json.dumps(about, indent=1) + "\n")
             for each in (*aside.rglob("*"), aside):
                 to_disk(each)
             aside.replace(self.folder / f"state-{int(older[-1].name[6:]) + 1 if older else 1:06d}")
             to_disk(self.folder)
         for each in older:
-            shutil.rmtree(each)
+            shutil.rmtree(each, ignore_errors=True)  # the next one tries again
 
     def last(self) -> Path | None:
         """The folder of the last state, if there is one.
@@ -117,11 +120,34 @@ class Checkpoints:
 
     def clear(self) -> None:
         """The training is over: leave nothing."""
-        ranks.once(clear, self.folder)
+        clear(self.folder)
+
+
+@contextmanager
+def until_saved() -> Iterator[None]:
+    """The states of a training that ends within stay to the end, for what replaces them is to be written first.
+
+    Where something is raised they stay for good: the training goes on from them.
+    """
+    over: list[Path] = []
+    before = _over.set(over)
+    try:
+        yield
+    finally:
+        _over.reset(before)
+    for folder in over:
+        clear(folder)
 
 
 def clear(folder: Path) -> None:
-    """Remove a folder of states, and the one it stands in where that is then empty."""
+    """Remove the states of a training that is over, and the folder they stand in where that is then empty."""
+    if (over := _over.get()) is None:
+        ranks.once(_removed, folder)
+    else:
+        over.append(folder)
+
+
+def _removed(folder: Path) -> None:
     remove(folder)
     with suppress(OSError):  # there is something else in it, or it never was
         folder.parent.rmdir()

@@ -157,7 +157,7 @@ class RayWorkers:
             _check_somebody_answers(self._address or os.environ.get("RAY_ADDRESS", ""))
             try:
                 ray.init(self._address, include_dashboard=False, log_to_driver=False, logging_level=logging.WARNING)
-            except (ConnectionError, ValueError) as error:
+            except (ConnectionError, ValueError, ray.exceptions.RayError) as error:
                 raise ConfigError(f"no Ray cluster: {error}") from error
         there = ray.cluster_resources()
         for name, each in self._wanted.items():
@@ -170,8 +170,8 @@ class RayWorkers:
 def _check_somebody_answers(address: str) -> None:
     """Ray itself would try for minutes, without a word."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
-    if port.isdigit():
+    if port.isdecimal():
         try:
             socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
-        except OSError as error:
+        except (OSError, OverflowError, UnicodeError) as error:
             raise ConfigError(f"no Ray cluster answers at {address}: {error}") from error

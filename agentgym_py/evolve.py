@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from agentgym_py import ranks, store
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
+from agentgym_py.checkpoints import clear, until_saved
 from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt, checked_seed
@@ -225,12 +226,14 @@ class Evolution:
     ) -> tuple[Policy, dict[str, Any] | None]:
         """The agent of a round and the report of its training, which is done now unless it stands there."""
         if ranks.once(self.folder.trained, number):
+            clear(self.folder.round(number) / "training" / "states")  # where it was killed just before
             return self._agent_of(number), self.folder.training(number)["report"]
-        policy, done = train()
-        report, digest = asdict(done) if done else None, ranks.same("weights", policy.digest())
-        if ranks.first():
-            policy.save(self.folder.round(number) / "checkpoint")
-            self.folder.finish_training(number, {"report": report, "policy_digest": digest})
+        with until_saved():
+            policy, done = train()
+            report, digest = asdict(done) if done else None, ranks.same("weights", policy.digest())
+            if ranks.first():
+                policy.save(self.folder.round(number) / "checkpoint")
+                self.folder.finish_training(number, {"report": report, "policy_digest": digest})
         return policy, report
 
     def _agent_of(self, number: int) -> Policy:

@@ -34,9 +34,10 @@ def remove(folder: Path) -> None:
     """Remove a folder, if it is there; it is renamed first, so that a kill leaves none with half of its files."""
     aside = folder.with_name(f".{folder.name}.removed")
     shutil.rmtree(aside, ignore_errors=True)
-    with suppress(FileNotFoundError):
+    with suppress(OSError):  # it is not there; or something of the last one is left
         folder.replace(aside)
-    shutil.rmtree(aside, ignore_errors=True)
+    for each in (aside, folder):
+        shutil.rmtree(each, ignore_errors=True)
 
 
 @contextmanager
@@ -72,6 +73,7 @@ def to_disk(path: Path) -> None:
         return
     handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        with naming(path):
+            os.fsync(handle)
     finally:
         os.close(handle)

@@ -322,14 +322,14 @@ def trained(
 ) -> TrainReport:
     """Run the trl trainer that `make` makes for a folder, and tell what it did with what was kept.
 
-    In the folder it keeps the states of the training, which are gone when that is over, and left when it fails.
+    In the folder it keeps the states of the training, which are cleared away when that is over, and left when it fails.
     """
     began, folder = time.monotonic(), output_dir / "states"
     with recomputed(policy):
         with quiet():
             trainer = make(folder)
         fit(trainer, policy, progress)
-    ranks.once(clear, folder)
+    clear(folder)
     return report(trainer, kept, epochs, began)
 
 

@@ -48,11 +48,12 @@ class EnvPool:
 
     def drop(self, env: TextEnv) -> None:
         """Close an environment that failed: nobody knows what state it is in."""
-        self._made.remove(env)
+        self._made.discard(env)
         with suppress(Exception), self._watch:  # it is broken: that it cannot be closed either is no news
             env.close()
 
     def close(self) -> None:
         """Close every environment, those in use too."""
+        self._free.clear()
         for env in tuple(self._made):
             self.drop(env)

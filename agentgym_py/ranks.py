@@ -229,7 +229,7 @@ def together() -> Iterator[None]:
         raise
 
 
-def leave(status: int) -> None:
+def leave(status: int | str | None) -> None:
     """End a process of several at once: while Python takes itself apart, a thread of gloo's may abort it.
 
     What was to be done at the end (`atexit`) is done. One process alone goes on.
@@ -238,7 +238,7 @@ def leave(status: int) -> None:
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(status)
+        os._exit(status if isinstance(status, int) else 0 if status is None else 1)
 
 
 @contextmanager

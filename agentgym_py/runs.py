@@ -146,7 +146,7 @@ class RunFolder:
         """The folder of a round that is about to run, or to go on; what a kill left half written is deleted."""
         folder = self.round(number)
         folder.mkdir(parents=True, exist_ok=True)
-        for each in (*folder.glob(".*.tmp"), *folder.glob("*.partial")):
+        for each in (*folder.glob(".*.tmp"), *folder.glob(".*.old"), *folder.glob("*.partial")):
             shutil.rmtree(each) if each.is_dir() else each.unlink()
         return folder
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_py import files
-from agentgym_py.checkpoints import Checkpoints, digest_of
+from agentgym_py.checkpoints import Checkpoints, digest_of, until_saved
 from agentgym_py.errors import RunError
 
 ROOT = Path(__file__).parents[1]
@@ -142,6 +142,20 @@ def test_a_kill_while_a_training_is_cleared_away_leaves_no_half_of_it(
     assert not (tmp_path / "out").exists()
 
 
+def test_states_stay_until_what_replaces_them_is_written(tmp_path: Path) -> None:
+    """They are gone after it, and stay where it fails: the training is over for all that."""
+    kept = Checkpoints(tmp_path / "out" / "states", "x", 0.0)
+    keep(kept, "one")
+    with pytest.raises(OSError, match="full"), until_saved():
+        kept.clear()
+        raise OSError("full")
+    assert held(kept) == "one"
+    with until_saved():
+        kept.clear()
+        assert held(kept) == "one"
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="fork, and /proc")
 @pytest.mark.parametrize("trainer", ["filtered_bc", "grpo"])
@@ -150,4 +164,4 @@ def test_kill_9_and_go_on(trainer: str) -> None:
     command = [sys.executable, "benchmarks/kill.py", "--trainers", trainer, "--moments", "15"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count(f"| {trainer} |") == 5
+    assert done.stdout.count(f"| {trainer} |") == 7

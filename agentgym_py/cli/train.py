@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import ranks, tracking
+from agentgym_py.checkpoints import until_saved
 from agentgym_py.cli.agents import ModelOptions
 from agentgym_py.cli.common import add_trainer_options, console, need_model, played_in, print_json, read_trainer
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, first_look, listed, read_options
@@ -94,13 +95,14 @@ def run(given: Namespace) -> int:
     with Phases(console(chosen.json)) as phases, tracker.listening() if tracker else nullcontext():
         kept = ", from the state that was kept" * any(extra.rglob("state-*"))
         progress = phases.training(f"train {policy.name} on {len(data)} trajectories{kept}")
-        with last_good_kept(policy, out / "last_good"):
-            report = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
-    digest = ranks.same("weights", policy.digest())
+        with until_saved():
+            with last_good_kept(policy, out / "last_good"):
+                report = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
+            digest = ranks.same("weights", policy.digest())
+            if ranks.first() and made == "policy":
+                policy.save(out / "checkpoint")
     if not ranks.first():
         return 0
-    if made == "policy":
-        policy.save(out / "checkpoint")
     result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
     RunFolder(out).write_json("train.json", result)
     if chosen.json:

@@ -94,7 +94,7 @@ class Loop:
         self.tally.agent_tokens += epochs * sum(record.n for record in records)
 
     def report(self, enough: bool) -> TrainReport:
-        """What the training did, which is over: its states are deleted.
+        """What the training did, which is over: its states are of no more use.
 
         Raises:
             NothingToTrainOnError: it was not `enough`.

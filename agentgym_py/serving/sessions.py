@@ -141,17 +141,20 @@ class Sessions:
 
     async def make(self, key: str, raw: bytes) -> bytes:
         """Make a session under the name that the client chose; the same request again finds it made."""
-        session = self._sessions.get(key)
+        if not _KEY.fullmatch(key):
+            raise ConfigError("a session's name is 16 to 64 letters, digits, - and _; let it be random")
+        frozen = None
+        if key not in self._sessions and (fork := read(Make, raw).fork) is not None:
+            origin = self._find(fork)
+            frozen = await self._run(fork, origin, lambda: _frozen(origin))
+        session = self._sessions.get(key)  # somebody may have sent the same again meanwhile
         if session is None:
-            session, fork = self._new(key, raw)
-            origin = self._find(fork) if fork is not None else None
+            session = self._new(key, raw, frozen[0] if frozen else None)
             try:
-                if origin is None:
-                    return await self._run(key, session, lambda: _made(key, session, self.limits))
-                async with session.lock:  # nobody else finds it before it is made
-                    return await self._run(str(fork), origin, lambda: _forked(key, session, origin, self.limits))
+                return await self._run(key, session, lambda: _made(key, session, self.limits, frozen))
             except BaseException:
-                self._sessions.pop(key, None)
+                self._drop(key, session)
+                self.made -= 1
                 raise
         if session.made_by != _digest(raw):
             raise RefusedError(409, "Conflict", "there is another session of this name; choose a new random one")
@@ -184,9 +187,9 @@ class Sessions:
         """For ever, close sessions that nobody uses any more."""
         while True:
             await asyncio.sleep(min(_SWEEP, self.limits.idle / 4))
-            for key, each in list(self._sessions.items()):  # closing one takes time, in which others are used
-                if each.used < time.monotonic() - self.limits.idle and not each.lock.locked():
-                    self.expired += await self.close(key)
+            since = time.monotonic() - self.limits.idle
+            idle = [key for key, each in self._sessions.items() if each.used < since and not each.lock.locked()]
+            self.expired += sum(await asyncio.gather(*map(self.close, idle)))
 
     async def end(self) -> None:
         """Close every session."""
@@ -194,13 +197,11 @@ class Sessions:
             await self.close(key)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _new(self, key: str, raw: bytes) -> tuple[Session, str | None]:
-        """A session that has its place, but no world yet; and which other one it is a fork of."""
-        if not _KEY.fullmatch(key):
-            raise ConfigError("a session's name is 16 to 64 letters, digits, - and _; let it be random")
-        asked = read(Make, raw)
-        origin = None if asked.fork is None else self._find(asked.fork)
-        spec = origin.spec if origin else self._offer(str(asked.env)).with_arguments(asked.kwargs)
+    def _new(self, key: str, raw: bytes, spec: EnvSpec | None) -> Session:
+        """A session that has its place, but no world yet; `spec` is the world of one that is a fork."""
+        if spec is None:
+            asked = read(Make, raw)
+            spec = self._offer(str(asked.env)).with_arguments(asked.kwargs)
         if len(self._sessions) >= self.limits.sessions:
             told = f"all {self.limits.sessions} sessions are in use; close some, or start the server with --sessions"
             raise RefusedError(503, "Full", told)
@@ -208,7 +209,12 @@ class Sessions:
             raise RefusedError(403, "UsedUp", f"this server has made its {self.limits.total} sessions (--total)")
         self.made += 1
         session = self._sessions[key] = Session(_digest(raw), spec)
-        return session, asked.fork
+        return session
+
+    def _drop(self, key: str, session: Session) -> None:
+        """Nobody is to find this one any more."""
+        if self._sessions.get(key) is session:
+            del self._sessions[key]
 
     def _offer(self, name: str) -> Offer:
         by_name = self.offers | {short_name(key): each for key, each in self.offers.items()}
@@ -222,7 +228,7 @@ class Sessions:
             raise RefusedError(404, GONE, f"no such session; one that is idle for {self.limits.idle:g} s is closed")
         return self._sessions[key]
 
-    async def _run(self, key: str, session: Session, work: Callable[[], bytes]) -> bytes:
+    async def _run(self, key: str, session: Session, work: Callable[[], T]) -> T:
         """Do what belongs to a session in a thread, after what others do with it."""
         async with session.lock:
             if self._find(key) is not session:
@@ -234,7 +240,7 @@ class Sessions:
             session.used = time.monotonic()
             if future.done():
                 return await self._said(key, session, future)
-            self._sessions.pop(key, None)
+            self._drop(key, session)
             future.add_done_callback(lambda _: self._later(self._end(session)))
             told = f"{session.spec.name} did not answer in {self.limits.longest:g} s, and its session is closed"
             raise RefusedError(504, "WorldHangs", told)
@@ -250,7 +256,7 @@ class Sessions:
         except TimeoutError:
             told = f"no thread was free for {self.limits.longest:g} s (--threads {self.limits.threads})"
             raise RefusedError(503, "Busy", told) from None
-        future = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        future = asyncio.get_running_loop().run_in_executor(self._threads, _guarded, work)
         self.running += 1
         future.add_done_callback(self._done)
         await asyncio.wait({future}, timeout=self.limits.longest)
@@ -271,22 +277,23 @@ class Sessions:
     async def _end(self, session: Session) -> None:
         """Close the world of a session that nobody finds any more; that it cannot be closed is no news to anybody."""
         env, session.env = session.env, None
-        if env is not None and self.well:
-            with suppress(RefusedError):
+        while env is not None and self.well:
+            with suppress(RefusedError):  # threads are busy, not hanging
                 await self._in_thread(env.close)
+                return
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)  # the loop itself does not keep it
         task.add_done_callback(self._tasks.discard)
 
-    async def _said(self, key: str, session: Session, future: asyncio.Future[bytes]) -> bytes:
+    async def _said(self, key: str, session: Session, future: asyncio.Future[T]) -> T:
         try:
             return future.result()
         except AgentGymError:
             raise
         except Exception as error:  # a stranger's world may raise anything; nobody knows what state it is in
-            self._sessions.pop(key, None)
+            self._drop(key, session)
             await self._end(session)
             _LOG.exception("%s failed", session.spec.name)
             told = f"{session.spec.name} failed, and its session is closed: {type(error).__name__}"
@@ -296,30 +303,35 @@ class Sessions:
 # ------------------------------------------------------------------------------------------------ what threads do
 
 
-def _made(key: str, session: Session, limits: Limits) -> bytes:
-    session.env = session.spec.make()
-    session.env.render_mode = "ansi"  # so that it says its last observation
-    return _card(key, session, limits)
-
-
-def _forked(key: str, session: Session, origin: Session, limits: Limits) -> bytes:
-    """Make a session in the state of another, which is locked meanwhile; that one stays, whatever the new one does."""
-    other = _env(origin)
-    snapshot = other.snapshot()
+def _guarded(work: Callable[[], T]) -> T:
+    """A world may raise what would end the server's loop."""
     try:
-        _made(key, session, limits)
-        _env(session).max_steps = other.max_steps
-        _env(session).restore(snapshot)
+        return work()
+    except Exception:
+        raise
+    except BaseException as error:
+        raise RuntimeError(repr(error)) from error
+
+
+def _frozen(session: Session) -> tuple[EnvSpec, int, bytes]:
+    """What a fork is made of: the world, its limit of steps, the snapshot."""
+    return session.spec, _env(session).max_steps, _env(session).snapshot()
+
+
+def _made(key: str, session: Session, limits: Limits, frozen: tuple[EnvSpec, int, bytes] | None) -> bytes:
+    """Make the world; of a fork, in the state of the other."""
+    env = session.env = session.spec.make()
+    try:
+        env.render_mode = "ansi"  # so that it says its last observation
+        if frozen:
+            _, env.max_steps, snapshot = frozen
+            env.restore(snapshot)
         return _card(key, session, limits)
-    except Exception as error:
-        if session.env is not None:
-            with suppress(Exception):
-                session.env.close()
-        if isinstance(error, AgentGymError):
-            raise
-        _LOG.exception("%s failed as it was forked", session.spec.name)
-        told = f"{session.spec.name} failed as it was forked: {type(error).__name__}"
-        raise RefusedError(500, "WorldFailed", told) from error
+    except BaseException:
+        session.env = None
+        with suppress(Exception):
+            env.close()
+        raise
 
 
 def _card(key: str, session: Session, limits: Limits) -> bytes:

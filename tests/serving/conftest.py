@@ -27,7 +27,7 @@ TOKEN = "a-token-for-tests"
 
 
 class OddEnv(TextEnv):
-    """A world that misbehaves when it is told to: `fail`, `hang`, `nan`; any other action is counted."""
+    """A world that misbehaves when it is told to: `fail`, `exit`, `hang`, `nan`; any other action is counted."""
 
     woken = threading.Event()
     """What one that hangs waits for."""
@@ -50,6 +50,8 @@ class OddEnv(TextEnv):
 
     def act(self, reply: Reply) -> Outcome:
         """Count."""
+        if reply.action == "exit":
+            raise KeyboardInterrupt
         if reply.action == "fail":
             raise RuntimeError("as it was told")
         if reply.action == "hang":

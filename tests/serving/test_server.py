@@ -207,7 +207,7 @@ def test_a_snapshot_goes_around(client: TestClient) -> None:
 
 def test_a_world_that_fails_loses_its_session_alone(client: TestClient) -> None:
     """The error tells no more than its kind; so does one whose answer is no JSON."""
-    for action in ("fail", "nan"):
+    for action in ("fail", "exit", "nan"):
         path = made(client)
         other = made(client, key=f"other-{KEY}-{action}")
         status, kind, said = error(client.post(f"{path}/step", json={"n": 2, "action": action}))
@@ -250,6 +250,23 @@ def test_a_world_that_failed_is_closed(monkeypatch: pytest.MonkeyPatch, woken: t
         assert client.get(SESSIONS).json()["sessions"] == 1
 
 
+def test_a_fork_that_hangs_is_lost_alone(monkeypatch: pytest.MonkeyPatch, woken: threading.Event) -> None:
+    """What it was to be a fork of stays; its world is closed when it is back."""
+    sessions, closed = Sessions([EnvSpec(ODD)], Limits(longest=2.0)), list[Any]()
+    world = type(EnvSpec(ODD).make())
+    monkeypatch.setattr(world, "close", lambda self: closed.append(self))
+    monkeypatch.setattr(world, "restore", lambda self, snapshot: woken.wait(60))
+    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+        path = made(client)
+        before = list(closed)
+        assert error(client.put(f"{SESSIONS}/fork-of-{KEY}", json={"fork": KEY}))[:2] == (504, "WorldHangs")
+        assert client.post(f"{path}/step", json={"n": 2, "action": "x"}).status_code == 200
+        assert closed == before
+        woken.set()
+        until(lambda: len(closed) == len(before) + 1)
+        assert closed[-1] is not sessions._sessions[KEY].env
+
+
 def test_a_world_that_hangs_as_it_is_closed_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its thread is missed until it comes back; other idle sessions are closed all the same."""
     sessions, back = Sessions([EnvSpec(ODD), EnvSpec("maze")], Limits(longest=2.0, idle=3.0)), threading.Event()
@@ -290,6 +307,25 @@ def test_who_waits_for_a_thread_does_not_wait_for_ever(woken: threading.Event) -
         woken.set()
         until(lambda: client.get("/health").status_code == 200)
         assert client.post(f"{other}/step", json={"n": 2, "action": "x"}).status_code == 200  # it was not done
+
+
+def test_who_finds_no_thread_to_be_made_or_closed_in(monkeypatch: pytest.MonkeyPatch, woken: threading.Event) -> None:
+    """A session that was not made does not count; one that is closed is closed when a thread is free."""
+    sessions, closed = Sessions([EnvSpec(ODD)], Limits(longest=1.5, threads=1, total=3)), threading.Event()
+    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+        path, other = made(client), made(client, key=f"other-{KEY}")
+        monkeypatch.setattr(type(EnvSpec(ODD).make()), "close", lambda self: closed.set())
+        with ThreadPoolExecutor(3) as pool:
+            monkeypatch.setattr(sessions, "stuck", -1)  # it is long at work, but no one gives it up
+            hangs = pool.submit(client.post, f"{path}/step", json={"n": 2, "action": "hang"})
+            until(lambda: sessions.running == 1)
+            late = pool.submit(client.put, f"{SESSIONS}/late-{KEY}", json={"env": ODD})
+            ends = pool.submit(client.delete, other)
+            assert error(late.result(30))[:2] == (503, "Busy")
+            assert hangs.result(30).status_code == 504 and not closed.is_set()
+            woken.set()
+            assert ends.result(30).status_code < 300 and closed.is_set()
+        assert client.put(f"{SESSIONS}/late-{KEY}", json={"env": ODD}).status_code == 200
 
 
 def test_sessions_are_limited(serve: Any) -> None:
