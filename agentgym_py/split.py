@@ -188,7 +188,7 @@ def to_train(model: Any) -> Any:
         return model
     if is_quantized(model):
         raise ConfigError(f"{name} does not split a quantized model: leave quantize or {name} out")
-    if name == "DeepSpeed" and model.dtype != torch.float32:
+    if name == "DeepSpeed" and next(model.parameters()).dtype != torch.float32:
         raise ConfigError("DeepSpeed trains weights in float32 here: leave dtype out, or take FSDP")
     made = copy.deepcopy(model)
     for module in made.modules():

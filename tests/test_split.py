@@ -97,7 +97,6 @@ def test_an_engine_refuses_weights_that_it_cannot_split(monkeypatch: pytest.Monk
     from agentgym_py.split import to_train
 
     model = torch.nn.Linear(2, 2, bias=False, dtype=torch.bfloat16)
-    monkeypatch.setattr(torch.nn.Module, "dtype", torch.bfloat16, raising=False)
     assert to_train(model) is model
     monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
     with pytest.raises(ConfigError, match="DeepSpeed trains weights in float32"):
