@@ -17,6 +17,7 @@ file or folder it is, and go on as above when the trouble is over. Exit status 1
 from __future__ import annotations
 
 import argparse
+import codecs
 import errno
 import hashlib
 import json
@@ -273,6 +274,7 @@ def held(folder: Path) -> dict[str, bytes]:
 def as_nobody() -> None:
     """Root may write anywhere."""
     if os.geteuid() == 0:
+        codecs.lookup("latin1")  # what reads a state of numpy's generator wants it; nobody may not read every folder
         os.setuid(NOBODY)
 
 
