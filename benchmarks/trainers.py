@@ -54,11 +54,15 @@ SETTINGS: Mapping[str, str] = {
     "r3": _ON_POLICY,
     "r3:frozen": f"{_ON_POLICY} --trainer.prm_every 0",
     "r3:outcome": f"{_ON_POLICY} --trainer.prm_labels outcome",
+    "kto": "--rounds 2 --explore_tasks {half} --trainer.learning_rate 3e-4",
+    "orpo": "--rounds 2 --explore_tasks {eighth} --tries 4",
+    "ranking": "--rounds 2 --explore_tasks {eighth} --tries 4 --trainer.learning_rate 3e-4",
+    "reverse_curriculum": _ON_POLICY,
 }
-"""What each trainer is told beside its defaults, tuned on valid tasks of one seed of the shop; all come to the same
-number of episodes. Of R3 the process reward model learns from exact values all the time, or once, or from outcomes;
+"""What each trainer is told beside its defaults; all come to the same number of episodes. The first six are tuned on
+valid tasks of one seed of the shop, the last four are not. Of R3 the process reward model learns from exact values all the time, or once, or from outcomes;
 without one it is PPO."""
-TRAINERS = [name for name in SETTINGS if ":" not in name]
+TRAINERS = list(SETTINGS)[:6]
 TENTHS = 10
 
 
