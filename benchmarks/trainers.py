@@ -60,8 +60,8 @@ SETTINGS: Mapping[str, str] = {
     "reverse_curriculum": _ON_POLICY,
 }
 """What each trainer is told beside its defaults; all come to the same number of episodes. The first six are tuned on
-valid tasks of one seed of the shop, the last four are not. Of R3 the process reward model learns from exact values all the time, or once, or from outcomes;
-without one it is PPO."""
+valid tasks of one seed of the shop, the last four are not. Of R3 the process reward model learns from exact values all
+the time, or once, or from outcomes; without one it is PPO."""
 TRAINERS = list(SETTINGS)[:6]
 TENTHS = 10
 
