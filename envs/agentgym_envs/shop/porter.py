@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 
-_C = "[^aeiou][^aeiouy]*+"  # a run of consonants; a y after a consonant is a vowel
-_V = "[aeiouy][aeiou]*+"  # a run of vowels
-_has_vowel = re.compile(f"(?:{_C})?+[aeiouy]").match
-_m_over_0 = re.compile(f"(?:{_C})?+{_V}{_C}").match
-_m_over_1 = re.compile(f"(?:{_C})?+{_V}{_C}{_V}{_C}").match
-_ends_in_consonant = re.compile(f"(?:{_C})?+(?:{_V}{_C})*+").fullmatch
+_C = "[^aeiou][^aeiouy]*"  # a run of consonants; a y after a consonant is a vowel
+_V = "[aeiouy][aeiou]*"  # a run of vowels
+_BEGIN = f"(?:{_C}|(?=[aeiou]))"
+_has_vowel = re.compile(f"{_BEGIN}[aeiouy]").match
+_m_over_0 = re.compile(f"{_BEGIN}{_V}{_C}").match
+_m_over_1 = re.compile(f"{_BEGIN}{_V}{_C}{_V}{_C}").match
+_ends_in_consonant = re.compile(f"(?:{_BEGIN}(?:{_V}{_C})*)?").fullmatch
 _short = re.compile(f"{_C}[aeiouy][^aeiouwxy]").fullmatch  # m = 1, ends consonant-vowel-consonant
 
 _Rules = dict[str, tuple[tuple[str, str], ...]]

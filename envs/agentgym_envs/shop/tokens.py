@@ -22,8 +22,9 @@ _POSSESSIVE = ("'s", "\u2019s", "\uff07s")
 
 
 # WB5 to WB13b for ASCII, as most texts are: 50x96, 6.76, o'clock and a_1 are words, us-8 and 8.x are two
+# without possessive quantifiers, which Python before 3.11.5 gets wrong around a group; `regex` does not
 _ascii_words = re.compile(
-    "_*+[a-z0-9][a-z0-9_]*+(?:(?:(?<=[a-z])[:.'](?=[a-z])|(?<=[0-9])[.,;'](?=[0-9]))[a-z0-9_]++)*+"
+    "_*[a-z0-9][a-z0-9_]*(?:(?:(?<=[a-z])[:.'](?=[a-z])|(?<=[0-9])[.,;'](?=[0-9]))[a-z0-9_]+)*"
 ).findall
 
 

@@ -54,7 +54,10 @@ _FUNCTIONS = (
 FUNCTIONS = frozenset(_FUNCTIONS.split())
 """What a statement may call: nothing that draws at random, reads the clock or makes long values of short ones."""
 _SCHEMA = frozenset({"sqlite_master", "sqlite_schema"})
-_READS = re.compile(r"(?:\s|--[^\n]*|/\*.*?\*/)*+(?:select|with|values)\b", re.IGNORECASE | re.DOTALL)
+_READS = re.compile(
+    r"(?:\s|--[^\n]*(?:\n|$)|/\*[^*]*\*+(?:[^*/][^*]*\*+)*/)*(?:select|with|values)\b",  # one way to read a comment
+    re.IGNORECASE,
+)
 
 
 class StatementError(Exception):
