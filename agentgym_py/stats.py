@@ -333,9 +333,9 @@ def improvement(
 ) -> Estimate:
     """Interquartile mean over runs of how much success rose: `pairs` has each run's outcomes (N,) before and after.
 
-    The interval is a percentile bootstrap in two stages: runs are drawn with replacement, and of each drawn run its
-    tasks, so that neither the luck of a seed nor that of the tasks is left out (Davison and Hinkley 1997, 3.8). Its
-    ends are nan where there are fewer than two runs; with three to five runs it is still too narrow.
+    The interval is a bootstrap in two stages: runs are drawn with replacement, and of each drawn run its tasks, so that
+    neither the luck of a seed nor that of the tasks is left out (Davison and Hinkley 1997, 3.8), widened as for so few
+    runs. Its ends are nan where there are fewer than two runs.
     """
     gains = [np.subtract(*_pair(after, before)) for before, after in pairs]
     value = interquartile_mean([float(gain.mean()) for gain in gains])
@@ -347,8 +347,7 @@ def improvement(
     chosen_RD1 = rng.integers(0, runs, (resamples, runs, 1))
     sorted_RD = np.sort(np.take_along_axis(means_RDS, chosen_RD1, 2)[:, :, 0], 1)
     kept_RD = sorted_RD[:, runs // 4 : runs - runs // 4]
-    low, high = np.quantile(kept_RD.mean(1), [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(value, float(low), float(high), runs, level)
+    return Estimate(value, *_ends(kept_RD.mean(1), runs, level), runs, level)
 
 
 def _ends(draws_R: NDArray[np.float64], n: int, level: float) -> tuple[float, float]:

@@ -92,6 +92,19 @@ def beaten(number: int) -> Interval:
     return draw
 
 
+def improved(number: int, spread: float) -> Interval:
+    """Runs that gain 20 points, give or take `spread`, each measured before and after in 300 tasks."""
+
+    def draw(rng: np.random.Generator) -> tuple[stats.Estimate, float]:
+        pairs = []
+        for gain in rng.normal(0.2, spread, number):
+            rates = 0.1 + 0.3 * rng.random(300)
+            pairs.append((rng.random(300) < rates, rng.random(300) < rates + gain))
+        return stats.improvement(pairs, resamples=DRAWS, seed=int(rng.integers(1 << 31))), 0.2
+
+    return draw
+
+
 INTERVALS: dict[str, Interval] = {
     "success, 1 try, Wilson: 30 tasks at 50 %": wilson(30, 0.5),
     "success, 1 try, Wilson: 300 tasks at 5 %": wilson(300, 0.05),
@@ -110,6 +123,9 @@ INTERVALS: dict[str, Interval] = {
     "interquartile mean over 10 training seeds": seeds(10),
     "probability of improvement, 5 seeds each": beaten(5),
     "probability of improvement, 10 seeds each": beaten(10),
+    "improvement, 3 seeds that differ by 10 points": improved(3, 0.1),
+    "improvement, 5 seeds that differ by 4 points": improved(5, 0.04),
+    "improvement, 5 seeds that differ by 10 points": improved(5, 0.1),
 }
 
 

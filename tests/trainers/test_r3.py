@@ -173,6 +173,17 @@ def test_it_solves_a_chain(toys: Any, tmp_path: Path) -> None:
     assert returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.7
 
 
+def test_it_solves_a_chain_by_process_rewards_alone(toys: Any, tmp_path: Path) -> None:
+    """Without the world's own rewards, which `alpha` weighs, it still learns what they pay for."""
+    trainer = R3(
+        batch_tasks=32, learning_rate=0.01, critic_learning_rate=0.02, prm_first_epochs=20.0, prm_epochs=4.0,
+        prm_every=1, prm_learning_rate=0.01, alpha=0.0,
+    )  # fmt: skip
+    _, report, _ = improved(toys, toys.CHAIN, trainer, 40 * 32, tmp_path)
+    returns = [row["return"] for row in report.history]
+    assert returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.5
+
+
 def test_wrong_settings_are_refused() -> None:
     """Each by its name; outcome labels that say nothing of progress, too."""
     wrong: dict[str, Any] = {"alpha": -1.0, "beta": -1.0, "prm_every": -1, "prm_episodes": 0, "clip": -1.0}

@@ -208,16 +208,21 @@ def test_it_solves_a_bandit(tiny_policy: Any, tmp_path: Path, episode: Callable[
 
 
 def test_it_solves_a_chain(tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory]) -> None:
-    """From all walks alike, of which only five right steps lead anywhere, within 100 steps it goes right at each."""
+    """From all walks alike, of which only five right steps lead anywhere, within 100 steps it goes right at each.
+
+    The policy, as it comes, would rather go wrong.
+    """
     settings = WeightedBC(temperature=0.1, epochs=25, learning_rate=1e-2, batch_size=8)
     walks = [list(each) for each in product(("go", "stop"), repeat=5)]
     policy = fresh(tiny_policy)
     settings.train(
-        policy, [episode(*walk, reward=float(walk == ["go"] * 5)) for walk in walks], seed=0, output_dir=tmp_path
+        policy, [episode(*walk, reward=float(walk == ["stop"] * 5)) for walk in walks], seed=0, output_dir=tmp_path
     )
     for done in range(5):
-        go, stop = choices(policy, episode, ["go"] * done, "go", "stop")
-        assert go > stop, done
+        go, stop = choices(tiny_policy, episode, ["stop"] * done, "go", "stop")
+        assert stop < go, done
+        go, stop = choices(policy, episode, ["stop"] * done, "go", "stop")
+        assert stop - go > math.log(9), done
 
 
 def test_nothing_of_weight_is_an_error(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
