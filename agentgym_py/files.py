@@ -34,10 +34,15 @@ def remove(folder: Path) -> None:
     """Remove a folder, if it is there; it is renamed first, so that a kill leaves none with half of its files."""
     aside = folder.with_name(f".{folder.name}.removed")
     shutil.rmtree(aside, ignore_errors=True)
-    with suppress(OSError):  # it is not there; or something of the last one is left
+    with suppress(FileNotFoundError):
         folder.replace(aside)
-    for each in (aside, folder):
-        shutil.rmtree(each, ignore_errors=True)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def remove_halves(folder: Path) -> None:
+    """Remove what a kill left there half written."""
+    for each in (*folder.glob(".*.tmp"), *folder.glob(".*.old"), *folder.glob("*.partial")):
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
 
 
 @contextmanager

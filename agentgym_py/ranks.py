@@ -235,6 +235,8 @@ def leave(status: int | str | None) -> None:
     What was to be done at the end (`atexit`) is done. One process alone goes on.
     """
     if world() > 1:
+        if isinstance(status, str):
+            print(status, file=sys.stderr)
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from agentgym_py.errors import RunError
-from agentgym_py.files import to_disk, write_atomic
+from agentgym_py.files import remove_halves, to_disk, write_atomic
 from agentgym_py.stats import Estimate
 
 _LOCK = ".lock"
@@ -146,8 +146,7 @@ class RunFolder:
         """The folder of a round that is about to run, or to go on; what a kill left half written is deleted."""
         folder = self.round(number)
         folder.mkdir(parents=True, exist_ok=True)
-        for each in (*folder.glob(".*.tmp"), *folder.glob(".*.old"), *folder.glob("*.partial")):
-            shutil.rmtree(each) if each.is_dir() else each.unlink()
+        remove_halves(folder)
         return folder
 
     def trained(self, number: int) -> bool:

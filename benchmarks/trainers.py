@@ -5,7 +5,7 @@ spends the same number of episodes on training tasks, in its rounds of `agentgym
 0`, and what comes out plays the same 300 test tasks, greedy. The table has the interquartile mean of the improvement
 over the seeds with its bootstrap interval (`agentgym_py.stats.improvement`), what was spent, and the most memory that
 the process took. Seconds are the processor's, of one thread, so that what else the machine does counts little; a run
-that was gone on with has none. Each run is a process of its own, appends a line to RESULTS (default
+that was gone on with has none, nor its memory. Each run is a process of its own, appends a line to RESULTS (default
 benchmarks/trainers.ENV.jsonl) when it is over, and is not done again while that line stands: the table can be made over
 several sittings.
 """
@@ -59,10 +59,10 @@ SETTINGS: Mapping[str, str] = {
     "ranking": "--rounds 2 --explore_tasks {eighth} --tries 4 --trainer.learning_rate 3e-4",
     "reverse_curriculum": _ON_POLICY,
 }
-"""What each trainer is told beside its defaults; all come to the same number of episodes. The first six are tuned on
-valid tasks of one seed of the shop, the last four are not. Of R3 the process reward model learns from exact values all
-the time, or once, or from outcomes; without one it is PPO."""
-TRAINERS = list(SETTINGS)[:6]
+"""What each trainer is told beside its defaults; all come to the same number of episodes. Those of `TRAINERS` are
+tuned on valid tasks of one seed of the shop. Of R3 the process reward model learns from exact values all the time, or
+once, or from outcomes; without one it is PPO."""
+TRAINERS = ("filtered_bc", "weighted_bc", "dpo", "ppo", "grpo", "r3")
 TENTHS = 10
 
 
@@ -109,8 +109,8 @@ def one(env: str, trainer: str, seed: int, out: Path, more: Sequence[str]) -> di
         "env": env, "trainer": trainer, "seed": seed, "settings": settings, "episodes": len(played),
         "steps": sum(len(t.steps) for t in played), "seconds": seconds,
         "training_share": sum(each["training"]["seconds"] for each in metrics if each["training"])
-        / sum(each["seconds"] for each in metrics),
-        "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        / sum(each["seconds"] for each in metrics) if anew else None,
+        "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 if anew else None,
         "reward": [before["reward"], reward], "before": before["successes"], "after": won, "curve": curve(played),
     }  # fmt: skip
 
@@ -135,9 +135,10 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
             decimal(gain) if len(mine) > 1 else f"{gain.value:.3f}",
             " ".join(f"{row['reward'][0]:.2f}→{row['reward'][1]:.2f}" for row in mine),
             *(f"{median(row[key] for row in mine):,.0f}" for key in ("episodes", "steps")),
-            f"{median([row['seconds'] for row in mine if row['seconds']] or [math.nan]):,.0f}",
-            f"{median(row['training_share'] for row in mine):.2f}",
-            f"{median(row['memory_mib'] for row in mine):,.0f}",
+            *(
+                f"{median([row[key] for row in mine if row[key]] or [math.nan]):,.{places}f}"
+                for key, places in (("seconds", 0), ("training_share", 2), ("memory_mib", 0))
+            ),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

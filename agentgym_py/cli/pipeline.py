@@ -29,6 +29,7 @@ from agentgym_py.cli.parser import (
     new_parser,
     read_options,
 )
+from agentgym_py.cli.train import interrupted
 from agentgym_py.errors import AgentGymError, UnknownNameError, did_you_mean
 from agentgym_py.runs import RunFolder, finite
 
@@ -275,7 +276,8 @@ class Pipeline:
             if going_on:
                 given = _resumed(target)
             else:
-                shutil.rmtree(target, ignore_errors=True)  # an interrupted stage's: those that are done are not run
+                if not (stage.command == "train" and interrupted(target)):
+                    shutil.rmtree(target, ignore_errors=True)  # an interrupted stage's: those that are done are not run
                 settings = _products(stage.settings, self._made())
                 given = _parsed(stage, settings | {"out": str(_out(stage, target))})
             return int(module(stage.command).run(given))

@@ -15,6 +15,7 @@ from agentgym_py.cli.agents import ModelOptions
 from agentgym_py.cli.common import add_trainer_options, console, need_model, played_in, print_json, read_trainer
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, first_look, listed, read_options
 from agentgym_py.env import checked_seed
+from agentgym_py.files import remove_halves
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.trainer import Trainer, last_good_kept, need_shared
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _STATES = "trainer"
 """What a trainer of a policy writes beside it."""
+_REPORT = "train.json"
+"""It is over when this is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +60,19 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     add_trainer_options(parser, first_look(argv).get("trainer", "filtered_bc"))
 
 
+def interrupted(out: Path) -> bool:
+    """Whether a training was interrupted in this folder, and what is there knows it as its own."""
+    names = {each.name for each in out.iterdir()} if out.is_dir() else set()
+    begun = (names and names <= {_STATES, tracking.FOLDER}) or any(out.rglob("state-*"))
+    return bool(begun) and _REPORT not in names
+
+
 def _folder(path: str) -> Path:
-    """A new folder, or one that holds nothing but states and tracking of a training, which it knows as its own."""
-    names = {each.name for each in Path(path).iterdir()} if Path(path).is_dir() else set()
-    return Path(path) if names and names <= {_STATES, tracking.FOLDER} else new_folder(path)
+    """A new folder, or one in which a training was interrupted."""
+    if not interrupted(Path(path)):
+        return new_folder(path)
+    remove_halves(Path(path))
+    return Path(path)
 
 
 def run(given: Namespace) -> int:
@@ -99,12 +111,13 @@ def run(given: Namespace) -> int:
             with last_good_kept(policy, out / "last_good"):
                 report = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
             digest = ranks.same("weights", policy.digest())
-            if ranks.first() and made == "policy":
-                policy.save(out / "checkpoint")
+            result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
+            if ranks.first():
+                if made == "policy":
+                    policy.save(out / "checkpoint")
+                RunFolder(out).write_json(_REPORT, result)
     if not ranks.first():
         return 0
-    result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
-    RunFolder(out).write_json("train.json", result)
     if chosen.json:
         print_json(result)
     else:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-Weighting = Literal["token", "sequence", "constant", "sum"]
+Weighting = Literal["token", "sequence", "constant"]
 
 
 class Surrogate(NamedTuple):
@@ -30,10 +30,15 @@ def clipped_ratio(ratio_N: Tensor, advantages_N: Tensor, low: float, high: float
     return Surrogate(-torch.minimum(plain_N, clipped_N), ratio_N, (clipped_N < plain_N).float())
 
 
-def row_mean(x_N: Tensor, row_N: Tensor, rows: int) -> Tensor:
-    """The mean of each row's tokens, given back at each of its tokens; (N,). Every row has a token."""
-    sums_B = torch.zeros(rows, dtype=x_N.dtype, device=x_N.device).index_add(0, row_N, x_N)
-    return (sums_B / torch.bincount(row_N, minlength=rows))[row_N]
+def row_sum(x_N: Tensor, row_N: Tensor) -> Tensor:
+    """The sum of each row's tokens, given back at each of its tokens; (N,)."""
+    rows = int(row_N.max()) + 1
+    return torch.zeros(rows, dtype=x_N.dtype, device=x_N.device).index_add(0, row_N, x_N)[row_N]
+
+
+def row_mean(x_N: Tensor, row_N: Tensor) -> Tensor:
+    """Their mean, in the same way; (N,)."""
+    return row_sum(x_N, row_N) / torch.bincount(row_N)[row_N]
 
 
 def k1(logps_N: Tensor, ref_logps_N: Tensor) -> Tensor:
@@ -51,10 +56,9 @@ def token_weights(lengths_B: list[int], how: Weighting, constant: float = 1.0) -
     """What each token of B sequences counts in one step's loss, so that the loss is the weighted sum of its tokens.
 
     `token`: 1 / all tokens (DAPO, arXiv:2503.14476); `sequence`: 1 / (B * the sequence's tokens) (GRPO); `constant`:
-    1 / (B * constant) (Dr. GRPO); `sum`: 1 / B (REINFORCE: a sequence's log-probability is a sum). A step may be
-    computed in any parts: their losses add up.
+    1 / (B * constant) (Dr. GRPO). A step may be computed in any parts: their losses add up.
     """
     total, rows = sum(lengths_B), len(lengths_B)
     divisors: dict[str, list[float]] = {"token": [total] * rows, "sequence": [rows * n for n in lengths_B]}
-    divisors |= {"constant": [rows * constant] * rows, "sum": [rows] * rows}
+    divisors["constant"] = [rows * constant] * rows
     return [torch.full((n,), 1 / divisor) for n, divisor in zip(lengths_B, divisors[how], strict=True)]

@@ -67,7 +67,7 @@ def _api(sessions: Sessions, token: str) -> APIRouter:
 
     @api.delete("/{key}")
     async def close(request: Request) -> Json:
-        return Json({"closed": await sessions.close(request.path_params["key"])})
+        return Json({"closed": sessions.close(request.path_params["key"])})
 
     async def _body(request: Request) -> bytes:
         most, parts, size = sessions.limits.request_bytes, list[bytes](), 0

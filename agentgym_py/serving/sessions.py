@@ -110,6 +110,8 @@ class Session:
     changes: int = 0
     last: tuple[str, bytes, bytes] = ("", b"", b"")
     """The last change: call, digest of the request, answer."""
+    hangs: bool = False
+    """A thread is still in its world, which is closed when that is back."""
 
 
 class Sessions:
@@ -124,6 +126,7 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._threads = ThreadPoolExecutor(limits.threads, "world")
         self._free = asyncio.Semaphore(limits.threads)
+        self._closing = asyncio.Semaphore(max(1, limits.threads // 2))  # threads, so that the others answer meanwhile
         self._tasks: set[asyncio.Task[None]] = set()
 
     def state(self) -> dict[str, Any]:
@@ -171,17 +174,15 @@ class Sessions:
             return await self._run(key, session, lambda: _answered(session, name, raw, self.limits.changes))
         except RefusedError as refused:
             if refused.status == 410:  # used up
-                await self.close(key)
+                self.close(key)
             raise
 
-    async def close(self, key: str) -> bool:
-        """End a session; whether there was one."""
+    def close(self, key: str) -> bool:
+        """End a session, whose world is closed as soon as it can be; whether there was one."""
         session = self._sessions.pop(key, None)
-        if session is None:
-            return False
-        async with session.lock:
-            await self._end(session)
-        return True
+        if session is not None:
+            self._later(self._end(session))
+        return session is not None
 
     async def sweep(self) -> None:
         """For ever, close sessions that nobody uses any more."""
@@ -189,12 +190,16 @@ class Sessions:
             await asyncio.sleep(min(_SWEEP, self.limits.idle / 4))
             since = time.monotonic() - self.limits.idle
             idle = [key for key, each in self._sessions.items() if each.used < since and not each.lock.locked()]
-            self.expired += sum(await asyncio.gather(*map(self.close, idle)))
+            self.expired += sum(map(self.close, idle))
 
     async def end(self) -> None:
         """Close every session."""
         for key in list(self._sessions):
-            await self.close(key)
+            self.close(key)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self.limits.longest)
+        for task in self._tasks:
+            task.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _new(self, key: str, raw: bytes, spec: EnvSpec | None) -> Session:
@@ -241,7 +246,8 @@ class Sessions:
             if future.done():
                 return await self._said(key, session, future)
             self._drop(key, session)
-            future.add_done_callback(lambda _: self._later(self._end(session)))
+            session.hangs = True
+            future.add_done_callback(lambda _: self._back(session))
             told = f"{session.spec.name} did not answer in {self.limits.longest:g} s, and its session is closed"
             raise RefusedError(504, "WorldHangs", told)
 
@@ -262,7 +268,7 @@ class Sessions:
         await asyncio.wait({future}, timeout=self.limits.longest)
         if not future.done():
             self.stuck += 1
-            future.add_done_callback(self._back)
+            future.add_done_callback(self._unstuck)
         return future
 
     def _done(self, ended: asyncio.Future[Any]) -> None:
@@ -271,16 +277,21 @@ class Sessions:
         if not ended.cancelled():
             ended.exception()  # asyncio complains where nobody looks at it
 
-    def _back(self, _: asyncio.Future[Any]) -> None:
+    def _unstuck(self, _: asyncio.Future[Any]) -> None:
         self.stuck -= 1
+
+    def _back(self, session: Session) -> None:
+        session.hangs = False
+        self._later(self._end(session))
 
     async def _end(self, session: Session) -> None:
         """Close the world of a session that nobody finds any more; that it cannot be closed is no news to anybody."""
-        env, session.env = session.env, None
-        while env is not None and self.well:
-            with suppress(RefusedError):  # threads are busy, not hanging
-                await self._in_thread(env.close)
-                return
+        async with session.lock, self._closing:
+            env = None if session.hangs else session.env
+            while env is not None:
+                with suppress(RefusedError):  # threads are busy
+                    await asyncio.wait({await self._in_thread(env.close)})  # one that hangs keeps others from hanging
+                    session.env = env = None
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -294,7 +305,7 @@ class Sessions:
             raise
         except Exception as error:  # a stranger's world may raise anything; nobody knows what state it is in
             self._drop(key, session)
-            await self._end(session)
+            self._later(self._end(session))
             _LOG.exception("%s failed", session.spec.name)
             told = f"{session.spec.name} failed, and its session is closed: {type(error).__name__}"
             raise RefusedError(500, "WorldFailed", told) from error
@@ -304,12 +315,12 @@ class Sessions:
 
 
 def _guarded(work: Callable[[], T]) -> T:
-    """A world may raise what would end the server's loop."""
+    """A world may raise what would end the server's loop, or what a future does not take."""
     try:
         return work()
-    except Exception:
-        raise
     except BaseException as error:
+        if isinstance(error, Exception) and not isinstance(error, StopIteration):
+            raise
         raise RuntimeError(repr(error)) from error
 
 

@@ -544,6 +544,42 @@ def test_a_training_that_was_stopped_goes_on(agentgym: Run, small_model: str, mo
     assert agentgym(*words, "--out", "bc")[0] == 2
 
 
+@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize("command", ["train", "evolve"])
+def test_a_run_that_was_stopped_as_it_saved_weights_goes_on(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch, command: str, place: str
+) -> None:
+    """From the last state, which is still there: the training is not lost, and what is half written is."""
+    from agentgym_py.policy import Policy
+
+    often = ("--trainer.batch_size", "1", "--trainer.checkpoint_minutes", "0", "--threads", "1", "--model", small_model)
+    if command == "train":
+        assert agentgym("collect", "--env", "GUESS", "--tasks", "8", "--out", "demos.jsonl")[0] == 0
+        words = ["train", "--data", "demos.jsonl", *often]
+    else:
+        words = ["evolve", "--env", "GUESS", "--rounds", "0", "--expert_tasks", "8", "--valid_tasks", "1", *often]
+        words += ["--test_tasks", "1"]
+    assert agentgym(*words, "--out", "whole")[0] == 0
+    save = Policy.save
+
+    def stopped(self: Policy, folder: Any) -> None:
+        if place == "after":
+            save(self, folder)
+        else:
+            folder.with_name(".checkpoint.1.tmp").mkdir()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Policy, "save", stopped)
+        assert agentgym(*words, "--out", "run")[0] == 130
+    assert len(list(Path("run").rglob("state-*"))) == 1
+    assert agentgym(*(("evolve", "--resume") if command == "evolve" else (*words, "--out")), "run")[0] == 0
+    one, two = ({p.relative_to(name) for p in Path(name).rglob("*")} for name in ("whole", "run"))
+    assert one == two
+    weights, again = (next(Path(name).rglob("model.safetensors")).read_bytes() for name in ("whole", "run"))
+    assert weights == again
+
+
 def test_a_trainer_of_something_else_leaves_that(agentgym: Run, small_model: str) -> None:
     """A reward model stands in its folder, and no checkpoint of the policy, which is as it was, beside it."""
     for agent in ("expert", "random"):

@@ -17,7 +17,7 @@ from agentgym_py.rl.settings import LearnerSettings
 from agentgym_py.split import Whole
 
 LENGTHS = [[3, 1], [2], [1, 1, 4], [5], [2, 2], [1]]
-WEIGHTINGS: list[Weighting] = ["token", "sequence", "constant", "sum"]
+WEIGHTINGS: list[Weighting] = ["token", "sequence", "constant"]
 
 
 def loss_of(out: Output, batch: Batch) -> Loss:
@@ -69,7 +69,7 @@ def test_a_step_is_the_formula(toys: Any, how: Weighting) -> None:
     records = records_of(toys, policy)
     tokens, total, surprise = sum(r.n for r in records), torch.zeros(()), 0.0
     for record in records:
-        share = {"token": tokens, "sequence": 6 * record.n, "constant": 6 * 7, "sum": 6}[how]
+        share = {"token": tokens, "sequence": 6 * record.n, "constant": 6 * 7}[how]
         at = 0
         for t in range(1, len(record.input_ids)):
             if record.labels[t] == -100:
@@ -314,10 +314,10 @@ def test_the_same_seed_gives_the_same_weights(toys: Any) -> None:
 
 def test_a_long_gradient_is_shortened(toys: Any) -> None:
     """To `max_grad_norm`, and logged as it was; 0 shortens none."""
-    logged, plain = stepped(toys, "sum")
+    logged, plain = stepped(toys, "token")
     policy = toys.word_policy()
     learner = Learner(policy, LearnerSettings(max_grad_norm=0.01), seed=0, temperature=0.8)
-    clipped = learner.step(records_of(toys, policy), loss_of, "sum")
+    clipped = learner.step(records_of(toys, policy), loss_of, "token")
     assert clipped["grad_norm"] == pytest.approx(logged["grad_norm"]) and logged["grad_norm"] > 0.1
     for name, gradient in gradients(learner).items():
         torch.testing.assert_close(gradient, plain[name] * 0.01 / logged["grad_norm"], rtol=1e-3, atol=1e-8)

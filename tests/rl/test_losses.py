@@ -36,7 +36,7 @@ def test_gradients_are_those_of_the_functions() -> None:
         lambda x_N: clipped_surrogate(x_N, old_N, advantages_N, 0.2, 0.28).loss_N,
         lambda x_N: k1(x_N, old_N),
         lambda x_N: k3(x_N, old_N),
-        lambda x_N: row_mean(x_N, rows_N, 3),
+        lambda x_N: row_mean(x_N, rows_N),
     ):
         assert torch.autograd.gradcheck(function, drawn(12, seed=5).requires_grad_())
 
@@ -48,7 +48,7 @@ def test_row_means_are_those_of_each_row() -> None:
         torch.randperm(12, generator=torch.Generator().manual_seed(0))
     ]
     x_N = drawn(12)
-    found_N = row_mean(x_N, rows_N, 3)
+    found_N = row_mean(x_N, rows_N)
     for n in range(12):
         own = [float(x_N[m]) for m in range(12) if rows_N[m] == rows_N[n]]
         assert len(own) == lengths[rows_N[n]] and abs(float(found_N[n]) - sum(own) / len(own)) < 1e-12
@@ -70,14 +70,13 @@ def test_the_estimators_of_kl_are_unbiased() -> None:
     assert spread[1] < spread[0], "k3 varies less, near 0"
 
 
-@pytest.mark.parametrize("how", ["token", "sequence", "constant", "sum"])
+@pytest.mark.parametrize("how", ["token", "sequence", "constant"])
 def test_what_a_token_counts(how: Weighting) -> None:
     """By each weighting's formula; the weighted sum of anything is that weighting's mean."""
     lengths, constant = [3, 1, 8], 16.0
-    expected = {"token": [1 / 12] * 3, "sequence": [1 / (3 * n) for n in lengths], "constant": [1 / 48] * 3,
-                "sum": [1 / 3] * 3}[how]  # fmt: skip
+    expected = {"token": [1 / 12] * 3, "sequence": [1 / (3 * n) for n in lengths], "constant": [1 / 48] * 3}[how]
     found = token_weights(lengths, how, constant)
     assert [len(each) for each in found] == lengths
     for weights, each in zip(found, expected, strict=True):
         torch.testing.assert_close(weights, torch.full_like(weights, each))
-    assert abs(float(torch.cat(found).sum()) - {"token": 1, "sequence": 1, "constant": 12 / 48, "sum": 4}[how]) < 1e-6
+    assert abs(float(torch.cat(found).sum()) - {"token": 1, "sequence": 1, "constant": 12 / 48}[how]) < 1e-6

@@ -27,7 +27,7 @@ TOKEN = "a-token-for-tests"
 
 
 class OddEnv(TextEnv):
-    """A world that misbehaves when it is told to: `fail`, `exit`, `hang`, `nan`; any other action is counted."""
+    """A world that misbehaves when it is told to: `fail`, `exit`, `stop`, `hang`, `nan`; others are counted."""
 
     woken = threading.Event()
     """What one that hangs waits for."""
@@ -52,6 +52,8 @@ class OddEnv(TextEnv):
         """Count."""
         if reply.action == "exit":
             raise KeyboardInterrupt
+        if reply.action == "stop":
+            raise StopIteration
         if reply.action == "fail":
             raise RuntimeError("as it was told")
         if reply.action == "hang":

@@ -207,7 +207,7 @@ def test_a_snapshot_goes_around(client: TestClient) -> None:
 
 def test_a_world_that_fails_loses_its_session_alone(client: TestClient) -> None:
     """The error tells no more than its kind; so does one whose answer is no JSON."""
-    for action in ("fail", "exit", "nan"):
+    for action in ("fail", "exit", "stop", "nan"):
         path = made(client)
         other = made(client, key=f"other-{KEY}-{action}")
         status, kind, said = error(client.post(f"{path}/step", json={"n": 2, "action": action}))
@@ -236,7 +236,7 @@ def test_a_world_that_failed_is_closed(monkeypatch: pytest.MonkeyPatch, woken: t
         closed, env = list[Any](), sessions._sessions[KEY].env
         monkeypatch.setattr(type(env), "close", lambda self: closed.append(self))
         client.post(f"{path}/step", json={"n": 2, "action": "fail"})
-        assert closed == [env]
+        until(lambda: closed == [env])
         path, env = made(client), sessions._sessions[KEY].env
         client.post(f"{path}/step", json={"n": 2, "action": "hang"})
         assert closed[1:] == []
@@ -275,7 +275,7 @@ def test_a_world_that_hangs_as_it_is_closed_holds_up_nobody(monkeypatch: pytest.
         made(client)
         made(client, "maze", f"other-{KEY}")
         until(lambda: client.get(SESSIONS).json()["expired"] == 2)
-        assert client.get(SESSIONS).json()["stuck"] == 1
+        until(lambda: client.get(SESSIONS).json()["stuck"] == 1)
         back.set()
         until(lambda: client.get(SESSIONS).json()["stuck"] == 0)
 
@@ -311,21 +311,59 @@ def test_who_waits_for_a_thread_does_not_wait_for_ever(woken: threading.Event) -
 
 def test_who_finds_no_thread_to_be_made_or_closed_in(monkeypatch: pytest.MonkeyPatch, woken: threading.Event) -> None:
     """A session that was not made does not count; one that is closed is closed when a thread is free."""
-    sessions, closed = Sessions([EnvSpec(ODD)], Limits(longest=1.5, threads=1, total=3)), threading.Event()
+    sessions, closed = Sessions([EnvSpec(ODD)], Limits(longest=1.5, threads=1, total=3)), list[Any]()
     with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
         path, other = made(client), made(client, key=f"other-{KEY}")
-        monkeypatch.setattr(type(EnvSpec(ODD).make()), "close", lambda self: closed.set())
-        with ThreadPoolExecutor(3) as pool:
+        env = sessions._sessions[f"other-{KEY}"].env
+        monkeypatch.setattr(type(env), "close", lambda self: closed.append(self))
+        with ThreadPoolExecutor(2) as pool:
             monkeypatch.setattr(sessions, "stuck", -1)  # it is long at work, but no one gives it up
             hangs = pool.submit(client.post, f"{path}/step", json={"n": 2, "action": "hang"})
             until(lambda: sessions.running == 1)
             late = pool.submit(client.put, f"{SESSIONS}/late-{KEY}", json={"env": ODD})
-            ends = pool.submit(client.delete, other)
+            assert client.delete(other).json() == {"closed": True}
             assert error(late.result(30))[:2] == (503, "Busy")
-            assert hangs.result(30).status_code == 504 and not closed.is_set()
+            assert hangs.result(30).status_code == 504 and not closed
             woken.set()
-            assert ends.result(30).status_code < 300 and closed.is_set()
+            until(lambda: env in closed)
         assert client.put(f"{SESSIONS}/late-{KEY}", json={"env": ODD}).status_code == 200
+
+
+def test_a_world_is_not_closed_while_a_thread_is_in_it(monkeypatch: pytest.MonkeyPatch, woken: threading.Event) -> None:
+    """Whoever ends the session of one that hangs."""
+    sessions, closed = Sessions([EnvSpec(ODD)], Limits(longest=1.5)), list[bool]()
+    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+        path = made(client)
+        monkeypatch.setattr(type(sessions._sessions[KEY].env), "close", lambda self: closed.append(woken.is_set()))
+        with ThreadPoolExecutor(1) as pool:
+            hangs = pool.submit(client.post, f"{path}/step", json={"n": 2, "action": "hang"})
+            until(lambda: sessions.running == 1)
+            assert client.delete(path).json() == {"closed": True}
+            assert hangs.result(30).status_code == 504
+        other = made(client, key=f"other-{KEY}")
+        assert client.post(f"{other}/step", json={"n": 2, "action": "x"}).status_code == 200
+        woken.set()
+        until(lambda: len(closed) == 1)
+    assert closed[0]
+
+
+def test_sessions_that_end_leave_threads_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many worlds hang as they are closed; they are closed when they can be."""
+    sessions, back, closed = (
+        Sessions([EnvSpec(ODD), EnvSpec("maze")], Limits(longest=1.5, threads=4)),
+        threading.Event(),
+        list[Any](),
+    )
+    monkeypatch.setattr(type(EnvSpec(ODD).make()), "close", lambda self: closed.append(back.wait(60)))
+    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+        for number in range(6):
+            client.delete(made(client, key=f"{number}-{KEY}"))
+        until(lambda: sessions.stuck == 2)
+        path = made(client, "maze")
+        assert client.post(f"{path}/actions", json={}).status_code == 200
+        assert sessions.running == sessions.stuck == 2
+        back.set()
+        until(lambda: len(closed) == 6)
 
 
 def test_sessions_are_limited(serve: Any) -> None:

@@ -32,18 +32,17 @@ def slow_loss(kind: Kind, logps: Any, old: Any, advantages: Any, ref: Any, kl: f
     """
     total, tokens = torch.zeros((), dtype=torch.float64), sum(len(row) for row in logps)
     for i, row in enumerate(logps):
-        whole = torch.stack([row[t] - old[i][t] for t in range(len(row))]).sum() / len(row)
+        whole = torch.stack([row[t] - old[i][t] for t in range(len(row))]).sum()
         for t in range(len(row)):
-            ratio = torch.exp(whole if kind == "gspo" else row[t] - old[i][t])
+            ratio = torch.exp({"gspo": whole / len(row), "rloo": whole}.get(kind, row[t] - old[i][t]))
             if kind == "cispo":
                 gained = min(float(ratio.detach()), 1 + high) * advantages[i] * row[t]
             else:
                 bounded = torch.clamp(ratio, 1 - low, 1 + high)
                 gained = torch.minimum(ratio * advantages[i], bounded * advantages[i])
             lost = torch.exp(ref[i][t] - row[t]) - (ref[i][t] - row[t]) - 1
-            share = {"grpo": len(logps) * len(row), "gspo": len(logps) * len(row), "dr_grpo": len(logps) * 16}
-            share |= {"dapo": tokens, "cispo": tokens, "rloo": len(logps)}
-            total = total - (gained - kl * lost) / share[kind]
+            share = {"dr_grpo": len(logps) * 16, "dapo": tokens, "cispo": tokens}.get(kind, len(logps) * len(row))
+            total = total - (gained - kl * lost) / share
     return total
 
 
@@ -158,6 +157,42 @@ def test_loss_and_gradient_are_trls(toys: Any, trl_trainer: Any, kind: Kind, bet
     assert logged["loss"] == pytest.approx(float(expected.detach()), abs=1e-6) and logged["clip_fraction"] > 0
     ours = dict(policy.model.named_parameters())
     for name, parameter in model.named_parameters():
+        torch.testing.assert_close(ours[name].grad, parameter.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_rloos_loss_and_gradient_are_trls(toys: Any, tmp_path: Path) -> None:
+    """On episodes of one turn, for trl's RLOOTrainer knows no observations."""
+    from datasets import Dataset
+    from trl import RLOOConfig, RLOOTrainer
+
+    policy, other = toys.word_policy(), toys.word_policy()
+    records = toys.random_records(policy, [[3], [2], [6], [5], [2], [1]])
+    generator = torch.Generator().manual_seed(0)
+    for record, advantage in zip(records, (1.2, -0.7, 0.4, -1.1, 0.3, -0.2), strict=True):
+        with torch.no_grad():
+            now = torch.stack(toys.slow_logps(policy.model, record, 0.8))
+        record.old_logps_n = now + 0.2 * torch.randn(record.n, generator=generator)
+        record.extra["ref_logps"] = now
+        record.extra["advantages"] = torch.full((record.n,), advantage)
+    args = RLOOConfig(
+        output_dir=str(tmp_path), use_cpu=True, bf16=False, gradient_checkpointing=False, num_generations=2,
+        per_device_train_batch_size=6, max_completion_length=16, temperature=0.8, beta=0.0, epsilon=0.2,
+        epsilon_high=0.28, report_to="none", disable_tqdm=True,
+    )  # fmt: skip
+    trainer = RLOOTrainer(
+        model=other.model, reward_funcs=lambda completions, **_: [0.0] * len(completions), args=args,
+        train_dataset=Dataset.from_dict({"prompt": ["0"] * 6}), processing_class=other.tokenizer,
+    )  # fmt: skip
+    batch = trl_batch(records)
+    batch |= {"completion_mask": batch["tool_mask"], "old_logps": batch["old_per_token_logps"].sum(1)}
+    expected = trainer._compute_loss(other.model.train(), batch)
+    expected.backward()
+    settings = GRPO(kind="rloo", pass_tokens=40, max_grad_norm=0.0)
+    learner = Learner(policy, settings, seed=0, temperature=0.8)
+    logged = learner.step(records, settings._loss, VARIANTS["rloo"].weighting, settings.max_tokens)
+    assert logged["loss"] == pytest.approx(float(expected.detach()), abs=1e-6) and logged["clip_fraction"] > 0
+    ours = dict(policy.model.named_parameters())
+    for name, parameter in other.model.named_parameters():
         torch.testing.assert_close(ours[name].grad, parameter.grad, rtol=1e-4, atol=1e-6)
 
 

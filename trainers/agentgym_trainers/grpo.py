@@ -17,8 +17,8 @@ variant       advantage                        w                   ratio
                                                                    tokens' (arXiv:2507.18071)
 `cispo`       (R - mean) / std                 1 / all tokens      a weight on log pi, cut off above and detached
                                                                    (arXiv:2506.13585)
-`rloo`        R - mean of the others           1 / B               clipped, a token; with one epoch a minibatch
-                                                                   REINFORCE leave-one-out (arXiv:2402.14740)
+`rloo`        R - mean of the others           1 / (B len)         of the whole sequence: the product of its tokens'
+                                                                   (arXiv:2402.14740; clipped as in trl)
 ============  ===============================  ==================  ============================================
 
 Deviations: B is an optimizer step's number of trajectories, those of groups whose tries all came to the same left out
@@ -65,7 +65,7 @@ VARIANTS: dict[Kind, Variant] = {
     "dapo": Variant("std", "token"),
     "gspo": Variant("std", "sequence"),
     "cispo": Variant("std", "token"),
-    "rloo": Variant("leave_one_out", "sum"),
+    "rloo": Variant("leave_one_out", "sequence"),
 }
 
 
@@ -75,11 +75,13 @@ def grpo_loss(
 ) -> Loss:  # fmt: skip
     """The loss of each of N agent tokens, before they are weighted; `row_N` says of which trajectory each one is."""
     from agentgym_py.rl.learner import Loss
-    from agentgym_py.rl.losses import clipped_ratio, k3, row_mean
+    from agentgym_py.rl.losses import clipped_ratio, k3, row_mean, row_sum
 
     log_ratio_N = logps_N - old_logps_N
     if kind == "gspo":
-        log_ratio_N = row_mean(log_ratio_N, row_N, int(row_N.max()) + 1)
+        log_ratio_N = row_mean(log_ratio_N, row_N)
+    elif kind == "rloo":
+        log_ratio_N = row_sum(log_ratio_N, row_N)
     ratio_N = log_ratio_N.exp()
     if kind == "cispo":
         loss_N = -ratio_N.clamp(max=1 + high).detach() * advantages_N * logps_N
