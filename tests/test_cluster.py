@@ -32,9 +32,10 @@ JOBS = jobs_for([SHOP], "train", range(20), attempts=2)
 @pytest.fixture(scope="module")
 def troubled() -> Iterator[Any]:
     """The module `troubled.py` beside this file, where actors find it, too."""
-    sys.path.append(str(Path(__file__).parent))
+    here = str(Path(__file__).parent)
+    sys.path.append(here)
     yield import_module("troubled")
-    sys.path.pop()
+    sys.path.remove(here)
 
 
 @pytest.fixture(scope="module")

@@ -31,8 +31,17 @@ JOBS = jobs_for([SHOP], "train", range(35), attempts=2)
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[Workers]:
-    """Two processes."""
+def troubled() -> Iterator[Any]:
+    """The module `troubled.py` beside this file, where other processes find it, too."""
+    here = str(Path(__file__).parent)
+    sys.path.append(here)
+    yield import_module("troubled")
+    sys.path.remove(here)
+
+
+@pytest.fixture(scope="module")
+def workers(troubled: Any) -> Iterator[Workers]:
+    """Two processes, which find that module, whichever test they are started for."""
     with Workers(2) as made:
         yield made
 
@@ -45,14 +54,6 @@ def agent(tiny_policy: Any) -> ModelAgent:
     policy = copy.deepcopy(tiny_policy)
     policy.model.register_forward_hook(lambda *_: None)
     return ModelAgent(policy, HFEngine(policy, slots=16), SamplingParams(max_new_tokens=8))
-
-
-@pytest.fixture(scope="module")
-def troubled() -> Iterator[Any]:
-    """The module `troubled.py` beside this file, where other processes find it, too."""
-    sys.path.append(str(Path(__file__).parent))
-    yield import_module("troubled")
-    sys.path.pop()
 
 
 def pids(workers: Workers) -> list[int]:
