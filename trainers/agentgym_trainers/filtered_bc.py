@@ -3,11 +3,12 @@
     loss = - sum over agent tokens of log pi(a_t | everything before) / number of agent tokens,
     over trajectories with return R(tau) >= threshold
 
-It is AgentGym's "BC" and, inside the rounds, its AgentEvol as published code has it (arXiv:2406.04151). Observations
-and prompts carry no loss. The work is done by trl's SFTTrainer: token ids and labels go straight in. Its loss is taken
-at the agent's tokens only (equal to trl's own, about twice as fast on a CPU). Deviations: a batch's loss is a mean over
-its tokens, so long trajectories weigh more than in a sum of means; AdamW with beta2 0.95; batches are made of
-trajectories of similar length; a mixture of experts gets no router loss.
+With a `threshold` of -inf it is plain behaviour cloning. It is AgentGym's "BC" and, inside the rounds, its AgentEvol as
+published code has it (arXiv:2406.04151). Observations and prompts carry no loss. The work is done by trl's SFTTrainer:
+token ids and labels go straight in. Its loss is taken at the agent's tokens only (equal to trl's own, about twice as
+fast on a CPU). Deviations: a batch's loss is a mean over its tokens, so long trajectories weigh more than in a sum of
+means; AdamW with beta2 0.95; batches are made of trajectories of similar length; a mixture of experts gets no router
+loss.
 """
 
 from __future__ import annotations

@@ -22,10 +22,11 @@ variant       advantage                        w                   ratio
 ============  ===============================  ==================  ============================================
 
 Deviations: B is an optimizer step's number of trajectories, those of groups whose tries all came to the same left out
-(the other kinds' papers than DAPO's count them, with an advantage of 0, and their KL); gspo's clip is `clip_low`,
-`clip_high` as they are set (its paper has 3e-4, 4e-4); the reference of the KL term is the policy as the training
-began. With `branches` the tries of a task are a tree: further groups go on from states in the midst of them, each with
-its own mean and deviation, and learn only what comes after that state.
+(the other kinds' papers than DAPO's count them, with an advantage of 0, and their KL); the clip is `clip_low`,
+`clip_high` as they are set, by default DAPO's 0.2 and 0.28 (gspo's paper has 3e-4, 4e-4, the others 0.2 on both sides);
+the reference of the KL term is the policy as the training began. With `branches` the tries of a task are a tree:
+further groups go on from states in the midst of them, each with its own mean and deviation, and learn only what comes
+after that state.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ so is one given up because what was shown last fills the policy's context.
 Deviations: all means are over agent tokens, so that over turns, where V-loss stands at first tokens alone, c_v counts
 less by the length of a reply (in the trunk: the head's own steps, Adam's, have no scale); rewards and values are not
 scaled; advantages are whitened over an iteration; the critic's trunk is the policy's (its gradient is cut by
-`critic_gradient`); learning rates are constant.
+`critic_gradient`); learning rates are constant; 2 epochs by default, not 4.
 """
 
 from __future__ import annotations

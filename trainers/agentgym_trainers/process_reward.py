@@ -9,11 +9,11 @@ values of states (`agentgym_py.values`): `outcome` traces the episode's success 
 arXiv:2312.08935, with one continuation), `exact` replays the trajectory in its world and asks the expert, `monte_carlo`
 continues from states of it by the policy itself (Math-Shepherd's soft estimate). Relevance is always labelled by the
 trajectory: whether the world could do the action, and whether it was new. The pairs are steps that differ in one and
-the same state, met in one batch; the second term is least where the difference is the labels', so the two terms do not
+the same state, met in one step of the optimizer; the second term is least where the difference is the labels', so the two terms do not
 pull against each other.
 
 Deviations: a value, not a class, is learnt (arXiv:2305.20050 has three classes of marks by people); the model is a copy
-of the policy with heads of its own, no second language model; batches keep tries at one task side by side.
+of the policy with heads of its own, no second language model, and is told the step's number; batches keep tries at one task side by side.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise
+from itertools import combinations, groupby, pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
@@ -402,15 +402,18 @@ class ProcessReward(FineTuning):
     ) -> dict[str, float]:
         """This process's part of the gradient of one step, in parts of `batch_size` trajectories; what is logged of it.
 
-        Tries at one task are one process's, for steps are paired within a task only.
+        Tries at one task are one process's, and in one part, for steps are paired within a task only.
         """
         import torch
 
-        tasks = {state: number for number, state in enumerate(dict.fromkeys(each.states[0] for each in batch))}
-        whole = [range(at, min(at + self.batch_size, len(batch))) for at in range(0, len(batch), self.batch_size)]
-        parts = [[i for i in part if tasks[batch[i].states[0]] % ranks.world() == ranks.rank()] for part in whole]
-        pairs = [paired([batch[i] for i in part]) for part in parts]
-        many = sum(len(paired([batch[i] for i in part])) for part in whole)
+        parts = list[list[int]]()
+        for number, (_, tries) in enumerate(groupby(range(len(batch)), lambda i: batch[i].states[0])):
+            own = list(tries) if number % ranks.world() == ranks.rank() else []
+            if parts and len(parts[-1]) + len(own) <= self.batch_size:
+                parts[-1] += own
+            else:
+                parts.append(own)
+        pairs, many = [paired([batch[i] for i in part]) for part in parts], len(paired(batch))
         wanted = [torch.tensor(each.labels, dtype=torch.float32) for each in batch]
         entries, logged = sum(int((~torch.isnan(each)).sum()) for each in wanted), defaultdict[str, float](float)
         for part, couples in zip(parts, pairs, strict=True):

@@ -3,7 +3,8 @@
     R = alpha R_task + beta sum over steps i of PRM(step i) - gamma KL(pi | pi_ref)
 
 over whole episodes; gamma is the setting `kl`. What the model says of a step stands at the last token of its thought
-(of the reply, where it has none), the world's reward at the turn's last; the divergence costs at each token. All else,
+(of the reply, where it has none), the world's reward at the turn's last; the divergence costs at each token. (With
+`level` turn, the default, a turn's rewards are one sum, wherever in it they stand.) All else,
 loss, critic and advantages, is `ppo`'s. It goes round in stages: play, label the steps with fresh values of their
 states, train the process reward model on them, take PPO's steps with its rewards; again every `prm_every` iterations.
 Process rewards are from arXiv:2305.20050, their labels by continuations from arXiv:2312.08935.
@@ -13,7 +14,8 @@ episode that comes to the end's worth less the start's, so dawdling does not pay
 `correctness` and `relevance` pay for every step, and so for long episodes.
 
 Deviations: the model is trained on the first iteration's episodes, in which the critic warms up; from then on it judges
-episodes before it is trained on them; the learning of the model starts anew each round, from `prm` or the policy.
+episodes before it is trained on them; the learning of the model starts anew each round, from `prm` or the policy; by
+default gamma is PPO's 0.02, and the model is trained every iteration, for a round of the tiny model has few of them.
 """
 
 from __future__ import annotations
