@@ -9,11 +9,12 @@ values of states (`agentgym_py.values`): `outcome` traces the episode's success 
 arXiv:2312.08935, with one continuation), `exact` replays the trajectory in its world and asks the expert, `monte_carlo`
 continues from states of it by the policy itself (Math-Shepherd's soft estimate). Relevance is always labelled by the
 trajectory: whether the world could do the action, and whether it was new. The pairs are steps that differ in one and
-the same state, met in one step of the optimizer; the second term is least where the difference is the labels', so the two terms do not
-pull against each other.
+the same state, met in one step of the optimizer; the second term is least where the difference is the labels', so the
+two terms do not pull against each other.
 
 Deviations: a value, not a class, is learnt (arXiv:2305.20050 has three classes of marks by people); the model is a copy
-of the policy with heads of its own, no second language model, and is told the step's number; batches keep tries at one task side by side.
+of the policy with heads of its own, no second language model, and is told the step's number; batches keep tries at one
+task side by side.
 """
 
 from __future__ import annotations
