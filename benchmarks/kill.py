@@ -47,7 +47,7 @@ SIZES = (
     "--env_kwargs.max_steps 4"
 )
 OF_TRAINER = {
-    "filtered_bc": "--select.threshold -1 --select.success_only false --trainer.threshold -1 --trainer.batch_size 1",
+    "filtered_bc": "--select.threshold -1 --select.success_only false --trainer.threshold -1 --trainer.batch_size 2",
     "dpo": "--tries 2 --trainer.batch_size 2",
     "grpo": "--expert_tasks 0 --trainer.batch_tasks 1 --trainer.group_size 2 --trainer.learning_rate 1e-3",
     "ppo": "--expert_tasks 0 --trainer.batch_tasks 2 --trainer.learning_rate 1e-3",
