@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,15 @@ def episode() -> Callable[..., Trajectory]:
         return replace(usual, **fields)
 
     return make
+
+
+@pytest.fixture(scope="module")
+def troubled() -> Iterator[Any]:
+    """The module `troubled.py` beside this file, where other processes find it, too."""
+    here = str(Path(__file__).parent)
+    sys.path.append(here)
+    yield import_module("troubled")
+    sys.path.remove(here)
 
 
 @pytest.fixture(scope="session")

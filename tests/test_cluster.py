@@ -8,8 +8,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -27,15 +25,6 @@ pytest.importorskip("torch")
 
 SHOP = EnvSpec("shop", {"max_steps": 3})
 JOBS = jobs_for([SHOP], "train", range(20), attempts=2)
-
-
-@pytest.fixture(scope="module")
-def troubled() -> Iterator[Any]:
-    """The module `troubled.py` beside this file, where actors find it, too."""
-    here = str(Path(__file__).parent)
-    sys.path.append(here)
-    yield import_module("troubled")
-    sys.path.remove(here)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -28,15 +27,6 @@ pytest.importorskip("torch")
 
 SHOP = EnvSpec("shop", {"max_steps": 3})
 JOBS = jobs_for([SHOP], "train", range(35), attempts=2)
-
-
-@pytest.fixture(scope="module")
-def troubled() -> Iterator[Any]:
-    """The module `troubled.py` beside this file, where other processes find it, too."""
-    here = str(Path(__file__).parent)
-    sys.path.append(here)
-    yield import_module("troubled")
-    sys.path.remove(here)
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from agentgym_py.cli.parser import (
     new_parser,
     read_options,
 )
-from agentgym_py.cli.train import interrupted
+from agentgym_py.cli.train import interrupted, states_in
 from agentgym_py.errors import AgentGymError, UnknownNameError, did_you_mean
 from agentgym_py.runs import RunFolder, finite
 
@@ -195,6 +195,11 @@ def _parsed(stage: Stage, settings: Mapping[str, Any]) -> Namespace:
     return found
 
 
+def _trainer(stage: Stage) -> type:
+    """The class of the trainer that a stage of training has."""
+    return trainer_class(_parsed(stage, stage.settings)["trainer.name"])
+
+
 def _check(stage: Stage) -> None:
     """Complain of wrong settings before any stage runs."""
     try:
@@ -276,7 +281,7 @@ class Pipeline:
             if going_on:
                 given = _resumed(target)
             else:
-                if not (stage.command == "train" and interrupted(target)):
+                if not (stage.command == "train" and interrupted(target, states_in(_trainer(stage)))):
                     shutil.rmtree(target, ignore_errors=True)  # an interrupted stage's: those that are done are not run
                 settings = _products(stage.settings, self._made())
                 given = _parsed(stage, settings | {"out": str(_out(stage, target))})
@@ -309,5 +314,5 @@ def _product(stage: Stage, target: Path) -> str:
     if stage.kind in _POLICIES:
         return str(find(str(target)).weights) if target.is_dir() else ""
     if stage.kind == "reward_model":
-        return str(target / product(trainer_class(stage.settings["trainer"]["name"])))
+        return str(target / product(_trainer(stage)))
     return str(_out(stage, target))

@@ -17,7 +17,7 @@ from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, f
 from agentgym_py.env import checked_seed
 from agentgym_py.files import remove_halves
 from agentgym_py.runs import RunFolder, new_folder
-from agentgym_py.trainer import Trainer, last_good_kept, need_shared
+from agentgym_py.trainer import Trainer, last_good_kept, need_shared, product
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -27,6 +27,8 @@ _STATES = "trainer"
 """What a trainer of a policy writes beside it."""
 _REPORT = "train.json"
 """It is over when this is there."""
+_HALVES = (".checkpoint.", f".{_REPORT}.")
+"""How what a kill leaves half written is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +62,21 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     add_trainer_options(parser, first_look(argv).get("trainer", "filtered_bc"))
 
 
-def interrupted(out: Path) -> bool:
-    """Whether a training was interrupted in this folder, and what is there knows it as its own."""
-    names = {each.name for each in out.iterdir()} if out.is_dir() else set()
-    begun = (names and names <= {_STATES, tracking.FOLDER}) or any(out.rglob("state-*"))
-    return bool(begun) and _REPORT not in names
+def states_in(trainer: Trainer | type) -> str:
+    """The folder of a training that its trainer writes to: what it makes, or its states beside the policy."""
+    return _STATES if (made := product(trainer)) == "policy" else made
 
 
-def _folder(path: str) -> Path:
+def interrupted(out: Path, states: str) -> bool:
+    """Whether nothing but an interrupted training is in this folder; its states know it as their own."""
+    names = {each.name for each in out.iterdir() if not each.name.startswith(_HALVES)} if out.is_dir() else set()
+    begun = any((out / states).rglob("state-*")) or names <= {_STATES, tracking.FOLDER}
+    return bool(names) and names <= {states, "checkpoint", tracking.FOLDER} and begun
+
+
+def _folder(path: str, states: str) -> Path:
     """A new folder, or one in which a training was interrupted."""
-    if not interrupted(Path(path)):
+    if not interrupted(Path(path), states):
         return new_folder(path)
     remove_halves(Path(path))
     return Path(path)
@@ -78,7 +85,6 @@ def _folder(path: str) -> Path:
 def run(given: Namespace) -> int:
     """Train, save, report."""
     from agentgym_py.dataset import AgentTrajDataset
-    from agentgym_py.trainer import product
 
     chosen, model, trainer = (
         read_options(TrainOptions, given),
@@ -94,14 +100,13 @@ def run(given: Namespace) -> int:
     need_shared(trainer)
     tracking.need(chosen.track)
     ranks.join(model.device)
-    out = ranks.once(_folder, chosen.out)
+    out = ranks.once(_folder, chosen.out, states_in(trainer))
     data = AgentTrajDataset(each for file in files for each in played_in(file))
     need_model(model.model, model.threads)
     policy = model.load(chosen.seed)
     from agentgym_py.ui import Phases, loss_text
 
-    began, made = time.monotonic(), product(trainer)
-    extra = out / (_STATES if made == "policy" else made)
+    began, extra = time.monotonic(), out / states_in(trainer)
     settings = {"data": files, "seed": chosen.seed, **asdict(model), "trainer": as_plain(given["trainer"])}
     tracker = tracking.Tracker(chosen.track, out, settings) if chosen.track else None
     with Phases(console(chosen.json)) as phases, tracker.listening() if tracker else nullcontext():
@@ -113,7 +118,7 @@ def run(given: Namespace) -> int:
             digest = ranks.same("weights", policy.digest())
             result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
             if ranks.first():
-                if made == "policy":
+                if product(trainer) == "policy":
                     policy.save(out / "checkpoint")
                 RunFolder(out).write_json(_REPORT, result)
     if not ranks.first():
@@ -122,6 +127,6 @@ def run(given: Namespace) -> int:
         print_json(result)
     else:
         loss = f"loss {loss_text(report.loss[0])} → {loss_text(report.loss[-1])}, " if report.loss else ""
-        where = out / "checkpoint" if made == "policy" else extra
+        where = out / "checkpoint" if product(trainer) == "policy" else extra
         print(f"{where}: {report.trajectories} trajectories, {loss}{time.monotonic() - began:.0f} s")
     return 0

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -542,6 +542,67 @@ def test_a_training_that_was_stopped_goes_on(agentgym: Run, small_model: str, mo
     digests = [json.loads(Path(out, "train.json").read_text())["policy_digest"] for out in ("bc", "whole")]
     assert digests[0] == digests[1]
     assert agentgym(*words, "--out", "bc")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("trainer", "files"),
+    [
+        ("filtered_bc", ["rounds/01/trainer/states/state-1/weights", "rounds/.x.tmp"]),
+        ("filtered_bc", ["trainer/states/state-1/weights", "mine.txt", ".mine.tmp"]),
+        ("filtered_bc", ["one/trainer/states/state-1/weights", "data.jsonl.partial"]),
+        ("filtered_bc", ["checkpoint/model.safetensors"]),
+        ("reward_model", ["trainer/states/state-1/weights", ".train.json.1.tmp"]),
+        ("reward_model", ["reward_model/member_0/model.safetensors"]),
+    ],
+)
+def test_a_training_leaves_other_folders_alone(
+    agentgym: Run, small_model: str, trainer: str, files: Sequence[str]
+) -> None:
+    """A folder with anything but this training's own is refused, and nothing in it is touched."""
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "2", "--out", "demos.jsonl")[0] == 0
+    for file in files:
+        Path("out", file).parent.mkdir(parents=True, exist_ok=True)
+        Path("out", file).write_text("x")
+    words = ("train", "--data", "demos.jsonl", "--model", small_model, "--trainer", trainer, "--out", "out")
+    status, _, err = agentgym(*words)
+    assert status == 2 and "out" in err
+    assert sorted(str(p.relative_to("out")) for p in Path("out").rglob("*") if p.is_file()) == sorted(files)
+
+
+def test_a_reward_model_that_was_stopped_goes_on(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the same command, to the same weights."""
+    for agent in ("expert", "random"):
+        args = ("collect", "--agent", agent, "--env", "GUESS", "--tasks", "8", "--out", f"{agent}.jsonl")
+        assert agentgym(*args)[0] == 0
+    words = [
+        "train",
+        "--data",
+        "expert.jsonl,random.jsonl",
+        "--model",
+        small_model,
+        "--trainer",
+        "reward_model",
+        "--threads",
+        "1",
+    ]
+    words += ["--trainer.heads", "{steps: 1}", "--trainer.batch_size", "1", "--trainer.checkpoint_minutes", "0"]
+
+    def stopping(done: int, total: int) -> None:
+        if done == total // 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("agentgym_py.ui.Phases.training", lambda *_: stopping)
+        assert agentgym(*words, "--out", "run")[0] == 130
+    for out in ("run", "whole"):
+        assert agentgym(*words, "--out", out)[0] == 0
+    one, two = (
+        {p.relative_to(name): p.read_bytes() for p in Path(name, "reward_model").rglob("*") if p.is_file()}
+        for name in ("run", "whole")
+    )
+    assert one == two
 
 
 @pytest.mark.parametrize("place", ["before", "after"])
