@@ -13,12 +13,12 @@ from agentgym_py.errors import ConfigError
 class LearnerSettings:
     """How a policy is optimized."""
 
-    learning_rate: float = 1e-4
-    """Of AdamW, constant; 1e-4 suits the tiny model, 1e-6 to 1e-5 a pretrained one."""
+    learning_rate: float = 3e-4
+    """Of AdamW, constant; 3e-4 suits the tiny model, 1e-6 to 1e-5 a pretrained one."""
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
     """A longer gradient is shortened to it; 0 shortens none."""
-    minibatch: int = 32
+    minibatch: int = 16
     """Trajectories a step of the optimizer."""
     pass_tokens: int = 16384
     """At most so many tokens, padding included, go through the model at once; memory depends on it, the result does

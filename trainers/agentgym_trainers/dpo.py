@@ -74,17 +74,17 @@ class DPO(PairTuning):
     evolve_defaults: ClassVar = CONTRASTS
     cloner: ClassVar = "filtered_bc"
 
-    learning_rate: float = 1e-4
-    """Peak of the cosine schedule; 1e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""
+    learning_rate: float = 3e-4
+    """Peak of the cosine schedule; 3e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""
     beta: float = 0.1
     """How dear it is to move away from the reference, the policy as it was before; for ipo the paper's tau."""
     loss_type: LossType = "sigmoid"
     """`sigmoid` (DPO), `hinge` (SLiC) or `ipo`."""
     label_smoothing: float = 0.0
     """Share of the pairs that are taken to be the wrong way round, below 0.5; of `sigmoid` only."""
-    sft_weight: float = 0.0
+    sft_weight: float = 1.0
     """Weight of the better one's own negative log-probability, a token: with 1 it cannot become less likely while the
-    worse one falls faster (iterative RPO)."""
+    worse one falls faster (iterative RPO); 0 is DPO as published."""
 
     def __post_init__(self) -> None:
         PairTuning.__post_init__(self)
