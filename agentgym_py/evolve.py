@@ -26,6 +26,7 @@ from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt, checked_seed
 from agentgym_py.errors import ConfigError, DataError, NothingToTrainOnError, PolicyError, RunError, TrainingError
 from agentgym_py.evaluate import as_json, evaluate
+from agentgym_py.fork import continuations
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.rollouts import Judge, Rollouts
 from agentgym_py.runs import RunFolder
@@ -67,6 +68,11 @@ class EvolveConfig:
     """New training tasks of each world that a round explores."""
     tries: int = 1
     """Episodes a task in exploration."""
+    forks: int = 0
+    """States in the midst of each of them, drawn by the seed, from which further ones go on: pairs of one state, for
+    `--trainer dpo --trainer.level fork`."""
+    fork_tries: int = 4
+    """Episodes that go on from each of these states, beside the --tries."""
     temperature: float = 0.5
     """Sampling temperature of exploration; evaluation is greedy."""
     max_new_tokens: int = 64
@@ -95,10 +101,10 @@ class EvolveConfig:
 
     def __post_init__(self) -> None:
         checked_seed(self.seed)
-        for name in ("explore_tasks", "tries", "valid_tasks", "slots", "save_episodes"):
+        for name in ("explore_tasks", "tries", "fork_tries", "valid_tasks", "slots", "save_episodes"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("expert_tasks", "rounds", "test_tasks", "patience"):
+        for name in ("expert_tasks", "rounds", "forks", "test_tasks", "patience"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")
         checked_timeout(self.step_timeout)
@@ -124,6 +130,8 @@ def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> Non
             "this trainer plays itself, from the last round's agent and on no older data: merge must be last, restart "
             f"previous, got {config.merge} and {config.restart}"
         )
+    if config.forks:
+        raise ConfigError("forks are for a trainer that learns from what was stored; grpo has branches of its own")
     if not config.temperature:
         raise ConfigError("this trainer plays itself, and learns nothing at temperature 0: all tries are the same")
 
@@ -190,7 +198,7 @@ class Evolution:
             selection = Selection(tuple(explored) if training else (), nothing)
         else:
             explore = partial(self._explore, number) if number else self._demonstrate
-            explored = self._written(number, "trajectories", explore, self._episodes(number))
+            explored = self._written(number, "trajectories", explore, self._episodes(number), self._forks(number))
             cloned = number == 0 and self.cloner is not None
             selection = build(SelectConfig() if cloned else self.config.select)(explored)
             log.info("round %d: %s", number, selection.line)
@@ -207,19 +215,25 @@ class Evolution:
         }
         ranks.once(self.folder.finish, number, metrics)
 
-    def _written(self, number: int, name: str, play: Callable[[], list[Trajectory]], episodes: int) -> list[Trajectory]:
+    def _written(
+        self, number: int, name: str, play: Callable[[], list[Trajectory]], episodes: int, forks: int = 0
+    ) -> list[Trajectory]:
         """Episodes of a round: those that stand in its folder, or else they are played now."""
         path = self._path(number, name)
         if ranks.once(path.is_file):
-            return _whole(path, episodes)
+            return _whole(path, episodes, forks, self.config.fork_tries)
         played = play()
         _store(path, played)
         return played
 
     def _episodes(self, number: int) -> int:
-        """How many a round's trainer that does not play itself has of it."""
+        """How many a round's trainer that does not play itself has of it, but for those that go on from forks."""
         tasks = self.config.explore_tasks * self.config.tries if number else self.config.expert_tasks
         return len(self.envs) * tasks
+
+    def _forks(self, number: int) -> int:
+        """States of each of them from which others go on; the expert's from none."""
+        return self.config.forks if number else 0
 
     def _trained(
         self, number: int, train: Callable[[], tuple[Policy, TrainReport | None]]
@@ -262,7 +276,11 @@ class Evolution:
         policy = self._agent_of(number - 1)
         jobs = self._train_jobs(self._first_task(number), self.config.explore_tasks, self.config.tries)
         agent = partial(self._agent, number - 1, policy, self.config.temperature)
-        return self._collect(number, "explore", agent, jobs)
+        played, config = self._collect(number, "explore", agent, jobs), self.config
+        seed, first = seed_of(config.seed, "forks", number), config.tries
+        found = continuations(jobs, played, config.forks, config.fork_tries, seed=seed, first_try=first)
+        later = [job for each in found for job in each]
+        return played + (self._collect(number, "forks", agent, later) if later else [])
 
     def _improve(self, number: int, trainer: OnPolicyTrainer) -> tuple[Policy, TrainReport | None]:
         """A round of a trainer that plays itself, on as many episodes as another's round explores; they are stored."""
@@ -360,7 +378,8 @@ class Evolution:
     def _merged(self, number: int, kept: Sequence[Trajectory]) -> list[Trajectory]:
         earlier = {"all": range(number), "last": range(0), "initial+last": range(min(number, 1))}[self.config.merge]
         select = build(self.config.select)
-        stored = (_whole(self._path(r, "trajectories"), self._episodes(r)) for r in earlier)
+        fork_tries = self.config.fork_tries
+        stored = (_whole(self._path(r, "trajectories"), self._episodes(r), self._forks(r), fork_tries) for r in earlier)
         data = [t for each in stored for t in select(each).kept]
         return data + list(kept)
 
@@ -456,10 +475,15 @@ class Evolution:
         return result
 
 
-def _whole(path: Path, episodes: int) -> list[Trajectory]:
-    """The episodes of a file that was renamed when it was whole; RunError where it has lost some since."""
+def _whole(path: Path, episodes: int, forks: int = 0, fork_tries: int = 0) -> list[Trajectory]:
+    """The episodes of a file that was renamed when it was whole; RunError where it has lost some since.
+
+    After the first `episodes` stand `fork_tries` from each of up to `forks` states in the midst of each of them.
+    """
     try:
         played = list(store.read(path, warn=False))
+        midst = [len(each.steps) - 1 for each in played[:episodes] if each.steps and each.error is None]
+        episodes += sum(min(forks, states) for states in midst) * fork_tries
         why = f"holds {len(played)} of {episodes} episodes"
     except DataError as error:
         played, why = [], str(error)

@@ -175,6 +175,40 @@ def test_a_file_that_lost_episodes_is_refused(
     assert path.read_bytes() == data
 
 
+FORKED = replace(SMALL, rounds=1, tries=2, forks=2, fork_tries=3, merge="all", test_tasks=0, save_episodes=5)
+
+
+@pytest.mark.parametrize("stop", [None, (1, "explore"), (1, "forks"), (1, "valid")])
+def test_exploration_goes_on_from_forks(tiny_policy: Any, tmp_path: Path, stop: Any) -> None:
+    """From states in the midst of its episodes, to the bit as without the interruption; the expert's have none."""
+    whole = evolution(tmp_path / "whole", tiny_policy, FORKED)
+    whole.run()
+    if stop:
+        with pytest.raises(KeyboardInterrupt):
+            evolution(tmp_path / "cut", tiny_policy, FORKED, reporter=Listener(stop_at=stop)).run()
+    run = evolution(tmp_path / "cut", tiny_policy, FORKED)
+    run.run()
+    paths = [each.folder.round(1) / "trajectories.jsonl" for each in (whole, run)]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    played = list(store.read(paths[0]))
+    done = [sum(not step.trained for step in each.steps) for each in played]
+    assert len(played) == 4 * 2 * (1 + 2 * 3) == len({each.id for each in played}) and done[:8] == [0] * 8
+    assert all(done[8:]) and all(len(set(done[at : at + 3])) == 1 for at in range(8, len(done), 3))
+    assert len(list(store.read(run.folder.round(0) / "trajectories.jsonl"))) == 3
+    assert run.folder.metrics(1)["training"]["trajectories"] == 3 + 56
+
+
+def test_a_file_that_lost_forks_is_refused(tiny_policy: Any, tmp_path: Path) -> None:
+    """How many there were is known by the episodes that they went on from."""
+    with pytest.raises(KeyboardInterrupt):
+        evolution(tmp_path, tiny_policy, FORKED, reporter=Listener(stop_at=(1, "valid"))).run()
+    run = evolution(tmp_path, tiny_policy, FORKED)
+    path = run.folder.round(1) / "trajectories.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises(RunError, match="holds 55 of 56 episodes"):
+        run.run()
+
+
 @pytest.mark.parametrize(("merge", "counts"), [("all", [3, 7, 11]), ("last", [3, 4, 4]), ("initial+last", [3, 7, 7])])
 def test_merge_decides_what_a_round_trains_on(tiny_policy: Any, tmp_path: Path, merge: Any, counts: list[int]) -> None:
     """All rounds' data, the last round's, or the expert's and the last's."""
@@ -318,7 +352,7 @@ def test_a_training_that_goes_wrong_leaves_what_was_last_good(tiny_policy: Any, 
 
 def test_wrong_settings_are_refused() -> None:
     """Counts that cannot be meant raise at once and name the setting."""
-    wrong: dict[str, Any] = {"expert_tasks": -1, "tries": 0, "slots": 0, "rounds": -1}
+    wrong: dict[str, Any] = {"expert_tasks": -1, "tries": 0, "slots": 0, "rounds": -1, "forks": -1, "fork_tries": 0}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             EvolveConfig(**{name: value})
@@ -347,7 +381,7 @@ def test_a_trainer_that_plays_itself_gets_the_rounds_episodes(tiny_policy: Any, 
         assert metrics["training"]["trajectories"] == 8 == metrics["selection"]["kept"]
 
 
-@pytest.mark.parametrize("ignored", [{"merge": "all"}, {"restart": "base"}, {"temperature": 0.0}])
+@pytest.mark.parametrize("ignored", [{"merge": "all"}, {"restart": "base"}, {"temperature": 0.0}, {"forks": 1}])
 def test_settings_that_a_trainer_that_plays_itself_would_ignore_are_refused(
     tiny_policy: Any, tmp_path: Path, ignored: dict[str, Any]
 ) -> None:
