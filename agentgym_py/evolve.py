@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from agentgym_py import ranks, store
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
@@ -26,8 +26,9 @@ from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt, checked_seed
 from agentgym_py.errors import ConfigError, DataError, NothingToTrainOnError, PolicyError, RunError, TrainingError
 from agentgym_py.evaluate import as_json, evaluate
+from agentgym_py.explore import Order, jobs_of, shares
 from agentgym_py.fork import continuations
-from agentgym_py.rng import Rng, seed_of
+from agentgym_py.rng import seed_of
 from agentgym_py.rollouts import Judge, Rollouts
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, Selection, build
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 log = logging.getLogger(__name__)
-
-_TASKS = 1_000_000
-"""Of so many training tasks a run draws its own, in a world of endlessly many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,13 @@ class EvolveConfig:
     reward_model: str | None = None
     """Folder of a reward model: a trainer that plays itself learns from its scores in place of the world's rewards."""
     explore_tasks: int = 1000
-    """New training tasks of each world that a round explores."""
+    """Training tasks of each world that a round explores."""
+    explore_weights: dict[str, float] = field(default_factory=dict)
+    """Weights of several worlds, as {shop: 3, maze: 0.5}, by which a round's tasks are shared out; 1 where none is
+    given. A round has as many tasks as without."""
+    explore_order: Order = "uniform"
+    """`uniform`: a round explores new tasks; `hard`: as many, but drawn from new and explored ones, by weight: who
+    failed more comes more often."""
     tries: int = 1
     """Episodes a task in exploration."""
     forks: int = 0
@@ -107,6 +111,8 @@ class EvolveConfig:
         for name in ("expert_tasks", "rounds", "forks", "test_tasks", "patience"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")
+        if self.explore_order not in get_args(Order):
+            raise ConfigError(f"explore_order must be one of {', '.join(get_args(Order))}, got {self.explore_order!r}")
         checked_timeout(self.step_timeout)
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
 
@@ -176,6 +182,7 @@ class Evolution:
     def run(self) -> dict[str, Any]:
         """Run every round that is not over yet, then the test; returns the test's result."""
         require_fit(self.config, self.trainer)
+        self._shares()
         for number in range(self.config.rounds + 1):
             if not ranks.once(self.folder.done, number):
                 self._round(number)
@@ -228,8 +235,7 @@ class Evolution:
 
     def _episodes(self, number: int) -> int:
         """How many a round's trainer that does not play itself has of it, but for those that go on from forks."""
-        tasks = self.config.explore_tasks * self.config.tries if number else self.config.expert_tasks
-        return len(self.envs) * tasks
+        return sum(self._shares()) * self.config.tries if number else len(self.envs) * self.config.expert_tasks
 
     def _forks(self, number: int) -> int:
         """States of each of them from which others go on; the expert's from none."""
@@ -268,13 +274,13 @@ class Evolution:
         return policy
 
     def _demonstrate(self) -> list[Trajectory]:
-        jobs = self._train_jobs(0, self.config.expert_tasks)
+        jobs = self._train_jobs(0)
         expert = partial(ExpertAgent, fair=self.config.expert == "fair", thoughts=self.config.expert_thoughts)
         return self._collect(0, "expert", expert, jobs, f"{self.config.expert} expert") if jobs else []
 
     def _explore(self, number: int) -> list[Trajectory]:
         policy = self._agent_of(number - 1)
-        jobs = self._train_jobs(self._first_task(number), self.config.explore_tasks, self.config.tries)
+        jobs = self._train_jobs(number, self.config.tries)
         agent = partial(self._agent, number - 1, policy, self.config.temperature)
         played, config = self._collect(number, "explore", agent, jobs), self.config
         seed, first = seed_of(config.seed, "forks", number), config.tries
@@ -285,7 +291,7 @@ class Evolution:
     def _improve(self, number: int, trainer: OnPolicyTrainer) -> tuple[Policy, TrainReport | None]:
         """A round of a trainer that plays itself, on as many episodes as another's round explores; they are stored."""
         policy = self._agent_of(number - 1)
-        jobs = self._train_jobs(self._first_task(number), self.config.explore_tasks)
+        jobs = self._train_jobs(number)
         episodes = len(jobs) * self.config.tries
         rollouts = Rollouts(
             policy, self._engine_for(policy),
@@ -321,9 +327,6 @@ class Evolution:
         if model.members[0].policy.tokenizer.get_vocab() != policy.tokenizer.get_vocab():
             raise ConfigError(f"reward_model {self.config.reward_model} has other tokens than the policy")
         return lambda trajectories: model.score(trajectories).tolist()
-
-    def _first_task(self, number: int) -> int:
-        return self.config.expert_tasks + (number - 1) * self.config.explore_tasks
 
     def _train(self, number: int, kept: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:
         if not number and not self.config.expert_tasks:
@@ -378,31 +381,28 @@ class Evolution:
     def _merged(self, number: int, kept: Sequence[Trajectory]) -> list[Trajectory]:
         earlier = {"all": range(number), "last": range(0), "initial+last": range(min(number, 1))}[self.config.merge]
         select = build(self.config.select)
-        fork_tries = self.config.fork_tries
-        stored = (_whole(self._path(r, "trajectories"), self._episodes(r), self._forks(r), fork_tries) for r in earlier)
-        data = [t for each in stored for t in select(each).kept]
+        data = [t for r in earlier for t in select(self._stored(r)).kept]
         return data + list(kept)
+
+    def _stored(self, number: int) -> list[Trajectory]:
+        """What a round played that is over."""
+        path = self._path(number, "trajectories")
+        if number and isinstance(self.trainer, OnPolicyTrainer):  # it need not spend all of its budget
+            return list(store.read(path))
+        return _whole(path, self._episodes(number), self._forks(number), self.config.fork_tries)
 
     def _path(self, number: int, name: str) -> Path:
         return self.folder.round(number) / f"{name}.jsonl"
 
     # ---- episodes -----------------------------------------------------------------------------------------------
 
-    def _train_jobs(self, first: int, tasks: int, tries: int = 1) -> list[Job]:
-        """Training tasks of every world, from place `first` of the order that the run's seed gives them."""
-        drawn = [(spec, self._order(spec)[first : first + tasks]) for spec in self.envs]
-        return [
-            Job(spec, order[i], "train", attempt)
-            for i in range(tasks)
-            for spec, order in drawn
-            for attempt in range(tries)
-        ]
+    def _shares(self) -> list[int]:
+        """How many tasks of each world a round explores."""
+        return shares(self.envs, self.config.explore_weights, self.config.explore_tasks)
 
-    def _order(self, spec: EnvSpec) -> list[int]:
-        """The training tasks of all rounds, in the order they are met: runs of other seeds meet other tasks."""
-        needed = self.config.expert_tasks + self.config.rounds * self.config.explore_tasks
-        there = spec.count("train", max(needed, _TASKS))
-        return Rng(self.config.seed, "tasks", spec.key).sample(range(there), needed)
+    def _train_jobs(self, number: int, tries: int = 1) -> list[Job]:
+        """A round's training tasks of every world."""
+        return jobs_of(self.config, self.envs, number, self._stored, tries)
 
     def _agent(self, version: int, policy: Policy, temperature: float) -> ModelAgent:
         params = SamplingParams(temperature=temperature, max_new_tokens=self.config.max_new_tokens)

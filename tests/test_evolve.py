@@ -175,6 +175,42 @@ def test_a_file_that_lost_episodes_is_refused(
     assert path.read_bytes() == data
 
 
+@pytest.mark.parametrize("trainer", [Nudge, Player])
+def test_hard_tasks_are_drawn_again_and_an_interrupted_run_draws_the_same(
+    tiny_policy: Any, tmp_path: Path, trainer: Any
+) -> None:
+    """To the bit; some of a round's tasks were explored before, whoever plays them."""
+    config = replace(SMALL, explore_order="hard", test_tasks=0, valid_tasks=1, seed=1)
+
+    def explored(run: Evolution) -> list[bytes]:
+        return [(run.folder.round(r) / "trajectories.jsonl").read_bytes() for r in (1, 2)]
+
+    whole = evolution(tmp_path / "whole", tiny_policy, config, trainer=trainer())
+    whole.run()
+    with pytest.raises(KeyboardInterrupt):
+        stop = Listener(stop_at=(2, "explore" if trainer is Nudge else "improve"))
+        evolution(tmp_path / "cut", tiny_policy, config, trainer=trainer(), reporter=stop).run()
+    resumed = evolution(tmp_path / "cut", tiny_policy, config, trainer=trainer())
+    resumed.run()
+    assert explored(resumed) == explored(whole)
+    first, second = ({t.task_id for t in store.read(whole.folder.round(r) / "trajectories.jsonl")} for r in (1, 2))
+    assert len(second) == len(first) and first & second
+
+
+def test_worlds_are_explored_by_weight(tiny_policy: Any, tmp_path: Path) -> None:
+    """And a weight of a world that is not played is refused before anything is."""
+    config = replace(SMALL, rounds=1, explore_weights={"shop": 3.0}, test_tasks=0, merge="all")
+    run = evolution(tmp_path / "run", tiny_policy, config)
+    run.envs = [*run.envs, EnvSpec("maze", {"max_steps": 2})]
+    run.run()
+    played = [t.provenance.env_id for t in store.read(run.folder.round(1) / "trajectories.jsonl")]
+    assert sorted(played) == ["AgentMaze-v0"] * 2 + ["AgentShop-v0"] * 6
+    alone = evolution(tmp_path / "alone", tiny_policy, replace(config, explore_weights={"maze": 1.0}))
+    with pytest.raises(ConfigError, match="no world 'maze'"):
+        alone.run()
+    assert not (tmp_path / "alone" / "rounds" / "00" / "trajectories.jsonl").exists()
+
+
 FORKED = replace(SMALL, rounds=1, tries=2, forks=2, fork_tries=3, merge="all", test_tasks=0, save_episodes=5)
 
 
