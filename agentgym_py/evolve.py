@@ -28,6 +28,7 @@ from agentgym_py.errors import ConfigError, DataError, NothingToTrainOnError, Po
 from agentgym_py.evaluate import as_json, evaluate
 from agentgym_py.explore import Order, jobs_of, shares
 from agentgym_py.fork import continuations
+from agentgym_py.rl.nets import diversity, noticed
 from agentgym_py.rng import seed_of
 from agentgym_py.rollouts import Judge, Rollouts
 from agentgym_py.runs import RunFolder
@@ -210,12 +211,17 @@ class Evolution:
             selection = build(SelectConfig() if cloned else self.config.select)(explored)
             log.info("round %d: %s", number, selection.line)
             policy, training = self._trained(number, partial(self._train, number, selection.kept))
+        varied = diversity(explored) if self.config.temperature else {}
+        notes = list(training.get("notes", ())) if training else []
+        for text in noticed(self.trainer, varied, notes):
+            log.warning("round %d: %s", number, text)
+            notes.append(text)
         metrics = {
             "round": number,
             "player": f"the {self.config.expert} expert" if number == 0 else f"Agent_v{number - 1}",
-            "explored": as_json(explored),
+            "explored": as_json(explored) | varied,
             "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
-            "training": training,
+            "training": training and training | {"notes": notes},
             "valid": self._evaluate(number, policy, "valid", self.config.valid_tasks),
             "policy_digest": ranks.same("weights", policy.digest()),
             "seconds": time.monotonic() - began,

@@ -293,6 +293,50 @@ def test_a_round_whose_trainer_has_nothing_fails_unless_allowed(tiny_policy: Any
     assert run.folder.metrics(1)["policy_digest"] == run.folder.metrics(0)["policy_digest"]
 
 
+@dataclass
+class Watchful(Nudge):
+    """One that has bounds of its own, and may have noted a collapse itself."""
+
+    max_repeated: float = 1.0
+    min_entropy: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    def train(self, policy: Policy, trajectories: Sequence[Trajectory], **_: Any) -> TrainReport:
+        return replace(super().train(policy, trajectories), notes=self.notes)
+
+
+@pytest.mark.parametrize(
+    ("temperature", "trainer", "noted"),
+    [
+        (1.0, Nudge(), []),
+        (0.01, Nudge(), ["collapse: entropy", "collapse: "]),  # it repeats itself, too
+        (0.01, Watchful(), []),
+        (0.01, Watchful(min_entropy=9.0, notes=("aside",)), ["aside", "collapse: entropy"]),
+        (0.01, Watchful(min_entropy=9.0, notes=("collapse, said already",)), ["collapse, said already"]),
+    ],
+)
+def test_a_collapse_is_noted_with_the_round_that_shows_it(
+    tiny_policy: Any,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    temperature: float,
+    trainer: Any,
+    noted: list[str],
+) -> None:
+    """Of any trainer, by what the round's agent said, and warned of; not again where the trainer did."""
+    config = replace(SMALL, rounds=1, temperature=temperature, test_tasks=0)
+    run = evolution(tmp_path, tiny_policy, config, trainer=trainer, cloner=Nudge())
+    run.run()
+    metrics, found = run.folder.metrics(1), [each for each in caplog.messages if "collapse" in each]
+    assert [note[: len(said)] for note, said in zip(metrics["training"]["notes"], noted, strict=True)] == noted
+    assert len(found) == sum(said.startswith("collapse: ") for said in noted) and all(
+        each.startswith("round 1: ") for each in found
+    )
+    explored = metrics["explored"]
+    assert (explored["entropy"] < 0.001) == (temperature < 1) and 0 <= explored["repeated"] <= 1
+    assert "entropy" not in run.folder.metrics(0)["explored"], "an expert has none"
+
+
 def test_restart_decides_where_training_starts(tiny_policy: Any, tmp_path: Path) -> None:
     """From the base every round moves the weight by its own data; from the previous agent the moves add up."""
     moved = {}
