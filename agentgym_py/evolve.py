@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from agentgym_py import ranks, store
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
@@ -26,7 +26,10 @@ from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt, checked_seed
 from agentgym_py.errors import ConfigError, DataError, NothingToTrainOnError, PolicyError, RunError, TrainingError
 from agentgym_py.evaluate import as_json, evaluate
-from agentgym_py.rng import Rng, seed_of
+from agentgym_py.explore import Order, jobs_of, shares
+from agentgym_py.fork import continuations
+from agentgym_py.rl.nets import diversity, noticed
+from agentgym_py.rng import seed_of
 from agentgym_py.rollouts import Judge, Rollouts
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, Selection, build
@@ -39,9 +42,6 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 log = logging.getLogger(__name__)
-
-_TASKS = 1_000_000
-"""Of so many training tasks a run draws its own, in a world of endlessly many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,20 @@ class EvolveConfig:
     reward_model: str | None = None
     """Folder of a reward model: a trainer that plays itself learns from its scores in place of the world's rewards."""
     explore_tasks: int = 1000
-    """New training tasks of each world that a round explores."""
+    """Training tasks of each world that a round explores."""
+    explore_weights: dict[str, float] = field(default_factory=dict)
+    """Weights of several worlds, as {shop: 3, maze: 0.5}, by which a round's tasks are shared out; 1 where none is
+    given. A round has as many tasks as without."""
+    explore_order: Order = "uniform"
+    """`uniform`: a round explores new tasks; `hard`: as many, but drawn from new and explored ones, by weight: who
+    failed more comes more often."""
     tries: int = 1
     """Episodes a task in exploration."""
+    forks: int = 0
+    """States in the midst of each of them, drawn by the seed, from which further ones go on: pairs of one state, for
+    `--trainer dpo --trainer.level fork`."""
+    fork_tries: int = 4
+    """Episodes that go on from each of these states, beside the --tries."""
     temperature: float = 0.5
     """Sampling temperature of exploration; evaluation is greedy."""
     max_new_tokens: int = 64
@@ -95,12 +106,14 @@ class EvolveConfig:
 
     def __post_init__(self) -> None:
         checked_seed(self.seed)
-        for name in ("explore_tasks", "tries", "valid_tasks", "slots", "save_episodes"):
+        for name in ("explore_tasks", "tries", "fork_tries", "valid_tasks", "slots", "save_episodes"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("expert_tasks", "rounds", "test_tasks", "patience"):
+        for name in ("expert_tasks", "rounds", "forks", "test_tasks", "patience"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")
+        if self.explore_order not in get_args(Order):
+            raise ConfigError(f"explore_order must be one of {', '.join(get_args(Order))}, got {self.explore_order!r}")
         checked_timeout(self.step_timeout)
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
 
@@ -124,6 +137,8 @@ def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> Non
             "this trainer plays itself, from the last round's agent and on no older data: merge must be last, restart "
             f"previous, got {config.merge} and {config.restart}"
         )
+    if config.forks:
+        raise ConfigError("forks are for a trainer that learns from what was stored; grpo has branches of its own")
     if not config.temperature:
         raise ConfigError("this trainer plays itself, and learns nothing at temperature 0: all tries are the same")
 
@@ -168,6 +183,7 @@ class Evolution:
     def run(self) -> dict[str, Any]:
         """Run every round that is not over yet, then the test; returns the test's result."""
         require_fit(self.config, self.trainer)
+        self._shares()
         for number in range(self.config.rounds + 1):
             if not ranks.once(self.folder.done, number):
                 self._round(number)
@@ -190,36 +206,46 @@ class Evolution:
             selection = Selection(tuple(explored) if training else (), nothing)
         else:
             explore = partial(self._explore, number) if number else self._demonstrate
-            explored = self._written(number, "trajectories", explore, self._episodes(number))
+            explored = self._written(number, "trajectories", explore, self._episodes(number), self._forks(number))
             cloned = number == 0 and self.cloner is not None
             selection = build(SelectConfig() if cloned else self.config.select)(explored)
             log.info("round %d: %s", number, selection.line)
             policy, training = self._trained(number, partial(self._train, number, selection.kept))
+        varied = diversity(explored) if self.config.temperature else {}
+        notes = list(training.get("notes", ())) if training else []
+        for text in noticed(self.trainer, varied, notes):
+            log.warning("round %d: %s", number, text)
+            notes.append(text)
         metrics = {
             "round": number,
             "player": f"the {self.config.expert} expert" if number == 0 else f"Agent_v{number - 1}",
-            "explored": as_json(explored),
+            "explored": as_json(explored) | varied,
             "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
-            "training": training,
+            "training": training and training | {"notes": notes},
             "valid": self._evaluate(number, policy, "valid", self.config.valid_tasks),
             "policy_digest": ranks.same("weights", policy.digest()),
             "seconds": time.monotonic() - began,
         }
         ranks.once(self.folder.finish, number, metrics)
 
-    def _written(self, number: int, name: str, play: Callable[[], list[Trajectory]], episodes: int) -> list[Trajectory]:
+    def _written(
+        self, number: int, name: str, play: Callable[[], list[Trajectory]], episodes: int, forks: int = 0
+    ) -> list[Trajectory]:
         """Episodes of a round: those that stand in its folder, or else they are played now."""
         path = self._path(number, name)
         if ranks.once(path.is_file):
-            return _whole(path, episodes)
+            return _whole(path, episodes, forks, self.config.fork_tries)
         played = play()
         _store(path, played)
         return played
 
     def _episodes(self, number: int) -> int:
-        """How many a round's trainer that does not play itself has of it."""
-        tasks = self.config.explore_tasks * self.config.tries if number else self.config.expert_tasks
-        return len(self.envs) * tasks
+        """How many a round's trainer that does not play itself has of it, but for those that go on from forks."""
+        return sum(self._shares()) * self.config.tries if number else len(self.envs) * self.config.expert_tasks
+
+    def _forks(self, number: int) -> int:
+        """States of each of them from which others go on; the expert's from none."""
+        return self.config.forks if number else 0
 
     def _trained(
         self, number: int, train: Callable[[], tuple[Policy, TrainReport | None]]
@@ -254,20 +280,24 @@ class Evolution:
         return policy
 
     def _demonstrate(self) -> list[Trajectory]:
-        jobs = self._train_jobs(0, self.config.expert_tasks)
+        jobs = self._train_jobs(0)
         expert = partial(ExpertAgent, fair=self.config.expert == "fair", thoughts=self.config.expert_thoughts)
         return self._collect(0, "expert", expert, jobs, f"{self.config.expert} expert") if jobs else []
 
     def _explore(self, number: int) -> list[Trajectory]:
         policy = self._agent_of(number - 1)
-        jobs = self._train_jobs(self._first_task(number), self.config.explore_tasks, self.config.tries)
+        jobs = self._train_jobs(number, self.config.tries)
         agent = partial(self._agent, number - 1, policy, self.config.temperature)
-        return self._collect(number, "explore", agent, jobs)
+        played, config = self._collect(number, "explore", agent, jobs), self.config
+        seed, first = seed_of(config.seed, "forks", number), config.tries
+        found = continuations(jobs, played, config.forks, config.fork_tries, seed=seed, first_try=first)
+        later = [job for each in found for job in each]
+        return played + (self._collect(number, "forks", agent, later) if later else [])
 
     def _improve(self, number: int, trainer: OnPolicyTrainer) -> tuple[Policy, TrainReport | None]:
         """A round of a trainer that plays itself, on as many episodes as another's round explores; they are stored."""
         policy = self._agent_of(number - 1)
-        jobs = self._train_jobs(self._first_task(number), self.config.explore_tasks)
+        jobs = self._train_jobs(number)
         episodes = len(jobs) * self.config.tries
         rollouts = Rollouts(
             policy, self._engine_for(policy),
@@ -303,9 +333,6 @@ class Evolution:
         if model.members[0].policy.tokenizer.get_vocab() != policy.tokenizer.get_vocab():
             raise ConfigError(f"reward_model {self.config.reward_model} has other tokens than the policy")
         return lambda trajectories: model.score(trajectories).tolist()
-
-    def _first_task(self, number: int) -> int:
-        return self.config.expert_tasks + (number - 1) * self.config.explore_tasks
 
     def _train(self, number: int, kept: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:
         if not number and not self.config.expert_tasks:
@@ -360,30 +387,28 @@ class Evolution:
     def _merged(self, number: int, kept: Sequence[Trajectory]) -> list[Trajectory]:
         earlier = {"all": range(number), "last": range(0), "initial+last": range(min(number, 1))}[self.config.merge]
         select = build(self.config.select)
-        stored = (_whole(self._path(r, "trajectories"), self._episodes(r)) for r in earlier)
-        data = [t for each in stored for t in select(each).kept]
+        data = [t for r in earlier for t in select(self._stored(r)).kept]
         return data + list(kept)
+
+    def _stored(self, number: int) -> list[Trajectory]:
+        """What a round played that is over."""
+        path = self._path(number, "trajectories")
+        if number and isinstance(self.trainer, OnPolicyTrainer):  # it need not spend all of its budget
+            return list(store.read(path))
+        return _whole(path, self._episodes(number), self._forks(number), self.config.fork_tries)
 
     def _path(self, number: int, name: str) -> Path:
         return self.folder.round(number) / f"{name}.jsonl"
 
     # ---- episodes -----------------------------------------------------------------------------------------------
 
-    def _train_jobs(self, first: int, tasks: int, tries: int = 1) -> list[Job]:
-        """Training tasks of every world, from place `first` of the order that the run's seed gives them."""
-        drawn = [(spec, self._order(spec)[first : first + tasks]) for spec in self.envs]
-        return [
-            Job(spec, order[i], "train", attempt)
-            for i in range(tasks)
-            for spec, order in drawn
-            for attempt in range(tries)
-        ]
+    def _shares(self) -> list[int]:
+        """How many tasks of each world a round explores."""
+        return shares(self.envs, self.config.explore_weights, self.config.explore_tasks)
 
-    def _order(self, spec: EnvSpec) -> list[int]:
-        """The training tasks of all rounds, in the order they are met: runs of other seeds meet other tasks."""
-        needed = self.config.expert_tasks + self.config.rounds * self.config.explore_tasks
-        there = spec.count("train", max(needed, _TASKS))
-        return Rng(self.config.seed, "tasks", spec.key).sample(range(there), needed)
+    def _train_jobs(self, number: int, tries: int = 1) -> list[Job]:
+        """A round's training tasks of every world."""
+        return jobs_of(self.config, self.envs, number, self._stored, tries)
 
     def _agent(self, version: int, policy: Policy, temperature: float) -> ModelAgent:
         params = SamplingParams(temperature=temperature, max_new_tokens=self.config.max_new_tokens)
@@ -456,10 +481,15 @@ class Evolution:
         return result
 
 
-def _whole(path: Path, episodes: int) -> list[Trajectory]:
-    """The episodes of a file that was renamed when it was whole; RunError where it has lost some since."""
+def _whole(path: Path, episodes: int, forks: int = 0, fork_tries: int = 0) -> list[Trajectory]:
+    """The episodes of a file that was renamed when it was whole; RunError where it has lost some since.
+
+    After the first `episodes` stand `fork_tries` from each of up to `forks` states in the midst of each of them.
+    """
     try:
         played = list(store.read(path, warn=False))
+        midst = [len(each.steps) - 1 for each in played[:episodes] if each.steps and each.error is None]
+        episodes += sum(min(forks, states) for states in midst) * fork_tries
         why = f"holds {len(played)} of {episodes} episodes"
     except DataError as error:
         played, why = [], str(error)

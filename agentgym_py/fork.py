@@ -1,21 +1,26 @@
-"""Forks: the states that an episode went through, found again by replaying it."""
+"""Forks: the states that an episode went through, found again by replaying it, and episodes that go on from some."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import replace
 
-from agentgym_py.collect import EnvSpec, Fork
+from agentgym_py.collect import Collector, EnvSpec, Fork, Job
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import SnapshotError
 from agentgym_py.pool import EnvPool
+from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
 
 
-def forks(trajectory: Trajectory, at: Iterable[int], pool: EnvPool | None = None) -> list[Fork]:
+def forks(
+    trajectory: Trajectory, at: Iterable[int], pool: EnvPool | None = None, spec: EnvSpec | None = None
+) -> list[Fork]:
     """The states before steps `at` (0 is the start) of a trajectory, in rising order; worlds come from `pool`.
 
-    Worlds run so fast that the states need not be kept: the replies are done again, up to the last state wanted.
+    Worlds run so fast that the states need not be kept: the replies are done again, up to the last state wanted, in the
+    world that the trajectory names, or in one made by `spec`.
 
     Raises:
         SnapshotError: the world does not show what it showed then, or the trajectory has no such step.
@@ -23,7 +28,7 @@ def forks(trajectory: Trajectory, at: Iterable[int], pool: EnvPool | None = None
     wanted = sorted(set(at))
     if wanted and not 0 <= wanted[0] <= wanted[-1] < len(trajectory.steps):
         raise SnapshotError(f"{trajectory.id} has {len(trajectory.steps)} steps: no fork at {wanted}")
-    spec = EnvSpec.of(trajectory)
+    spec = spec or EnvSpec.of(trajectory)
     with nullcontext(pool) if pool else closing(EnvPool()) as own, own.lent(spec) as env:
         return _along(trajectory, wanted, env)
 
@@ -39,3 +44,51 @@ def _along(trajectory: Trajectory, wanted: list[int], env: TextEnv) -> list[Fork
             found.append(Fork(env.snapshot(), trajectory.rules, trajectory.steps[:number], observation, env_seed))
         observation, *_ = env.step(step.reply)
     return found
+
+
+def midway(
+    tries: Sequence[Trajectory], wanted: int, rng: Rng, pool: EnvPool | None = None, spec: EnvSpec | None = None
+) -> list[Fork]:
+    """States in which tries at a task were, drawn from all but their starts; fewer where there are fewer.
+
+    Raises:
+        SnapshotError: a world does not show what it showed in the try.
+    """
+    states = [(n, at) for n, each in enumerate(tries) if each.error is None for at in range(1, len(each.steps))]
+    drawn = rng.sample(states, min(wanted, len(states)))
+    return [fork for n, at in drawn for fork in forks(tries[n], [at], pool, spec)]
+
+
+def continuations(
+    jobs: Sequence[Job], played: Sequence[Trajectory], states: int, tries: int, *, seed: int, first_try: int
+) -> list[list[Job]]:
+    """Of each job, what goes on from `states` states in the midst of what it came to, `tries` times from each.
+
+    The states are drawn by `seed`. `first_try` is above the tries at a task that `jobs` are.
+
+    Raises:
+        SnapshotError: a world does not show what it showed then.
+    """
+    found = []
+    with closing(EnvPool()) as pool:
+        for job, each in zip(jobs, played, strict=True):
+            drawn = midway([each], states, Rng("forks", seed, each.id), pool, job.env)
+            first = first_try + job.attempt * states * tries
+            found.append([replace(job, fork=drawn[k // tries], attempt=first + k) for k in range(len(drawn) * tries)])
+    return found
+
+
+def with_forks(
+    collector: Collector, jobs: Sequence[Job], states: int, tries: int, first_try: int
+) -> Iterator[list[Trajectory]]:
+    """Play every job; of each in order its trajectory, and those of its `continuations`, as soon as they are over."""
+    if not states:
+        yield from ([each] for each in collector.in_order(jobs))
+        return
+    size = 4 * collector.slots
+    for part in (jobs[at : at + size] for at in range(0, len(jobs), size)):
+        played = collector.collect_batch(part)
+        later = continuations(part, played, states, tries, seed=collector.seed, first_try=first_try)
+        went_on = collector.in_order([job for each in later for job in each])
+        for trunk, each in zip(played, later, strict=True):
+            yield [trunk, *(next(went_on) for _ in each)]

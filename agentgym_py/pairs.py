@@ -1,7 +1,8 @@
 """Preference pairs: which trajectory of a task is better than which other, for DPO, ORPO, reward models and the like.
 
-Compared are trajectories that open alike: the same task, rules and first observation. Whoever did as well as the other
-is no pair, but counted. The same trajectories and seed give the same pairs, whatever stands around them.
+Compared are trajectories that open alike: the same task, rules and first observation, and as whole episodes the same
+turns before the first one that is learnt from. Whoever did as well as the other is no pair, but counted. The same
+trajectories and seed give the same pairs, whatever stands around them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, takewhile
 from typing import Literal, NamedTuple
 
 from agentgym_py.errors import ConfigError
@@ -22,7 +23,7 @@ Match = Literal["best_worst", "success", "all"]
 with every failure; or all with all, by return. In a state where several part, `best_worst` compares all with all."""
 Level = Literal["episode", "fork", "turn"]
 """What is compared: whole episodes; what follows the state in which the two part, after one shared turn at least; or
-only the two replies in that state."""
+only the two replies in that state, which may be the first one."""
 
 
 class Pair(NamedTuple):
@@ -64,7 +65,7 @@ def build(
     if max_pairs is not None and max_pairs < 1:
         raise ConfigError(f"max_pairs must be at least 1, got {max_pairs}")
     found, ties, dropped = list[Pair](), 0, Counter[str]()
-    for key, group in _groups(trajectories, dropped).items():
+    for key, group in _groups(trajectories, level, dropped).items():
         compared = list(_compared(trajectories, group, match, level))
         better = [pair for pair in compared if _gap(trajectories, pair, match) >= max(min_gap, 1e-12)]
         kept = _some(better, trajectories, match, max_pairs, Rng("pairs", seed, *key))
@@ -94,12 +95,15 @@ def _only(trajectory: Trajectory, first: int, last: int) -> Trajectory:
     return replace(trajectory, steps=tuple(replace(s, trained=s.trained and i >= first) for i, s in enumerate(steps)))
 
 
-def _groups(trajectories: Sequence[Trajectory], dropped: Counter[str]) -> dict[tuple[Hashable, ...], list[int]]:
+def _groups(
+    trajectories: Sequence[Trajectory], level: Level, dropped: Counter[str]
+) -> dict[tuple[Hashable, ...], list[int]]:
     """Positions of trajectories that open alike; the others are counted in `dropped`."""
     groups: dict[tuple[Hashable, ...], list[int]] = defaultdict(list)
     for i, each in enumerate(trajectories):
         if each.steps and each.error is None:
-            groups[opening(each)].append(i)
+            led = takewhile(lambda step: not step.trained, each.steps if level == "episode" else ())
+            groups[*opening(each), *((step.observation, step.reply) for step in led)].append(i)
         else:
             dropped["without a turn, or ended by an infrastructure error"] += 1
     for key in [key for key, group in groups.items() if len(group) == 1]:
@@ -111,7 +115,7 @@ def _groups(trajectories: Sequence[Trajectory], dropped: Counter[str]) -> dict[t
 def _compared(trajectories: Sequence[Trajectory], group: Sequence[int], match: Match, level: Level) -> Iterator[Pair]:
     """What the rule names, the better one first where one is."""
     if level != "episode":
-        for fork, members in _states(trajectories, group):
+        for fork, members in _states(trajectories, group, least=int(level == "fork")):
             replies = {i: trajectories[i].steps[fork].reply for i in members}
             for a, b in combinations(_order(trajectories, members, match), 2):
                 if replies[a] != replies[b]:  # else they part later
@@ -136,8 +140,8 @@ def _gap(trajectories: Sequence[Trajectory], pair: Pair, match: Match) -> float:
     return float(chosen.success - rejected.success) if match == "success" else chosen.reward - rejected.reward
 
 
-def _states(trajectories: Sequence[Trajectory], group: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """The states after one turn or more that several trajectories have been in: number of turns, positions.
+def _states(trajectories: Sequence[Trajectory], group: Sequence[int], least: int) -> Iterator[tuple[int, list[int]]]:
+    """The states after `least` turns or more that several trajectories have been in: number of turns, positions.
 
     A state is known by the generator's seed and by all that was seen and said so far, byte by byte.
     """
@@ -150,16 +154,16 @@ def _states(trajectories: Sequence[Trajectory], group: Sequence[int]) -> Iterato
             past = (*past, step.reply)
     for past, members in states.items():
         turns = len(past) // 2 - 1
-        if turns and len(members) > 1:
+        if turns >= least and len(members) > 1:
             yield turns, members
 
 
 def _some(
     better: list[Pair], trajectories: Sequence[Trajectory], match: Match, max_pairs: int | None, rng: Rng
 ) -> list[Pair]:
-    """At most `max_pairs` of a task's pairs."""
+    """At most `max_pairs` of a task's pairs; of equal gaps the later forks, for less came between them and the end."""
     if match == "best_worst":
-        better = sorted(better, key=lambda pair: -_gap(trajectories, pair, match))
+        better = sorted(better, key=lambda pair: (-_gap(trajectories, pair, match), -pair.fork))
     if max_pairs is None or len(better) <= max_pairs:
         return better
     return better[:max_pairs] if match == "best_worst" else sorted(rng.sample(better, max_pairs))
@@ -168,7 +172,7 @@ def _some(
 def _left_out(group: Sequence[int], better: Sequence[Pair], kept: Sequence[Pair], level: Level) -> Counter[str]:
     """Why the trajectories of a group that are in no pair are in none."""
     in_better, in_kept = ({i for pair in pairs for i in pair[:2]} for pairs in (better, kept))
-    state = "" if level == "episode" else " after a shared turn"
+    state = {"episode": "", "fork": " after a shared turn", "turn": " in one state"}[level]
     reasons = {
         f"without a better or worse one of their task{state}": len(set(group) - in_better),
         "beyond the most pairs of a task": len(in_better - in_kept),

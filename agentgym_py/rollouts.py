@@ -12,7 +12,7 @@ from agentgym_py.agents import Agent
 from agentgym_py.collect import Collector, Fork, Job
 from agentgym_py.env import Prompt
 from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError
-from agentgym_py.fork import forks
+from agentgym_py.fork import midway
 from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
@@ -128,17 +128,11 @@ class Rollouts:
         tries, later, states = self.played[before:], list[Job](), list[Fork]()  # with the world's own rewards
         with closing(EnvPool()) as pool:
             for number, job in enumerate(jobs):
-                found = self._midway(job, tries[number * size : (number + 1) * size], branches, pool)
+                rng = Rng(self.seed, "branches", job.env.key, job.task, job.attempt)
+                found = midway(tries[number * size : (number + 1) * size], branches, rng, pool)
                 later += [replace(job, attempt=job.attempt + k * size) for k in range(1, len(found) + 1)]
                 states += found
         return trunks + self.go_on(later, states, size)
-
-    def _midway(self, job: Job, tries: Sequence[Trajectory], wanted: int, pool: EnvPool) -> list[Fork]:
-        """States in which tries at a task were, their starts left out."""
-        states = [(n, at) for n, each in enumerate(tries) if each.error is None for at in range(1, len(each.steps))]
-        rng = Rng(self.seed, "branches", job.env.key, job.task, job.attempt)
-        drawn = rng.sample(states, min(wanted, len(states)))
-        return [fork for n, at in drawn for fork in forks(tries[n], [at], pool)]
 
     def jobs(self, tasks: int, size: int) -> list[Job]:
         """The next tasks, each as the first of `size` tries."""

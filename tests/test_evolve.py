@@ -175,6 +175,76 @@ def test_a_file_that_lost_episodes_is_refused(
     assert path.read_bytes() == data
 
 
+@pytest.mark.parametrize("trainer", [Nudge, Player])
+def test_hard_tasks_are_drawn_again_and_an_interrupted_run_draws_the_same(
+    tiny_policy: Any, tmp_path: Path, trainer: Any
+) -> None:
+    """To the bit; some of a round's tasks were explored before, whoever plays them."""
+    config = replace(SMALL, explore_order="hard", test_tasks=0, valid_tasks=1, seed=1)
+
+    def explored(run: Evolution) -> list[bytes]:
+        return [(run.folder.round(r) / "trajectories.jsonl").read_bytes() for r in (1, 2)]
+
+    whole = evolution(tmp_path / "whole", tiny_policy, config, trainer=trainer())
+    whole.run()
+    with pytest.raises(KeyboardInterrupt):
+        stop = Listener(stop_at=(2, "explore" if trainer is Nudge else "improve"))
+        evolution(tmp_path / "cut", tiny_policy, config, trainer=trainer(), reporter=stop).run()
+    resumed = evolution(tmp_path / "cut", tiny_policy, config, trainer=trainer())
+    resumed.run()
+    assert explored(resumed) == explored(whole)
+    first, second = ({t.task_id for t in store.read(whole.folder.round(r) / "trajectories.jsonl")} for r in (1, 2))
+    assert len(second) == len(first) and first & second
+
+
+def test_worlds_are_explored_by_weight(tiny_policy: Any, tmp_path: Path) -> None:
+    """And a weight of a world that is not played is refused before anything is."""
+    config = replace(SMALL, rounds=1, explore_weights={"shop": 3.0}, test_tasks=0, merge="all")
+    run = evolution(tmp_path / "run", tiny_policy, config)
+    run.envs = [*run.envs, EnvSpec("maze", {"max_steps": 2})]
+    run.run()
+    played = [t.provenance.env_id for t in store.read(run.folder.round(1) / "trajectories.jsonl")]
+    assert sorted(played) == ["AgentMaze-v0"] * 2 + ["AgentShop-v0"] * 6
+    alone = evolution(tmp_path / "alone", tiny_policy, replace(config, explore_weights={"maze": 1.0}))
+    with pytest.raises(ConfigError, match="no world 'maze'"):
+        alone.run()
+    assert not (tmp_path / "alone" / "rounds" / "00" / "trajectories.jsonl").exists()
+
+
+FORKED = replace(SMALL, rounds=1, tries=2, forks=2, fork_tries=3, merge="all", test_tasks=0, save_episodes=5)
+
+
+@pytest.mark.parametrize("stop", [None, (1, "explore"), (1, "forks"), (1, "valid")])
+def test_exploration_goes_on_from_forks(tiny_policy: Any, tmp_path: Path, stop: Any) -> None:
+    """From states in the midst of its episodes, to the bit as without the interruption; the expert's have none."""
+    whole = evolution(tmp_path / "whole", tiny_policy, FORKED)
+    whole.run()
+    if stop:
+        with pytest.raises(KeyboardInterrupt):
+            evolution(tmp_path / "cut", tiny_policy, FORKED, reporter=Listener(stop_at=stop)).run()
+    run = evolution(tmp_path / "cut", tiny_policy, FORKED)
+    run.run()
+    paths = [each.folder.round(1) / "trajectories.jsonl" for each in (whole, run)]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    played = list(store.read(paths[0]))
+    done = [sum(not step.trained for step in each.steps) for each in played]
+    assert len(played) == 4 * 2 * (1 + 2 * 3) == len({each.id for each in played}) and done[:8] == [0] * 8
+    assert all(done[8:]) and all(len(set(done[at : at + 3])) == 1 for at in range(8, len(done), 3))
+    assert len(list(store.read(run.folder.round(0) / "trajectories.jsonl"))) == 3
+    assert run.folder.metrics(1)["training"]["trajectories"] == 3 + 56
+
+
+def test_a_file_that_lost_forks_is_refused(tiny_policy: Any, tmp_path: Path) -> None:
+    """How many there were is known by the episodes that they went on from."""
+    with pytest.raises(KeyboardInterrupt):
+        evolution(tmp_path, tiny_policy, FORKED, reporter=Listener(stop_at=(1, "valid"))).run()
+    run = evolution(tmp_path, tiny_policy, FORKED)
+    path = run.folder.round(1) / "trajectories.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises(RunError, match="holds 55 of 56 episodes"):
+        run.run()
+
+
 @pytest.mark.parametrize(("merge", "counts"), [("all", [3, 7, 11]), ("last", [3, 4, 4]), ("initial+last", [3, 7, 7])])
 def test_merge_decides_what_a_round_trains_on(tiny_policy: Any, tmp_path: Path, merge: Any, counts: list[int]) -> None:
     """All rounds' data, the last round's, or the expert's and the last's."""
@@ -221,6 +291,50 @@ def test_a_round_whose_trainer_has_nothing_fails_unless_allowed(tiny_policy: Any
     run.run()
     assert run.folder.metrics(1)["training"] is None
     assert run.folder.metrics(1)["policy_digest"] == run.folder.metrics(0)["policy_digest"]
+
+
+@dataclass
+class Watchful(Nudge):
+    """One that has bounds of its own, and may have noted a collapse itself."""
+
+    max_repeated: float = 1.0
+    min_entropy: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    def train(self, policy: Policy, trajectories: Sequence[Trajectory], **_: Any) -> TrainReport:
+        return replace(super().train(policy, trajectories), notes=self.notes)
+
+
+@pytest.mark.parametrize(
+    ("temperature", "trainer", "noted"),
+    [
+        (1.0, Nudge(), []),
+        (0.01, Nudge(), ["collapse: entropy", "collapse: "]),  # it repeats itself, too
+        (0.01, Watchful(), []),
+        (0.01, Watchful(min_entropy=9.0, notes=("aside",)), ["aside", "collapse: entropy"]),
+        (0.01, Watchful(min_entropy=9.0, notes=("collapse, said already",)), ["collapse, said already"]),
+    ],
+)
+def test_a_collapse_is_noted_with_the_round_that_shows_it(
+    tiny_policy: Any,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    temperature: float,
+    trainer: Any,
+    noted: list[str],
+) -> None:
+    """Of any trainer, by what the round's agent said, and warned of; not again where the trainer did."""
+    config = replace(SMALL, rounds=1, temperature=temperature, test_tasks=0)
+    run = evolution(tmp_path, tiny_policy, config, trainer=trainer, cloner=Nudge())
+    run.run()
+    metrics, found = run.folder.metrics(1), [each for each in caplog.messages if "collapse" in each]
+    assert [note[: len(said)] for note, said in zip(metrics["training"]["notes"], noted, strict=True)] == noted
+    assert len(found) == sum(said.startswith("collapse: ") for said in noted) and all(
+        each.startswith("round 1: ") for each in found
+    )
+    explored = metrics["explored"]
+    assert (explored["entropy"] < 0.001) == (temperature < 1) and 0 <= explored["repeated"] <= 1
+    assert "entropy" not in run.folder.metrics(0)["explored"], "an expert has none"
 
 
 def test_restart_decides_where_training_starts(tiny_policy: Any, tmp_path: Path) -> None:
@@ -318,7 +432,7 @@ def test_a_training_that_goes_wrong_leaves_what_was_last_good(tiny_policy: Any, 
 
 def test_wrong_settings_are_refused() -> None:
     """Counts that cannot be meant raise at once and name the setting."""
-    wrong: dict[str, Any] = {"expert_tasks": -1, "tries": 0, "slots": 0, "rounds": -1}
+    wrong: dict[str, Any] = {"expert_tasks": -1, "tries": 0, "slots": 0, "rounds": -1, "forks": -1, "fork_tries": 0}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             EvolveConfig(**{name: value})
@@ -347,7 +461,7 @@ def test_a_trainer_that_plays_itself_gets_the_rounds_episodes(tiny_policy: Any, 
         assert metrics["training"]["trajectories"] == 8 == metrics["selection"]["kept"]
 
 
-@pytest.mark.parametrize("ignored", [{"merge": "all"}, {"restart": "base"}, {"temperature": 0.0}])
+@pytest.mark.parametrize("ignored", [{"merge": "all"}, {"restart": "base"}, {"temperature": 0.0}, {"forks": 1}])
 def test_settings_that_a_trainer_that_plays_itself_would_ignore_are_refused(
     tiny_policy: Any, tmp_path: Path, ignored: dict[str, Any]
 ) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from agentgym_py.agents import Agent, ExpertAgent, RandomAgent
-from agentgym_py.collect import Collector, EnvSpec, Job
+from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
 from agentgym_py.errors import SnapshotError
-from agentgym_py.fork import forks
+from agentgym_py.fork import continuations, forks, with_forks
 from agentgym_py.pool import EnvPool
 from agentgym_py.replay import replay_all
 from agentgym_py.trajectory import Trajectory
@@ -92,3 +92,42 @@ def test_worlds_come_from_a_pool_and_go_back(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ZeroDivisionError):
         forks(whole, [2], pool)
     assert closed == [id(made[-1])], "one that raised is nobody's any more"
+
+
+@pytest.mark.parametrize("slots", [1, 64])
+def test_episodes_go_on_from_states_in_the_midst_of_others(slots: int) -> None:
+    """All of a group from one state, byte by byte; no two have a name or a seed in common; slots change nothing."""
+    jobs = jobs_for(WORLDS[1:3], "train", range(2), 2)
+    families = list(with_forks(Collector(RandomAgent(), slots, seed=3), jobs, 2, 3, first_try=2))
+    assert [family[0] for family in families] == Collector(RandomAgent(), seed=3).collect_batch(jobs)
+    every = [each for family in families for each in family]
+    assert len({each.id for each in every}) == len({each.provenance.seed for each in every}) == 8 * (1 + 2 * 3)
+    for trunk, *others in families:
+        depths = []
+        for group in (others[:3], others[3:]):
+            done = {sum(not step.trained for step in each.steps) for each in group}
+            (depth,) = done
+            (state,) = forks(trunk, [depth])
+            assert depth and all(
+                each.steps[depth:] and forks(each, [depth])[0].snapshot == state.snapshot for each in group
+            )
+            assert len({tuple(step.reply for step in each.steps) for each in group}) > 1
+            depths.append(depth)
+        assert depths[0] != depths[1]
+    assert len({sum(not step.trained for step in each.steps) for each in every}) > 4, "each has states of its own"
+
+
+def test_an_episode_has_as_many_forks_as_states() -> None:
+    """Beside its start; one that failed by infrastructure has none. What is drawn depends on the seed."""
+    whole, jobs = episode(WORLDS[0]), [Job(WORLDS[0], 1)]
+    last = len(whole.steps) - 1
+    short = replace(whole, steps=whole.steps[:2])
+
+    def depths(played: Trajectory, states: int, seed: int = 0) -> list[int]:
+        (found,) = continuations(jobs, [played], states, 2, seed=seed, first_try=1)
+        assert [job.attempt for job in found] == list(range(1, 1 + len(found)))
+        return [len(job.fork.steps) for job in found[::2] if job.fork]
+
+    assert sorted(depths(whole, 99)) == list(range(1, last + 1)) and depths(short, 3) == [1]
+    assert depths(replace(whole, error="gone"), 3) == depths(whole, 0) == []
+    assert len({tuple(depths(whole, 1, seed)) for seed in range(9)}) > 1

@@ -116,8 +116,9 @@ def test_forks_are_states_after_the_same_turns(episode: Make) -> None:
     assert build(played, level="fork", max_pairs=1).pairs == [Pair(0, 1, 1)], "the largest gap of all states"
 
 
-def test_forks_are_found_as_by_looking_at_each_two(episode: Make) -> None:
-    """On many random walks the states give the pairs that a comparison turn by turn gives."""
+@pytest.mark.parametrize("level", ["fork", "turn"])
+def test_forks_are_found_as_by_looking_at_each_two(episode: Make, level: Any) -> None:
+    """On many random walks the states give the pairs that a comparison turn by turn gives; a turn may be the first."""
     from agentgym_py.rng import Rng
 
     rng = Rng("walks")
@@ -128,10 +129,10 @@ def test_forks_are_found_as_by_looking_at_each_two(episode: Make) -> None:
     slow = set()
     for i, j in combinations(range(30), 2):
         said = [[step.reply for step in played[k].steps] for k in (i, j)]
-        n = next((n for n, (a, b) in enumerate(zip(*said, strict=False)) if a != b), 0)
-        if n and played[i].reward != played[j].reward:
+        n = next((n for n, (a, b) in enumerate(zip(*said, strict=False)) if a != b), -1)
+        if n >= (level == "fork") and played[i].reward != played[j].reward:
             slow.add(Pair(i, j, n) if played[i].reward > played[j].reward else Pair(j, i, n))
-    found = build(played, level="fork", match="all", max_pairs=None)
+    found = build(played, level=level, match="all", max_pairs=None)
     assert set(found.pairs) == slow and len(found.pairs) == len(slow) > 50
 
 
@@ -148,6 +149,35 @@ def test_a_level_says_which_turns_are_compared(episode: Make) -> None:
     assert [trained(each) for each in sides(played, pair, "fork")] == [[False, True, True]] * 2
     assert [trained(each) for each in sides(played, pair, "turn")] == [[False, True]] * 2
     assert not any(trained(sides([never, played[1]], pair, "fork")[0]))
+
+
+def test_two_first_replies_are_compared(episode: Make) -> None:
+    """As turns, for all tries of a task begin in one state; not another seed's world, nor the same reply."""
+    played = [episode("look", "buy"), episode("run", "buy", reward=0.0), episode("look", "stay", reward=0.0)]
+    elsewhere = replace(played[1], provenance=replace(played[1].provenance, env_seed=1))
+    found = build([*played, elsewhere], level="turn", max_pairs=None)
+    assert found.pairs == [Pair(0, 2, 1), Pair(0, 1, 0)], "the later fork first, where both differ as much"
+    assert found.dropped == {"without a better or worse one of their task in one state": 1}
+    better, worse = sides(played, found.pairs[1], "turn")
+    assert [[(s.action, s.trained) for s in each.steps] for each in (better, worse)] == [
+        [("look", True)],
+        [("run", True)],
+    ]
+    assert build(played, level="fork").pairs == [Pair(0, 2, 1)]
+
+
+def test_who_went_on_from_a_fork_is_no_whole_episode(episode: Make) -> None:
+    """It is compared with those that went on from the same state: what led there is learnt on neither side."""
+
+    def gone_on(*actions: str, reward: float = 1.0) -> Trajectory:
+        whole = episode(*actions, reward=reward)
+        return replace(whole, steps=(replace(whole.steps[0], trained=False), *whole.steps[1:]))
+
+    played = [episode("look", "buy"), gone_on("look", "stay", reward=0.0), gone_on("look", "sell", reward=0.5),
+              gone_on("run", "buy", reward=0.1)]  # fmt: skip
+    found = build(played, match="all", max_pairs=None)
+    assert found.pairs == [Pair(2, 1)] and found.dropped == {"alone at their task": 2}
+    assert set(build(played, match="all", level="fork").pairs) == {Pair(0, 1, 1), Pair(0, 2, 1), Pair(2, 1, 1)}
 
 
 def test_too_few_pairs_are_refused(episode: Make) -> None:

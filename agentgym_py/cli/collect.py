@@ -17,6 +17,7 @@ from agentgym_py.collect import Collector, Job, jobs_for, tries_of
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError
+from agentgym_py.fork import with_forks
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -36,6 +37,11 @@ class CollectOptions:
     """Number of the first task."""
     attempts: int = 1
     """Episodes a task, at each temperature."""
+    forks: int = 0
+    """States in the midst of each episode, drawn by the seed, from which others go on: pairs of one state, for
+    `agentgym train --trainer dpo --trainer.level fork`."""
+    fork_tries: int = 4
+    """Episodes that go on from each of these states."""
     json: bool = False
     """Print a summary as JSON, for a program."""
 
@@ -43,6 +49,8 @@ class CollectOptions:
         checked_split(self.split)
         if self.tasks < 1 or self.attempts < 1 or self.first < 0:
             raise ConfigError("tasks and attempts must be at least 1, first at least 0")
+        if self.forks < 0 or self.fork_tries < 1:
+            raise ConfigError("forks must be at least 0, fork_tries at least 1")
 
 
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
@@ -91,19 +99,24 @@ def _temperature(value: Any) -> float:
 
 def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, episodes: CollectOptions) -> None:
     """Write each trajectory as soon as all before it are there: Ctrl-C or an error leaves those, or no file."""
-    total, writer = sum(len(jobs) for _, jobs in plans), store.TrajectoryWriter(target)
+    asked, done, writer = sum(len(jobs) for _, jobs in plans), 0, store.TrajectoryWriter(target)
+    total = asked * (1 + episodes.forks * episodes.fork_tries)  # at most: short episodes have fewer states
     try:
         with writer, phases_of(plans[0][0].agent, console(episodes.json)) as phases:
             progress = phases.begin("collect", total)
             for collector, jobs in plans:
-                for trajectory in collector.in_order(jobs):
-                    writer.append(trajectory)
-                    progress(trajectory)
-                    tell(collector.agent, trajectory)
+                first_try = episodes.attempts * len(plans)
+                for family in with_forks(collector, jobs, episodes.forks, episodes.fork_tries, first_try):
+                    for trajectory in family:
+                        writer.append(trajectory)
+                        progress(trajectory)
+                        tell(collector.agent, trajectory)
+                    done += 1
     except BaseException as error:
         if writer.written:
-            kept = f"{target}: {writer.written} of {total} trajectories were written, and are kept"
-            whole = writer.written * episodes.tasks // total if len(plans) == 1 else 0
+            most = "at most " * bool(episodes.forks)
+            kept = f"{target}: {writer.written} of {most}{total} trajectories were written, and are kept"
+            whole = done * episodes.tasks // asked if len(plans) == 1 else 0
             rest = f" --first {episodes.first + whole} --tasks {episodes.tasks - whole}" if whole else ""
             goes_on = "plays the other tasks" if whole else "begins again"
             print(f"\n{kept}; the same command with{rest} --out ANOTHER.jsonl {goes_on}", file=sys.stderr)

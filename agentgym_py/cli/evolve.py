@@ -48,6 +48,7 @@ from agentgym_py.cli.parser import (
 )
 from agentgym_py.errors import EndpointError, RunError
 from agentgym_py.evolve import Evolution, EvolveConfig, require_fit
+from agentgym_py.explore import shares
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import need_policy
@@ -190,7 +191,8 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     engine.require_here(config.step_timeout)
     ranks.join(model.device)
     if folder is None:
-        need_tasks(envs, _tasks_of(config))
+        for spec, share in zip(envs, shares(envs, config.explore_weights, config.explore_tasks), strict=True):
+            need_tasks([spec], _tasks_of(config, share))
         if given["out"]:
             ranks.once(new_folder, given["out"])
     finished = folder is not None and folder.finished
@@ -355,11 +357,12 @@ def _headline(settings: Namespace, config: EvolveConfig) -> str:
     return f"AgentEvol on {worlds}: {how}{several}"
 
 
-def _tasks_of(config: EvolveConfig) -> dict[str, tuple[str, int]]:
-    """By split: the options that say how many tasks of each world a run takes, and how many that are."""
-    asked, train = "--expert_tasks", config.expert_tasks + config.rounds * config.explore_tasks
+def _tasks_of(config: EvolveConfig, share: int) -> dict[str, tuple[str, int]]:
+    """By split: the options that say how many tasks of a world a run takes, and how many; in a round its share."""
+    asked, train = "--expert_tasks", config.expert_tasks + config.rounds * share
     if config.rounds:
-        asked += f" {config.expert_tasks} + --rounds {config.rounds} * --explore_tasks {config.explore_tasks}"
+        asked += f" {config.expert_tasks} + --rounds {config.rounds} * --explore_tasks {share}"
+        asked += ", by --explore_weights," * (share != config.explore_tasks)
     tests = ("--test_tasks", config.test_tasks)
     return {"train": (asked, train), "valid": ("--valid_tasks", config.valid_tasks), "test": tests}
 

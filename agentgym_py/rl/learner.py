@@ -25,7 +25,7 @@ from agentgym_py.finetune import lora, quiet
 from agentgym_py.logprobs import agent_logits
 from agentgym_py.policy import input_hooks, merged, require_trainable, stop_recomputing
 from agentgym_py.rl.losses import Weighting, k1, k3, token_weights
-from agentgym_py.rl.nets import StoppedEarly
+from agentgym_py.rl.nets import StoppedEarly, collapses
 from agentgym_py.rl.records import Batch, Record, collate, estimated
 from agentgym_py.rl.settings import LearnerSettings
 from agentgym_py.rng import Rng
@@ -45,7 +45,7 @@ class Output(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """The loss of a batch, token by token, and what is to be logged of it."""
+    """The loss of a batch, token by token, and what is to be logged of it: its parts by names that end in _loss."""
 
     loss_N: Tensor
     logged_N: Mapping[str, Tensor]
@@ -144,8 +144,9 @@ class Learner:
     def evaluate(self, records: Sequence[Record]) -> None:
         """Put `values` (with a critic) and `ref_logps` (with a reference) into the records.
 
-        The weights of now, which played them, are what a step that goes wrong falls back on. In bfloat16 the policy's
-        own log-probabilities are read again, for they differ from the sampler's before any step was taken.
+        The weights of now, which played them, are what a step that goes wrong falls back on: with `stop_ratio` or
+        `stop_kl` a copy of those that are trained stands in the CPU's memory, in every process. In bfloat16 the
+        policy's own log-probabilities are read again, for they differ from the sampler's before any step was taken.
 
         Raises:
             StoppedEarly: they diverge from the reference by more than `stop_kl`; the policy is what it was before.
@@ -179,7 +180,7 @@ class Learner:
                 )  # fmt: skip
                 raise StoppedEarly
         if limit or (self.settings.stop_ratio and not self._split):  # a split one's policy is what sampled
-            self._good = {name: p.detach().clone() for name, p in self._kept()}
+            self._good = {name: p.detach().to("cpu", copy=True) for name, p in self._kept()}
 
     @property
     def _split(self) -> bool:
@@ -241,17 +242,8 @@ class Learner:
 
     def watched(self, row: dict[str, float]) -> dict[str, float]:
         """What was logged of an iteration, as it came; a collapse that it shows is noted."""
-        settings, entropy, repeated = self.settings, row.get("entropy", math.inf), row.get("repeated", 0.0)
-        if entropy < settings.min_entropy:
-            self.note(
-                "entropy", f"collapse: entropy {entropy:.2g} nats a token, below min_entropy {settings.min_entropy:g}: "
-                "hardly any other reply is tried; a higher temperature or kl, or a lower learning_rate, keeps it up",
-            )  # fmt: skip
-        if repeated > settings.max_repeated:
-            self.note(
-                "repeated", f"collapse: {100 * repeated:.0f} % of the replies repeat themselves, or an earlier one to "
-                f"the same observation, more than max_repeated {100 * settings.max_repeated:g} %",
-            )  # fmt: skip
+        for what, text in collapses(row, self.settings.min_entropy, self.settings.max_repeated).items():
+            self.note(what, text)
         return row
 
     # ---- writing -----------------------------------------------------------------------------------------------------
@@ -272,7 +264,8 @@ class Learner:
     ) -> dict[str, float]:
         """One step of the optimizer on the weighted sum of the records' token losses.
 
-        What is logged are means over the records' tokens; a divergence from `old` is that of the policy that sampled.
+        What is logged are means over the records' tokens, and of the loss's parts sums that are weighted as it is; a
+        divergence from `old` is that of the policy that sampled.
 
         Raises:
             TrainingError: the loss or the gradient is not finite, and the weights are as before the step; or tokens are
@@ -296,7 +289,8 @@ class Learner:
                 continue
             logged["loss"] += loss.item()
             for name, values_N in {**found.logged_N, **_always(out, batch)}.items():
-                logged[name] += values_N.detach().sum().item() / tokens
+                weights_N = batch.weights_N if name.endswith("_loss") else 1 / tokens
+                logged[name] += (values_N.detach() * weights_N).sum().item()
             likelier = (out.logps_N - batch.old_logps_N).detach().max().exp().item()
             logged["ratio_max"] = max(logged["ratio_max"], likelier)
         logged = ranks.summed(logged)
@@ -350,7 +344,7 @@ class Learner:
     def load(self, folder: Path) -> None:
         """Be as one of the same settings was when it was saved."""
         self._work.load(folder)
-        self._good = load_file(folder / "good.safetensors", device=str(self.device))
+        self._good = load_file(folder / "good.safetensors")
         about = json.loads((folder / "learner.json").read_text(encoding="utf-8"))
         self._rng.state, self._noted = about["order"], about["noted"]
         self.net.critic_gradient = about["critic_gradient"]  # what is read is rounded otherwise with another one

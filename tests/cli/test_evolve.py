@@ -521,6 +521,21 @@ def test_train_and_eval_on_stored_trajectories(agentgym: Run, small_model: str) 
     assert status == 0 and json.loads(out)["trajectories"] == 6
 
 
+def test_dpo_learns_from_forks(agentgym: Run, small_model: str) -> None:
+    """What `collect --forks` left has pairs of one state; without forks one try at a task has none."""
+    argv = ("collect", "--env", "shop", "--agent", "random", "--tasks", "6", "--env_kwargs.max_steps", "5")
+    assert agentgym(*argv, "--forks", "2", "--fork_tries", "4", "--out", "d.jsonl")[0] == 0
+    train = ("train", "--trainer", "dpo", "--trainer.level", "fork", "--trainer.epochs", "1", "--model", small_model,
+             "--threads", "1")  # fmt: skip
+    status, out, err = agentgym(*train, "--data", "d.jsonl", "--out", "a", "--json")
+    assert status == 0 and json.loads(out)["training"]["metrics"]["pairs"] > 5, err
+    assert agentgym(*argv, "--out", "e.jsonl")[0] == 0
+    assert (
+        "nothing left of 6 trajectories: 6 alone at their task"
+        in agentgym(*train, "--data", "e.jsonl", "--out", "b")[2]
+    )
+
+
 def test_a_training_that_was_stopped_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the same command, to the same weights; another training is refused there."""
     assert agentgym("collect", "--env", "GUESS", "--tasks", "8", "--out", "demos.jsonl")[0] == 0

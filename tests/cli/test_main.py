@@ -106,6 +106,26 @@ def test_help_and_lists_load_no_torch() -> None:
             "--valid_tasks asks for 100 valid tasks, shop has 31; --test_tasks asks for 300 test tasks, shop has 46\n",
         ),
         (
+            [
+                "evolve",
+                "--env",
+                "maze,shop",
+                "--env_kwargs.shop.goals",
+                "human",
+                "--explore_weights.maze",
+                "0",
+                "--explore_tasks",
+                "50",
+                "--valid_tasks",
+                "9",
+                "--test_tasks",
+                "9",
+            ],
+            ": --expert_tasks 12 + --rounds 3 * --explore_tasks 100, by --explore_weights, asks for 312 train tasks, "
+            "shop has 223\n",
+        ),
+        (["evolve", "--env", "maze,shop", "--explore_weights.sop", "1"], "no world 'sop'. Did you mean 'shop'?"),
+        (
             ["evolve", "--env_kwargs.goals", "human", "--expert_tasks", "200", "--rounds", "0", "--test_tasks", "0"],
             ": --valid_tasks asks for 100 valid tasks, shop has 31\n",
         ),

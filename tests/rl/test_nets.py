@@ -15,7 +15,7 @@ from agentgym_py import registry
 from agentgym_py.env import Outcome
 from agentgym_py.errors import TrainingError
 from agentgym_py.rl.learner import Learner, Loss, Output
-from agentgym_py.rl.nets import repeated, repeats_itself
+from agentgym_py.rl.nets import collapses, diversity, repeated, repeats_itself
 from agentgym_py.rl.records import Batch, averaged, estimated
 from agentgym_py.rl.settings import LearnerSettings
 from agentgym_py.trajectory import Tokens
@@ -66,6 +66,7 @@ def test_every_on_policy_trainer_logs_what_is_always_logged(name: str, toys: Any
     rows = [row for row in report.history if "loss" in row]
     wanted = ALWAYS | ({"explained_variance"} if "critic_warmup" in known else set())
     wanted |= {"groups_all_the_same", "groups_all_failed", "groups_all_won"} if "group_size" in known else set()
+    wanted |= {"policy_loss", "kl_loss" if "group_size" in known else "kl_penalty"}
     assert rows and all(not wanted - row.keys() and all(map(math.isfinite, row.values())) for row in rows)
     for row in rows:
         assert row["ratio"] == pytest.approx(1, abs=1e-3) and row["ratio_max"] == pytest.approx(1, abs=1e-3)
@@ -218,7 +219,7 @@ def test_a_collapse_of_the_entropy_is_warned_of_once(toys: Any) -> None:
             report = PPO(batch_tasks=8, learning_rate=1e-6, critic_warmup=0).improve(
                 policy, toys.rollouts(policy, toys.CHAIN, 24), seed=0, output_dir=Path("unused")
             )
-        found = [str(each.message) for each in said if "below min_entropy 0.01" in str(each.message)]
+        found = [str(each.message) for each in said if "below 0.01" in str(each.message)]
         assert len(found) == collapsed == any(note.startswith("collapse: entropy") for note in report.notes)
         assert (report.history[0]["entropy"] < 0.01) == collapsed
 
@@ -236,6 +237,27 @@ def test_repeated_text_is_told_from_other_text(episode: Any) -> None:
     steps[3] = replace(steps[3], observation=steps[0].observation)
     assert repeated([replace(plain, steps=tuple(steps))]) == 0.5
     assert repeated([plain]) == 0.0, "nobody's model wrote it"
+
+
+def test_how_much_replies_vary_is_read_from_what_was_sampled(episode: Any) -> None:
+    """The mean of -log p over sampled tokens, of replies that are learnt; what collapsed says so by its bound."""
+    plain = episode("look", "look", "buy")
+    tokens = [
+        Tokens((1,), (3, 4), (-0.5, -9.0), (1, 0)),
+        Tokens((1,), (3,), (-0.1,), (1,)),
+        Tokens((1,), (5,), (-7.0,), (1,)),
+    ]
+    steps = [replace(s, tokens=t, trained=n < 2) for n, (s, t) in enumerate(zip(plain.steps, tokens, strict=True))]
+    found = diversity([replace(plain, steps=tuple(steps)), plain])
+    assert found == {"entropy": pytest.approx(0.3), "repeated": 0.0} and diversity([plain]) == {}
+    assert (
+        collapses({}, 1.0, 0.0)
+        == collapses(found, 0.2, 0.5)
+        == collapses({"entropy": 0.2, "repeated": 0.5}, 0.2, 0.5)
+        == {}
+    )
+    assert "entropy 0.3 nats a token, below 0.31" in collapses(found, 0.31, 0.5)["entropy"]
+    assert list(collapses({"entropy": 0.3, "repeated": 0.6}, 0.2, 0.5)) == ["repeated"]
 
 
 def test_repeated_text_is_warned_of_once(toys: Any) -> None:

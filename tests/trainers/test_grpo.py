@@ -155,6 +155,8 @@ def test_loss_and_gradient_are_trls(toys: Any, trl_trainer: Any, kind: Kind, bet
     learner = Learner(policy, settings, seed=0, temperature=0.8)
     logged = learner.step(records, settings._loss, VARIANTS[kind].weighting, settings.max_tokens)
     assert logged["loss"] == pytest.approx(float(expected.detach()), abs=1e-6) and logged["clip_fraction"] > 0
+    assert logged["policy_loss"] + logged["kl_loss"] == pytest.approx(logged["loss"], abs=1e-6)
+    assert (logged["kl_loss"] > 1e-4) == (beta > 0)
     ours = dict(policy.model.named_parameters())
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(ours[name].grad, parameter.grad, rtol=1e-4, atol=1e-6)

@@ -89,9 +89,11 @@ def grpo_loss(
         clipped_N = (ratio_N > 1 + high).float()
     else:
         loss_N, _, clipped_N = clipped_ratio(ratio_N, advantages_N, low, high)
+    logged = {"policy_loss": loss_N, "clip_fraction": clipped_N}
     if ref_logps_N is not None:
-        loss_N = loss_N + kl * k3(logps_N, ref_logps_N)
-    return Loss(loss_N, {"clip_fraction": clipped_N})
+        logged["kl_loss"] = kl * k3(logps_N, ref_logps_N)
+        loss_N = loss_N + logged["kl_loss"]
+    return Loss(loss_N, logged)
 
 
 def overlong_penalty(tokens: int, limit: int, buffer: int) -> float:

@@ -172,7 +172,8 @@ class PPO(LearnerSettings):
                 if not records:
                     continue
                 logged = self._iterate(learner, records, only_critic=len(tally.history) < self.critic_warmup)
-                more = {"kl_coefficient": tally.kl, **played(episodes), **(judge.logged if judge else {})}
+                paid = {"kl_penalty": tally.kl * logged["kl_ref"]} if "kl_ref" in logged else {}
+                more = {"kl_coefficient": tally.kl, **paid, **played(episodes), **(judge.logged if judge else {})}
                 loop.count(records, self.epochs, logged | more)
                 tally.kl = adapted(tally.kl, logged.get("kl_ref", 0.0), self.kl_target)
         return loop.report(len(tally.history) > self.critic_warmup)
