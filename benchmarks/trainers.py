@@ -44,11 +44,11 @@ AGENT_V0: Mapping[str, Sequence[str]] = {
 """How Agent_v0 is made in each world; of 500 episodes of the household it learns to win none."""
 EPISODES: Mapping[str, int] = {"shop": 1000, "household": 320}
 """What a trainer may spend: about as many steps in both."""
-_ON_POLICY = "--rounds 1 --explore_tasks {all} --trainer.learning_rate 3e-4 --trainer.minibatch 16"
+_ON_POLICY = "--rounds 1 --explore_tasks {all}"
 SETTINGS: Mapping[str, str] = {
     "filtered_bc": "--rounds 2 --explore_tasks {half}",
     "weighted_bc": "--rounds 2 --explore_tasks {half} --trainer.temperature 0.1",
-    "dpo": "--rounds 2 --explore_tasks {eighth} --tries 4 --trainer.learning_rate 3e-4 --trainer.sft_weight 1",
+    "dpo": "--rounds 2 --explore_tasks {eighth} --tries 4",
     "ppo": _ON_POLICY,
     "grpo": _ON_POLICY,
     "r3": _ON_POLICY,

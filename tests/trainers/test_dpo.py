@@ -132,7 +132,7 @@ def test_the_loss_of_a_batch_is_trls(
 ) -> None:
     """Loss and gradient of a policy that has moved are those of trl's own loss on the same batch."""
     policy = fresh(tiny_policy)
-    settings = DPO(batch_size=1 if smoothing else 3, loss_type=loss_type, label_smoothing=smoothing)
+    settings = DPO(batch_size=1 if smoothing else 3, sft_weight=0, loss_type=loss_type, label_smoothing=smoothing)
     trainer = settings._dpo(policy, samples_of(policy, played), 0, tmp_path)
     # "aot" of a single pair is the smoothed sigmoid, for which trl has no other name
     check_against_trl(policy, trainer, {"aot" if smoothing else loss_type: 1.0})
@@ -147,8 +147,22 @@ def test_the_better_ones_own_loss_is_trls_sft(tiny_policy: Any, played: list[Tra
     policy = fresh(tiny_policy)
     trainer = DPO(batch_size=1, sft_weight=0.7)._dpo(policy, samples_of(policy, played), 0, tmp_path)
     check_against_trl(policy, trainer, {"sigmoid": 1.0, "sft": 0.7})
-    logps, tokens = torch.tensor([-3.0, -8.0]), torch.tensor([2, 4])
-    assert sft_loss(logps, tokens).tolist() == [1.5, 2.0]
+
+
+def test_the_better_ones_own_loss_is_the_formula() -> None:
+    """In float64, against loops over rows and tokens; its gradient is checked by differences, and is none outside."""
+    for seed in range(3):
+        (logprobs, _, mask), _ = random_pairs(seed)
+
+        def loss(x: Any, mask: Any = mask) -> Any:
+            return sft_loss((x * mask).sum(-1), mask.sum(-1))
+
+        for row, found in enumerate(loss(logprobs).tolist()):
+            terms = [float(logprobs[row, t]) for t in range(7) if mask[row, t]]
+            assert abs(found + sum(terms) / len(terms)) < 1e-9
+        assert torch.autograd.gradcheck(loss, logprobs.requires_grad_())
+        torch.autograd.backward(loss(logprobs).sum())
+        assert logprobs.grad is not None and logprobs.grad[mask == 0].abs().max() == 0
 
 
 @pytest.mark.parametrize("loss_type", ["sigmoid", "hinge", "ipo"])
@@ -161,7 +175,11 @@ def test_a_training_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path
         def _prepare_dataset(self, dataset: Any, *args: Any) -> Any:
             return dataset
 
-    settings, ours, theirs = DPO(batch_size=2, loss_type=loss_type, epochs=3), fresh(tiny_policy), fresh(tiny_policy)
+    settings, ours, theirs = (
+        DPO(batch_size=2, sft_weight=0, loss_type=loss_type, epochs=3),
+        fresh(tiny_policy),
+        fresh(tiny_policy),
+    )
     told = settings.train(ours, played, seed=1, output_dir=tmp_path)
     samples = samples_of(theirs, played)
     rows = [
@@ -272,7 +290,9 @@ def test_it_prefers_what_did_better(tiny_policy: Any, played: list[Trajectory], 
     """After the training every better one has gained more than its worse one; the report counts pairs and ties."""
     policy = fresh(tiny_policy)
     tie = replace(played[0], id="again")
-    report = DPO(epochs=8, batch_size=3).train(policy, [*played, tie], seed=0, output_dir=tmp_path)
+    report = DPO(epochs=8, batch_size=3, learning_rate=1e-4, sft_weight=0).train(
+        policy, [*played, tie], seed=0, output_dir=tmp_path
+    )
     samples = samples_of(policy, played)
     before, after = (sample_logprobs(each.model, samples, 2) for each in (tiny_policy, policy))
     gained = [b - a for a, b in zip(before, after, strict=True)]
@@ -296,7 +316,7 @@ def test_pairs_of_a_fork_learn_from_what_follows_it(
     for level in ("episode", "fork", "turn"):
         samples = samples_of(policy, forked, level=level)
         masks[level] = [[i for i, m in zip(s.input_ids, s.mask, strict=True) if m] for s in samples]
-        trainer = DPO(level=level, batch_size=1)._dpo(fresh(tiny_policy), samples, 0, tmp_path)
+        trainer = DPO(level=level, batch_size=1, sft_weight=0)._dpo(fresh(tiny_policy), samples, 0, tmp_path)
         batch = next(iter(trainer.get_train_dataloader()))
         moved_model = moved(fresh(tiny_policy)).model
         losses[level] = trainer.compute_loss(moved_model, batch)
@@ -343,7 +363,7 @@ def test_a_trained_policy_can_be_copied_and_trained_again(
     sample = samples_of(policy, played)[0]
     before = sample_logprobs(policy.model, [sample], 1)
     other = fresh(policy)
-    report = DPO(epochs=1, lora_rank=2).train(other, played, seed=0, output_dir=tmp_path)
+    report = DPO(epochs=1, lora_rank=2, sft_weight=0).train(other, played, seed=0, output_dir=tmp_path)
     assert report.loss[0] == pytest.approx(math.log(2), abs=1e-4), "the reference is the policy as it came"
     assert sample_logprobs(policy.model, [sample], 1) == before != sample_logprobs(other.model, [sample], 1)
     assert not hasattr(other.model, "peft_config") and "forward" not in vars(other.model)
@@ -382,7 +402,7 @@ def test_wrong_settings_are_refused() -> None:
 def test_a_batch_is_the_formula_token_by_token(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
     """From the model's whole logits, row by row without padding, the loss comes out as by the trainer."""
     policy = fresh(tiny_policy)
-    trainer = DPO(batch_size=3)._dpo(policy, samples_of(policy, played), 0, tmp_path)
+    trainer = DPO(batch_size=3, sft_weight=0)._dpo(policy, samples_of(policy, played), 0, tmp_path)
     moved(policy)
     batch = next(iter(trainer.get_train_dataloader()))
     logps = []

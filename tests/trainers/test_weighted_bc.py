@@ -69,6 +69,17 @@ def test_the_loss_is_the_formula(seed: int) -> None:
     assert torch.autograd.gradcheck(lambda x: loss_of(x, mask, weights), logprobs.requires_grad_())
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_unweighted_loss_is_the_formula(seed: int) -> None:
+    """Filtered BC's, as above; two halves that are told the tokens of the whole add up to it."""
+    logprobs, mask, _ = random_batch(seed)
+    wanted = [float(logprobs[row, t]) for row in range(5) for t in range(9) if mask[row, t]]
+    assert abs(float(bc_loss(logprobs[mask])) + sum(wanted) / len(wanted)) < 1e-9
+    halves = [bc_loss(logprobs[rows][mask[rows]], len(wanted)) for rows in (slice(0, 2), slice(2, 5))]
+    assert abs(float(sum(halves)) + sum(wanted) / len(wanted)) < 1e-9
+    assert torch.autograd.gradcheck(lambda x: bc_loss(x[mask]), logprobs.requires_grad_())
+
+
 def test_the_loss_does_not_depend_on_padding_order_or_splits() -> None:
     """Rows in another order or with more padding have the same loss; two halves add up to the whole."""
     logprobs, mask, weights = random_batch(7)
