@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
@@ -49,6 +50,22 @@ def check_arguments(made: Callable[..., Any], given: Mapping[str, Any]) -> None:
 def check_fields(settings: Any) -> None:
     """ConfigError for the first field of a dataclass whose value is not of its annotated type."""
     check_arguments(type(settings), {each.name: getattr(settings, each.name) for each in fields(settings)})
+
+
+def check_least(settings: object, least: Mapping[str, float]) -> None:
+    """ConfigError for the first of the named fields that is not finite or smaller than it may be."""
+    for name, bound in least.items():
+        value = getattr(settings, name)
+        if not (math.isfinite(value) and value >= bound):
+            raise ConfigError(f"{name} must be a number of at least {bound:g}, got {value}")
+
+
+def check_positive(settings: object, *names: str) -> None:
+    """ConfigError for the first of the named fields that is not finite or not above 0."""
+    for name in names:
+        value = getattr(settings, name)
+        if not (math.isfinite(value) and value > 0):
+            raise ConfigError(f"{name} must be a number above 0, got {value}")
 
 
 def is_path(parameter: inspect.Parameter) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from agentgym_py import pairs, ranks, tracking
-from agentgym_py.arguments import check_fields
+from agentgym_py.arguments import check_fields, check_least, check_positive
 from agentgym_py.checkpoints import Checkpoints, clear, digest_of
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.files import writing
@@ -58,15 +58,9 @@ class FineTuning:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        least = {"epochs": 0.0, "learning_rate": 0.0, "batch_size": 1, "gradient_accumulation": 1, "warmup_ratio": 0.0}
-        least |= {"weight_decay": 0.0, "max_grad_norm": 0.0, "max_length": 1, "lora_rank": 0, "checkpoint_minutes": 0.0}
-        for name, bound in least.items():
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= bound):
-                raise ConfigError(f"{name} must be a number of at least {bound:g}, got {value}")
-        for name in ("epochs", "learning_rate"):
-            if not getattr(self, name):
-                raise ConfigError(f"{name} must not be 0")
+        check_positive(self, "epochs", "learning_rate")
+        least = {"batch_size": 1, "gradient_accumulation": 1, "warmup_ratio": 0.0, "weight_decay": 0.0, "lora_rank": 0}
+        check_least(self, least | {"max_grad_norm": 0.0, "max_length": 1, "checkpoint_minutes": 0.0})
         if self.warmup_ratio >= 1:
             raise ConfigError(f"warmup_ratio must be below 1, got {self.warmup_ratio}")
 
@@ -87,8 +81,7 @@ class PairTuning(FineTuning):
         FineTuning.__post_init__(self)
         if self.match not in get_args(Match) or self.level not in get_args(Level):
             raise ConfigError(f"no match {self.match!r} at level {self.level!r}: {get_args(Match)}, {get_args(Level)}")
-        if self.max_pairs < 1:
-            raise ConfigError(f"max_pairs must be at least 1, got {self.max_pairs}")
+        check_least(self, {"max_pairs": 1})
 
 
 class Kept(NamedTuple):
@@ -278,11 +271,12 @@ def _whole_batches(kind: Any) -> Any:
 
 
 def dealt(kind: Any) -> Any:
-    """The trl trainer `kind`, whose processes each compute their rows of the batches that one alone would draw.
+    """The trl trainer `kind` for data in tokens, with the reference's log-probabilities where it has a reference.
 
-    Beside what its collator makes, a batch has `share`: by it the mean loss of a process's rows is to be multiplied, so
-    that the mean over the processes is that of the whole batch. It is 0 where a process has none of the rows, and goes
-    through the model with another's, for all compute together.
+    Its processes each compute their rows of the batches that one alone would draw. Beside what its collator makes, a
+    batch has `share`: by it the mean loss of a process's rows is to be multiplied, so that the mean over the processes
+    is that of the whole batch. It is 0 where a process has none of the rows, and goes through the model with another's,
+    for all compute together.
     """
     import torch
 
@@ -296,6 +290,12 @@ def dealt(kind: Any) -> Any:
                 return {**collate(mine or rows[:1]), "share": torch.tensor(len(mine) * world / len(rows))}
 
             self.data_collator: Any = own
+
+        def _prepare_dataset(self, dataset: Any, *args: Any) -> Any:
+            return dataset  # is token ids already
+
+        def _precompute_ref_logps(self, dataset: Any, *args: Any) -> Any:
+            return dataset  # has them
 
         def tell(self, values: Mapping[str, Tensor], share: Tensor) -> None:
             """Log the means of these values, of which each process has its part, over all; none where there is none."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from agentgym_py import ranks
 from agentgym_py.errors import ConfigError, PolicyError, did_you_mean
 from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.samples import Sample, turns
+from agentgym_py.samples import Sample, passes, turns
 from agentgym_py.trainer import Tensor
 from agentgym_py.trajectory import Step, Trajectory
 
@@ -229,7 +229,7 @@ def states_at_marks(model: Any, rows: Sequence[Marked]) -> Tensor:
     from agentgym_py.logprobs import padded
 
     found: dict[int, Tensor] = {}
-    for part in _passes(rows):
+    for part in passes([len(row.sample.input_ids) for row in rows], _PASS_TOKENS):
         ids, _ = padded([rows[i].sample for i in part], model.device)
         states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state  # (B, S, H)
         for b, i in enumerate(part):
@@ -237,14 +237,3 @@ def states_at_marks(model: Any, rows: Sequence[Marked]) -> Tensor:
     states_MH = torch.cat([found[i] for i in range(len(rows))])
     number_M = torch.cat([torch.arange(len(row.marks), device=states_MH.device) for row in rows]).clamp(max=STEPS - 1)
     return torch.cat([states_MH, one_hot(number_M, STEPS).float()], -1)
-
-
-def _passes(rows: Sequence[Marked]) -> Iterator[list[int]]:
-    """Places of rows of similar length, at most `_PASS_TOKENS` a pass with their padding."""
-    part: list[int] = []
-    for i in sorted(range(len(rows)), key=lambda i: len(rows[i].sample.input_ids)):
-        if part and (len(part) + 1) * len(rows[i].sample.input_ids) > _PASS_TOKENS:
-            yield part
-            part = []
-        part.append(i)
-    yield part

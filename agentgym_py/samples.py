@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -71,3 +71,15 @@ def encode_all(trajectories: Iterable[Trajectory], chat: ChatFormat, max_length:
     """Samples of all trajectories that have an agent's token and fit into `max_length` tokens."""
     samples = (encode(trajectory, chat) for trajectory in trajectories)
     return [s for s in samples if any(s.mask) and (max_length is None or len(s.input_ids) <= max_length)]
+
+
+def passes(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Places of rows of similar length that go through a model at once: at most `tokens` a pass, padding included."""
+    part: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if part and (len(part) + 1) * lengths[i] > tokens:
+            yield part
+            part = []
+        part.append(i)
+    if part:
+        yield part

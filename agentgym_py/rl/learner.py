@@ -29,6 +29,7 @@ from agentgym_py.rl.nets import StoppedEarly, collapses
 from agentgym_py.rl.records import Batch, Record, collate, estimated
 from agentgym_py.rl.settings import LearnerSettings
 from agentgym_py.rng import Rng
+from agentgym_py.samples import passes
 from agentgym_py.split import give, to_train, work_on
 
 if TYPE_CHECKING:
@@ -362,20 +363,14 @@ class Learner:
         ones.
         """
         by_length = sorted(records, key=lambda record: len(record.input_ids))
-        parts = [list(self._parts(by_length[k :: ranks.world()])) for k in range(ranks.world())]
+        parts = [self._parts(by_length[k :: ranks.world()]) for k in range(ranks.world())]
         yield from (own := parts[ranks.rank()])
         if self._split:
             yield from [[]] * (max(map(len, parts)) - len(own))
 
-    def _parts(self, records: Sequence[Record]) -> Iterator[list[Record]]:
-        part: list[Record] = []
-        for record in records:
-            if part and (len(part) + 1) * len(record.input_ids) > self.settings.pass_tokens:
-                yield part
-                part = []
-            part.append(record)
-        if part:
-            yield part
+    def _parts(self, records: Sequence[Record]) -> list[list[Record]]:
+        found = passes([len(record.input_ids) for record in records], self.settings.pass_tokens)
+        return [[records[i] for i in part] for part in found]
 
 
 def _always(out: Output, batch: Batch) -> dict[str, Tensor]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from agentgym_py.arguments import check_fields
-from agentgym_py.errors import ConfigError
+from agentgym_py.arguments import check_fields, check_least, check_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +43,7 @@ class LearnerSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        least = {"learning_rate": 0.0, "weight_decay": 0.0, "max_grad_norm": 0.0, "minibatch": 1, "pass_tokens": 1}
-        least |= {
-            "lora_rank": 0,
-            "stop_ratio": 0.0,
-            "stop_kl": 0.0,
-            "min_entropy": 0.0,
-            "max_repeated": 0.0,
-            "checkpoint_minutes": 0.0,
-        }
-        check(self, least)
-        if not self.learning_rate:
-            raise ConfigError("learning_rate must not be 0")
-
-
-def check(settings: object, least: dict[str, float]) -> None:
-    """ConfigError for the first of the named fields that is not finite or smaller than it may be."""
-    for name, bound in least.items():
-        value = getattr(settings, name)
-        if not (math.isfinite(value) and value >= bound):
-            raise ConfigError(f"{name} must be a number of at least {bound:g}, got {value}")
+        check_positive(self, "learning_rate")
+        least = {"weight_decay": 0.0, "max_grad_norm": 0.0, "minibatch": 1, "pass_tokens": 1, "lora_rank": 0}
+        nets = ("stop_ratio", "stop_kl", "min_entropy", "max_repeated", "checkpoint_minutes")
+        check_least(self, least | dict.fromkeys(nets, 0.0))

@@ -90,8 +90,9 @@ def test_with_two_trajectories_a_task_it_is_dpo(tiny_policy: Any, tmp_path: Path
     """Losses at every step and the weights after the training are those of the trainer `dpo`."""
     jobs = jobs_for([EnvSpec("shop", {"max_steps": 8})], "train", range(3))
     played = Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
+    same: Any = {"batch_size": 2, "epochs": 2, "learning_rate": 1e-4}
     reports, ended = [], []
-    for trainer in (DPO(batch_size=2, epochs=2), Ranking(batch_size=2, epochs=2)):
+    for trainer in (DPO(**same, sft_weight=0), Ranking(**same)):
         policy = fresh(tiny_policy)
         reports.append(trainer.train(policy, played, seed=1, output_dir=tmp_path))
         ended.append(torch.cat([each.detach().flatten() for each in policy.model.parameters()]))

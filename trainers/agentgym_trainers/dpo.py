@@ -18,13 +18,13 @@ batches are made of pairs of similar length; a mixture of experts gets no router
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
+from agentgym_py.arguments import check_least, check_positive
 from agentgym_py.errors import ConfigError
 from agentgym_py.finetune import PairTuning, arguments, dealt, lora, nothing_left, trained, usable_pairs
 from agentgym_py.samples import IGNORED, Sample
@@ -88,12 +88,10 @@ class DPO(PairTuning):
 
     def __post_init__(self) -> None:
         PairTuning.__post_init__(self)
-        if not (math.isfinite(self.beta) and self.beta > 0):
-            raise ConfigError(f"beta must be a number above 0, got {self.beta}")
+        check_positive(self, "beta")
         if self.loss_type not in get_args(LossType):
             raise ConfigError(f"loss_type must be one of {', '.join(get_args(LossType))}, got {self.loss_type!r}")
-        if not (math.isfinite(self.sft_weight) and self.sft_weight >= 0):
-            raise ConfigError(f"sft_weight must be a number of at least 0, got {self.sft_weight}")
+        check_least(self, {"sft_weight": 0.0})
         if not 0 <= self.label_smoothing < 0.5:
             raise ConfigError(f"label_smoothing must be in [0, 0.5), got {self.label_smoothing}")
         if self.label_smoothing and self.loss_type != "sigmoid":
@@ -172,12 +170,6 @@ def _agent_token_trainer(sft_weight: float) -> Any:
     from agentgym_py.logprobs import row_logprobs
 
     class AgentTokenTrainer(dealt(DPOTrainer)):  # type: ignore[misc]  # trl is untyped here
-        def _prepare_dataset(self, dataset: Any, *args: Any) -> Any:
-            return dataset  # is token ids already
-
-        def _precompute_ref_logps(self, dataset: Any, *args: Any) -> Any:
-            return dataset  # has them
-
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
         ) -> Any:

@@ -37,8 +37,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, get_args
 
+from agentgym_py.arguments import check_least
 from agentgym_py.errors import ConfigError
-from agentgym_py.rl.settings import LearnerSettings, check
+from agentgym_py.rl.settings import LearnerSettings
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
 
@@ -136,7 +137,7 @@ class GRPO(LearnerSettings):
     def __post_init__(self) -> None:
         LearnerSettings.__post_init__(self)
         least = {"group_size": 2, "batch_tasks": 1, "epochs": 1, "clip_low": 0.0, "clip_high": 0.0, "kl": 0.0}
-        check(self, least | {"branches": 0, "max_tokens": 1, "overlong_buffer": 0})
+        check_least(self, least | {"branches": 0, "max_tokens": 1, "overlong_buffer": 0})
         if self.kind not in get_args(Kind):
             raise ConfigError(f"kind must be one of {', '.join(get_args(Kind))}, got {self.kind!r}")
         if self.reward not in ("return", "success"):

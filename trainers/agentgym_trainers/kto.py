@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from agentgym_py import ranks
+from agentgym_py.arguments import check_least, check_positive
 from agentgym_py.errors import ConfigError
 from agentgym_py.finetune import FineTuning, arguments, dealt, lora, nothing_left, trained, usable
 from agentgym_py.rng import Rng
@@ -85,11 +86,8 @@ class KTO(FineTuning):
             raise ConfigError(f"batch_size must be at least 2, got {self.batch_size}: KTO compares within a batch")
         if self.threshold is not None and math.isnan(self.threshold):
             raise ConfigError("threshold must be a number, got nan")
-        if not (math.isfinite(self.beta) and self.beta > 0):
-            raise ConfigError(f"beta must be a number above 0, got {self.beta}")
-        for name in ("desirable_weight", "undesirable_weight"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise ConfigError(f"{name} must be a number of at least 0, got {getattr(self, name)}")
+        check_positive(self, "beta")
+        check_least(self, {"desirable_weight": 0.0, "undesirable_weight": 0.0})
 
     def train(
         self,
@@ -191,12 +189,6 @@ def _agent_token_trainer() -> Any:
         return row_logprobs(model, ids, ids.masked_fill(agent == 0, IGNORED))
 
     class AgentTokenTrainer(dealt(KTOTrainer)):  # type: ignore[misc]  # trl is untyped here
-        def _prepare_dataset(self, dataset: Any, *args: Any) -> Any:
-            return dataset  # is token ids already
-
-        def _precompute_ref_logps(self, dataset: Any, *args: Any) -> Any:
-            return dataset  # has them
-
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
         ) -> Any:

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from agentgym_py.errors import ConfigError
+from agentgym_py.arguments import check_least
 from agentgym_py.finetune import PairTuning, arguments, dealt, lora, nothing_left, trained, usable_pairs
 from agentgym_py.samples import IGNORED, Sample
 from agentgym_py.trainer import CONTRASTS, Progress, Tensor, TrainReport
@@ -73,8 +73,7 @@ class ORPO(PairTuning):
 
     def __post_init__(self) -> None:
         PairTuning.__post_init__(self)
-        if not (math.isfinite(self.odds_weight) and self.odds_weight >= 0):
-            raise ConfigError(f"odds_weight must be a number of at least 0, got {self.odds_weight}")
+        check_least(self, {"odds_weight": 0.0})
 
     def train(
         self,

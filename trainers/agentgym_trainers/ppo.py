@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
+from agentgym_py.arguments import check_least
 from agentgym_py.errors import ConfigError
 from agentgym_py.rl.loop import Kept
-from agentgym_py.rl.settings import LearnerSettings, check
+from agentgym_py.rl.settings import LearnerSettings
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
 
@@ -113,8 +114,8 @@ class PPO(LearnerSettings):
     def __post_init__(self) -> None:
         LearnerSettings.__post_init__(self)
         least = {"batch_tasks": 1, "epochs": 1, "clip": 0.0, "value_clip": 0.0, "value_weight": 0.0, "gamma": 0.0}
-        check(self, least | {"lam": 0.0, "kl": 0.0, "kl_target": 0.0, "critic_warmup": 0, "critic_learning_rate": 0.0})
-        check(self, {"critic_gradient": 0.0, "entropy_weight": 0.0})
+        least |= {"lam": 0.0, "kl": 0.0, "kl_target": 0.0, "entropy_weight": 0.0, "critic_gradient": 0.0}
+        check_least(self, least | {"critic_warmup": 0, "critic_learning_rate": 0.0})
         if self.level not in ("token", "turn"):
             raise ConfigError(f"level must be token or turn, got {self.level!r}")
         if self.gamma > 1 or self.lam > 1 or self.critic_gradient > 1:

@@ -29,9 +29,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from agentgym_py import ranks
+from agentgym_py.arguments import check_least
 from agentgym_py.errors import ConfigError
 from agentgym_py.process import Floats, ProcessRewardModel, check_weights, marked_sample, measured
-from agentgym_py.rl.settings import check
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
@@ -81,7 +81,7 @@ class R3(PPO):
 
     def __post_init__(self) -> None:
         PPO.__post_init__(self)
-        check(self, {"alpha": 0.0, "beta": 0.0, "prm_every": 0, "prm_episodes": 1})
+        check_least(self, {"alpha": 0.0, "beta": 0.0, "prm_every": 0, "prm_episodes": 1})
         check_weights(self.prm_weights)
         self.modelling(self.prm_first_epochs)
         blind = self.prm_labels == "outcome" and self.prm_discount == 1

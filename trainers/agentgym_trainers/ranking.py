@@ -12,7 +12,6 @@ trajectories take N rows for up to N (N - 1) / 2 pairs. The work is done by trl'
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from agentgym_py import pairs
-from agentgym_py.errors import ConfigError
+from agentgym_py.arguments import check_least, check_positive
 from agentgym_py.finetune import FineTuning, Kept, arguments, dealt, lora, nothing_left, trained, usable
 from agentgym_py.samples import IGNORED, Sample
 from agentgym_py.select import ranks
@@ -76,10 +75,8 @@ class Ranking(FineTuning):
 
     def __post_init__(self) -> None:
         FineTuning.__post_init__(self)
-        if not (math.isfinite(self.beta) and self.beta > 0):
-            raise ConfigError(f"beta must be a number above 0, got {self.beta}")
-        if self.max_per_task < 2:
-            raise ConfigError(f"max_per_task must be at least 2, got {self.max_per_task}")
+        check_positive(self, "beta")
+        check_least(self, {"max_per_task": 2})
 
     def train(
         self,
@@ -178,12 +175,6 @@ def _ranking_trainer() -> Any:
     from agentgym_py.logprobs import row_logprobs
 
     class RankingTrainer(dealt(DPOTrainer)):  # type: ignore[misc]  # trl is untyped here
-        def _prepare_dataset(self, dataset: Any, *args: Any) -> Any:
-            return dataset  # is token ids already
-
-        def _precompute_ref_logps(self, dataset: Any, *args: Any) -> Any:
-            return dataset  # has them
-
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
         ) -> Any:

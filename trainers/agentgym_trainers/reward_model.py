@@ -25,6 +25,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, get_args
 
 from agentgym_py import pairs
+from agentgym_py.arguments import check_least
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.finetune import (
     Kept,
@@ -89,8 +90,7 @@ class RewardModelling(PairTuning):
             raise ConfigError("match must be best_worst or all; to learn from success use heads, {success: 1}")
         if not any(self.heads.values()) or not all(math.isfinite(weight) for weight in self.heads.values()):
             raise ConfigError(f"heads must be names with weights, not all of them 0, got {self.heads}")
-        if self.members < 1:
-            raise ConfigError(f"members must be at least 1, got {self.members}")
+        check_least(self, {"members": 1})
         if self.aggregate not in get_args(Aggregate):
             raise ConfigError(f"aggregate must be one of {', '.join(get_args(Aggregate))}, got {self.aggregate!r}")
         if not math.isfinite(self.std_weight):

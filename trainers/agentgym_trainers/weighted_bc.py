@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from agentgym_py.arguments import check_positive
 from agentgym_py.errors import ConfigError
 from agentgym_py.finetune import (
     FineTuning,
@@ -85,9 +86,7 @@ class WeightedBC(FineTuning):
 
     def __post_init__(self) -> None:
         FineTuning.__post_init__(self)
-        for name in ("temperature", "max_weight"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
-                raise ConfigError(f"{name} must be a number above 0, got {getattr(self, name)}")
+        check_positive(self, "temperature", "max_weight")
         for name, allowed in (("mode", get_args(Mode)), ("baseline", get_args(Baseline))):
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
