@@ -114,7 +114,7 @@ class OpenAIAgent:
         address = f"{self.sampling['base_url']}/chat/completions"
         self._waiting += 1
         try:
-            answer = await self._server.ask(address, sent, _answer, "chat completion", seed)
+            answer = await self._server.ask(address, sent, completion, "chat completion", seed)
         except FullError:
             return None
         except LostError as lost:
@@ -125,7 +125,7 @@ class OpenAIAgent:
             self._waiting -= 1
         return AgentReply(_text(answer.message, episode.env, tools), usage=self._usage(answer))
 
-    def _usage(self, answer: _Answer) -> Usage:
+    def _usage(self, answer: Completion) -> Usage:
         asked, said = (_count(answer.usage.get(key)) for key in ("prompt_tokens", "completion_tokens"))
         cost = None
         if self._prices and asked is not None and said is not None:
@@ -134,12 +134,19 @@ class OpenAIAgent:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class Completion:
     """A chat completion, as far as it is used."""
 
     message: Mapping[str, Any]
     usage: Mapping[str, Any]
     model: str
+    cut: bool
+    """Whether it ended because it may not be longer."""
+
+    @property
+    def text(self) -> str:
+        """What the model wrote."""
+        return _content(self.message.get("content"))
 
 
 # ---- what is sent ---------------------------------------------------------------------------------------------------
@@ -209,15 +216,20 @@ def _first_call(calls: object) -> tuple[str, str] | None:
     return function["name"].strip(), (arguments if isinstance(arguments, str) else json.dumps(arguments)).strip()
 
 
-def _answer(data: object) -> _Answer | None:
+def completion(data: object) -> Completion | None:
+    """What a server's JSON says, None where that is no chat completion."""
     try:
-        message = data["choices"][0]["message"]  # type: ignore[index]  # whatever it is
+        choice = data["choices"][0]  # type: ignore[index]  # whatever it is
+        message = choice["message"]
     except (KeyError, IndexError, TypeError):
         return None
     if not isinstance(data, dict) or not isinstance(message, dict):
         return None
     usage, model = data.get("usage"), data.get("model")
-    return _Answer(message, usage if isinstance(usage, dict) else {}, model if isinstance(model, str) else "")
+    return Completion(
+        message, usage if isinstance(usage, dict) else {}, model if isinstance(model, str) else "",
+        isinstance(choice, dict) and choice.get("finish_reason") == "length",
+    )  # fmt: skip
 
 
 def _count(value: object) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -100,6 +100,34 @@ def bootstrap_mean(
         return Estimate(mean, math.nan, math.nan, len(sums_C), level)
     low, high = _ends(_resampled_means(sums_C, counts_C, resamples, seed), len(sums_C), level)
     return Estimate(mean, low, high, len(sums_C), level)
+
+
+def bootstrap(
+    statistic: Callable[[NDArray[np.intp]], Sequence[float]],
+    clusters: Sequence[Hashable],
+    *,
+    level: float = 0.95,
+    resamples: int = 1_000,
+    seed: int = 0,
+) -> list[Estimate]:
+    """Some figures of N rows, `statistic` of their positions, with intervals as `bootstrap_mean` has them.
+
+    Rows with the same label in `clusters` (N) are drawn together. For what is no mean, such as a correlation. The ends
+    are nan where there are fewer clusters than `LEAST_SAMPLE`, or some draw has no such figure.
+    """
+    rows: dict[Hashable, list[int]] = {}
+    for row, label in enumerate(clusters):
+        rows.setdefault(label, []).append(row)
+    parts = [np.array(each, dtype=np.intp) for each in rows.values()]
+    whole, many = [float(value) for value in statistic(np.arange(len(clusters)))], len(parts)
+    if many < LEAST_SAMPLE:
+        return [Estimate(value, math.nan, math.nan, many, level) for value in whole]
+    drawn_RC = np.random.default_rng(seed).integers(0, many, (resamples, many))
+    draws_RK = np.array([statistic(np.concatenate([parts[c] for c in drawn_C])) for drawn_C in drawn_RC])
+    return [
+        Estimate(value, *(_ends(draws_R, many, level) if np.isfinite(draws_R).all() else (math.nan,) * 2), many, level)
+        for value, draws_R in zip(whole, draws_RK.T, strict=True)
+    ]
 
 
 def success_rate(outcomes: ArrayLike, clusters: Sequence[Hashable], *, level: float = 0.95) -> Estimate:

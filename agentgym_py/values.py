@@ -22,8 +22,9 @@ from agentgym_py.trajectory import Trajectory
 
 Play = Callable[[Sequence[Job]], list[Trajectory]]
 """Plays jobs and gives their trajectories in order, as `Collector.collect_batch` and `Rollouts.play` do."""
-Judge = Callable[[Trajectory, int], float]
-"""The mark of a step: how good the state is that it led to. What a model or a person is shown for that is its own."""
+Judge = Callable[[Trajectory, int], float | None]
+"""The mark of a step, None where there is none: how good the state is that it led to. What a model or a person is shown
+for that is its own; `judging.OpenAIJudge` is a model behind an endpoint."""
 Of = Literal["success", "return"]
 
 

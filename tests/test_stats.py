@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from agentgym_py import stats
 
@@ -111,6 +112,34 @@ def test_clusters_widen_the_interval() -> None:
     naive = stats.bootstrap_mean(np.repeat(tasks, 10))
     assert (copied.low, copied.high, copied.n) == (alone.low, alone.high, 40)
     assert naive.high - naive.low < 0.5 * (copied.high - copied.low)
+
+
+def test_the_bootstrap_of_a_mean_is_that_of_means() -> None:
+    """The same draws, clusters and ends; figures that some draw does not have get no interval, nor do few clusters."""
+    rng = np.random.default_rng(3)
+    values, clusters = rng.normal(size=60), rng.integers(0, 12, 60).tolist()
+
+    def figures(at: NDArray[np.intp]) -> list[float]:
+        return [float(values[at].mean()), float(len(set(at.tolist())) == 60) or math.nan]
+
+    mean, whole = stats.bootstrap(figures, clusters, resamples=400)
+    expected = stats.bootstrap_mean(values, clusters=clusters, resamples=400)
+    for name in ("value", "low", "high", "n"):
+        assert getattr(mean, name) == pytest.approx(getattr(expected, name))
+    assert whole.value == 1 and math.isnan(whole.low) and math.isnan(whole.high)
+    few = stats.bootstrap(figures, [each % 9 for each in range(60)])[0]
+    assert few.n == 9 and few.value == mean.value and math.isnan(few.low)
+
+
+def test_clusters_widen_the_interval_of_a_correlation() -> None:
+    """Five equal rows of each of 40 clusters say no more than one of each."""
+    pairs = np.array(np.random.default_rng(2).multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 40))
+    copied = pairs.repeat(5, 0)
+    one = stats.bootstrap(lambda at: [float(np.corrcoef(*pairs[at].T)[0, 1])], range(40))[0]
+    five = stats.bootstrap(lambda at: [float(np.corrcoef(*copied[at].T)[0, 1])], np.arange(40).repeat(5).tolist())[0]
+    naive = stats.bootstrap(lambda at: [float(np.corrcoef(*copied[at].T)[0, 1])], range(200))[0]
+    assert (five.low, five.high) == pytest.approx((one.low, one.high)) and five.n == 40
+    assert naive.high - naive.low < 0.6 * (five.high - five.low) and naive.low < naive.value < naive.high
 
 
 def test_compare_reports_the_discordant_pairs() -> None:

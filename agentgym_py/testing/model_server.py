@@ -1,7 +1,7 @@
 """A model server for tests: over loopback it speaks as vLLM, SGLang and llama.cpp do, and generates with `HFEngine`.
 
 It has what `ServerEngine` needs of them and no more, one reply at a time, without a key: for small models, to try
-things out where there is none of them.
+things out where there is none of them. In chat completions it says what a test has it say.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class ModelServer:
     """So many requests are answered."""
     spoil: Callable[[dict[str, Any]], Any] = lambda answer: answer
     """Changes an answer of vLLM's kind."""
+    says: Callable[[dict[str, Any]], str] = lambda body: ""
+    """What it says to the body of a chat completion."""
     bodies: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """Path and body of each request."""
     live: int = 0
@@ -53,7 +55,10 @@ class ModelServer:
     def app(self) -> Any:
         """The application."""
         made = fastapi.FastAPI()
-        replies = {"/v1/completions": self._vllm, "/generate": self._sglang, "/completion": self._llamacpp}
+        replies = {
+            "/v1/completions": self._vllm, "/generate": self._sglang, "/completion": self._llamacpp,
+            "/v1/chat/completions": self._chat,
+        }  # fmt: skip
         others = {
             "/collective_rpc": self._reload, "/reset_prefix_cache": self._reset,
             "/update_weights_from_disk": self._load,
@@ -137,6 +142,10 @@ class ModelServer:
             "content": "", "tokens": list(reply.ids), "completion_probabilities": probs,
             "stop_type": "eos" if reply.finish_reason == "stop" else "limit", "tokens_evaluated": len(body["prompt"]),
         }  # fmt: skip
+
+    def _chat(self, body: dict[str, Any]) -> Any:
+        message = {"role": "assistant", "content": self.says(body)}
+        return {"model": body["model"], "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
 
     # ---- weights ----------------------------------------------------------------------------------------------------
 

@@ -7,10 +7,11 @@ A step is read where its thought ends, by two layers on the backbone's last stat
 correctness, progress; see `agentgym_py.process` for what each means. Correctness and progress are labelled with the
 values of states (`agentgym_py.values`): `outcome` traces the episode's success back (Math-Shepherd's hard estimate,
 arXiv:2312.08935, with one continuation), `exact` replays the trajectory in its world and asks the expert, `monte_carlo`
-continues from states of it by the policy itself (Math-Shepherd's soft estimate). Relevance is always labelled by the
-trajectory: whether the world could do the action, and whether it was new. The pairs are steps that differ in one and
-the same state, met in one step of the optimizer; the second term is least where the difference is the labels', so the
-two terms do not pull against each other.
+continues from states of it by the policy itself (Math-Shepherd's soft estimate), and `judge` has a language model mark
+each step (`agentgym_py.judging`). Relevance is always labelled by the trajectory: whether the world could do the
+action, and whether it was new. The pairs are steps that differ in one and the same state, met in one step of the
+optimizer; the second term is least where the difference is the labels', so the two terms do not pull against each
+other.
 
 Deviations: a value, not a class, is learnt (arXiv:2305.20050 has three classes of marks by people); the model is a copy
 of the policy with heads of its own, no second language model, and is told the step's number; batches keep tries at one
@@ -23,10 +24,11 @@ import copy
 import hashlib
 import math
 import time
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby, pairwise
 from pathlib import Path
 from statistics import fmean
@@ -35,6 +37,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 from agentgym_py import ranks, tracking
 from agentgym_py.errors import AgentGymError, ConfigError, TrainingError
 from agentgym_py.finetune import FineTuning, lora, nothing_left, quiet, usable
+from agentgym_py.judging import KEPT, OpenAIJudge
 from agentgym_py.policy import input_hooks, stop_recomputing
 from agentgym_py.process import (
     Floats,
@@ -54,7 +57,7 @@ from agentgym_py.values import Play, exact_values, monte_carlo, outcome_values
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
-Labels = Literal["outcome", "exact", "monte_carlo"]
+Labels = Literal["outcome", "exact", "monte_carlo", "judge"]
 Values = Sequence[float | None]
 """Of the T + 1 states of a trajectory, None where nobody knows."""
 _CORRECTNESS = 1
@@ -156,7 +159,7 @@ class ProcessReward(FineTuning):
     """Trajectories a batch."""
     labels: Labels = "outcome"
     """Where the values of states come from: the episode's `outcome`, the expert (`exact`; the trajectories are replayed
-    in their worlds), or continuations by the policy (`monte_carlo`)."""
+    in their worlds), continuations by the policy (`monte_carlo`), or a language model's marks (`judge`)."""
     discount: float = 0.9
     """What a state is worth less for each step that success is away; 1 tells only whether it is reached."""
     weights: dict[str, float] = field(default_factory=lambda: {"progress": 1.0})
@@ -175,12 +178,20 @@ class ProcessReward(FineTuning):
     """Sampling temperature of continuations."""
     max_new_tokens: int = 64
     """Longest reply of continuations."""
+    judge: dict[str, Any] = field(default_factory=dict)
+    """Of labels `judge`, the model that marks: --trainer.judge.model NAME, --trainer.judge.base_url the address of its
+    endpoint, by default OpenAI's; its key is the environment variable OPENAI_API_KEY. Others, such as concurrency:
+    docs/trainers/process_reward.md."""
 
     def __post_init__(self) -> None:
         FineTuning.__post_init__(self)
         check_weights(self.weights)
         if self.labels not in get_args(Labels):
             raise ConfigError(f"labels must be one of {', '.join(get_args(Labels))}, got {self.labels!r}")
+        if self.labels == "judge":
+            OpenAIJudge.of(self.judge)  # complains of a wrong one before anything is asked
+        elif self.judge:
+            raise ConfigError("judge is of labels judge")
         if not 0 < self.discount <= 1:
             raise ConfigError(f"discount must be above 0 and at most 1, got {self.discount}")
         for name in ("hidden", "tries", "states", "max_new_tokens"):
@@ -204,11 +215,19 @@ class ProcessReward(FineTuning):
 
         Raises:
             NothingToTrainOnError: no step could be labelled.
+            EndpointError: the judge's endpoint refuses, or is broken; its marks so far are kept in `output_dir`.
             TrainingError: a gradient was not finite; nothing is written.
         """
         kept = usable(policy, trajectories, self.max_length)
-        sound, values = self.values(kept.trajectories, kept.dropped, self._player(policy, seed), seed)
-        return self._train_on(policy, sound, values, kept.dropped, seed, output_dir, progress)
+        sound, values = self.values(
+            kept.trajectories, kept.dropped, self._player(policy, seed), seed, folder=output_dir
+        )  # fmt: skip
+        report = self._train_on(policy, sound, values, kept.dropped, seed, output_dir, progress)
+        if not (without := self.unmarked(values)):
+            return report
+        note = f"the judge gave {without} of {sum(map(len, values)) - len(values)} steps no mark that can be read"
+        warnings.warn(f"{note}: what they are worth is not learnt", stacklevel=2)
+        return replace(report, notes=(note,))
 
     def train_on(
         self,
@@ -229,11 +248,18 @@ class ProcessReward(FineTuning):
     # ---- labels -----------------------------------------------------------------------------------------------------
 
     def values(
-        self, trajectories: Sequence[Trajectory], dropped: Counter[str], play: Play, seed: int, first_try: int = 0
-    ) -> tuple[list[Trajectory], list[Values]]:
-        """The values of the states of each trajectory that has some; the others are counted in `dropped`."""
+        self, trajectories: Sequence[Trajectory], dropped: Counter[str], play: Play, seed: int, first_try: int = 0,
+        folder: Path | None = None,
+    ) -> tuple[list[Trajectory], list[Values]]:  # fmt: skip
+        """The values of the states of each trajectory that has some; the others are counted in `dropped`.
+
+        A judge's marks are kept in `folder`.
+        """
         if self.labels == "outcome":
             return list(trajectories), [outcome_values(each, self.discount) for each in trajectories]
+        if self.labels == "judge":
+            judge, kept = OpenAIJudge.of(self.judge), folder / KEPT if folder else None
+            return list(trajectories), list(ranks.once(judge.values, trajectories, kept))
         exact = ranks.once(self._exact, trajectories)  # worlds that fail must fail for all
         sound = [each for each, known in zip(trajectories, exact, strict=True) if known is not None]
         if lost := len(exact) - len(sound):
@@ -244,6 +270,10 @@ class ProcessReward(FineTuning):
             sound, play, tries=self.tries, states=self.states, discount=self.discount, seed=seed, first_try=first_try
         )
         return sound, [[None if value is None else value.mean for value in values] for values in found]
+
+    def unmarked(self, values: Sequence[Values]) -> int:
+        """Of how many steps the judge gave no mark; 0 of other labels."""
+        return sum(value is None for each in values for value in each[1:]) if self.labels == "judge" else 0
 
     def _exact(self, trajectories: Sequence[Trajectory]) -> list[Values | None]:
         """The values by the expert; None for a trajectory that its world does not play again."""

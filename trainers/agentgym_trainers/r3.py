@@ -21,12 +21,13 @@ default gamma is PPO's 0.02, and the model is trained every iteration, for a rou
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentgym_py import ranks
 from agentgym_py.arguments import check_least
@@ -59,7 +60,10 @@ class R3(PPO):
     """Iterations from one training of the process reward model to the next; 0 leaves it as it is once it is there."""
     prm_labels: Labels = "exact"
     """Where the values of steps come from: the expert (`exact`), continuations (`monte_carlo`, which are episodes of
-    the budget), or what became of the episode (`outcome`)."""
+    the budget), what became of the episode (`outcome`), or a language model's marks (`judge`)."""
+    prm_judge: dict[str, Any] = field(default_factory=dict)
+    """Of prm_labels `judge`, the model that marks: --trainer.prm_judge.model NAME, --trainer.prm_judge.base_url the
+    address of its endpoint, as --trainer.judge of `process_reward`."""
     prm_weights: dict[str, float] = field(default_factory=lambda: {"progress": 1.0})
     """What relevance, correctness and progress count in a process reward."""
     prm_discount: float = 0.9
@@ -73,7 +77,7 @@ class R3(PPO):
     prm_backbone: bool = True
     """Whether the process reward model's own copy of the policy learns, too, or only the heads."""
     prm_episodes: int = 16
-    """Episodes of an iteration that `monte_carlo` labels."""
+    """Episodes of an iteration that `monte_carlo` or `judge` labels."""
     prm_tries: int = 4
     """Continuations of a state, of `monte_carlo`."""
     prm_states: int = 4
@@ -94,7 +98,7 @@ class R3(PPO):
             return ProcessReward(
                 epochs=epochs, learning_rate=self.prm_learning_rate, labels=self.prm_labels,
                 discount=self.prm_discount, weights=self.prm_weights, train_backbone=self.prm_backbone,
-                tries=self.prm_tries, states=self.prm_states, bf16=self.bf16,
+                tries=self.prm_tries, states=self.prm_states, judge=self.prm_judge, bf16=self.bf16,
                 gradient_checkpointing=self.gradient_checkpointing,
             )  # fmt: skip
         except ConfigError as error:
@@ -117,10 +121,14 @@ class R3(PPO):
         """
         if not self.beta:
             return self._improve(policy, rollouts, seed, output_dir, progress)
-        judge = ProcessJudge(self, policy, rollouts, seed)
+        judge = ProcessJudge(self, policy, rollouts, seed, output_dir)
         report = self._improve(policy, rollouts, seed, output_dir, progress, judge)
         if judge.model:
             judge.model.save(output_dir)
+        if without := sum(row.get("prm_unmarked", 0) for row in report.history):
+            note = f"the judge gave {without:.0f} steps no mark that can be read"
+            warnings.warn(f"{note}: what they are worth is not learnt", stacklevel=2)
+            report = replace(report, notes=(*report.notes, note))
         return report
 
     def rewards(self, episode: Trajectory, record: Record, kl: float) -> Tensor:
@@ -136,8 +144,10 @@ class R3(PPO):
 class ProcessJudge:
     """A process reward model that pays the steps of each iteration's episodes, and learns from them."""
 
-    def __init__(self, settings: R3, policy: Policy, rollouts: Rollouts, seed: int) -> None:
+    def __init__(self, settings: R3, policy: Policy, rollouts: Rollouts, seed: int, folder: Path | None = None) -> None:
         self.settings, self.policy, self.rollouts, self.seed = settings, policy, rollouts, seed
+        self.folder = folder
+        """Where a language model's marks are kept."""
         self.model: ProcessRewardModel | None = None
         if settings.prm is not None:
             self._take(settings.prm)
@@ -180,11 +190,11 @@ class ProcessJudge:
 
     def _learn(self, episodes: Sequence[Trajectory], dropped: Counter[str], said: Sequence[Floats]) -> dict[str, float]:
         """Label these episodes' steps, say how far off the model was, and train it on them."""
-        data = self._labelled(episodes, dropped)
+        data, unmarked = self._labelled(episodes, dropped)
         if not data:
             return {}
         how = self.settings.modelling(self.settings.prm_epochs if self.model else self.settings.prm_first_epochs)
-        logged = {"prm_episodes": float(len(data))}
+        logged = {"prm_episodes": float(len(data))} | ({"prm_unmarked": float(unmarked)} if unmarked else {})
         if self.model is None:
             self.model = how.untrained(self.policy, list(data.values()), self.seed)
         else:
@@ -193,21 +203,24 @@ class ProcessJudge:
         steps = how.fit(self.model, list(data.values()), seed=seed_of(self.seed, "process", self.iteration) % (1 << 31))
         return logged | {"prm_loss": steps[-1]["loss"]}
 
-    def _labelled(self, episodes: Sequence[Trajectory], dropped: Counter[str]) -> dict[int, Labelled]:
-        """Episodes with labels, by their places among all."""
+    def _labelled(self, episodes: Sequence[Trajectory], dropped: Counter[str]) -> tuple[dict[int, Labelled], int]:
+        """Episodes with labels, by their places among all, and how many of their steps a judge gave no mark."""
         how, places = self.settings.modelling(self.settings.prm_epochs), list(range(len(episodes)))
-        if how.labels == "monte_carlo":
-            few = min(self.settings.prm_episodes, self.rollouts.left // (how.tries * how.states), len(episodes))
+        if how.labels in ("monte_carlo", "judge"):
+            few = min(self.settings.prm_episodes, len(episodes))
+            if how.labels == "monte_carlo":
+                few = min(few, self.rollouts.left // (how.tries * how.states))
             places = Rng(self.seed, "labelled", self.iteration).sample(places, few)
         place_of, before = {id(episodes[i]): i for i in places}, len(self.rollouts.played)
         sound, values = how.values(
-            [episodes[i] for i in places], Counter(), self.rollouts.play, self.seed, self.iteration * how.tries
-        )
+            [episodes[i] for i in places], Counter(), self.rollouts.play, self.seed, self.iteration * how.tries,
+            self.folder,
+        )  # fmt: skip
         if spent := len(self.rollouts.played) - before:
             dropped["played on to value a state"] += spent
         return {
             place_of[id(each)]: labelled(each, known, self.policy) for each, known in zip(sound, values, strict=True)
-        }
+        }, how.unmarked(values)
 
 
 def placed(record: Record, marks: Sequence[int], paid: Sequence[float]) -> Tensor:
