@@ -116,7 +116,8 @@ def ranks(x: Floats) -> Floats:
 
 def pearson(said: Floats, true: Floats) -> float:
     """The correlation; nan where one of them does not differ."""
-    return float(np.corrcoef(said, true)[0, 1]) if len(said) and said.std() and true.std() else math.nan
+    differ = len(said) > 1 and min(said.std(), true.std()) > 1e-12
+    return float(np.corrcoef(said, true)[0, 1]) if differ else math.nan
 
 
 def calibration_error(said: Floats, true: Floats) -> float:
