@@ -72,8 +72,11 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "--select.top_ratio", "7"], ": --select.top_ratio must be in (0, 1], got 7.0"),
         (["evolve", "--learning_rate", "1"], "(did you mean --trainer.learning_rate?)"),
         (["evolve", "--trainer.learning_rat", "1"], "(did you mean --trainer.learning_rate?)"),
-        (["evolve", "--trainer.learning-rate", "-1"], ": --trainer.learning_rate must be a number of at least 0, "),
-        (["train", "--data", "x", "--out", "x", "--trainer.epochs", "0"], ": --trainer.epochs must not be 0"),
+        (["evolve", "--trainer.learning-rate", "-1"], ": --trainer.learning_rate must be a number above 0, "),
+        (
+            ["train", "--data", "x", "--out", "x", "--trainer.epochs", "0"],
+            ": --trainer.epochs must be a number above 0",
+        ),
         (["evolve", "--temperature", "-1"], ": --temperature must be 0 (greedy) or more, got -1.0"),
         (["evolve", "--max_new_tokens", "0"], ": --max_new_tokens must be at least 1, got 0"),
         (["evolve", "--trainer", "filterd_bc"], "Did you mean 'filtered_bc'?"),

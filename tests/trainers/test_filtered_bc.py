@@ -244,7 +244,7 @@ def test_wrong_settings_are_refused() -> None:
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             FilteredBC(**{name: value})
-    with pytest.raises(ConfigError, match=r"^epochs must not be 0$"):
+    with pytest.raises(ConfigError, match=r"^epochs must be a number above 0, got 0"):
         FilteredBC(epochs=0)
 
 
