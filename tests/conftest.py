@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import sys
@@ -80,17 +81,36 @@ def tiny_policy() -> Any:
 
 
 @pytest.fixture(scope="session")
-def toys() -> Any:
-    """The module `toys.py` beside this file: worlds with a known optimum, a policy that learns them, random records."""
+def fresh() -> Callable[[Any], Any]:
+    """A function that copies a policy, so that a training leaves the fixture alone."""
+    from agentgym_py.policy import Policy
+
+    return lambda policy: Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
+
+
+def _beside(name: str) -> Any:
+    """A module beside this file, for which torch runs in one thread."""
     pytest.importorskip("torch")
     import torch
 
     torch.set_num_threads(1)
-    spec = spec_from_file_location("toys", Path(__file__).with_name("toys.py"))
+    spec = spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     assert spec and spec.loader
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def toys() -> Any:
+    """The module `toys.py` beside this file: worlds with a known optimum, a policy that learns them, random records."""
+    return _beside("toys")
+
+
+@pytest.fixture(scope="session")
+def proofs() -> Any:
+    """The module `proofs.py` beside this file: random masks, and checks of a loss."""
+    return _beside("proofs")
 
 
 @pytest.fixture

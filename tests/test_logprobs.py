@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.logprobs import agent_logits, agent_logprobs, padded, row_logprobs, sample_logprobs
+from agentgym_py.logprobs import AgentLogits, agent_logits, agent_logprobs, padded, row_logprobs, sample_logprobs
 from agentgym_py.samples import IGNORED, Sample
 
 ROWS = ((0, 12), (1, 7))
@@ -32,6 +32,31 @@ def test_they_are_the_models_own(tiny_policy: Any) -> None:
         logprobs = torch.log_softmax(model(input_ids=ids[row : row + 1, :length]).logits[0], -1)
         expected += [logprobs[t - 1, ids[row, t]] for t in range(1, length) if labels[row, t] != IGNORED]
     torch.testing.assert_close(found, torch.stack(expected), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_log_probability_is_the_formula(proofs: Any, seed: int) -> None:
+    """In float64, against a loop over tokens and words; its gradient is checked by differences."""
+    targets_N = torch.randint(6, (5,), generator=torch.Generator().manual_seed(seed))
+
+    def slow(logits_NV: Any) -> Any:
+        found = []
+        for n, target in enumerate(targets_N):
+            found.append(logits_NV[n, target] - torch.log(sum(torch.exp(each) for each in logits_NV[n])))
+        return torch.stack(found)
+
+    def fast(logits_NV: Any) -> Any:
+        return agent_logprobs(AgentLogits(logits_NV, targets_N, logits_NV))
+
+    proofs.check_formula(fast, slow, 3 * proofs.drawn(5, 6, seed=seed))
+
+
+def test_only_the_states_before_agent_tokens_get_a_gradient(tiny_policy: Any, fresh: Any, proofs: Any) -> None:
+    """Neither those before observations nor those before padding, in whatever way rows are summed."""
+    model = fresh(tiny_policy).model
+    ids, labels = ragged(model.config.vocab_size)
+    for of in (row_logprobs, lambda *given: agent_logprobs(agent_logits(*given))):
+        proofs.check_observations(model, labels != IGNORED, lambda of=of: of(model, ids, labels).sum())
 
 
 @pytest.mark.parametrize("padding", [0, 5])
@@ -66,13 +91,17 @@ def test_the_head_computes_nothing_else(tiny_policy: Any) -> None:
 
 
 def test_rows_are_summed(tiny_policy: Any) -> None:
-    """A row's sum is that of its tokens' log-probabilities, 0 without a token, and has their gradient."""
+    """A row's sum is that of its tokens' log-probabilities, 0 without a token, and has their gradient.
+
+    In whatever order rows are.
+    """
     model = tiny_policy.model
     ids, labels = ragged(model.config.vocab_size)
     ids, labels = torch.cat([ids, ids[:1]]), torch.cat([labels, torch.full_like(labels[:1], IGNORED)])
     found, tokens = row_logprobs(model, ids, labels), agent_logprobs(agent_logits(model, ids, labels))
     torch.testing.assert_close(found, torch.stack([tokens[:5].sum(), tokens[5:].sum(), torch.zeros(())]))
     assert found.requires_grad
+    torch.testing.assert_close(row_logprobs(model, ids[[2, 0, 1]], labels[[2, 0, 1]]), found[[2, 0, 1]])
 
 
 def test_samples_are_padded_and_scored(tiny_policy: Any) -> None:

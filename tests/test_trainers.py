@@ -5,7 +5,6 @@ Those that play themselves have a contract of their own: `test_on_policy_trainer
 
 from __future__ import annotations
 
-import copy
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.errors import NothingToTrainOnError
-from agentgym_py.policy import Policy
 from agentgym_py.trainer import Trainer, product
 
 TRAINERS = [
@@ -46,7 +44,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_it_changes_the_policy_reproducibly_and_says_what_it_did(
-    trainer: Any, tiny_policy: Any, tmp_path: Path
+    trainer: Any, tiny_policy: Any, tmp_path: Path, fresh: Any
 ) -> None:
     """The same seed gives the same, changed weights; steps are told; counts add up; no empty folder stays.
 
@@ -56,7 +54,7 @@ def test_it_changes_the_policy_reproducibly_and_says_what_it_did(
     played = Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
     digests, written, told = [], [], list[tuple[int, int]]()
     for number in range(2):
-        policy = Policy(copy.deepcopy(tiny_policy.model), tiny_policy.tokenizer, "copy")
+        policy = fresh(tiny_policy)
         report = trainer.train(
             policy,
             played,
@@ -80,7 +78,7 @@ class Cut(KeyboardInterrupt):
 
 
 @pytest.mark.parametrize("lora_rank", [0, 2])
-def test_it_goes_on_to_the_same_end(trainer: Any, tiny_policy: Any, tmp_path: Path, lora_rank: int) -> None:
+def test_it_goes_on_to_the_same_end(trainer: Any, tiny_policy: Any, tmp_path: Path, fresh: Any, lora_rank: int) -> None:
     """Cut off in its first pass over the data and in its second, it ends to the bit as one that was not.
 
     A trainer that keeps no state on the way begins anew, and ends the same.
@@ -93,7 +91,7 @@ def test_it_goes_on_to_the_same_end(trainer: Any, tiny_policy: Any, tmp_path: Pa
     keeps = product(trainer) == "policy" and "checkpoint_minutes" in has
 
     def trained(output: Path, cut: float = 2.0) -> tuple[Any, ...]:
-        policy, told = Policy(copy.deepcopy(tiny_policy.model), tiny_policy.tokenizer, "copy"), list[int]()
+        policy, told = fresh(tiny_policy), list[int]()
 
         def tell(done: int, total: int) -> None:
             told.append(done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -20,6 +21,7 @@ from agentgym_py.rng import Rng
 from agentgym_py.rollouts import Rollouts
 from agentgym_py.samples import IGNORED
 from agentgym_py.tiny import CHAT_TEMPLATE, END, PAD, SPECIAL_TOKENS, build_model, tiny_config
+from agentgym_py.trainer import TrainReport
 
 RIGHT = ("right", "east", "up", "on", "1", "3", "5", "7")
 LEFT = ("left", "west", "0", "2", "4", "6")
@@ -129,6 +131,15 @@ def rollouts(
     return Rollouts(policy, HFEngine(policy, slots=64), sampling, jobs, budget, seed=seed)
 
 
+def improved(
+    spec: EnvSpec, trainer: Any, budget: int, folder: Path = Path("unused"), *, seed: int = 0, **more: Any
+) -> tuple[Policy, TrainReport, Rollouts]:
+    """A fresh policy after a training, with its report and rollouts."""
+    policy = word_policy()
+    played = rollouts(policy, spec, budget, **more)
+    return policy, trainer.improve(policy, played, seed=seed, output_dir=folder), played
+
+
 def random_records(policy: Policy, lengths: Sequence[Sequence[int]], seed: int = 0) -> list[Record]:
     """Records of random tokens: of each, how many tokens the agent wrote in its turns; observations differ too."""
     rng, made = Rng("records", seed), []
@@ -141,6 +152,18 @@ def random_records(policy: Policy, lengths: Sequence[Sequence[int]], seed: int =
         old = torch.tensor([-1.0 - 3 * rng.below(1000) / 1000 for _ in at])
         made.append(Record(torch.tensor(ids), torch.tensor(labels), torch.tensor(at), old))
     return made
+
+
+LENGTHS = ((3, 1), (2,), (1, 1, 4), (5,), (2, 2), (1,))
+"""Of six records, how many tokens the agent wrote in each turn."""
+
+
+def records_of(policy: Policy, lengths: Sequence[Sequence[int]] = LENGTHS) -> list[Record]:
+    """Random records with an advantage a token."""
+    records = random_records(policy, lengths)
+    for number, record in enumerate(records):
+        record.extra["advantages"] = torch.linspace(-1, 1, record.n) + 0.1 * number
+    return records
 
 
 def slow_logps(model: Any, record: Record, temperature: float = 1.0) -> list[Tensor]:

@@ -79,7 +79,7 @@ def test_with_lambda_one_the_target_is_the_discounted_return() -> None:
 def test_whitening_is_over_all_together() -> None:
     """Mean 0 and deviation 1 over all trajectories, not of each; a lone number is left alone, equal ones become 0.
 
-    So, nearly, do those that differ by rounding.
+    So, nearly, do those that differ by rounding. Neither their order nor where one ends matters.
     """
     generator = torch.Generator().manual_seed(0)
     parts = [3 + 2 * torch.randn(n, dtype=torch.float64, generator=generator) for n in (1, 4, 7)]
@@ -89,6 +89,8 @@ def test_whitening_is_over_all_together() -> None:
     expected = torch.tensor([(x - mean) / (std + 1e-4) for x in flat], dtype=torch.float64)
     torch.testing.assert_close(torch.cat(found), expected, rtol=0, atol=1e-9)
     assert [len(part) for part in found] == [1, 4, 7]
+    torch.testing.assert_close(torch.cat(whiten(parts[::-1])[::-1]), expected, rtol=0, atol=1e-9)
+    torch.testing.assert_close(torch.cat(whiten(list(torch.cat(parts).split(3)))), expected, rtol=0, atol=1e-9)
     assert whiten([torch.tensor([2.0])])[0].tolist() == [2.0]
     assert torch.cat(whiten([torch.ones(2), torch.ones(3)])).tolist() == [0.0] * 5
     assert torch.cat(whiten([1e-7 * part for part in parts])).abs().max() < 0.01

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from agentgym_py.rl.records import Batch, Record, collate
 from agentgym_py.rl.settings import LearnerSettings
 from agentgym_py.split import Whole
 
-LENGTHS = [[3, 1], [2], [1, 1, 4], [5], [2, 2], [1]]
 WEIGHTINGS: list[Weighting] = ["token", "sequence", "constant"]
 
 
@@ -35,14 +33,6 @@ def critic_alone(out: Output, batch: Batch) -> Loss:
     return Loss((out.values_N - 1) ** 2, {})
 
 
-def records_of(toys: Any, policy: Any, lengths: Sequence[Sequence[int]] = LENGTHS) -> list[Record]:
-    """Random records with an advantage a token."""
-    records: list[Record] = toys.random_records(policy, lengths)
-    for number, record in enumerate(records):
-        record.extra["advantages"] = torch.linspace(-1, 1, record.n) + 0.1 * number
-    return records
-
-
 def gradients(learner: Learner) -> dict[str, Any]:
     """Of every weight, as the last step left them."""
     found = {name: p.grad.clone() for name, p in learner.module.named_parameters() if p.grad is not None}
@@ -50,14 +40,11 @@ def gradients(learner: Learner) -> dict[str, Any]:
     return found
 
 
-def stepped(toys: Any, how: Weighting, *, order: Sequence[int] = range(6), critic: float = 0.0, **settings: Any) -> Any:
-    """What one step logs, and its gradients, unclipped; the records in an order."""
-    policy = toys.word_policy()
-    records = records_of(toys, policy)
-    learner = Learner(policy, LearnerSettings(max_grad_norm=0.0, **settings), seed=0, temperature=0.8,
-                      critic_rate=critic)  # fmt: skip
-    logged = learner.step([records[i] for i in order], loss_of, how, constant=7.0)
-    assert logged.pop("tokens_per_second") > 0
+def stepped(toys: Any, how: Weighting) -> Any:
+    """What one step logs, and its gradients, unclipped."""
+    learner = Learner(toys.word_policy(), LearnerSettings(max_grad_norm=0.0), seed=0, temperature=0.8)
+    logged = learner.step(toys.records_of(learner.policy), loss_of, how, constant=7.0)
+    assert logged["tokens_per_second"] > 0
     return logged, gradients(learner)
 
 
@@ -66,7 +53,7 @@ def test_a_step_is_the_formula(toys: Any, how: Weighting) -> None:
     """Loss and gradient of ragged records equal those of a loop over tokens, each with a forward of its own prefix."""
     logged, found = stepped(toys, how)
     policy = toys.word_policy()
-    records = records_of(toys, policy)
+    records = toys.records_of(policy)
     tokens, total, surprise = sum(r.n for r in records), torch.zeros(()), 0.0
     for record in records:
         share = {"token": tokens, "sequence": 6 * record.n, "constant": 6 * 7}[how]
@@ -93,20 +80,18 @@ def test_a_step_is_the_formula(toys: Any, how: Weighting) -> None:
 
 
 @pytest.mark.parametrize("how", WEIGHTINGS)
-def test_passes_and_the_order_change_nothing(toys: Any, how: Weighting) -> None:
-    """One record a pass, some or all of them, in any order: the same loss, gradients and log."""
-    logged, found = stepped(toys, how, critic=1e-3)
-    for settings in ({"pass_tokens": 1}, {"pass_tokens": 40}, {"order": [3, 5, 0, 1, 4, 2]}):
-        other, gradient = stepped(toys, how, critic=1e-3, **settings)
-        assert other == pytest.approx(logged, abs=1e-5)
-        for name, value in found.items():
-            torch.testing.assert_close(gradient[name], value, rtol=1e-4, atol=1e-6)
+def test_observations_padding_order_and_passes_do_not_matter(toys: Any, proofs: Any, how: Weighting) -> None:
+    """One record a pass, some or all of them, in any order: the same loss, gradients and log.
+
+    The states that predict an observation or padding get no gradient from any part of the loss; the others do.
+    """
+    proofs.check_steps(toys, LearnerSettings(), loss_of, how, 7.0, temperature=0.8, critic_rate=1e-3)
 
 
 def test_a_pass_holds_no_more_tokens_than_it_may(toys: Any) -> None:
     """Padding counted; a record that is longer alone goes alone; none is lost."""
     policy = toys.word_policy()
-    records = records_of(toys, policy)
+    records = toys.records_of(policy)
     for limit in (1, 20, 40, 1000):
         learner = Learner(policy, LearnerSettings(pass_tokens=limit), seed=0)
         parts = list(learner._passes(records))
@@ -117,7 +102,7 @@ def test_a_pass_holds_no_more_tokens_than_it_may(toys: Any) -> None:
 def test_what_is_split_is_gone_through_equally_often(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every process has as many parts, with all records among them; the empty ones stand for nothing."""
     policy = toys.word_policy()
-    records = records_of(toys, policy)
+    records = toys.records_of(policy)
     learner = Learner(policy, LearnerSettings(pass_tokens=1), seed=0)
     monkeypatch.setattr(ranks, "world", lambda: 4)
     shares = {}
@@ -136,7 +121,7 @@ def test_what_is_split_is_gone_through_equally_often(toys: Any, monkeypatch: pyt
 def test_padding_changes_nothing(toys: Any) -> None:
     """What a row says beside a longer one is what it says alone, values too."""
     policy = toys.word_policy()
-    records = records_of(toys, policy)
+    records = toys.records_of(policy)
     learner = Learner(policy, LearnerSettings(), seed=0, critic_rate=1e-3)
     torch.nn.init.normal_(learner.module.value.weight, generator=torch.Generator().manual_seed(0))
     together = _said(learner, records)
@@ -153,29 +138,10 @@ def _said(learner: Learner, records: list[Record]) -> list[tuple[Any, Any, Any]]
     return list(zip(*(each.split(sizes) for each in out), strict=True))
 
 
-def test_observations_have_no_gradient(toys: Any) -> None:
-    """The states that predict an observation or padding get none from any part of the loss; the others do."""
-    policy = toys.word_policy()
-    records = records_of(toys, policy)
-    learner, kept = Learner(policy, LearnerSettings(), seed=0, critic_rate=1e-3), list[Any]()
-
-    def keep(module: Any, inputs: Any, output: Any) -> None:
-        output.retain_grad()
-        kept.append(output)
-
-    policy.model.model.norm.register_forward_hook(keep)
-    torch.nn.init.ones_(learner.module.value.weight)
-    learner.step(records, loss_of, "token")
-    batch = collate(sorted(records, key=lambda r: len(r.input_ids)), [r.old_logps_n for r in records], learner.device)
-    gradient = kept[0].grad[:, :-1].abs().sum(-1)
-    agent = batch.labels[:, 1:] != -100
-    assert gradient[~agent].max() == 0 and gradient[agent].min() > 0
-
-
 def test_the_critic_reads_the_state_before_each_token(toys: Any) -> None:
     """Values are the head on the last layer's state one place earlier; the bootstrap is that after the tail."""
     policy = toys.word_policy()
-    records = records_of(toys, policy)
+    records = toys.records_of(policy)
     records[1].tail = torch.tensor([5, 6, 2])
     learner = Learner(policy, LearnerSettings(), seed=0, critic_rate=1e-3)
     head = learner.module.value
@@ -197,7 +163,7 @@ def test_the_critic_reads_the_state_before_each_token(toys: Any) -> None:
 def test_a_tail_that_outgrows_the_context_is_not_read(toys: Any) -> None:
     """The episode is then worth nothing from there, and nothing fails."""
     policy = toys.word_policy()
-    (record,) = records_of(toys, policy, [[3]])
+    (record,) = toys.records_of(policy, [[3]])
     record.tail = torch.zeros(policy.max_length, dtype=torch.long)
     learner = Learner(policy, LearnerSettings(), seed=0, critic_rate=1e-3)
     torch.nn.init.ones_(learner.module.value.bias)
@@ -211,7 +177,7 @@ def test_the_trunk_gets_its_share_of_the_critics_gradient(toys: Any, share: floa
     found = {}
     for each in (share, 1.0):
         policy = toys.word_policy()
-        records = records_of(toys, policy)
+        records = toys.records_of(policy)
         learner = Learner(policy, LearnerSettings(max_grad_norm=0.0), seed=0, critic_rate=1e-3, critic_gradient=each)
         torch.nn.init.ones_(learner.module.value.weight)
         learner.step(records, critic_alone, "token")
@@ -225,7 +191,7 @@ def test_the_trunk_gets_its_share_of_the_critics_gradient(toys: Any, share: floa
 def test_the_reference_is_the_policy_as_it_began(toys: Any, rank: int) -> None:
     """A frozen copy, or the model without its adapters: the same numbers after the weights have moved."""
     policy = toys.word_policy()
-    records = records_of(toys, policy)
+    records = toys.records_of(policy)
     with torch.no_grad():
         expected = [torch.stack(toys.slow_logps(policy.model, record, 0.8)) for record in records]
     settings = LearnerSettings(lora_rank=rank, learning_rate=0.05)
@@ -249,7 +215,7 @@ def test_without_a_reference_none_is_kept(toys: Any) -> None:
     """With LoRA neither: nobody reads it."""
     for rank in (0, 2):
         policy = toys.word_policy()
-        records = records_of(toys, policy)
+        records = toys.records_of(policy)
         Learner(policy, LearnerSettings(lora_rank=rank), seed=0).evaluate(records)
         assert all(record.extra.keys() == {"advantages"} for record in records)
 
@@ -257,7 +223,7 @@ def test_without_a_reference_none_is_kept(toys: Any) -> None:
 def test_lora_is_merged_afterwards_and_all_weights_can_be_trained_then(toys: Any) -> None:
     """Merged, the model says what it said with its adapters, which alone were trained; then every weight is."""
     policy = toys.word_policy()
-    records, before = records_of(toys, policy), policy.digest()
+    records, before = toys.records_of(policy), policy.digest()
     with training(Learner(policy, LearnerSettings(lora_rank=2, learning_rate=0.05), seed=0)) as learner:
         for _ in range(3):
             learner.step(records, loss_of, "token")
@@ -285,7 +251,7 @@ def _said_of(model: Any, records: list[Record]) -> list[tuple[Any, ...]]:
 def test_a_loss_that_is_not_finite_changes_nothing(toys: Any, wrong: float, rank: int) -> None:
     """It raises, the weights are as before the step, in its last pass too, and a sound step goes on from there."""
     policy = toys.word_policy()
-    records = records_of(toys, policy)
+    records = toys.records_of(policy)
     settings = LearnerSettings(learning_rate=0.01, pass_tokens=1, lora_rank=rank)
     learner = Learner(policy, settings, seed=0, critic_rate=1e-3)
     learner.step(records, loss_of, "token")
@@ -306,7 +272,7 @@ def test_the_same_seed_gives_the_same_weights(toys: Any) -> None:
         policy = toys.word_policy()
         settings = LearnerSettings(minibatch=2, learning_rate=0.01, lora_rank=2)
         with training(Learner(policy, settings, seed=seed, critic_rate=1e-3)) as learner:
-            steps = list(learner.epoch(records_of(toys, policy), loss_of, "token"))
+            steps = list(learner.epoch(toys.records_of(policy), loss_of, "token"))
         assert len(steps) == 3
         digests.append(policy.digest())
     assert digests[0] == digests[1] != digests[2]
@@ -317,7 +283,7 @@ def test_a_long_gradient_is_shortened(toys: Any) -> None:
     logged, plain = stepped(toys, "token")
     policy = toys.word_policy()
     learner = Learner(policy, LearnerSettings(max_grad_norm=0.01), seed=0, temperature=0.8)
-    clipped = learner.step(records_of(toys, policy), loss_of, "token")
+    clipped = learner.step(toys.records_of(policy), loss_of, "token")
     assert clipped["grad_norm"] == pytest.approx(logged["grad_norm"]) and logged["grad_norm"] > 0.1
     for name, gradient in gradients(learner).items():
         torch.testing.assert_close(gradient, plain[name] * 0.01 / logged["grad_norm"], rtol=1e-3, atol=1e-8)
@@ -340,7 +306,7 @@ def test_bfloat16_computes_in_it_and_keeps_the_weights(toys: Any) -> None:
     found: dict[bool, Any] = {}
     for bf16 in (False, True):
         policy = toys.word_policy(spread=0.2)
-        records = records_of(toys, policy)
+        records = toys.records_of(policy)
         learner = Learner(policy, LearnerSettings(bf16=bf16, max_grad_norm=0.0), seed=0, critic_rate=1e-3)
         seen = list[Any]()
         policy.model.model.layers[0].mlp.register_forward_hook(lambda *x, seen=seen: seen.append(x[2].dtype))
@@ -364,7 +330,7 @@ def test_checkpointing_computes_layers_again_and_changes_nothing(toys: Any, rank
     found = []
     for checkpointed in (False, True):
         policy = toys.word_policy(layers=2)
-        records = records_of(toys, policy)
+        records = toys.records_of(policy)
         settings = LearnerSettings(gradient_checkpointing=checkpointed, max_grad_norm=0.0, lora_rank=rank)
         with training(Learner(policy, settings, seed=0)) as learner:
             runs = list[int]()

@@ -7,57 +7,65 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.rl.losses import Weighting, clipped_surrogate, k1, k3, row_mean, token_weights
+from agentgym_py.rl.losses import Weighting, clipped_surrogate, k1, k3, row_mean, row_sum, token_weights
 
 
-def drawn(*size: int, seed: int = 0) -> Any:
-    """Normal numbers in double precision."""
-    return torch.randn(*size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-def test_the_surrogate_is_the_formula() -> None:
+def test_the_surrogate_is_the_formula(proofs: Any) -> None:
     """Token by token: minus the smaller of rho A and clip(rho) A; a token counts as clipped where its gradient is 0."""
-    logps_N, old_N, advantages_N = drawn(200, seed=1).requires_grad_(), drawn(200, seed=2), drawn(200, seed=3)
-    found = clipped_surrogate(logps_N, old_N, advantages_N, 0.2, 0.28)
-    for n in range(200):
-        ratio, advantage = math.exp(float(logps_N[n]) - float(old_N[n])), float(advantages_N[n])
-        bounded = min(max(ratio, 0.8), 1.28)
-        assert abs(float(found.loss_N[n]) + min(ratio * advantage, bounded * advantage)) < 1e-9
-        assert abs(float(found.ratio_N[n]) - ratio) < 1e-9
-        assert bool(found.clipped_N[n]) == (ratio > 1.28 if advantage > 0 else ratio < 0.8)
+    logps_N, old_N, advantages_N = (proofs.drawn(200, seed=seed) for seed in (1, 2, 3))
+
+    def slow(x_N: Any) -> Any:
+        found = []
+        for x, old, advantage in zip(x_N, old_N, advantages_N, strict=True):
+            ratio = torch.exp(x - old)
+            bounded = ratio if 0.8 <= ratio <= 1.28 else ratio.new_tensor(0.8 if ratio < 0.8 else 1.28)
+            found.append(-min(ratio * advantage, bounded * advantage))
+        return torch.stack(found)
+
+    proofs.check_formula(lambda x_N: clipped_surrogate(x_N, old_N, advantages_N, 0.2, 0.28).loss_N, slow, logps_N)
+    found = clipped_surrogate(logps_N.requires_grad_(), old_N, advantages_N, 0.2, 0.28)
+    torch.testing.assert_close(found.ratio_N, (logps_N - old_N).exp(), rtol=0, atol=1e-9)
+    for ratio, advantage, clipped in zip(found.ratio_N, advantages_N, found.clipped_N, strict=True):
+        assert bool(clipped) == bool(ratio > 1.28 if advantage > 0 else ratio < 0.8)
     (gradient_N,) = torch.autograd.grad(found.loss_N.sum(), logps_N)
     assert torch.equal(gradient_N == 0, found.clipped_N > 0) and 0.2 < found.clipped_N.mean() < 0.8
 
 
-def test_gradients_are_those_of_the_functions() -> None:
-    """Numerically, of the surrogate, the estimators of KL and the mean of rows."""
-    old_N, advantages_N, rows_N = drawn(12, seed=2), drawn(12, seed=3), torch.tensor([0] * 3 + [1] + [2] * 8)
-    for function in (
-        lambda x_N: clipped_surrogate(x_N, old_N, advantages_N, 0.2, 0.28).loss_N,
-        lambda x_N: k1(x_N, old_N),
-        lambda x_N: k3(x_N, old_N),
-        lambda x_N: row_mean(x_N, rows_N),
+def test_the_estimators_of_kl_are_the_formulas(proofs: Any) -> None:
+    """Token by token, with their gradients."""
+    ref_N, logps_N = proofs.drawn(30, seed=1), proofs.drawn(30, seed=2)
+    for fast, slow in (
+        (k1, lambda x, ref: torch.log(x.exp() / ref.exp())),
+        (k3, lambda x, ref: ref.exp() / x.exp() - 1 - torch.log(ref.exp() / x.exp())),
     ):
-        assert torch.autograd.gradcheck(function, drawn(12, seed=5).requires_grad_())
+        proofs.check_formula(
+            lambda x_N, fast=fast: fast(x_N, ref_N),
+            lambda x_N, slow=slow: torch.stack([slow(x, ref) for x, ref in zip(x_N, ref_N, strict=True)]), logps_N,
+        )  # fmt: skip
 
 
-def test_row_means_are_those_of_each_row() -> None:
-    """Given back at each token, whatever the lengths and the order of the tokens."""
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_and_means_of_rows_are_those_of_each_row(proofs: Any, seed: int) -> None:
+    """Given back at each token, whatever the lengths and the order of the tokens; with their gradients."""
     lengths = [3, 1, 8]
-    rows_N = torch.repeat_interleave(torch.arange(3), torch.tensor(lengths))[
-        torch.randperm(12, generator=torch.Generator().manual_seed(0))
-    ]
-    x_N = drawn(12)
-    found_N = row_mean(x_N, rows_N)
-    for n in range(12):
-        own = [float(x_N[m]) for m in range(12) if rows_N[m] == rows_N[n]]
-        assert len(own) == lengths[rows_N[n]] and abs(float(found_N[n]) - sum(own) / len(own)) < 1e-12
+    order = torch.randperm(12, generator=torch.Generator().manual_seed(seed))
+    rows_N = torch.repeat_interleave(torch.arange(3), torch.tensor(lengths))[order]
+
+    def own(x_N: Any, n: int) -> list[Any]:
+        return [x_N[m] for m in range(12) if rows_N[m] == rows_N[n]]
+
+    x_N = proofs.drawn(12, seed=seed)
+    proofs.check_formula(lambda x: row_sum(x, rows_N), lambda x: torch.stack([sum(own(x, n)) for n in range(12)]), x_N)
+    proofs.check_formula(
+        lambda x: row_mean(x, rows_N),
+        lambda x: torch.stack([sum(own(x, n)) / lengths[rows_N[n]] for n in range(12)]), x_N,
+    )  # fmt: skip
 
 
-def test_the_estimators_of_kl_are_unbiased() -> None:
+def test_the_estimators_of_kl_are_unbiased(proofs: Any) -> None:
     """By simulation: means over draws from pi are KL(pi | ref) within four standard errors; k3 is never negative."""
     generator = torch.Generator().manual_seed(0)
-    pi, ref = (torch.softmax(0.5 * drawn(10, seed=seed), -1) for seed in (1, 2))
+    pi, ref = (torch.softmax(0.5 * proofs.drawn(10, seed=seed), -1) for seed in (1, 2))
     kl = float((pi * (pi / ref).log()).sum())
     draws = torch.multinomial(pi, 200_000, replacement=True, generator=generator)
     spread = []

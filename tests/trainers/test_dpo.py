@@ -32,68 +32,58 @@ def played() -> list[Trajectory]:
     return Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
 
 
-def fresh(policy: Any) -> Policy:
-    """A copy whose training leaves the fixture alone."""
-    return Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
-
-
 def samples_of(policy: Policy, trajectories: list[Trajectory], **settings: Any) -> list[Sample]:
     """The pairs in tokens, better and worse in turn."""
     return usable_pairs(policy, trajectories, DPO(**settings), 0)[0].samples
 
 
-def moved(policy: Policy) -> Policy:
-    """The policy with other weights, so that it differs from its reference."""
-    torch.manual_seed(5)
-    with torch.no_grad():
-        for each in policy.model.parameters():
-            each += 0.02 * torch.randn_like(each)
-    return policy
-
-
-def random_pairs(seed: int) -> list[tuple[Any, Any, Any]]:
-    """Of chosen and rejected: log-probabilities of policy and reference, and a ragged mask, all (B, S)."""
-    rng, found = torch.Generator().manual_seed(seed), []
-    for _ in range(2):
-        mask = torch.rand(4, 7, generator=rng) < torch.linspace(0.3, 0.9, 4)[:, None]
-        mask[:, 3] = True
-        logprobs, ref = -5 * torch.rand(2, 4, 7, generator=rng, dtype=torch.float64)
-        found.append((logprobs, ref, mask))
-    return found
-
-
-def ratios_of(side: tuple[Any, Any, Any]) -> LogRatios:
-    """What `dpo_loss` takes."""
-    logprobs, ref, mask = side
+def ratios_of(logprobs: Any, ref: Any, mask: Any) -> LogRatios:
+    """What `dpo_loss` takes of one side."""
     return LogRatios(((logprobs - ref) * mask).sum(-1), mask.sum(-1))
 
 
 @pytest.mark.parametrize(("loss_type", "smoothing"), LOSSES)
 @pytest.mark.parametrize("beta", [0.1, 0.7])
-def test_the_loss_is_the_formula(loss_type: Any, smoothing: float, beta: float) -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_the_loss_is_the_formula(proofs: Any, loss_type: Any, smoothing: float, beta: float, seed: int) -> None:
     """In float64, against loops over pairs and tokens; its gradient is checked by differences."""
-    for seed in range(3):
-        pair = random_pairs(seed)
-        found = dpo_loss(ratios_of(pair[0]), ratios_of(pair[1]), beta, loss_type, smoothing)
+    refs, masks = 2 * proofs.drawn(2, 4, 7, seed=seed + 50), [proofs.ragged(seed + n, 4, 7) for n in (0, 60)]
+
+    def fast(*sides: Any) -> Any:
+        chosen, rejected = (ratios_of(*side) for side in zip(sides, refs, masks, strict=True))
+        return dpo_loss(chosen, rejected, beta, loss_type, smoothing)
+
+    def slow(*sides: Any) -> Any:
+        losses = []
         for row in range(4):
             sums, means = [], []
-            for logprobs, ref, mask in pair:
-                terms = [float(logprobs[row, t] - ref[row, t]) for t in range(7) if mask[row, t]]
+            for logprobs, ref, mask in zip(sides, refs, masks, strict=True):
+                terms = [logprobs[row, t] - ref[row, t] for t in range(7) if mask[row, t]]
                 sums.append(sum(terms))
                 means.append(sum(terms) / len(terms))
-            h, good = beta * (sums[0] - sums[1]), 1 / (1 + math.exp(-beta * (sums[0] - sums[1])))
-            expected = {
-                "sigmoid": -(1 - smoothing) * math.log(good) - smoothing * math.log(1 - good),
-                "hinge": max(0.0, 1 - h),
+            h = beta * (sums[0] - sums[1])
+            good = 1 / (1 + torch.exp(-h))
+            each: dict[str, Any] = {
+                "sigmoid": -(1 - smoothing) * torch.log(good) - smoothing * torch.log(1 - good),
+                "hinge": max(0 * h, 1 - h),
                 "ipo": (means[0] - means[1] - 1 / (2 * beta)) ** 2,
-            }[loss_type]
-            assert abs(float(found[row]) - expected) < 1e-9
-        rest = [(each[1], each[2]) for each in pair]
+            }
+            losses.append(each[loss_type])
+        return torch.stack(losses)
 
-        def loss(w: Any, l: Any, rest: Any = rest) -> Any:  # noqa: E741  # better and worse
-            return dpo_loss(ratios_of((w, *rest[0])), ratios_of((l, *rest[1])), beta, loss_type, smoothing).mean()
+    proofs.check_formula(fast, slow, *(2 * proofs.drawn(4, 7, seed=seed + n) for n in (0, 20)))
 
-        assert torch.autograd.gradcheck(loss, [each[0].requires_grad_() for each in pair])
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_better_ones_own_loss_is_the_formula(proofs: Any, seed: int) -> None:
+    """In float64, against loops over rows and tokens: of each pair its own mean."""
+    mask = proofs.ragged(seed)
+
+    def slow(logprobs: Any) -> Any:
+        said = [[logprobs[row, t] for t in range(9) if mask[row, t]] for row in range(5)]
+        return torch.stack([-sum(each) / len(each) for each in said])
+
+    proofs.check_formula(lambda x: sft_loss((x * mask).sum(-1), mask.sum(-1)), slow, proofs.drawn(5, 9, seed=seed))
 
 
 def test_the_loss_pushes_the_right_way() -> None:
@@ -107,12 +97,10 @@ def test_the_loss_pushes_the_right_way() -> None:
         assert w.grad is not None and l.grad is not None and w.grad.max() < 0 < l.grad.min()
 
 
-def check_against_trl(policy: Policy, trainer: Any, weights: dict[str, float]) -> None:
-    """Loss and gradients of a policy that has moved are those of trl's losses with these weights on the same batch."""
+def check_against_trl(policy: Policy, trainer: Any, batch: dict[str, Any], weights: dict[str, float]) -> None:
+    """Loss and gradients of a policy are those of trl's losses with these weights on the same batch."""
     from trl import DPOTrainer
 
-    moved(policy)
-    batch = next(iter(trainer.get_train_dataloader()))
     trainer.model.train()
     found = trainer.compute_loss(trainer.model, batch)
     found.backward()
@@ -128,45 +116,39 @@ def check_against_trl(policy: Policy, trainer: Any, weights: dict[str, float]) -
 
 @pytest.mark.parametrize(("loss_type", "smoothing"), LOSSES)
 def test_the_loss_of_a_batch_is_trls(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, loss_type: Any, smoothing: float
+    tiny_policy: Any,
+    played: list[Trajectory],
+    tmp_path: Path,
+    loss_type: Any,
+    smoothing: float,
+    fresh: Any,
+    proofs: Any,
 ) -> None:
     """Loss and gradient of a policy that has moved are those of trl's own loss on the same batch."""
     policy = fresh(tiny_policy)
     settings = DPO(batch_size=1 if smoothing else 3, sft_weight=0, loss_type=loss_type, label_smoothing=smoothing)
     trainer = settings._dpo(policy, samples_of(policy, played), 0, tmp_path)
     # "aot" of a single pair is the smoothed sigmoid, for which trl has no other name
-    check_against_trl(policy, trainer, {"aot" if smoothing else loss_type: 1.0})
+    check_against_trl(proofs.moved(policy), trainer, proofs.batch_of(trainer), {"aot" if smoothing else loss_type: 1.0})
     told = trainer._metrics["train"]
     shared = [name for name in told if name.startswith(("rewards/", "logps/"))]
     near = [pytest.approx(told[name][1], rel=1e-4, abs=1e-4) for name in shared]
     assert len(shared) == 6 and [told[name][0] for name in shared] == near
 
 
-def test_the_better_ones_own_loss_is_trls_sft(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+def test_the_better_ones_own_loss_is_trls_sft(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+) -> None:
     """Loss and gradient of a pair with `sft_weight` are those of trl's two losses with these weights."""
     policy = fresh(tiny_policy)
     trainer = DPO(batch_size=1, sft_weight=0.7)._dpo(policy, samples_of(policy, played), 0, tmp_path)
-    check_against_trl(policy, trainer, {"sigmoid": 1.0, "sft": 0.7})
-
-
-def test_the_better_ones_own_loss_is_the_formula() -> None:
-    """In float64, against loops over rows and tokens; its gradient is checked by differences, and is none outside."""
-    for seed in range(3):
-        (logprobs, _, mask), _ = random_pairs(seed)
-
-        def loss(x: Any, mask: Any = mask) -> Any:
-            return sft_loss((x * mask).sum(-1), mask.sum(-1))
-
-        for row, found in enumerate(loss(logprobs).tolist()):
-            terms = [float(logprobs[row, t]) for t in range(7) if mask[row, t]]
-            assert abs(found + sum(terms) / len(terms)) < 1e-9
-        assert torch.autograd.gradcheck(loss, logprobs.requires_grad_())
-        torch.autograd.backward(loss(logprobs).sum())
-        assert logprobs.grad is not None and logprobs.grad[mask == 0].abs().max() == 0
+    check_against_trl(proofs.moved(policy), trainer, proofs.batch_of(trainer), {"sigmoid": 1.0, "sft": 0.7})
 
 
 @pytest.mark.parametrize("loss_type", ["sigmoid", "hinge", "ipo"])
-def test_a_training_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, loss_type: Any) -> None:
+def test_a_training_is_trls(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, loss_type: Any, fresh: Any
+) -> None:
     """With a frozen copy as its reference, trl's own trainer has the same losses and ends with the same weights."""
     import datasets
     from trl import DPOConfig, DPOTrainer
@@ -207,13 +189,13 @@ def test_a_training_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_the_reference_is_the_policy_before(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, rank: int
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, rank: int, fresh: Any, proofs: Any
 ) -> None:
     """The numbers of a frozen copy, and with LoRA of the model whose adapters are off, whatever has been learnt."""
     policy = fresh(tiny_policy)
     samples = samples_of(policy, played)
     trainer = DPO(batch_size=3, lora_rank=rank)._dpo(policy, samples, 0, tmp_path)
-    batch = next(iter(trainer.get_train_dataloader()))
+    batch = proofs.batch_of(trainer)
     expected = dict(
         zip((tuple(s.input_ids) for s in samples), sample_logprobs(tiny_policy.model, samples, 1), strict=True)
     )
@@ -232,12 +214,12 @@ def test_the_reference_is_the_policy_before(
 
 
 def test_a_batch_holds_the_better_ones_first_and_agent_tokens_only(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
 ) -> None:
     """Row n is better than row n + B of the same task; the mask is the samples', then padding."""
     policy = fresh(tiny_policy)
     trainer = DPO(batch_size=3)._dpo(policy, samples_of(policy, played), 0, tmp_path)
-    batch = next(iter(trainer.get_train_dataloader()))
+    batch = proofs.batch_of(trainer)
     by_ids = {tuple(sample.input_ids): (each, sample) for each in played for sample in [encode(each, policy.chat)]}
     rows = []
     for ids, mask, seen in zip(batch["input_ids"], batch["completion_mask"], batch["attention_mask"], strict=True):
@@ -249,44 +231,35 @@ def test_a_batch_holds_the_better_ones_first_and_agent_tokens_only(
         assert better.task_id == worse.task_id and better.success and not worse.success
 
 
-def test_observations_get_no_gradient(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
-    """Of the last states, those that predict an observation or padding have gradient zero."""
-    policy, kept = fresh(tiny_policy), list[Any]()
-    trainer = DPO(batch_size=3)._dpo(policy, samples_of(policy, played), 0, tmp_path)
-    batch = next(iter(trainer.get_train_dataloader()))
+@pytest.mark.parametrize(("loss_type", "smoothing"), LOSSES)
+@pytest.mark.parametrize("sft_weight", [0.0, 0.7])
+def test_observations_padding_order_and_splits_do_not_matter(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any, loss_type: Any,
+    smoothing: float, sft_weight: float,
+) -> None:  # fmt: skip
+    """The last states that predict an observation or padding get no gradient, of either term.
 
-    def keep(module: Any, inputs: Any, output: Any) -> None:
-        output.retain_grad()
-        kept.append(output)
-
-    policy.model.model.norm.register_forward_hook(keep)
-    trainer.compute_loss(trainer.model, batch).backward()
-    gradient = kept[0].grad[:, :-1].abs().sum(-1)
-    agent = batch["completion_mask"][:, 1:] == 1
-    assert gradient[~agent].max() == 0 and gradient[agent].min() > 0
-
-
-def test_padding_order_and_splits_change_nothing(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
-    """A batch in another order, with more padding, or one pair at a time has the same loss."""
+    A batch in another order, with more padding, or in parts has the same loss.
+    """
     policy = fresh(tiny_policy)
-    trainer = DPO(batch_size=3)._dpo(policy, samples_of(policy, played), 0, tmp_path)
-    moved(policy)
-    batch = next(iter(trainer.get_train_dataloader()))
+    settings = DPO(batch_size=3, loss_type=loss_type, label_smoothing=smoothing, sft_weight=sft_weight)
+    trainer = settings._dpo(policy, samples_of(policy, played), 0, tmp_path)
+    proofs.moved(policy, 0.1)
+    batch = proofs.batch_of(trainer)
+    proofs.check_observations(
+        policy.model, batch["completion_mask"], lambda: trainer.compute_loss(trainer.model, batch)
+    )  # fmt: skip
+    refs = {name: each for name, each in batch.items() if name.startswith("ref")}
+    both = {name: each for name, each in batch.items() if name not in refs}
 
-    def loss_of(rows: list[int], padding: int = 0) -> float:
-        both = rows + [row + 3 for row in rows]
-        lists = {key: each for key, each in batch.items() if key != "share"}
-        part = batch | {key: each[rows if key.startswith("ref") else both] for key, each in lists.items()}
-        part |= {k: torch.nn.functional.pad(part[k], (0, padding)) for k in ("input_ids", "completion_mask")}
-        return float(trainer.compute_loss(trainer.model, part).detach())
+    def loss_of(rows: list[int], padding: int) -> Any:
+        part = proofs.part(both, rows + [row + 3 for row in rows], padding) | proofs.part(refs, rows)
+        return trainer.compute_loss(trainer.model, part).detach()
 
-    whole = loss_of([0, 1, 2])
-    assert loss_of([2, 0, 1]) == pytest.approx(whole, rel=1e-5)
-    assert loss_of([0, 1, 2], padding=9) == pytest.approx(whole, rel=1e-5)
-    assert sum(loss_of([row]) for row in range(3)) / 3 == pytest.approx(whole, rel=1e-5)
+    proofs.check_rows(loss_of, 3, rel=1e-4)
 
 
-def test_it_prefers_what_did_better(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+def test_it_prefers_what_did_better(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
     """After the training every better one has gained more than its worse one; the report counts pairs and ties."""
     policy = fresh(tiny_policy)
     tie = replace(played[0], id="again")
@@ -304,7 +277,7 @@ def test_it_prefers_what_did_better(tiny_policy: Any, played: list[Trajectory], 
 
 
 def test_pairs_of_a_fork_learn_from_what_follows_it(
-    tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path
+    tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path, fresh: Any, proofs: Any
 ) -> None:
     """Two that share their first turn: it is masked at level fork, all but the turn of the fork at level turn.
 
@@ -317,8 +290,8 @@ def test_pairs_of_a_fork_learn_from_what_follows_it(
         samples = samples_of(policy, forked, level=level)
         masks[level] = [[i for i, m in zip(s.input_ids, s.mask, strict=True) if m] for s in samples]
         trainer = DPO(level=level, batch_size=1, sft_weight=0)._dpo(fresh(tiny_policy), samples, 0, tmp_path)
-        batch = next(iter(trainer.get_train_dataloader()))
-        moved_model = moved(fresh(tiny_policy)).model
+        batch = proofs.batch_of(trainer)
+        moved_model = proofs.moved(fresh(tiny_policy)).model
         losses[level] = trainer.compute_loss(moved_model, batch)
     assert masks["episode"] == [list(chain(*each)) for each in replies]
     assert masks["fork"] == [list(chain(*each[1:])) for each in replies]
@@ -327,7 +300,9 @@ def test_pairs_of_a_fork_learn_from_what_follows_it(
     assert abs(losses["turn"] - losses["fork"]) > 1e-4
 
 
-def test_it_solves_a_bandit_and_a_chain(tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory]) -> None:
+def test_it_solves_a_bandit_and_a_chain(
+    tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory], fresh: Any, choices: Any
+) -> None:
     """The better arm, within 40 steps; and of all walks of five steps, within 48, at each the one that leads on.
 
     The policy, as it comes, would rather do the other.
@@ -335,7 +310,7 @@ def test_it_solves_a_bandit_and_a_chain(tiny_policy: Any, tmp_path: Path, episod
     policy = fresh(tiny_policy)
     arms = [episode("left", reward=1.0), episode("right", reward=0.0)]
     DPO(epochs=40, batch_size=1, learning_rate=3e-3).train(policy, arms, seed=0, output_dir=tmp_path)
-    left, right = choices(policy, episode, [], "left", "right")
+    left, right = choices(policy, [], "left", "right")
     assert left - right > math.log(9)
     walks = [list(each) for each in product(("stop", "go"), repeat=5)]
     walked = [episode(*walk, reward=walk.index("go") / 5 if "go" in walk else 1.0) for walk in walks]
@@ -343,19 +318,14 @@ def test_it_solves_a_bandit_and_a_chain(tiny_policy: Any, tmp_path: Path, episod
     settings = DPO(epochs=8, match="all", max_pairs=48, batch_size=8, learning_rate=3e-3)
     settings.train(policy, walked, seed=0, output_dir=tmp_path)
     for done in range(5):
-        go, stop = choices(tiny_policy, episode, ["stop"] * done, "go", "stop")
+        go, stop = choices(tiny_policy, ["stop"] * done, "go", "stop")
         assert stop < go, done
-        go, stop = choices(policy, episode, ["stop"] * done, "go", "stop")
+        go, stop = choices(policy, ["stop"] * done, "go", "stop")
         assert stop - go > math.log(9), done
 
 
-def choices(policy: Policy, episode: Callable[..., Trajectory], before: list[str], *actions: str) -> list[float]:
-    """Log-probabilities of whole episodes that end with one of the actions."""
-    return sample_logprobs(policy.model, [encode(episode(*before, each), policy.chat) for each in actions], 2)
-
-
 def test_a_trained_policy_can_be_copied_and_trained_again(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any
 ) -> None:
     """Training leaves nothing of trl on the model: a copy runs its own weights, and a second training is a new one."""
     policy = fresh(tiny_policy)
@@ -369,7 +339,7 @@ def test_a_trained_policy_can_be_copied_and_trained_again(
     assert not hasattr(other.model, "peft_config") and "forward" not in vars(other.model)
 
 
-def test_no_pair_is_an_error(tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path) -> None:
+def test_no_pair_is_an_error(tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path, fresh: Any) -> None:
     """Tasks in which all did equally well, and single trajectories, are counted in the error."""
     lone = [episode("a"), episode("b"), episode("c", task="shop/train/easy/2")]
     with pytest.raises(
@@ -399,12 +369,14 @@ def test_wrong_settings_are_refused() -> None:
         DPO(loss_type="ipo", label_smoothing=0.1)
 
 
-def test_a_batch_is_the_formula_token_by_token(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+def test_a_batch_is_the_formula_token_by_token(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+) -> None:
     """From the model's whole logits, row by row without padding, the loss comes out as by the trainer."""
     policy = fresh(tiny_policy)
     trainer = DPO(batch_size=3, sft_weight=0)._dpo(policy, samples_of(policy, played), 0, tmp_path)
-    moved(policy)
-    batch = next(iter(trainer.get_train_dataloader()))
+    proofs.moved(policy)
+    batch = proofs.batch_of(trainer)
     logps = []
     for ids, mask, seen in zip(batch["input_ids"], batch["completion_mask"], batch["attention_mask"], strict=True):
         logits = policy.model(input_ids=ids[: int(seen.sum())][None]).logits[0].double()

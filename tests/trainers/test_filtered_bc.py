@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from agentgym_py.finetune import _on_device
 from agentgym_py.policy import Policy
 from agentgym_py.samples import encode_all
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.filtered_bc import FilteredBC
+from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
 
 
 @pytest.fixture(scope="module")
@@ -27,15 +26,40 @@ def demos() -> list[Trajectory]:
     return Collector(ExpertAgent()).collect_batch(jobs_for([EnvSpec("shop")], "train", range(6)))
 
 
-def fresh(policy: Any) -> Policy:
-    """A copy whose training leaves the fixture alone."""
-    return Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("tokens", [None, 40])
+def test_the_loss_is_the_formula(proofs: Any, seed: int, tokens: int | None) -> None:
+    """In float64, against loops over rows and tokens; `tokens` stand in the place of their number."""
+    mask = proofs.ragged(seed)
+
+    def slow(logprobs: Any) -> Any:
+        total, count = torch.zeros((), dtype=torch.float64), 0
+        for row in range(5):
+            for t in range(9):
+                if mask[row, t]:
+                    total, count = total - logprobs[row, t], count + 1
+        return total / (count if tokens is None else tokens)
+
+    proofs.check_formula(lambda x: bc_loss(x[mask], tokens), slow, proofs.drawn(5, 9, seed=seed))
 
 
-def batch_of(trainer: Any) -> dict[str, Any]:
-    """The first batch, as the model gets it."""
-    batch: dict[str, Any] = next(iter(trainer.get_train_dataloader()))
-    return batch
+def test_padding_order_and_splits_change_nothing(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+) -> None:
+    """A batch in another order or with more padding has the same loss; its parts add up where the step's tokens count.
+
+    Alone, a batch is the mean of its own tokens.
+    """
+    policy = fresh(tiny_policy)
+    trainer = FilteredBC(batch_size=6)._sft(policy, encode_all(demos, policy.chat), 0, tmp_path)
+    batch = proofs.batch_of(trainer)
+    tokens = int((batch["labels"] != -100).sum())
+
+    def loss_of(rows: list[int], padding: int) -> Any:
+        rest = {"num_items_in_batch": tokens} if len(rows) < 6 else {}
+        return trainer.compute_loss(trainer.model, proofs.part(batch, rows, padding), **rest)
+
+    proofs.check_rows(loss_of, 6, summed=True, rel=1e-5)
 
 
 def slow_loss(model: Any, batch: dict[str, Any]) -> Any:
@@ -51,12 +75,14 @@ def slow_loss(model: Any, batch: dict[str, Any]) -> Any:
     return total / count
 
 
-def test_the_loss_and_its_gradient_are_the_formula(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_the_loss_and_its_gradient_are_the_formula(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+) -> None:
     """On a ragged batch trl's loss and every parameter's gradient equal those of the slow reference."""
     policy = fresh(tiny_policy)
     samples = encode_all(demos, policy.chat)
     trainer = FilteredBC(batch_size=6)._sft(policy, samples, 0, tmp_path)
-    batch = batch_of(trainer)
+    batch = proofs.batch_of(trainer)
     trainer.model.train()
     loss = trainer.compute_loss(trainer.model, dict(batch))
     loss.backward()
@@ -70,19 +96,24 @@ def test_the_loss_and_its_gradient_are_the_formula(tiny_policy: Any, demos: list
 
 
 def test_batches_are_padded_at_the_right(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_policy: Any,
+    demos: list[Trajectory],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fresh: Any,
+    proofs: Any,
 ) -> None:
     """As `agent_logits` needs them, even where the tokenizer pads at the left."""
     monkeypatch.setattr(tiny_policy.tokenizer, "padding_side", "left")
     policy = fresh(tiny_policy)
-    seen = batch_of(FilteredBC(batch_size=6)._sft(policy, encode_all(demos, policy.chat), 0, tmp_path))[
+    seen = proofs.batch_of(FilteredBC(batch_size=6)._sft(policy, encode_all(demos, policy.chat), 0, tmp_path))[
         "attention_mask"
     ]
     assert seen.min() == 0 and bool((seen[:, 1:] <= seen[:, :-1]).all())
 
 
 def test_it_trains_on_the_policys_device_alone(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Any
 ) -> None:
     """Of two GPUs the second, where the policy is there; the model is not spread, nor moved to the first."""
     from trl import SFTConfig
@@ -102,7 +133,7 @@ def test_it_trains_on_the_policys_device_alone(
     assert (args.n_gpu, args.device) == (2, torch.device("cuda:0")), "else there were nothing to mend"
 
 
-def test_every_step_is_told(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_every_step_is_told(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
     """So that a bar moves with each step of the optimizer."""
     told: list[tuple[int, int]] = []
     FilteredBC(epochs=1, batch_size=4, gradient_accumulation=1).train(
@@ -111,7 +142,9 @@ def test_every_step_is_told(tiny_policy: Any, demos: list[Trajectory], tmp_path:
     assert told == [(1, 2), (2, 2)]
 
 
-def test_a_training_of_one_step_changes_the_policy(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_a_training_of_one_step_changes_the_policy(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any
+) -> None:
     """The warm-up, whose first step moves nothing, leaves at least one step."""
     policy = fresh(tiny_policy)
     FilteredBC(epochs=1, batch_size=6).train(policy, demos, seed=0, output_dir=tmp_path)
@@ -119,7 +152,9 @@ def test_a_training_of_one_step_changes_the_policy(tiny_policy: Any, demos: list
 
 
 @pytest.mark.parametrize("rank", [0, 4])
-def test_no_library_warns_of_our_settings(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int) -> None:
+def test_no_library_warns_of_our_settings(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int, fresh: Any
+) -> None:
     """Whoever trains from Python reads of no deprecated argument, with LoRA or without; other warnings stay."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
@@ -129,13 +164,13 @@ def test_no_library_warns_of_our_settings(tiny_policy: Any, demos: list[Trajecto
     assert "`something` is deprecated" in said and not [each for each in said if "checkpointing" in each]
 
 
-def test_the_loss_is_trls(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_the_loss_is_trls(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any) -> None:
     """Taken at the agent's tokens only, the loss is that of trl's SFTTrainer over whole rows."""
     from trl import SFTTrainer
 
     policy = fresh(tiny_policy)
     trainer = FilteredBC(batch_size=6)._sft(policy, encode_all(demos, policy.chat), 0, tmp_path)
-    batch = batch_of(trainer)
+    batch = proofs.batch_of(trainer)
     trainer.model.train()
     for tokens in (None, 1000):
         loss = trainer.compute_loss(trainer.model, dict(batch), num_items_in_batch=tokens)
@@ -143,11 +178,13 @@ def test_the_loss_is_trls(tiny_policy: Any, demos: list[Trajectory], tmp_path: P
         torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_labels_stand_on_agent_tokens_only(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_labels_stand_on_agent_tokens_only(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+) -> None:
     """In the batches as in the samples: a row of ids is a sample, and its labels the sample's mask, then padding."""
     policy = fresh(tiny_policy)
     samples = encode_all(demos, policy.chat)
-    batch = batch_of(FilteredBC(batch_size=6)._sft(policy, samples, 0, tmp_path))
+    batch = proofs.batch_of(FilteredBC(batch_size=6)._sft(policy, samples, 0, tmp_path))
     by_length = {len(sample.input_ids): sample for sample in samples}
     for ids, labels, seen in zip(batch["input_ids"], batch["labels"], batch["attention_mask"], strict=True):
         sample = by_length[int(seen.sum())]
@@ -157,26 +194,18 @@ def test_labels_stand_on_agent_tokens_only(tiny_policy: Any, demos: list[Traject
 
 
 def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
 ) -> None:
     """Of the states that trl's loss reads, those that predict an observation or padding have gradient zero."""
     policy = fresh(tiny_policy)
     trainer = FilteredBC(batch_size=6)._sft(policy, encode_all(demos, policy.chat), 0, tmp_path)
-    batch, kept = batch_of(trainer), []
-
-    def keep(module: Any, inputs: Any, output: Any) -> None:
-        output.retain_grad()
-        kept.append(output)
-
-    policy.model.model.norm.register_forward_hook(keep)
+    batch = proofs.batch_of(trainer)
     trainer.model.train()
-    trainer.compute_loss(trainer.model, dict(batch)).backward()
-    gradient = kept[0].grad[:, :-1].abs().sum(-1)  # (B, S - 1): the state at t predicts the token at t + 1
-    agent = batch["labels"][:, 1:] != -100
-    assert gradient[~agent].max() == 0 and gradient[agent].min() > 0
+    agent = batch["labels"] != -100
+    proofs.check_observations(policy.model, agent, lambda: trainer.compute_loss(trainer.model, dict(batch)))
 
 
-def test_it_learns_a_batch_by_heart(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_it_learns_a_batch_by_heart(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
     """Trained long enough on two trajectories, their replies become nearly certain."""
     policy = fresh(tiny_policy)
     report = FilteredBC(epochs=120, batch_size=2, learning_rate=1e-2).train(
@@ -186,7 +215,9 @@ def test_it_learns_a_batch_by_heart(tiny_policy: Any, demos: list[Trajectory], t
     assert report.agent_tokens == 120 * sum(sum(s.mask) for s in encode_all(demos[:2], policy.chat))
 
 
-def test_the_same_seed_gives_the_same_weights(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_weights(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any
+) -> None:
     """Two trainings from one policy and seed end in equal digests, another seed in another."""
     digests = []
     for seed in (1, 1, 2):
@@ -196,7 +227,7 @@ def test_the_same_seed_gives_the_same_weights(tiny_policy: Any, demos: list[Traj
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_only_good_trajectories_count(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_only_good_trajectories_count(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
     """Low returns and infrastructure failures are left out, and nothing left is an error that says so."""
     bad = [replace(demos[0], reward=0.4), replace(demos[1], error="timeout")]
     report = FilteredBC(epochs=1).train(fresh(tiny_policy), [*bad, demos[2]], seed=0, output_dir=tmp_path)
@@ -209,7 +240,7 @@ def test_only_good_trajectories_count(tiny_policy: Any, demos: list[Trajectory],
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_an_engine_notices_that_its_policy_was_trained(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int, fresh: Any
 ) -> None:
     """After a training, with LoRA or without, it answers only once it is synced, then as a new one, with new digest."""
     policy, params = fresh(tiny_policy), SamplingParams(max_new_tokens=6)
@@ -226,7 +257,9 @@ def test_an_engine_notices_that_its_policy_was_trained(
     assert agent.policy_digest == policy.digest() != before
 
 
-def test_lora_trains_adapters_and_merges_them(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_lora_trains_adapters_and_merges_them(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any
+) -> None:
     """After LoRA the policy is an ordinary model again, changed, and saves and loads."""
     policy = fresh(tiny_policy)
     before = policy.digest()
@@ -250,7 +283,7 @@ def test_wrong_settings_are_refused() -> None:
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_gradient_that_is_not_finite_stops_it(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int, fresh: Any
 ) -> None:
     """Transformers would take the step: here it is an error, and the policy is what the steps before made of it."""
     policy, calls = fresh(tiny_policy), list[int]()

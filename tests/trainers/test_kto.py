@@ -28,27 +28,13 @@ def played(episode: Any) -> list[Trajectory]:
     return [*good, *bad]
 
 
-def fresh(policy: Any, dtype: Any = None) -> Policy:
-    """A copy whose training leaves the fixture alone."""
-    return Policy(copy.deepcopy(policy.model).to(dtype), policy.tokenizer, "copy")
-
-
-def trainer_of(policy: Policy, played: list[Trajectory], folder: Path, **settings: Any) -> Any:
+def trainer_of(proofs: Any, policy: Policy, played: list[Trajectory], folder: Path, **settings: Any) -> Any:
     """The trl trainer of a policy that has moved away from its reference."""
     good = [each.reward >= 0.5 for each in played]
     trainer = KTO(**{"batch_size": 6, **settings})._kto(policy, encode_all(played, policy.chat), good, 0, folder)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in trainer.model.parameters():
-            parameter += 0.01 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+    proofs.moved(policy, 0.01, seed=1)
     trainer.model.train()
     return trainer
-
-
-def batch_of(trainer: Any) -> dict[str, Any]:
-    """The first batch, as the model gets it."""
-    batch: dict[str, Any] = next(iter(trainer.get_train_dataloader()))
-    return batch
 
 
 # --------------------------------------------------------------------------------------------------------- the formula
@@ -76,18 +62,18 @@ def slow_loss(logps: Any, refs: Any, good: Any, z: Any, beta: float, weights: tu
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_loss_is_the_formula(seed: int) -> None:
+def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
     """In double precision, for any weights and any share of good ones; and its gradient is right."""
-    random = torch.Generator().manual_seed(seed)
-    logps, refs, others, other_refs = 9 * torch.randn(4, 7, generator=random, dtype=torch.float64)
-    good = torch.rand(7, generator=random) < seed / 4  # none at first, all at last
+    logps, refs, others, other_refs = 9 * proofs.drawn(4, 7, seed=seed)
+    good = torch.rand(7, generator=torch.Generator().manual_seed(seed)) < seed / 4  # none at first, all at last
     z = reference_point(others, other_refs)
     assert float(z) == pytest.approx(max(0.0, sum((others - other_refs).tolist()) / 7), abs=1e-9)
-    found = kto_loss(logps, refs, good, z, 0.3, 1.5, 0.7)
-    torch.testing.assert_close(found.loss, slow_loss(logps, refs, good, z, 0.3, (1.5, 0.7)), rtol=0, atol=1e-9)
-    torch.testing.assert_close(found.rewards_B, 0.3 * (logps - refs))
-    logps.requires_grad_()
-    assert torch.autograd.gradcheck(lambda each: kto_loss(each, refs, good, z, 0.3, 1.5, 0.7).loss, logps)
+
+    def fast(x: Any) -> Any:
+        return kto_loss(x, refs, good, z, 0.3, 1.5, 0.7).loss
+
+    proofs.check_formula(fast, lambda x: slow_loss(x, refs, good, z, 0.3, (1.5, 0.7)), logps)
+    torch.testing.assert_close(kto_loss(logps, refs, good, z, 0.3, 1.5, 0.7).rewards_B, 0.3 * (logps - refs))
 
 
 def test_the_reference_point_carries_no_gradient_and_is_never_negative() -> None:
@@ -95,18 +81,6 @@ def test_the_reference_point_carries_no_gradient_and_is_never_negative() -> None
     moved = torch.tensor([1.0, 2.0, 6.0], requires_grad=True)
     assert reference_point(moved, torch.zeros(3)) == 3 and not reference_point(moved, torch.zeros(3)).requires_grad
     assert reference_point(-moved, torch.zeros(3)) == 0
-
-
-def test_batch_order_and_splitting_change_nothing() -> None:
-    """At one reference point the loss of a batch is the mean of its parts', in any order."""
-    random = torch.Generator().manual_seed(3)
-    logps, refs = torch.randn(2, 6, generator=random, dtype=torch.float64)
-    good, z, rest = torch.rand(6, generator=random) < 0.5, torch.tensor(0.4), (0.1, 1.0, 2.0)
-    whole = kto_loss(logps, refs, good, z, *rest).loss
-    order = torch.tensor([3, 5, 0, 1, 4, 2])
-    torch.testing.assert_close(kto_loss(logps[order], refs[order], good[order], z, *rest).loss, whole)
-    parts = [kto_loss(logps[i : i + 2], refs[i : i + 2], good[i : i + 2], z, *rest).loss for i in (0, 2, 4)]
-    torch.testing.assert_close(sum(parts) / 3, whole)
 
 
 # ---------------------------------------------------------------------------------------------------------- in batches
@@ -124,11 +98,11 @@ def test_a_mismatched_row_is_an_episode_after_anothers_opening() -> None:
 
 
 def test_a_batch_is_the_samples_their_masks_and_what_the_policy_said_before(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
 ) -> None:
     """Masks are 1 on agent tokens only, mismatched rows' too; the reference is the policy before the training."""
     policy = fresh(tiny_policy)
-    batch = batch_of(trainer_of(policy, played, tmp_path))
+    batch = proofs.batch_of(trainer_of(proofs, policy, played, tmp_path))
     known = {tuple(encode(each, policy.chat).input_ids): each for each in played}
     for row in range(6):
         length = int(batch["attention_mask"][row].sum())
@@ -144,12 +118,12 @@ def test_a_batch_is_the_samples_their_masks_and_what_the_policy_said_before(
 
 
 def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
 ) -> None:
     """From the model's whole logits, row by row without padding: the same number, the same gradient everywhere."""
     policy = fresh(tiny_policy)
-    trainer = trainer_of(policy, played, tmp_path, desirable_weight=1.5)
-    batch = batch_of(trainer)
+    trainer = trainer_of(proofs, policy, played, tmp_path, desirable_weight=1.5)
+    batch = proofs.batch_of(trainer)
     reference = copy.deepcopy(tiny_policy.model)
     reference.load_state_dict(trainer.model.state_dict())
     logps = {
@@ -175,12 +149,12 @@ def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
         torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-2, atol=1e-5, msg=name)
 
 
-def test_the_loss_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+def test_the_loss_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any) -> None:
     """Taken at the agent's tokens only, the loss and its gradient are those of trl's KTOTrainer over whole rows."""
     from trl import KTOTrainer
 
-    trainer = trainer_of(fresh(tiny_policy), played, tmp_path, beta=0.2, undesirable_weight=2.0)
-    batch, found = batch_of(trainer), []
+    trainer = trainer_of(proofs, fresh(tiny_policy), played, tmp_path, beta=0.2, undesirable_weight=2.0)
+    batch, found = proofs.batch_of(trainer), []
     for loss_of in (type(trainer).compute_loss, KTOTrainer.compute_loss):
         trainer.model.zero_grad()
         loss = loss_of(trainer, trainer.model, dict(batch))
@@ -194,40 +168,42 @@ def test_the_loss_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: 
 
 
 def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
 ) -> None:
     """Of the states that the loss reads, those that predict an observation or padding have gradient zero."""
     policy = fresh(tiny_policy)
-    trainer = trainer_of(policy, played, tmp_path)
-    batch, kept = batch_of(trainer), []
-
-    def keep(module: Any, inputs: Any, output: Any) -> None:
-        if output.requires_grad:
-            output.retain_grad()
-            kept.append(output)
-
-    policy.model.model.norm.register_forward_hook(keep)
-    trainer.compute_loss(trainer.model, dict(batch)).backward()
-    gradient = kept[0].grad[:, :-1].abs().sum(-1)  # (B, S - 1): the state at t predicts the token at t + 1
-    agent = batch["completion_mask"][:, 1:] == 1
-    assert len(kept) == 1 and gradient[~agent].max() == 0 and gradient[agent].min() > 0
+    trainer = trainer_of(proofs, policy, played, tmp_path)
+    batch = proofs.batch_of(trainer)
+    agent = batch["completion_mask"]
+    proofs.check_observations(policy.model, agent, lambda: trainer.compute_loss(trainer.model, dict(batch)))
 
 
-def test_padding_changes_nothing(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
-    """More of it at the right leaves the loss as it was."""
-    trainer = trainer_of(fresh(tiny_policy), played, tmp_path)
-    batch = batch_of(trainer)
-    rows = {key for key in batch if key.endswith(("_ids", "_mask"))}
-    padded = {key: torch.nn.functional.pad(each, (0, 9)) if key in rows else each for key, each in batch.items()}
-    with torch.no_grad():
-        losses = [float(trainer.compute_loss(trainer.model, each)) for each in (batch, padded)]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+def test_padding_order_and_splits_change_nothing(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """A batch in another order or with more padding has the same loss; at one reference point its parts have, too."""
+    trainer = trainer_of(proofs, fresh(tiny_policy), played, tmp_path, desirable_weight=1.5)
+    batch, z = proofs.batch_of(trainer), list[Any]()
+
+    def of_all(*logps: Any) -> Any:
+        if len(logps[0]) == 6:
+            z.append(reference_point(*logps))
+        return z[0]
+
+    monkeypatch.setattr("agentgym_trainers.kto.reference_point", of_all)
+
+    def loss_of(rows: list[int], padding: int) -> Any:
+        return trainer.compute_loss(trainer.model, proofs.part(batch, rows, padding)).detach()
+
+    proofs.check_rows(loss_of, 6, rel=1e-5)
+    assert len(z) == 4 and z[0] > 0 and [float(each) for each in z] == [pytest.approx(float(z[0]), rel=1e-4)] * 4
 
 
 # ------------------------------------------------------------------------------------------------------------ training
 
 
-def test_it_moves_good_and_bad_apart(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+def test_it_moves_good_and_bad_apart(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
     """Trained long enough on six trajectories, the good ones become likelier and the bad ones less likely."""
     policy = fresh(tiny_policy)
     report = KTO(epochs=40, batch_size=6, learning_rate=3e-3).train(policy, played, seed=0, output_dir=tmp_path)
@@ -247,7 +223,7 @@ def test_it_moves_good_and_bad_apart(tiny_policy: Any, played: list[Trajectory],
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_copy_of_the_trained_policy_stands_alone(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, rank: int
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, rank: int, fresh: Any
 ) -> None:
     """It is an ordinary model: what later happens to the trained one does not change what a copy says."""
     policy = fresh(tiny_policy)
@@ -261,14 +237,16 @@ def test_a_copy_of_the_trained_policy_stands_alone(
         torch.testing.assert_close(twin(input_ids=ids).logits, before)
 
 
-def test_a_threshold_says_what_is_good(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+def test_a_threshold_says_what_is_good(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
     """Success does by default; else the return, whatever the world calls a success."""
     for threshold, good in ((None, 3), (0.4, 6), (0.5, 3), (2.0, 0)):
         report = KTO(epochs=1, threshold=threshold).train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
         assert (report.metrics["good"], report.metrics["bad"]) == (good, 6 - good)
 
 
-def test_what_cannot_be_trained_on_is_counted(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+def test_what_cannot_be_trained_on_is_counted(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any
+) -> None:
     """A failure of the machinery is left out; one trajectory alone has nothing to estimate z from."""
     broken = replace(played[0], error="timeout")
     report = KTO(epochs=1).train(fresh(tiny_policy), [broken, *played[1:5]], seed=0, output_dir=tmp_path)

@@ -26,23 +26,12 @@ def played(episode: Any) -> list[Trajectory]:
     return [*good, *bad]
 
 
-def fresh(policy: Any) -> Policy:
-    """A copy whose training leaves the fixture alone."""
-    return Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
-
-
 def trainer_of(policy: Policy, played: list[Trajectory], folder: Path, **settings: Any) -> Any:
     """The trl trainer on the pairs of the three tasks, in one batch."""
     samples = [encode(each, policy.chat) for n in range(3) for each in (played[n], played[n + 3])]
     trainer = ORPO(**{"batch_size": 3, **settings})._orpo(policy, samples, 0, folder)
     trainer.model.train()
     return trainer
-
-
-def batch_of(trainer: Any) -> dict[str, Any]:
-    """The first batch, as the model gets it."""
-    batch: dict[str, Any] = next(iter(trainer.get_train_dataloader()))
-    return batch
 
 
 def slow_mean(model: Any, ids: Any, labels: Any) -> Any:
@@ -69,28 +58,18 @@ def slow_loss(chosen: Any, rejected: Any, weight: float) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_loss_is_the_formula(seed: int) -> None:
+def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
     """In double precision, and its gradient is right."""
-    random = torch.Generator().manual_seed(seed)
-    chosen, rejected = -3 * torch.rand(2, 6, generator=random, dtype=torch.float64) - 1e-3
-    found = orpo_loss(chosen, rejected, 0.3)
-    torch.testing.assert_close(found.loss, slow_loss(chosen, rejected, 0.3), rtol=0, atol=1e-9)
+    chosen, rejected = -(proofs.drawn(2, 6, seed=seed) ** 2) - 1e-3
+    proofs.check_formula(
+        lambda a, b: orpo_loss(a, b, 0.3).loss, lambda a, b: slow_loss(a, b, 0.3), chosen, rejected
+    )  # fmt: skip
     odds = [each.exp() / (1 - each.exp()) for each in (chosen, rejected)]
-    torch.testing.assert_close(found.log_odds_B, (odds[0] / odds[1]).log(), rtol=0, atol=1e-9)
-    inputs = chosen.requires_grad_(), rejected.requires_grad_()
-    assert torch.autograd.gradcheck(lambda a, b: orpo_loss(a, b, 0.3).loss, inputs)
+    found = orpo_loss(chosen, rejected, 0.3).log_odds_B
+    torch.testing.assert_close(found, (odds[0] / odds[1]).log(), rtol=0, atol=1e-9)
 
 
-def test_batch_order_and_splitting_change_nothing() -> None:
-    """The loss of a batch is the mean of its parts', in any order."""
-    chosen, rejected = -torch.rand(2, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float64) - 0.1
-    whole, order = orpo_loss(chosen, rejected, 0.1).loss, torch.tensor([3, 5, 0, 1, 4, 2])
-    torch.testing.assert_close(orpo_loss(chosen[order], rejected[order], 0.1).loss, whole)
-    parts = [orpo_loss(chosen[i : i + 2], rejected[i : i + 2], 0.1).loss for i in (0, 2, 4)]
-    torch.testing.assert_close(sum(parts) / 3, whole)
-
-
-def test_it_is_trls_odds_ratio(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+def test_it_is_trls_odds_ratio(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
     """For all but certain tokens the second term and its gradient are those of trl's ORPOTrainer."""
     trainer = trainer_of(fresh(tiny_policy), played, tmp_path, odds_weight=0.4)
     both = -(10 ** torch.linspace(-3, 1.5, 12)).reshape(2, 6)
@@ -125,11 +104,11 @@ def test_certain_tokens_have_a_finite_loss_and_gradient(dtype: Any) -> None:
 
 
 def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
 ) -> None:
     """From the model's whole logits, row by row without padding: the same number, the same gradient everywhere."""
     trainer = trainer_of(fresh(tiny_policy), played, tmp_path, odds_weight=0.7)
-    batch, reference = batch_of(trainer), copy.deepcopy(tiny_policy.model)
+    batch, reference = proofs.batch_of(trainer), copy.deepcopy(tiny_policy.model)
     means = {}
     for side in ("chosen", "rejected"):
         rows = zip(*(batch[f"{side}_{name}"] for name in ("input_ids", "labels", "attention_mask")), strict=True)
@@ -143,7 +122,7 @@ def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
         torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-2, atol=1e-5, msg=name)
 
 
-def test_the_loss_is_trls_where_all_is_learnt(tiny_policy: Any, tmp_path: Path) -> None:
+def test_the_loss_is_trls_where_all_is_learnt(tiny_policy: Any, tmp_path: Path, fresh: Any, proofs: Any) -> None:
     """Without prompts or observations, and the better ones as long as each other, so is the first term."""
     from trl.experimental.orpo import ORPOTrainer
 
@@ -153,7 +132,7 @@ def test_the_loss_is_trls_where_all_is_learnt(tiny_policy: Any, tmp_path: Path) 
     trainer = ORPO(batch_size=2, odds_weight=0.5)._orpo(
         policy, [Sample(each, [0] + [1] * (len(each) - 1)) for each in ids], 0, tmp_path
     )
-    batch = batch_of(trainer)
+    batch = proofs.batch_of(trainer)
     losses = [
         loss_of(trainer, trainer.model, dict(batch))
         for loss_of in (type(trainer).compute_loss, ORPOTrainer.compute_loss)
@@ -165,43 +144,33 @@ def test_the_loss_is_trls_where_all_is_learnt(tiny_policy: Any, tmp_path: Path) 
 
 
 def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
 ) -> None:
     """Of the states that the loss reads, those that predict an observation or padding have gradient zero."""
-    policy, kept = fresh(tiny_policy), []
+    policy = fresh(tiny_policy)
     trainer = trainer_of(policy, played, tmp_path)
-    batch = batch_of(trainer)
-
-    def keep(module: Any, inputs: Any, output: Any) -> None:
-        output.retain_grad()
-        kept.append(output)
-
-    policy.model.model.norm.register_forward_hook(keep)
-    trainer.compute_loss(trainer.model, dict(batch)).backward()
-    gradient = kept[0].grad[:, :-1].abs().sum(-1)  # (2B, S - 1): the state at t predicts the token at t + 1
-    agent = torch.cat([batch["chosen_labels"], batch["rejected_labels"]])[:, 1:] != -100
-    assert gradient[~agent].max() == 0 and gradient[agent].min() > 0
+    batch = proofs.batch_of(trainer)
+    agent = torch.cat([batch["chosen_labels"], batch["rejected_labels"]]) != -100
+    proofs.check_observations(policy.model, agent, lambda: trainer.compute_loss(trainer.model, dict(batch)))
 
 
-def test_padding_changes_nothing(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
-    """More of it at the right leaves the loss as it was."""
+def test_padding_order_and_splits_change_nothing(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+) -> None:
+    """A batch in another order, with more padding, or in parts has the same loss."""
     trainer = trainer_of(fresh(tiny_policy), played, tmp_path)
-    batch = batch_of(trainer)
-    fill = {"input_ids": 0, "labels": -100, "attention_mask": 0}
-    wider = batch | {
-        key: torch.nn.functional.pad(each, (0, 9), value=fill[key.partition("_")[2]])
-        for key, each in batch.items()
-        if key != "share"
-    }
-    with torch.no_grad():
-        losses = [float(trainer.compute_loss(trainer.model, each)) for each in (batch, wider)]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    batch = proofs.batch_of(trainer)
+
+    def loss_of(rows: list[int], padding: int) -> Any:
+        return trainer.compute_loss(trainer.model, proofs.part(batch, rows, padding)).detach()
+
+    proofs.check_rows(loss_of, 3, rel=1e-5)
 
 
 # ------------------------------------------------------------------------------------------------------------ training
 
 
-def test_it_prefers_the_better_one(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+def test_it_prefers_the_better_one(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
     """Trained long enough on three pairs the good ones are nearly certain, the bad ones far from it."""
     policy = fresh(tiny_policy)
     report = ORPO(epochs=80, batch_size=3, learning_rate=1e-2).train(policy, played, seed=0, output_dir=tmp_path)
@@ -220,7 +189,7 @@ def test_it_prefers_the_better_one(tiny_policy: Any, played: list[Trajectory], t
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_no_library_warns_and_nothing_is_cut(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, rank: int
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, rank: int, fresh: Any
 ) -> None:
     """Neither of what trl calls experimental nor of lengths; the policy is an ordinary model again, and changed."""
     policy = fresh(tiny_policy)
@@ -232,7 +201,7 @@ def test_no_library_warns_and_nothing_is_cut(
     assert "forward" not in vars(policy.model)
 
 
-def test_what_is_in_no_pair_is_counted(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+def test_what_is_in_no_pair_is_counted(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
     """A task of one trajectory has none, and equal returns are ties."""
     alone, tie = played[2], replace(played[4], reward=1.0)
     report = ORPO(epochs=1).train(

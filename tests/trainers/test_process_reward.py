@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -15,23 +14,17 @@ from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.fork import forks
-from agentgym_py.policy import Policy
 from agentgym_py.process import ProcessRewardModel, step_labels
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.values import exact_values, marked, monte_carlo
 from agentgym_trainers.process_reward import ProcessReward, labelled, paired, process_loss
 
 
-def drawn(*size: int, seed: int) -> Any:
-    """Normal numbers in double precision."""
-    return torch.randn(*size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-def labels_of(steps: int, seed: int) -> Any:
+def labels_of(proofs: Any, steps: int, seed: int) -> Any:
     """Labels, a third of them unknown."""
-    wanted = drawn(steps, 3, seed=seed)
-    wanted[drawn(steps, 3, seed=seed + 50) > 0.4] = math.nan
-    wanted[:, 1] = drawn(steps, seed=seed + 60)  # pairs are of steps whose correctness is known
+    wanted = proofs.drawn(steps, 3, seed=seed)
+    wanted[proofs.drawn(steps, 3, seed=seed + 50) > 0.4] = math.nan
+    wanted[:, 1] = proofs.drawn(steps, seed=seed + 60)  # pairs are of steps whose correctness is known
     return wanted
 
 
@@ -55,17 +48,14 @@ def slow_loss(said: Any, wanted: Any, couples: Any, weight: float) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_loss_is_the_formula(seed: int) -> None:
+def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
     """In double precision to 1e-9, gradients as well; in any order, and in parts that add up."""
-    said, wanted = drawn(8, 3, seed=seed).requires_grad_(), labels_of(8, seed + 9)
+    said, wanted = proofs.drawn(8, 3, seed=seed), labels_of(proofs, 8, seed + 9)
+    proofs.check_formula(
+        lambda x: process_loss(x, wanted, *COUPLES.T, pair_weight=0.7).loss,
+        lambda x: slow_loss(x, wanted, COUPLES, 0.7), said,
+    )  # fmt: skip
     found = process_loss(said, wanted, *COUPLES.T, pair_weight=0.7)
-    expected = slow_loss(said, wanted, COUPLES, 0.7)
-    torch.testing.assert_close(found.loss, expected, rtol=0, atol=1e-9)
-    for one, other in zip(
-        torch.autograd.grad(found.loss, said), torch.autograd.grad(expected, said), strict=True
-    ):  # fmt: skip
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-9)
-    assert torch.autograd.gradcheck(lambda x: process_loss(x, wanted, *COUPLES.T, pair_weight=0.7).loss, said)
     order = torch.tensor([3, 5, 0, 1, 4, 2, 7, 6])
     moved = torch.argsort(order)[COUPLES]
     torch.testing.assert_close(process_loss(said[order], wanted[order], *moved.T, pair_weight=0.7).loss, found.loss)
@@ -78,9 +68,9 @@ def test_the_loss_is_the_formula(seed: int) -> None:
         torch.testing.assert_close(sum(getattr(half, name) for half in halves), getattr(found, name))
 
 
-def test_what_nobody_knows_has_no_gradient_and_both_terms_agree() -> None:
+def test_what_nobody_knows_has_no_gradient_and_both_terms_agree(proofs: Any) -> None:
     """An unknown label's number stays; where everything is said right, neither term pulls."""
-    said, wanted = drawn(8, 3, seed=1).requires_grad_(), labels_of(8, 2)
+    said, wanted = proofs.drawn(8, 3, seed=1).requires_grad_(), labels_of(proofs, 8, 2)
     (gradient,) = torch.autograd.grad(process_loss(said, wanted, *COUPLES.T, pair_weight=0.0).loss, said)
     assert torch.equal(gradient == 0, torch.isnan(wanted))
     right = torch.nan_to_num(wanted).requires_grad_()
@@ -156,11 +146,6 @@ def test_where_the_values_come_from(toys: Any) -> None:
 # ---- training -------------------------------------------------------------------------------------------------------
 
 
-def copied(policy: Any) -> Policy:
-    """Another policy of the same weights."""
-    return Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
-
-
 @pytest.mark.parametrize(
     ("how", "share"),
     [
@@ -171,11 +156,11 @@ def copied(policy: Any) -> Policy:
     ids=["all", "lora", "heads"],
 )
 def test_it_learns_a_batch_by_heart(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, how: dict[str, Any], share: float
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, how: dict[str, Any], share: float, fresh: Any
 ) -> None:
     """What it says comes near the labels; the policy stays, a frozen backbone too."""
     settings: dict[str, Any] = {"labels": "exact", "epochs": 30.0, "learning_rate": 0.005, "batch_size": 4, **how}
-    policy = copied(tiny_policy)
+    policy = fresh(tiny_policy)
     report = ProcessReward(**settings).train(policy, played, seed=0, output_dir=tmp_path)
     model = ProcessRewardModel.load(tmp_path)
     labels = np.concatenate([step_labels(each, exact_values(each, 0.9)) for each in played])
@@ -214,20 +199,15 @@ def test_a_judges_marks_are_learnt(tiny_policy: Any, played: list[Trajectory], t
     assert min(good) > 0.5 > max(bad) and len(good) == 2
 
 
-def test_only_the_marks_states_get_a_gradient(tiny_policy: Any, played: list[Trajectory]) -> None:
+def test_only_the_marks_states_get_a_gradient(
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
+) -> None:
     """Neither padding, nor an observation, nor another token of a reply; a step's parts make the whole's gradient."""
-    how, policy = ProcessReward(labels="exact"), copied(tiny_policy)
+    how, policy = ProcessReward(labels="exact"), fresh(tiny_policy)
     data = [labelled(each, exact_values(each, 0.9), policy) for each in played]
-    model, kept = how.untrained(policy, data, 0), list[Any]()
-
-    def keep(module: Any, inputs: Any, output: Any) -> None:
-        output.retain_grad()
-        kept.append(output)
-
-    hook = model.policy.model.model.norm.register_forward_hook(keep)
-    whole = how._backward(model, data, [])
-    hook.remove()
-    read = sorted(int((each.grad.abs().sum(-1) > 0).sum()) for each in kept)
+    model, whole = how.untrained(policy, data, 0), dict[str, float]()
+    kept = proofs.state_gradients(model.policy.model, lambda: whole.update(how._backward(model, data, [])))
+    read = [int((each > 0).sum()) for each in kept]
     assert sum(read) == sum(len(each.row.marks) for each in data)
     trained = [*model.heads.parameters(), *model.policy.model.parameters()]
     gradient = [p.grad.clone() for p in trained]

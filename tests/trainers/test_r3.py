@@ -20,13 +20,6 @@ from agentgym_trainers.r3 import R3, ProcessJudge, placed
 FEW: dict[str, Any] = {"batch_tasks": 16, "prm_first_epochs": 2.0, "prm_epochs": 1.0, "learning_rate": 0.02}
 
 
-def improved(toys: Any, spec: Any, trainer: Any, budget: int, folder: Path, **how: Any) -> Any:
-    """A fresh policy after a training, with its report and rollouts."""
-    policy = toys.word_policy()
-    rollouts = toys.rollouts(policy, spec, budget, **how)
-    return policy, trainer.improve(policy, rollouts, seed=0, output_dir=folder), rollouts
-
-
 # ---- what is paid, and where ----------------------------------------------------------------------------------------
 
 
@@ -62,7 +55,7 @@ def test_a_reward_is_the_sum_of_three(toys: Any) -> None:
     assert trainer.rewards(episode, record, 0.2).tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_observations_get_no_gradient(toys: Any) -> None:
+def test_observations_get_no_gradient(toys: Any, proofs: Any) -> None:
     """Neither from the policy's loss nor from the critic's: only the states before agent tokens are read."""
     policy, trainer = toys.word_policy(), R3(**FEW, prm_labels="outcome")
     rollouts = toys.rollouts(policy, toys.CHAIN, 8, tokens=2)
@@ -73,18 +66,14 @@ def test_observations_get_no_gradient(toys: Any) -> None:
     judge = ProcessJudge(trainer, policy, rollouts, 0)
     records = trainer._records(learner, episodes, 0.0, Counter(), judge)
     assert all((record.extra["process"] != 0).sum() <= len(record.turns) for record in records)
-    batch, kept = collate(records, [torch.ones(r.n) for r in records], learner.device), list[Any]()
+    batch = collate(records, [torch.ones(r.n) for r in records], learner.device)
 
-    def keep(module: Any, inputs: Any, output: Any) -> None:
-        output.retain_grad()
-        kept.append(output)
+    def run() -> Any:
+        return trainer._loss(learner.module(batch.input_ids, batch.labels), batch).loss_N
 
-    hook = policy.model.model.norm.register_forward_hook(keep)
-    found = trainer._loss(learner.module(batch.input_ids, batch.labels), batch)
-    hook.remove()
-    torch.autograd.backward(found.loss_N.sum())
+    (gradient,) = proofs.state_gradients(policy.model, run)
     before_agent = torch.nn.functional.pad(batch.labels[:, 1:] != IGNORED, (0, 1))
-    assert not kept[0].grad[~before_agent].any() and kept[0].grad[before_agent].any()
+    assert not gradient[~before_agent].any() and gradient[before_agent].any()
 
 
 # ---- the process reward model along the way -------------------------------------------------------------------------
@@ -94,9 +83,9 @@ def test_without_process_rewards_it_is_ppo(toys: Any, tmp_path: Path) -> None:
     """Byte-equal weights after a training, and no process reward model is made."""
     names = {each.name for each in fields(PPO)}
     same = {name: value for name, value in FEW.items() if name in names}
-    one = improved(toys, toys.CHAIN, R3(**FEW, beta=0.0), 64, tmp_path / "r3")[0]
-    other = improved(toys, toys.CHAIN, PPO(**same), 64, tmp_path / "ppo")[0]
-    paid = improved(toys, toys.CHAIN, R3(**FEW), 64, tmp_path / "paid")[0]
+    one = toys.improved(toys.CHAIN, R3(**FEW, beta=0.0), 64, tmp_path / "r3")[0]
+    other = toys.improved(toys.CHAIN, PPO(**same), 64, tmp_path / "ppo")[0]
+    paid = toys.improved(toys.CHAIN, R3(**FEW), 64, tmp_path / "paid")[0]
     assert one.digest() == other.digest() != paid.digest()
     assert not (tmp_path / "r3").exists() and (tmp_path / "paid" / "heads.safetensors").is_file()
 
@@ -105,12 +94,12 @@ def test_the_model_is_updated_frozen_or_given(toys: Any, tmp_path: Path) -> None
     """Trained on the first episodes, then every so many iterations or never; one from a folder stays as it came."""
     made = {}
     for name, every in (("updated", 2), ("frozen", 0)):
-        _, report, _ = improved(toys, toys.CHAIN, R3(**FEW, prm_every=every), 5 * 16, tmp_path / name)
+        _, report, _ = toys.improved(toys.CHAIN, R3(**FEW, prm_every=every), 5 * 16, tmp_path / name)
         made[name] = [number for number, row in enumerate(report.history) if "prm_loss" in row]
         assert all("process" in row for row in report.history) and report.metrics["prm_episodes"] == 16
     assert made == {"updated": [0, 1, 3], "frozen": [0]}
     given = R3(**FEW, prm=str(tmp_path / "frozen"), prm_every=0)
-    _, report, _ = improved(toys, toys.CHAIN, given, 32, tmp_path / "again")
+    _, report, _ = toys.improved(toys.CHAIN, given, 32, tmp_path / "again")
     assert not any("prm_loss" in row for row in report.history)
     one, other = (ProcessRewardModel.load(tmp_path / name) for name in ("frozen", "again"))
     assert one.policy.digest() == other.policy.digest()
@@ -132,7 +121,7 @@ def test_with_lora_the_model_is_whole(toys: Any, tmp_path: Path) -> None:
 def test_continuations_are_of_the_budget(toys: Any, tmp_path: Path) -> None:
     """Monte Carlo labels cost episodes, which are counted; with too few left, fewer are labelled."""
     trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=2, prm_states=2, prm_episodes=4)
-    _, report, rollouts = improved(toys, toys.CHAIN, trainer, 120, tmp_path)
+    _, report, rollouts = toys.improved(toys.CHAIN, trainer, 120, tmp_path)
     spent = report.dropped["played on to value a state"]
     assert len(rollouts.played) <= 120 and report.trajectories + spent == len(rollouts.played)
     assert report.history[0]["prm_episodes"] == 4 and spent > 16 and spent % 2 == 0
@@ -142,7 +131,7 @@ def test_continuations_are_of_the_budget(toys: Any, tmp_path: Path) -> None:
 def test_the_model_foresees_what_is_to_come(toys: Any, tmp_path: Path) -> None:
     """On episodes that it has not seen, what it says of steps in the chain follows the exact values."""
     trainer = R3(**{**FEW, "batch_tasks": 32, "prm_first_epochs": 40.0, "prm_epochs": 20.0, "prm_learning_rate": 0.01})
-    _, report, _ = improved(toys, toys.CHAIN, trainer, 4 * 32, tmp_path)
+    _, report, _ = toys.improved(toys.CHAIN, trainer, 4 * 32, tmp_path)
     assert report.metrics["prm_correlation_correctness"] > 0.6
     assert np.isfinite(list(report.metrics.values())).all()
 
@@ -156,7 +145,7 @@ def test_it_solves_a_bandit(toys: Any, tmp_path: Path) -> None:
         batch_tasks=32, learning_rate=0.02, critic_learning_rate=0.02, prm_labels="outcome", prm_first_epochs=2.0,
         prm_epochs=1.0, prm_weights={"correctness": 1.0}, prm_backbone=False,
     )  # fmt: skip
-    _, report, rollouts = improved(toys, toys.BANDIT, trainer, 30 * 32, tmp_path)
+    _, report, rollouts = toys.improved(toys.BANDIT, trainer, 30 * 32, tmp_path)
     last = [each.steps[0].action in toys.RIGHT for each in rollouts.played[-64:]]
     assert len(report.history) == 30 and sum(last) > 60
     assert sum(each.steps[0].action in toys.RIGHT for each in rollouts.played[:64]) < 45
@@ -168,7 +157,7 @@ def test_it_solves_a_chain(toys: Any, tmp_path: Path) -> None:
         batch_tasks=32, learning_rate=0.01, critic_learning_rate=0.02, prm_first_epochs=2.0, prm_epochs=1.0,
         prm_every=4, prm_learning_rate=0.01,
     )  # fmt: skip
-    _, report, _ = improved(toys, toys.CHAIN, trainer, 40 * 32, tmp_path)
+    _, report, _ = toys.improved(toys.CHAIN, trainer, 40 * 32, tmp_path)
     returns = [row["return"] for row in report.history]
     assert returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.7
 
@@ -179,7 +168,7 @@ def test_it_solves_a_chain_by_process_rewards_alone(toys: Any, tmp_path: Path) -
         batch_tasks=32, learning_rate=0.01, critic_learning_rate=0.02, prm_first_epochs=20.0, prm_epochs=4.0,
         prm_every=1, prm_learning_rate=0.01, alpha=0.0,
     )  # fmt: skip
-    _, report, _ = improved(toys, toys.CHAIN, trainer, 40 * 32, tmp_path)
+    _, report, _ = toys.improved(toys.CHAIN, trainer, 40 * 32, tmp_path)
     returns = [row["return"] for row in report.history]
     assert returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.5
 

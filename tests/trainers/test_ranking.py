@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import copy
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,56 +14,55 @@ from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.finetune import usable
 from agentgym_py.logprobs import sample_logprobs
-from agentgym_py.policy import Policy
 from agentgym_py.samples import encode_all
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO, LogRatios, dpo_loss
 from agentgym_trainers.ranking import Ranking, ranking_loss, spread
 
-
-def fresh(policy: Any) -> Policy:
-    """A copy whose training leaves the fixture alone."""
-    return Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
+TASKS = torch.tensor([0, 1, 1, 2, 0, 0, 2, 3, 0, 0, 1, 2])
+"""Of twelve trajectories; one task has a single one."""
 
 
-def random_batch(seed: int) -> tuple[Any, Any, Any]:
-    """Log-ratios, returns and tasks of twelve trajectories, with ties, and a task of one."""
-    rng = torch.Generator().manual_seed(seed)
-    ratios = torch.randn(12, generator=rng, dtype=torch.float64) * 5
-    returns = torch.randint(4, (12,), generator=rng).double() / 4
-    return ratios, returns, torch.tensor([0, 1, 1, 2, 0, 0, 2, 3, 0, 0, 1, 2])
+def returns_of(seed: int) -> Any:
+    """Returns of the twelve, with ties."""
+    return torch.randint(4, (12,), generator=torch.Generator().manual_seed(seed)).double() / 4
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_loss_is_the_formula(seed: int) -> None:
+def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
     """In float64, against a loop over tasks and ordered pairs; its gradient is checked by differences."""
-    ratios, returns, tasks = random_batch(seed)
-    means, margins = [], []
-    for task in range(4):
-        rows = [row for row in range(12) if tasks[row] == task]
-        terms = []
-        for i in rows:
-            for j in rows:
-                if returns[i] > returns[j]:
-                    margins.append(0.3 * float(ratios[i] - ratios[j]))
-                    terms.append(math.log(1 + math.exp(-margins[-1])))
-        if terms:
-            means.append(sum(terms) / len(terms))
-    found = ranking_loss(ratios, returns, tasks, 0.3)
-    assert abs(float(found.loss) - sum(means) / len(means)) < 1e-9 and len(means) >= 2
-    assert sorted(found.margins_P.tolist()) == pytest.approx(sorted(margins))
-    assert torch.autograd.gradcheck(lambda x: ranking_loss(x, returns, tasks, 0.3).loss, ratios.requires_grad_())
+    ratios, returns, margins = 5 * proofs.drawn(12, seed=seed), returns_of(seed), list[float]()
+
+    def slow(x: Any) -> Any:
+        margins.clear()
+        means = []
+        for task in range(4):
+            rows = [row for row in range(12) if TASKS[row] == task]
+            said = [0.3 * (x[i] - x[j]) for i in rows for j in rows if returns[i] > returns[j]]
+            margins.extend(float(each.detach()) for each in said)
+            if said:
+                means.append(sum(torch.log(1 + torch.exp(-each)) for each in said) / len(said))
+        assert len(means) >= 2
+        return sum(means) / len(means)
+
+    proofs.check_formula(lambda x: ranking_loss(x, returns, TASKS, 0.3).loss, slow, ratios)
+    found = ranking_loss(ratios, returns, TASKS, 0.3).margins_P
+    assert sorted(found.tolist()) == pytest.approx(sorted(margins))
 
 
-def test_order_and_splits_change_nothing() -> None:
-    """Rows in another order have the same loss, and a batch of two tasks the mean of theirs."""
-    ratios, returns, tasks = random_batch(1)
-    order = torch.randperm(12, generator=torch.Generator().manual_seed(2))
-    whole = ranking_loss(ratios, returns, tasks, 0.1).loss
-    torch.testing.assert_close(ranking_loss(ratios[order], returns[order], tasks[order], 0.1).loss, whole)
-    alone = [tasks == task for task in range(3)]
-    losses = [ranking_loss(ratios[rows], returns[rows], tasks[rows], 0.1).loss for rows in alone]
-    torch.testing.assert_close(sum(losses) / 3, whole)
+def test_order_and_splits_change_nothing(proofs: Any) -> None:
+    """Rows in another order have the same loss, and a batch of several tasks the mean of theirs."""
+    columns = {"ratios_R": 5 * proofs.drawn(12, seed=1), "returns_R": returns_of(1), "tasks_R": TASKS}
+    every = torch.randperm(12, generator=torch.Generator().manual_seed(2))
+
+    def loss_of(tasks: list[int], padding: int) -> Any:
+        rows = [int(row) for task in tasks for row in every if TASKS[row] == task]
+        return ranking_loss(**proofs.part(columns, rows), beta=0.1).loss
+
+    proofs.check_rows(loss_of, 3)
+    torch.testing.assert_close(
+        ranking_loss(**columns, beta=0.1).loss, loss_of([0, 1, 2], 0)
+    )  # fmt: skip
 
 
 def test_ties_alone_are_no_loss() -> None:
@@ -86,7 +83,7 @@ def test_of_one_task_it_is_dpo_on_every_pair() -> None:
     torch.testing.assert_close(ranking_loss(ratios, returns, torch.zeros(5), 0.1).loss, expected)
 
 
-def test_with_two_trajectories_a_task_it_is_dpo(tiny_policy: Any, tmp_path: Path) -> None:
+def test_with_two_trajectories_a_task_it_is_dpo(tiny_policy: Any, tmp_path: Path, fresh: Any) -> None:
     """Losses at every step and the weights after the training are those of the trainer `dpo`."""
     jobs = jobs_for([EnvSpec("shop", {"max_steps": 8})], "train", range(3))
     played = Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
@@ -107,7 +104,7 @@ def walks(episode: Callable[..., Trajectory], *returns: float, task: str = "shop
 
 
 def test_it_ranks_the_trajectories_of_a_task(
-    tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path
+    tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path, fresh: Any
 ) -> None:
     """After the training what did better has gained more, for every pair; the report counts tasks and ties."""
     returns = (0.0, 1.0, 0.4, 0.4, 0.8)
@@ -124,16 +121,19 @@ def test_it_ranks_the_trajectories_of_a_task(
     assert report.tokens == 60 * sum(len(each.input_ids) for each in samples), "each goes through once an epoch"
 
 
-def test_a_batch_is_its_tasks_whole(tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path) -> None:
+def test_a_batch_is_its_tasks_whole(
+    tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+) -> None:
     """All trajectories of as many tasks as the batch holds, with returns and the reference's log-probabilities.
 
-    Observations get no gradient.
+    Observations get no gradient; padding, order and a split into tasks do not matter.
     """
-    played = [*walks(episode, 1.0, 0.5, 0.0), *walks(episode, 0.2, 0.7, task="other")]
-    policy, settings, seen = fresh(tiny_policy), Ranking(batch_size=2), list[Any]()
+    longer = episode("look", "look again", "buy 0", reward=1.0)
+    played = [longer, *walks(episode, 0.5, 0.0), *walks(episode, 0.2, 0.7, task="other")]
+    policy, settings = fresh(tiny_policy), Ranking(batch_size=2)
     kept = usable(policy, played, 4096)
     trainer = settings._ranking(policy, kept, settings._groups(kept)[0], 0, tmp_path)
-    batch = next(iter(trainer.get_train_dataloader()))
+    batch = proofs.batch_of(trainer)
     by_return = {each.reward: sample for each, sample in zip(kept.trajectories, kept.samples, strict=True)}
     for ids, labels, of in zip(batch["input_ids"], batch["labels"], batch["returns"].tolist(), strict=True):
         sample = by_return[of]
@@ -143,17 +143,16 @@ def test_a_batch_is_its_tasks_whole(tiny_policy: Any, episode: Callable[..., Tra
     refs = sample_logprobs(tiny_policy.model, [by_return[of] for of in batch["returns"].tolist()], 5)
     torch.testing.assert_close(batch["ref_logps"], torch.tensor(refs), rtol=1e-5, atol=1e-4)
 
-    def keep(module: Any, inputs: Any, output: Any) -> None:
-        output.retain_grad()
-        seen.append(output)
+    proofs.moved(policy)  # or what comes of the middle one's two pairs were equal and opposite
+    proofs.check_observations(
+        policy.model, batch["labels"] != -100, lambda: trainer.compute_loss(trainer.model, batch)
+    )  # fmt: skip
 
-    policy.model.model.norm.register_forward_hook(keep)
-    trainer.compute_loss(trainer.model, batch).backward()
-    gradient = seen[0].grad[:, :-1].abs().sum(-1)
-    agent = batch["labels"][:, 1:] != -100
-    assert gradient[~agent].max() == 0
-    moving = batch["returns"] != 0.5  # at the start what comes of the middle one's two pairs is equal and opposite
-    assert gradient[moving][agent[moving]].min() > 0
+    def loss_of(tasks: list[int], padding: int) -> Any:
+        rows = [row for task in tasks for row in range(5) if batch["tasks"][row] == task]
+        return trainer.compute_loss(trainer.model, proofs.part(batch, rows, padding)).detach()
+
+    proofs.check_rows(loss_of, 2, rel=1e-5)
 
 
 def _by_task(batch: dict[str, Any]) -> list[list[float]]:
@@ -161,7 +160,9 @@ def _by_task(batch: dict[str, Any]) -> list[list[float]]:
     return [batch["returns"][batch["tasks"] == task].tolist() for task in tasks]
 
 
-def test_a_task_gives_at_most_so_many(tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path) -> None:
+def test_a_task_gives_at_most_so_many(
+    tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path, fresh: Any
+) -> None:
     """Evenly from the best to the worst; the others are counted."""
     assert spread(range(3), 4) == [0, 1, 2] and spread(range(10), 4) == [0, 3, 6, 9] and spread(range(5), 2) == [0, 4]
     played = walks(episode, *(n / 10 for n in range(10)))
@@ -169,7 +170,7 @@ def test_a_task_gives_at_most_so_many(tiny_policy: Any, episode: Callable[..., T
     assert report.trajectories == 4 and report.dropped == {"beyond 4 of their task": 6}
 
 
-def test_no_pair_is_an_error(tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path) -> None:
+def test_no_pair_is_an_error(tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path, fresh: Any) -> None:
     """Where all did equally well there is nothing to rank, and it is said why."""
     with pytest.raises(NothingToTrainOnError, match=r"ranking: nothing left of 3 .*3 without a better or worse"):
         Ranking().train(fresh(tiny_policy), walks(episode, 0.5, 0.5, 0.5), seed=0, output_dir=tmp_path)

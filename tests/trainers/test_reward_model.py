@@ -40,12 +40,6 @@ def trainer_of(policy: Any, played: list[Trajectory], folder: Path, **settings: 
     return trainer
 
 
-def batch_of(trainer: Any) -> dict[str, Any]:
-    """The first batch, as the model gets it."""
-    batch: dict[str, Any] = next(iter(trainer.get_train_dataloader()))
-    return batch
-
-
 def slow_loss(better: Any, worse: Any) -> Any:
     """The formula, pair by pair: -log of 1 / (1 + exp(r_l - r_w))."""
     total = 0.0
@@ -68,25 +62,20 @@ def slow_rewards(trainer: Any, batch: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_loss_is_the_formula(seed: int) -> None:
+def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
     """In double precision, in any order and in parts, finite for any margin; and its gradient is right."""
-    better, worse = 3 * torch.randn(2, 6, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    whole = bradley_terry_loss(better, worse)
-    torch.testing.assert_close(whole, slow_loss(better, worse), rtol=0, atol=1e-9)
-    order = torch.tensor([3, 5, 0, 1, 4, 2])
-    torch.testing.assert_close(bradley_terry_loss(better[order], worse[order]), whole)
-    parts = [bradley_terry_loss(better[i : i + 2], worse[i : i + 2]) for i in (0, 2, 4)]
-    torch.testing.assert_close(sum(parts) / 3, whole)
+    columns = 3 * proofs.drawn(2, 6, seed=seed)
+    proofs.check_formula(bradley_terry_loss, slow_loss, *columns)
+    proofs.check_rows(lambda rows, padding: bradley_terry_loss(*columns[:, rows]), 6)
     assert bradley_terry_loss(torch.tensor([0.0]), torch.tensor([1e5])) == 1e5
-    assert torch.autograd.gradcheck(bradley_terry_loss, (better.requires_grad_(), worse.requires_grad_()))
 
 
 def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, proofs: Any
 ) -> None:
     """With two heads, each of which learns its own pairs; the other head has no part in them."""
     trainer = trainer_of(tiny_policy, played, tmp_path, heads={"reward": 1.0, "steps": 0.5})
-    batch, found = batch_of(trainer), []
+    batch, found = proofs.batch_of(trainer), []
     for ours in (True, False):
         trainer.model.zero_grad()
         rewards = slow_rewards(trainer, batch)
@@ -100,13 +89,13 @@ def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
 
 
-def test_the_loss_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+def test_the_loss_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, proofs: Any) -> None:
     """With one head it is that of trl's RewardTrainer, of our model and of transformers' with the same weights."""
     from transformers import AutoModelForSequenceClassification
     from trl import RewardTrainer
 
     trainer = trainer_of(tiny_policy, played, tmp_path)
-    batch = batch_of(trainer)
+    batch = proofs.batch_of(trainer)
     loss = trainer.compute_loss(trainer.model, dict(batch))
     rows = {name: batch[name] for name in ("input_ids", "attention_mask")}
     torch.testing.assert_close(loss, RewardTrainer.compute_loss(trainer, trainer.model, dict(rows)))
@@ -122,25 +111,23 @@ def test_the_loss_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: 
 
 
 def test_only_the_last_state_of_a_row_gets_a_gradient(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, proofs: Any
 ) -> None:
-    """Neither padding nor another token's state; and more padding changes nothing."""
+    """Neither padding nor another token's state; more padding, another order or parts change nothing."""
     trainer = trainer_of(tiny_policy, played, tmp_path)
-    batch, kept = batch_of(trainer), []
-
-    def keep(module: Any, inputs: Any, output: Any) -> None:
-        output.retain_grad()
-        kept.append(output)
-
-    trainer.model.backbone.model.norm.register_forward_hook(keep)
-    loss = trainer.compute_loss(trainer.model, dict(batch))
-    loss.backward()
-    gradient = kept[0].grad.abs().sum(-1)  # (2B, S)
+    batch = proofs.batch_of(trainer)
+    (gradient,) = proofs.state_gradients(
+        trainer.model.backbone, lambda: trainer.compute_loss(trainer.model, dict(batch))
+    )  # fmt: skip
     last = batch["attention_mask"].sum(-1) - 1
     expected = torch.zeros_like(gradient, dtype=torch.bool).scatter(1, last[:, None], True)
     assert torch.equal(gradient > 0, expected)
-    wider = batch | {name: torch.nn.functional.pad(batch[name], (0, 7)) for name in ("input_ids", "attention_mask")}
-    torch.testing.assert_close(trainer.compute_loss(trainer.model, wider), loss)
+
+    def loss_of(rows: list[int], padding: int) -> Any:
+        part = proofs.part(batch, rows + [row + 3 for row in rows], padding)
+        return trainer.compute_loss(trainer.model, part).detach()
+
+    proofs.check_rows(loss_of, 3, rel=1e-5)
 
 
 # ------------------------------------------------------------------------------------------------------------ training

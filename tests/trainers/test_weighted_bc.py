@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,8 +16,7 @@ from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.finetune import arguments, fit
 from agentgym_py.logprobs import sample_logprobs
-from agentgym_py.policy import Policy
-from agentgym_py.samples import encode, encode_all
+from agentgym_py.samples import encode_all
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
 from agentgym_trainers.weighted_bc import WeightedBC, advantage_weights, softmax_weights, weighted_bc_loss
@@ -31,23 +29,9 @@ def demos() -> list[Trajectory]:
     return Collector(ExpertAgent()).collect_batch(jobs)
 
 
-def fresh(policy: Any) -> Policy:
-    """A copy whose training leaves the fixture alone."""
-    return Policy(copy.deepcopy(policy.model), policy.tokenizer, "copy")
-
-
 def with_returns(trajectories: list[Trajectory], *returns: float) -> list[Trajectory]:
     """The trajectories with other returns."""
     return [replace(each, reward=r) for each, r in zip(trajectories, returns, strict=True)]
-
-
-def random_batch(seed: int) -> tuple[Any, Any, Any]:
-    """Log-probabilities, a ragged mask and weights: (B, S), (B, S), (B,)."""
-    rng = torch.Generator().manual_seed(seed)
-    mask = torch.rand(5, 9, generator=rng) < torch.linspace(0.2, 0.9, 5)[:, None]
-    mask[:, 0] = True
-    logprobs = -torch.rand(5, 9, generator=rng, dtype=torch.float64) * 3
-    return logprobs, mask, torch.rand(5, generator=rng, dtype=torch.float64) * 2
 
 
 def loss_of(logprobs: Any, mask: Any, weights: Any, tokens: int | None = None) -> Any:
@@ -56,39 +40,46 @@ def loss_of(logprobs: Any, mask: Any, weights: Any, tokens: int | None = None) -
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_loss_is_the_formula(seed: int) -> None:
+def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
     """In float64, against loops over rows and tokens; its gradient is checked by differences."""
-    logprobs, mask, weights = random_batch(seed)
-    total, count = 0.0, 0
-    for row in range(5):
-        for t in range(9):
-            if mask[row, t]:
-                total -= float(weights[row]) * float(logprobs[row, t])
-                count += 1
-    assert abs(float(loss_of(logprobs, mask, weights)) - total / count) < 1e-9
-    assert torch.autograd.gradcheck(lambda x: loss_of(x, mask, weights), logprobs.requires_grad_())
+    mask, weights = proofs.ragged(seed), proofs.drawn(5, seed=seed + 9) ** 2
+
+    def slow(logprobs: Any) -> Any:
+        total, count = torch.zeros((), dtype=torch.float64), 0
+        for row in range(5):
+            for t in range(9):
+                if mask[row, t]:
+                    total, count = total - weights[row] * logprobs[row, t], count + 1
+        return total / count
+
+    proofs.check_formula(lambda x: loss_of(x, mask, weights), slow, proofs.drawn(5, 9, seed=seed))
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_unweighted_loss_is_the_formula(seed: int) -> None:
-    """Filtered BC's, as above; two halves that are told the tokens of the whole add up to it."""
-    logprobs, mask, _ = random_batch(seed)
-    wanted = [float(logprobs[row, t]) for row in range(5) for t in range(9) if mask[row, t]]
-    assert abs(float(bc_loss(logprobs[mask])) + sum(wanted) / len(wanted)) < 1e-9
-    halves = [bc_loss(logprobs[rows][mask[rows]], len(wanted)) for rows in (slice(0, 2), slice(2, 5))]
-    assert abs(float(sum(halves)) + sum(wanted) / len(wanted)) < 1e-9
-    assert torch.autograd.gradcheck(lambda x: bc_loss(x[mask]), logprobs.requires_grad_())
+def test_padding_order_and_splits_change_nothing(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+) -> None:
+    """A batch in another order or with more padding has the same loss; its parts add up where the step's tokens count.
 
+    So it is of the loss alone.
+    """
+    mask, weights, logprobs = proofs.ragged(7), proofs.drawn(5, seed=7) ** 2, proofs.drawn(5, 9, seed=8)
+    columns = {"logprobs": logprobs, "mask": mask, "weights": weights}
 
-def test_the_loss_does_not_depend_on_padding_order_or_splits() -> None:
-    """Rows in another order or with more padding have the same loss; two halves add up to the whole."""
-    logprobs, mask, weights = random_batch(7)
-    loss, order, tokens = loss_of(logprobs, mask, weights), torch.tensor([3, 0, 4, 1, 2]), int(mask.sum())
-    torch.testing.assert_close(loss_of(logprobs[order], mask[order], weights[order]), loss)
-    wider, more = (torch.nn.functional.pad(each, (0, 4)) for each in (logprobs, mask))
-    torch.testing.assert_close(loss_of(wider, more, weights), loss)
-    halves = [loss_of(logprobs[rows], mask[rows], weights[rows], tokens) for rows in (slice(0, 2), slice(2, 5))]
-    torch.testing.assert_close(sum(halves), loss)
+    def pure(rows: list[int], padding: int) -> Any:
+        return loss_of(**proofs.part(columns, rows, padding), tokens=int(mask.sum()))
+
+    proofs.check_rows(pure, 5, summed=True)
+    policy = fresh(tiny_policy)
+    trainer = WeightedBC(batch_size=6)._sft(
+        policy, encode_all(demos, policy.chat), [0.5, 1.0, 1.5, 0.1, 3.0, 0.7], 0, tmp_path
+    )
+    batch = proofs.batch_of(trainer)
+    tokens = int((batch["labels"] != -100).sum())
+
+    def whole(rows: list[int], padding: int) -> Any:
+        return trainer.compute_loss(trainer.model, proofs.part(batch, rows, padding), num_items_in_batch=tokens)
+
+    proofs.check_rows(whole, 6, summed=True, rel=1e-5)
 
 
 def test_softmax_weights_have_mean_one() -> None:
@@ -121,7 +112,9 @@ def test_a_mode_says_what_a_return_weighs(episode: Callable[..., Trajectory]) ->
     assert by_task == pytest.approx([1.2, e(-0.25), 1.2, e(-0.25)])
 
 
-def test_equal_returns_are_filtered_bc_to_the_bit(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_equal_returns_are_filtered_bc_to_the_bit(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any
+) -> None:
     """Where all weigh 1 the losses at every step and the weights after the training are those of `filtered_bc`."""
     reports, digests = [], []
     for trainer in (FilteredBC(batch_size=2), WeightedBC(batch_size=2), WeightedBC(batch_size=2, mode="agentevol")):
@@ -132,7 +125,7 @@ def test_equal_returns_are_filtered_bc_to_the_bit(tiny_policy: Any, demos: list[
     assert all(torch.equal(bc_loss(x), weighted_bc_loss(x, torch.ones(40))) for x in torch.randn(5, 40))
 
 
-def test_equal_returns_are_trls_sft(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_equal_returns_are_trls_sft(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
     """Trained by trl's own SFTTrainer on the same rows, losses and weights come out the same."""
     import datasets
     from trl import SFTConfig, SFTTrainer
@@ -154,12 +147,14 @@ def test_equal_returns_are_trls_sft(tiny_policy: Any, demos: list[Trajectory], t
         torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-5)
 
 
-def test_the_weights_stay_with_their_rows(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_the_weights_stay_with_their_rows(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+) -> None:
     """Through sampler and collator; the batch's loss is the sum of its rows' own, each times its weight."""
     policy = fresh(tiny_policy)
     samples = encode_all(demos[::2], policy.chat)
     trainer = WeightedBC(batch_size=3)._sft(policy, samples, [0.5, 1.0, 1.5], 0, tmp_path)
-    batch = next(iter(trainer.get_train_dataloader()))
+    batch = proofs.batch_of(trainer)
     tokens = {len(sample.input_ids): n for n, sample in enumerate(samples)}
     assert len(tokens) == 3
     order = [tokens[int(length)] for length in batch["attention_mask"].sum(-1)]
@@ -171,7 +166,9 @@ def test_the_weights_stay_with_their_rows(tiny_policy: Any, demos: list[Trajecto
     torch.testing.assert_close(trainer.compute_loss(trainer.model, batch).item(), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_split_batch_makes_the_same_step(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_a_split_batch_makes_the_same_step(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any
+) -> None:
     """Two batches of two a step end where one batch of four ends: the loss is normalised by the step's tokens."""
     played, ended = with_returns(demos, 1.0, 0.2, 0.9, 0.0, 0.4, 0.7), []
     for size, accumulate in ((4, 1), (2, 2)):
@@ -182,43 +179,36 @@ def test_a_split_batch_makes_the_same_step(tiny_policy: Any, demos: list[Traject
     torch.testing.assert_close(*ended, rtol=1e-3, atol=1e-5)
 
 
-def test_observations_get_no_gradient(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_observations_get_no_gradient(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+) -> None:
     """Of the last states only those before an agent's token have a gradient, larger where the weight is."""
     policy = fresh(tiny_policy)
     twice = encode_all([demos[0], demos[0]], policy.chat)
     trainer = WeightedBC(batch_size=2)._sft(policy, twice, [1.0, 3.0], 0, tmp_path)
-    batch, kept = next(iter(trainer.get_train_dataloader())), list[Any]()
-
-    def keep(module: Any, inputs: Any, output: Any) -> None:
-        output.retain_grad()
-        kept.append(output)
-
-    policy.model.model.norm.register_forward_hook(keep)
-    trainer.compute_loss(trainer.model, batch).backward()
-    gradient = kept[0].grad[:, :-1].abs().sum(-1)
-    agent = batch["labels"][:, 1:] != -100
-    assert gradient[~agent].max() == 0 and gradient[agent].min() > 0
+    batch = proofs.batch_of(trainer)
+    agent = batch["labels"] != -100
+    gradient = proofs.check_observations(policy.model, agent, lambda: trainer.compute_loss(trainer.model, batch))
     light, heavy = gradient[batch["weight"] == 1][0], gradient[batch["weight"] == 3][0]
     torch.testing.assert_close(heavy, 3 * light)
 
 
-def choices(policy: Policy, episode: Callable[..., Trajectory], before: list[str], *actions: str) -> list[float]:
-    """Log-probabilities of whole episodes that end with one of the actions."""
-    return sample_logprobs(policy.model, [encode(episode(*before, each), policy.chat) for each in actions], 2)
-
-
 @pytest.mark.parametrize("mode", ["softmax", "advantage", "agentevol"])
-def test_it_solves_a_bandit(tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory], mode: Any) -> None:
+def test_it_solves_a_bandit(
+    tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory], mode: Any, fresh: Any, choices: Any
+) -> None:
     """From both arms alike, within 40 steps it takes the better one nine times in ten."""
     settings = WeightedBC(mode=mode, temperature=0.1, epochs=20, learning_rate=1e-2, batch_size=4)
     arms = [episode("left", reward=1.0), episode("right", reward=0.0)]
     policy = fresh(tiny_policy)
     settings.train(policy, arms * 4, seed=0, output_dir=tmp_path)
-    left, right = choices(policy, episode, [], "left", "right")
+    left, right = choices(policy, [], "left", "right")
     assert left - right > math.log(9)
 
 
-def test_it_solves_a_chain(tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory]) -> None:
+def test_it_solves_a_chain(
+    tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory], fresh: Any, choices: Any
+) -> None:
     """From all walks alike, of which only five right steps lead anywhere, within 100 steps it goes right at each.
 
     The policy, as it comes, would rather go wrong.
@@ -230,13 +220,13 @@ def test_it_solves_a_chain(tiny_policy: Any, tmp_path: Path, episode: Callable[.
         policy, [episode(*walk, reward=float(walk == ["stop"] * 5)) for walk in walks], seed=0, output_dir=tmp_path
     )
     for done in range(5):
-        go, stop = choices(tiny_policy, episode, ["stop"] * done, "go", "stop")
+        go, stop = choices(tiny_policy, ["stop"] * done, "go", "stop")
         assert stop < go, done
-        go, stop = choices(policy, episode, ["stop"] * done, "go", "stop")
+        go, stop = choices(policy, ["stop"] * done, "go", "stop")
         assert stop - go > math.log(9), done
 
 
-def test_nothing_of_weight_is_an_error(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path) -> None:
+def test_nothing_of_weight_is_an_error(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
     """Returns of 0 weigh nothing with `agentevol`: they are left out and counted, and alone they are an error."""
     zero = with_returns(demos[:3], 0.0, -1.0, 0.0)
     report = WeightedBC(epochs=1, mode="agentevol").train(

@@ -1,0 +1,161 @@
+"""How losses are proven: against slow formulas, by differences, by what must not matter; `conftest.proofs` loads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from agentgym_py.rl.learner import Learner, LossOf
+from agentgym_py.rl.losses import Weighting
+from agentgym_py.rl.records import Record, collate
+from agentgym_py.rl.settings import LearnerSettings
+from agentgym_py.samples import IGNORED
+
+
+def drawn(*size: int, seed: int = 0) -> Tensor:
+    """Normal numbers in double precision."""
+    return torch.randn(*size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def ragged(seed: int, rows: int = 5, width: int = 9) -> Tensor:
+    """A random mask, (B, S), of more places in the later rows; in each of one at the least."""
+    generator = torch.Generator().manual_seed(seed)
+    mask = torch.rand(rows, width, generator=generator) < torch.linspace(0.2, 0.9, rows)[:, None]
+    mask[:, seed % width] = True
+    return mask
+
+
+def batch_of(trainer: Any) -> dict[str, Any]:
+    """A trl trainer's first batch, as the model gets it."""
+    batch: dict[str, Any] = next(iter(trainer.get_train_dataloader()))
+    return batch
+
+
+@torch.no_grad()
+def moved(policy: Any, by: float = 0.02, seed: int = 5) -> Any:
+    """The policy with other weights, so that it differs from its reference."""
+    generator = torch.Generator().manual_seed(seed)
+    for each in policy.model.parameters():
+        each += by * torch.randn(each.shape, generator=generator)
+    return policy
+
+
+def part(batch: dict[str, Any], rows: list[int], padding: int = 0) -> dict[str, Any]:
+    """Some rows of a batch, in their order, with more padding at the right."""
+
+    def padded(name: str, each: Tensor) -> Tensor:
+        fill = IGNORED if name.endswith("labels") else 0
+        return torch.nn.functional.pad(each, (0, padding), value=fill) if each.dim() == 2 else each
+
+    return {name: padded(name, each[rows]) if each.dim() else each for name, each in batch.items()}
+
+
+def check_formula(fast: Callable[..., Tensor], slow: Callable[..., Any], *inputs: Tensor, checked: bool = True) -> None:
+    """Value and gradients are the slow reference's, to 1e-9, and the gradients those of differences.
+
+    The latter not where it is not `checked`, for a part of the loss is on purpose taken as a constant.
+    """
+    ours, theirs = ([each.detach().clone().requires_grad_() for each in inputs] for _ in range(2))
+    found, expected = fast(*ours), slow(*theirs)
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
+    weights = drawn(found.numel(), seed=9).reshape(found.shape)
+    gradients = (torch.autograd.grad((x * weights).sum(), of) for x, of in ((found, ours), (expected, theirs)))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-9)
+    assert not checked or torch.autograd.gradcheck(fast, ours)
+
+
+def check_rows(
+    loss_of: Callable[[list[int], int], Any], rows: int, *, padding: int = 9, summed: bool = False, rel: float = 1e-9
+) -> None:
+    """Rows in another order, or with more padding, have the same loss; parts of them the mean, or `summed` the sum.
+
+    `loss_of` is given the places of rows and how much more padding they get.
+    """
+    whole, every = float(loss_of(list(range(rows)), 0)), list(range(rows))
+    near = pytest.approx(whole, rel=rel)
+    assert abs(whole) > 1e-3, "else it is no test"
+    assert float(loss_of(every[1:] + every[:1], 0)) == near and float(loss_of(every[::-1], 0)) == near
+    assert float(loss_of(every, padding)) == near
+    for cut in range(1, rows):
+        parts = [(len(few), float(loss_of(few, 0))) for few in (every[:cut], every[cut:])]
+        assert sum(loss * (1 if summed else many / rows) for many, loss in parts) == near
+
+
+def state_gradients(model: Any, run: Callable[[], Any]) -> list[Tensor]:
+    """What gradient the last states get, summed to (B, S), a forward each; `run` gives a loss, or goes back itself."""
+    kept = list[Tensor]()
+
+    def keep(module: Any, inputs: Any, output: Tensor) -> None:
+        if output.requires_grad:
+            output.retain_grad()
+            kept.append(output)
+
+    hook = model.model.norm.register_forward_hook(keep)
+    loss = run()
+    hook.remove()
+    if isinstance(loss, Tensor):
+        torch.autograd.backward(loss.sum())
+    return [each.grad.abs().sum(-1) for each in kept if each.grad is not None]
+
+
+def check_agents_alone(gradient: Tensor, agent: Tensor) -> None:
+    """Of states, (B, S), only those that predict a token of the agent's, which are 1 in (B, S), have a gradient."""
+    own = torch.nn.functional.pad(agent[:, 1:].bool(), (0, 1))  # the state at t predicts the token at t + 1
+    assert gradient[~own].max() == 0 and gradient[own].min() > 0
+
+
+def check_observations(model: Any, agent: Tensor, run: Callable[[], Any]) -> Tensor:
+    """The same of the last states of the one forward that `run` makes; their gradients, (B, S)."""
+    (gradient,) = state_gradients(model, run)
+    check_agents_alone(gradient, agent)
+    return gradient
+
+
+def estimated_records(toys: Any, policy: Any) -> list[Record]:
+    """The toys' records, with what a critic and a reference say of each token, and what the critic is to learn."""
+    records: list[Record] = toys.records_of(policy)
+    for number, record in enumerate(records):
+        for seed, name in enumerate(("values", "returns", "ref_logps")):
+            record.extra[name] = drawn(record.n, seed=10 * number + seed).float() - 2 * (name == "ref_logps")
+        record.extra["valued"] = record.first_of_turn_n.float()
+    return records
+
+
+def check_steps(
+    toys: Any, settings: LearnerSettings, loss_of: LossOf, how: Weighting, constant: float = 1.0, **more: Any
+) -> None:
+    """A learner's step is the same in whatever order and passes its records go: what it logs, and all gradients.
+
+    Of the last states only those that predict a token of the agent's get one. `more` is the learner's.
+    """
+
+    def step(order: Sequence[int], pass_tokens: int) -> tuple[dict[str, float], dict[str, Tensor]]:
+        policy = toys.word_policy()
+        records = estimated_records(toys, policy)
+        made = Learner(policy, replace(settings, max_grad_norm=0.0, pass_tokens=pass_tokens), seed=0, **more)
+        if made.module.value is not None:
+            torch.nn.init.ones_(made.module.value.weight)
+        logged = dict[str, float]()
+        given = [records[i] for i in order]
+        kept = state_gradients(policy.model, lambda: logged.update(made.step(given, loss_of, how, constant)))
+        if len(kept) == 1:
+            by_length = sorted(given, key=lambda record: len(record.input_ids))
+            agent = collate(by_length, [r.old_logps_n for r in by_length], made.device).labels != IGNORED
+            check_agents_alone(kept[0], agent)
+        logged.pop("tokens_per_second")
+        return logged, {name: p.grad for name, p in made.module.named_parameters() if p.grad is not None}
+
+    logged, gradients = step(range(6), 10_000)
+    assert gradients and logged["loss"]
+    for order, pass_tokens in ((range(6), 1), (range(6), 40), ([3, 5, 0, 1, 4, 2], 10_000)):
+        others, found = step(order, pass_tokens)
+        assert others == pytest.approx(logged, rel=1e-4, abs=1e-5)
+        for name, gradient in gradients.items():
+            torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,22 @@
+"""What the tests of several trainers do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from agentgym_py.policy import Policy
+from agentgym_py.samples import encode
+from agentgym_py.trajectory import Trajectory
+
+
+@pytest.fixture(scope="session")
+def choices(episode: Callable[..., Trajectory]) -> Callable[..., list[float]]:
+    """A function: a policy's log-probabilities of whole episodes that begin alike and end with one of the actions."""
+    from agentgym_py.logprobs import sample_logprobs
+
+    def say(policy: Policy, before: list[str], *actions: str) -> list[float]:
+        return sample_logprobs(policy.model, [encode(episode(*before, each), policy.chat) for each in actions], 2)
+
+    return say
