@@ -1,4 +1,4 @@
-"""What the trainers that stand on trl share: their common settings, its arguments, its loop, and what it reports."""
+"""What trainers on stored data share: settings, trl's arguments and loop and what it reports; steps without trl."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agentgym_py import pairs, ranks, tracking
 from agentgym_py.arguments import check_fields, check_least, check_positive
@@ -26,6 +26,8 @@ from agentgym_py.trajectory import Trajectory
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
     from agentgym_py.rl.settings import LearnerSettings
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,6 @@ class PairTuning(FineTuning):
 
     def __post_init__(self) -> None:
         FineTuning.__post_init__(self)
-        if self.match not in get_args(Match) or self.level not in get_args(Level):
-            raise ConfigError(f"no match {self.match!r} at level {self.level!r}: {get_args(Match)}, {get_args(Level)}")
         check_least(self, {"max_pairs": 1})
 
 
@@ -168,6 +168,18 @@ def lora(settings: FineTuning | LearnerSettings) -> Any:
     from peft import LoraConfig
 
     return LoraConfig(r=settings.lora_rank, lora_alpha=2 * settings.lora_rank, target_modules="all-linear")
+
+
+def with_adapters(model: Any, settings: FineTuning | LearnerSettings, seed: int) -> Any:
+    """The model with the adapters that the settings ask for, drawn by `seed`; None where they ask for none."""
+    if not settings.lora_rank:
+        return None
+    import torch
+    from peft import get_peft_model
+
+    with quiet(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return get_peft_model(model, lora(settings))
 
 
 def fit(trainer: Any, policy: Policy, progress: Progress | None, *, keep: bool = True) -> None:
@@ -331,6 +343,47 @@ def trained(
         fit(trainer, policy, progress)
     clear(folder)
     return report(trainer, kept, epochs, began)
+
+
+def descend(
+    what: str, trained: Sequence[Any], batches: Sequence[T], backward: Callable[[T], dict[str, float]], how: FineTuning,
+    progress: Progress | None = None,
+) -> list[dict[str, float]]:  # fmt: skip
+    """Without trl, a step a batch on the weights in `trained`; what was logged of each.
+
+    `backward` adds this process's part of the gradient of a batch, and gives its part of what is logged.
+
+    Raises:
+        TrainingError: a gradient was not finite; `what` is as it was before that step.
+    """
+    import torch
+
+    optimizer = torch.optim.AdamW(trained, lr=how.learning_rate, weight_decay=how.weight_decay, betas=(0.9, 0.95))
+    steps, history = len(batches), []
+    warm = min(int(how.warmup_ratio * steps), steps - 1)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _cosine(step, warm, steps))
+    for number, batch in enumerate(batches, 1):
+        optimizer.zero_grad()
+        history.append(ranks.summed(backward(batch)))
+        ranks.sum_gradients(trained)
+        norm = float(torch.nn.utils.clip_grad_norm_(trained, how.max_grad_norm or math.inf))
+        if not math.isfinite(norm):
+            raise TrainingError(
+                f"{what}: gradient norm {norm} at step {number} of {steps}: the step was not taken, and the model is "
+                "not written; a lower learning_rate may help"
+            )
+        optimizer.step()
+        schedule.step()
+        if progress:
+            progress(number, steps)
+    return history
+
+
+def _cosine(step: int, warm: int, steps: int) -> float:
+    """Share of the learning rate at a step."""
+    if step < warm:
+        return (step + 1) / (warm + 1)
+    return 0.5 * (1 + math.cos(math.pi * (step - warm) / max(steps - warm, 1)))
 
 
 @contextmanager

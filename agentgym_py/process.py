@@ -15,11 +15,15 @@ A model's folder holds `process_reward.json`, `heads.safetensors` and `backbone/
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import json
 import math
 import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +40,7 @@ from agentgym_py.trajectory import Step, Trajectory
 
 Floats = NDArray[np.float64]
 DIMENSIONS = ("relevance", "correctness", "progress")
+CORRECTNESS = DIMENSIONS.index("correctness")
 STEPS = 64
 """Numbers of steps that heads tell apart; those after the last count as the last."""
 _PASS_TOKENS = 4096
@@ -88,6 +93,54 @@ def step_labels(trajectory: Trajectory, values: Sequence[float | None]) -> Float
         relevant.append(float(step.valid and did not in seen))
         seen.add(did)
     return np.stack([np.array(relevant, dtype=np.float64), known[1:], known[1:] - known[:-1]], -1)
+
+
+class Labelled(NamedTuple):
+    """A trajectory with what should be said of its steps."""
+
+    row: Marked
+    labels: Floats
+    """(T, 3), NaN where nobody knows."""
+    states: list[str]
+    """What the state before each step is known by."""
+    replies: list[str]
+
+
+def labelled(trajectory: Trajectory, values: Sequence[float | None], policy: Policy) -> Labelled:
+    """The trajectory in tokens and labels; of steps that must not be learned from there are none."""
+    labels = step_labels(trajectory, values)
+    labels[[not step.trained for step in trajectory.steps]] = math.nan
+    return Labelled(
+        marked_sample(trajectory, policy), labels, _states(trajectory), [step.reply for step in trajectory.steps]
+    )
+
+
+def _states(trajectory: Trajectory) -> list[str]:
+    """The state before each step, by the world and all that was seen and said so far."""
+    provenance, found = trajectory.provenance, list[str]()
+    past = hashlib.sha256(repr((provenance.task_key, provenance.env_seed, trajectory.rules)).encode())
+    for step in trajectory.steps:
+        past.update(repr(step.observation).encode())
+        found.append(past.hexdigest())
+        past.update(repr(step.reply).encode())
+    return found
+
+
+def paired(batch: Sequence[Labelled]) -> list[tuple[int, int]]:
+    """The pairs of a better and a worse step from one state, as positions among all steps of a batch."""
+    by_state: dict[str, list[tuple[int, str, float]]] = defaultdict(list)
+    at = 0
+    for each in batch:
+        for state, reply, label in zip(each.states, each.replies, each.labels[:, CORRECTNESS], strict=True):
+            if not math.isnan(label):
+                by_state[state].append((at, reply, float(label)))
+            at += 1
+    found = []
+    for steps in by_state.values():
+        for (one, said, first), (other, answered, second) in combinations(steps, 2):
+            if said != answered and abs(first - second) > 1e-6:
+                found.append((one, other) if first > second else (other, one))
+    return found
 
 
 # ---- the model ------------------------------------------------------------------------------------------------------
@@ -217,11 +270,32 @@ def new_heads(size: int, hidden: int) -> Any:
     return nn.Sequential(nn.Linear(size + STEPS, hidden), nn.ReLU(), nn.Linear(hidden, len(DIMENSIONS)))
 
 
-def states_at_marks(model: Any, rows: Sequence[Marked]) -> Tensor:
+def untrained(
+    policy: Policy, labels: Sequence[Floats], hidden: int, weights: Mapping[str, float], seed: int
+) -> ProcessRewardModel:
+    """A copy of the policy with new heads, that begin with the means of the labels, (T, 3) a trajectory."""
+    import torch
+
+    model = copy.deepcopy(policy.model)
+    if hasattr(model, "peft_config"):  # in the midst of a training of adapters
+        model = model.merge_and_unload()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        heads = new_heads(model.config.get_text_config().hidden_size, hidden)
+    labels_MD = np.concatenate(list(labels))
+    counts_D = np.maximum((~np.isnan(labels_MD)).sum(0), 1)
+    with torch.no_grad():
+        heads[-1].bias.copy_(torch.tensor(np.nansum(labels_MD, 0) / counts_D))
+    copied = Policy(model, copy.deepcopy(policy.tokenizer), policy.name)
+    return ProcessRewardModel(copied, heads.to(model.device), weights)
+
+
+def states_at_marks(model: Any, rows: Sequence[Marked], bf16: bool = False) -> Tensor:
     """The backbone's last states at the rows' M marks, row after row, and the steps' numbers, (M, H + STEPS), float32.
 
     A row sees only itself. A number is a one at its place among noughts: near the world's limit one step is all that is
-    between success and none, which a model that must count its turns, or is given a single number, says badly.
+    between success and none, which a model that must count its turns, or is given a single number, says badly. With
+    `bf16` the backbone computes so.
     """
     import torch
     from torch.nn.functional import one_hot
@@ -231,7 +305,8 @@ def states_at_marks(model: Any, rows: Sequence[Marked]) -> Tensor:
     found: dict[int, Tensor] = {}
     for part in passes([len(row.sample.input_ids) for row in rows], _PASS_TOKENS):
         ids, _ = padded([rows[i].sample for i in part], model.device)
-        states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state  # (B, S, H)
+        with torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
+            states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state  # (B, S, H)
         for b, i in enumerate(part):
             found[i] = states[b, torch.tensor(rows[i].marks, device=states.device)].float()
     states_MH = torch.cat([found[i] for i in range(len(rows))])

@@ -10,16 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from statistics import fmean, stdev
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from agentgym_py.collect import EnvSpec, Job
+from agentgym_py import ranks
+from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.env import TextEnv
-from agentgym_py.errors import SnapshotError
+from agentgym_py.errors import AgentGymError, SnapshotError
 from agentgym_py.fork import forks
 from agentgym_py.pool import EnvPool
-from agentgym_py.rng import Rng
+from agentgym_py.rng import Rng, seed_of
 from agentgym_py.trajectory import Trajectory
 
+if TYPE_CHECKING:
+    from agentgym_py.policy import Policy
+
+Values = Sequence[float | None]
+"""Of the T + 1 states of a trajectory, None where nobody knows."""
 Play = Callable[[Sequence[Job]], list[Trajectory]]
 """Plays jobs and gives their trajectories in order, as `Collector.collect_batch` and `Rollouts.play` do."""
 Judge = Callable[[Trajectory, int], float | None]
@@ -83,6 +89,18 @@ def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | 
         return [*found, exact_value(env, discount)]
 
 
+def exact_of_all(trajectories: Sequence[Trajectory], discount: float = 1.0) -> list[Values | None]:
+    """The exact values of each trajectory; None for one that its world does not play again."""
+    found = list[Values | None]()
+    with closing(EnvPool()) as pool:
+        for each in trajectories:
+            try:
+                found.append(exact_values(each, discount, pool))
+            except AgentGymError:
+                found.append(None)
+    return found
+
+
 def outcome_values(trajectory: Trajectory, discount: float = 1.0) -> list[float]:
     """The episode's success, traced back to each of its T + 1 states: a single continuation of each, the episode's."""
     last = len(trajectory.steps)
@@ -130,6 +148,22 @@ def monte_carlo(
     for at, (number, state) in enumerate(places):
         found[number][state] = _mean(played[at * tries : (at + 1) * tries], state, discount, of)
     return found
+
+
+def player(policy: Policy, temperature: float, max_new_tokens: int, seed: int) -> Play:
+    """The policy itself goes on from states, in each process that trains with its share of the jobs."""
+
+    def play(jobs: Sequence[Job]) -> list[Trajectory]:
+        from agentgym_py.agents import ModelAgent
+        from agentgym_py.engine import HFEngine, SamplingParams
+
+        params = SamplingParams(temperature=temperature, max_new_tokens=max_new_tokens)
+        agent = ModelAgent(policy, HFEngine(policy, slots=64), params)
+        with ranks.Ranks() as workers:
+            collector = Collector(agent, slots=64, seed=seed_of(seed, "continuations"), workers=workers)
+            return collector.collect_batch(jobs)
+
+    return play
 
 
 def _mean(continued: Sequence[Trajectory], state: int, discount: float, of: Of) -> Value | None:

@@ -33,8 +33,8 @@ from agentgym_py.process import Floats, ProcessRewardModel, step_labels
 from agentgym_py.rng import Rng
 from agentgym_py.stats import Estimate, bootstrap
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.values import exact_values, monte_carlo, outcome_values
-from agentgym_trainers.process_reward import ProcessReward, Values
+from agentgym_py.values import Values, exact_values, monte_carlo, outcome_values
+from agentgym_trainers.process_reward import ProcessReward
 
 SHOP = EnvSpec("shop")
 DISCOUNT = 0.9

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from agentgym_py import ranks
 from agentgym_py.errors import TrainingError
-from agentgym_py.finetune import lora, quiet
+from agentgym_py.finetune import with_adapters
 from agentgym_py.logprobs import agent_logits
 from agentgym_py.policy import input_hooks, merged, require_trainable, stop_recomputing
 from agentgym_py.rl.losses import Weighting, k1, k3, token_weights
@@ -111,16 +111,12 @@ class Learner:
         self.policy, self.settings = policy, settings
         self._rng = Rng(seed, "order of the records")
         require_trainable(policy.model, settings.lora_rank)
-        adapters = lora(settings)
+        adapters = with_adapters(policy.model, settings, seed)
         reference = reference or settings.stop_kl > 0
         self._frozen, self._reference = None, reference
         self._noted, self._good, self._fell_back = dict[str, str](), dict[str, Tensor](), False
         if adapters is not None:
-            from peft import get_peft_model
-
-            with quiet(), torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
-                policy.model = get_peft_model(policy.model, adapters)
+            policy.model = adapters
         else:
             policy.model.requires_grad_(True)  # merged adapters leave it frozen
         if reference and adapters is None:

@@ -14,10 +14,10 @@ from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.fork import forks
-from agentgym_py.process import ProcessRewardModel, step_labels
+from agentgym_py.process import ProcessRewardModel, labelled, paired, step_labels
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.values import exact_values, marked, monte_carlo
-from agentgym_trainers.process_reward import ProcessReward, labelled, paired, process_loss
+from agentgym_py.values import exact_values, marked, monte_carlo, player
+from agentgym_trainers.process_reward import ProcessReward, process_loss
 
 
 def labels_of(proofs: Any, steps: int, seed: int) -> Any:
@@ -136,7 +136,7 @@ def test_where_the_values_come_from(toys: Any) -> None:
     assert exact == (changed[:2], [exact_values(each, 0.8) for each in changed[:2]])
     assert dropped == {"whose world does not play it again": 1}
     how = ProcessReward(labels="monte_carlo", tries=3, states=2, discount=0.8, max_new_tokens=1)
-    play = how._player(policy, 5)
+    play = player(policy, 1.0, 1, 5)
     _, values = how.values(episodes, Counter(), play, 5)
     known = monte_carlo(episodes, play, tries=3, states=2, discount=0.8, seed=5)
     assert values == [[None if v is None else v.mean for v in each] for each in known]

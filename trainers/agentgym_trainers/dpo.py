@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from agentgym_py.arguments import check_least, check_positive
 from agentgym_py.errors import ConfigError
@@ -89,8 +89,6 @@ class DPO(PairTuning):
     def __post_init__(self) -> None:
         PairTuning.__post_init__(self)
         check_positive(self, "beta")
-        if self.loss_type not in get_args(LossType):
-            raise ConfigError(f"loss_type must be one of {', '.join(get_args(LossType))}, got {self.loss_type!r}")
         check_least(self, {"sft_weight": 0.0})
         if not 0 <= self.label_smoothing < 0.5:
             raise ConfigError(f"label_smoothing must be in [0, 0.5), got {self.label_smoothing}")

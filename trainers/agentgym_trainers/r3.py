@@ -32,12 +32,20 @@ from typing import TYPE_CHECKING, Any
 from agentgym_py import ranks
 from agentgym_py.arguments import check_least
 from agentgym_py.errors import ConfigError
-from agentgym_py.process import Floats, ProcessRewardModel, check_weights, marked_sample, measured
+from agentgym_py.process import (
+    Floats,
+    Labelled,
+    ProcessRewardModel,
+    check_weights,
+    labelled,
+    marked_sample,
+    measured,
+)
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.ppo import PPO
-from agentgym_trainers.process_reward import Labelled, Labels, ProcessReward, labelled
+from agentgym_trainers.process_reward import Labels, ProcessReward
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from agentgym_py import pairs
 from agentgym_py.arguments import check_least
@@ -33,12 +33,12 @@ from agentgym_py.finetune import (
     arguments,
     dealt,
     fit,
-    lora,
     nothing_left,
     quiet,
     recomputed,
     report,
     usable,
+    with_adapters,
 )
 from agentgym_py.reward import Aggregate, Member, at_last_token, outcome, write
 from agentgym_py.rng import seed_of
@@ -91,8 +91,6 @@ class RewardModelling(PairTuning):
         if not any(self.heads.values()) or not all(math.isfinite(weight) for weight in self.heads.values()):
             raise ConfigError(f"heads must be names with weights, not all of them 0, got {self.heads}")
         check_least(self, {"members": 1})
-        if self.aggregate not in get_args(Aggregate):
-            raise ConfigError(f"aggregate must be one of {', '.join(get_args(Aggregate))}, got {self.aggregate!r}")
         if not math.isfinite(self.std_weight):
             raise ConfigError(f"std_weight must be a number, got {self.std_weight}")
 
@@ -158,7 +156,6 @@ class RewardModelling(PairTuning):
         self, policy: Policy, judged: list[_Judged], kept: Kept, seed: int, progress: Progress | None
     ) -> tuple[Member, TrainReport]:
         import torch
-        from peft import get_peft_model
 
         began = time.monotonic()
         member = _untrained(policy, len(self.heads), seed)
@@ -167,9 +164,7 @@ class RewardModelling(PairTuning):
             recomputed(member.policy),
         ):  # trl makes a folder at once, and saves nothing there
             with quiet():
-                with torch.random.fork_rng(devices=[]):
-                    torch.manual_seed(seed)
-                    adapters = lora(self) and get_peft_model(member.policy.model, lora(self))
+                adapters = with_adapters(member.policy.model, self, seed)
                 trainer = self._reward(member, judged, seed, Path(scratch))
             fit(trainer, member.policy, progress, keep=False)
         if adapters:

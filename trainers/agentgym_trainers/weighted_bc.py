@@ -21,10 +21,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agentgym_py.arguments import check_positive
-from agentgym_py.errors import ConfigError
 from agentgym_py.finetune import (
     FineTuning,
     Kept,
@@ -87,9 +86,6 @@ class WeightedBC(FineTuning):
     def __post_init__(self) -> None:
         FineTuning.__post_init__(self)
         check_positive(self, "temperature", "max_weight")
-        for name, allowed in (("mode", get_args(Mode)), ("baseline", get_args(Baseline))):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
 
     def weights(self, trajectories: Sequence[Trajectory]) -> list[float]:
         """What each of the trajectories counts; at least 0."""
