@@ -56,14 +56,26 @@ def row_logprobs(model: Any, input_ids: Tensor, labels: Tensor) -> Tensor:
     return logprobs_N.new_zeros(wanted.shape).masked_scatter(wanted, logprobs_N).sum(-1)
 
 
+def padded_rows(rows: Sequence[Sequence[int]], padding: int = 0, device: Any = None) -> Tensor:
+    """B rows of numbers, padded at their right end, (B, S)."""
+    tensors = [torch.tensor(each, device=device) for each in rows]
+    return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=padding)
+
+
 def padded(samples: Sequence[Sample], device: Any = None) -> tuple[Tensor, Tensor]:
     """Token ids and labels of B samples, padded at their right end, both (B, S)."""
+    ids, labels = [each.input_ids for each in samples], [each.labels for each in samples]
+    return padded_rows(ids, 0, device), padded_rows(labels, IGNORED, device)
 
-    def rows(lists: list[list[int]], padding: int) -> Tensor:
-        tensors = [torch.tensor(each, device=device) for each in lists]
-        return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=padding)
 
-    return rows([each.input_ids for each in samples], 0), rows([each.labels for each in samples], IGNORED)
+def padded_ids(rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+    """B rows of token ids as trl's losses read them."""
+    return {"input_ids": padded_rows(rows), "attention_mask": padded_rows([[1] * len(each) for each in rows])}
+
+
+def agent_mask(rows: Sequence[Sequence[int]]) -> Tensor:
+    """1 where B rows of labels hold a token of the agent's, 0 elsewhere and in the padding, (B, S)."""
+    return padded_rows([[int(each != IGNORED) for each in row] for row in rows])
 
 
 def sample_logprobs(model: Any, samples: Sequence[Sample], batch_size: int, bf16: bool = False) -> list[float]:

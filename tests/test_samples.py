@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain, pairwise
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ pytest.importorskip("torch")
 
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
-from agentgym_py.samples import IGNORED, encode, encode_all
+from agentgym_py.samples import IGNORED, encode, encode_all, passes
 from agentgym_py.trajectory import Tokens, Trajectory
 
 
@@ -54,3 +55,15 @@ def test_long_trajectories_are_left_out_whole(tiny_policy: Any, demos: list[Traj
     lengths = [len(encode(demo, tiny_policy.chat).input_ids) for demo in demos]
     kept = encode_all(demos, tiny_policy.chat, max_length=min(lengths))
     assert [len(sample.input_ids) for sample in kept] == [n for n in lengths if n <= min(lengths)]
+
+
+@pytest.mark.parametrize("most", [1, 9, 40, 1000])
+def test_passes_hold_no_more_than_they_may(most: int) -> None:
+    """Each row goes once, with the next longer ones as long as the padded tokens fit; of no rows there is no pass."""
+    lengths = [5, 1, 12, 3, 3, 9, 12, 2]
+    parts = list(passes(lengths, most))
+    assert [lengths[i] for part in parts for i in part] == sorted(lengths) and len(set(chain(*parts))) == 8
+    assert all(len(part) == 1 or len(part) * lengths[part[-1]] <= most for part in parts)
+    for part, after in pairwise(parts):
+        assert (len(part) + 1) * lengths[after[0]] > most, "else it were one more pass than is needed"
+    assert list(passes([], most)) == []

@@ -147,18 +147,13 @@ class DPO(PairTuning):
 def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
     """A batch as trl's loss reads it, the better ones before the worse ones; `completion_mask` is 1 on agent tokens."""
     import torch
-    from trl.trainer.utils import pad
+
+    from agentgym_py.logprobs import agent_mask, padded_ids
 
     sides = ("chosen", "rejected")
-    ids = [torch.tensor(row[f"{side}_ids"]) for side in sides for row in rows]
-    agent = [(torch.tensor(row[f"{side}_labels"]) != IGNORED).long() for side in sides for row in rows]
+    ids, labels = ([row[f"{side}_{name}"] for side in sides for row in rows] for name in ("ids", "labels"))
     refs = {f"ref_{side}_logps": torch.tensor([row[f"ref_{side}_logps"] for row in rows]) for side in sides}
-    return {
-        "input_ids": pad(ids, padding_value=0, padding_side="right"),
-        "attention_mask": pad([torch.ones_like(each) for each in ids], padding_value=0, padding_side="right"),
-        "completion_mask": pad(agent, padding_value=0, padding_side="right"),
-        **refs,
-    }
+    return {**padded_ids(ids), "completion_mask": agent_mask(labels), **refs}
 
 
 def _agent_token_trainer(sft_weight: float) -> Any:

@@ -164,15 +164,14 @@ def mismatched(samples: Sequence[Sample], batch_size: int, max_length: int) -> l
 def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
     """A batch as trl's loss reads it; the masks are 1 on agent tokens."""
     import torch
-    from trl.trainer.utils import pad
+
+    from agentgym_py.logprobs import agent_mask, padded_ids
 
     batch = {"label": torch.tensor([row["label"] for row in rows])}
     for prefix in ("", "KL_"):
-        ids, labels = ([torch.tensor(row[f"{prefix}{name}"]) for row in rows] for name in ("input_ids", "labels"))
-        batch[f"{prefix}input_ids"] = pad(ids, padding_value=0, padding_side="right")
-        batch[f"{prefix}attention_mask"] = pad([torch.ones_like(each) for each in ids], 0, padding_side="right")
-        agent = [(each != IGNORED).long() for each in labels]
-        batch[f"{prefix}completion_mask"] = pad(agent, padding_value=0, padding_side="right")
+        ids, labels = ([row[f"{prefix}{name}"] for row in rows] for name in ("input_ids", "labels"))
+        batch |= {f"{prefix}{name}": each for name, each in padded_ids(ids).items()}
+        batch[f"{prefix}completion_mask"] = agent_mask(labels)
         batch[f"ref_{prefix}logps"] = torch.tensor([row[f"ref_{prefix}logps"] for row in rows])
     return batch
 

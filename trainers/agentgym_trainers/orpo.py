@@ -127,20 +127,13 @@ class ORPO(PairTuning):
 
 def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
     """A batch as trl's loss reads it, the two sides apart but of one width."""
-    import torch
-    from trl.trainer.utils import pad
+    from agentgym_py.logprobs import padded_ids, padded_rows
 
-    ids, labels = (
-        [torch.tensor(row[f"{side}_{name}"]) for side in ("chosen", "rejected") for row in rows]
-        for name in ("input_ids", "labels")
-    )
-    batch = {
-        "input_ids": pad(ids, padding_value=0, padding_side="right"),
-        "attention_mask": pad([torch.ones_like(each) for each in ids], padding_value=0, padding_side="right"),
-        "labels": pad(labels, padding_value=IGNORED, padding_side="right"),
-    }
+    sides = ("chosen", "rejected")
+    ids, labels = ([row[f"{side}_{name}"] for side in sides for row in rows] for name in ("input_ids", "labels"))
+    batch = {**padded_ids(ids), "labels": padded_rows(labels, IGNORED)}
     halves = {name: each.chunk(2) for name, each in batch.items()}
-    return {f"{side}_{name}": half[i] for name, half in halves.items() for i, side in enumerate(("chosen", "rejected"))}
+    return {f"{side}_{name}": half[i] for name, half in halves.items() for i, side in enumerate(sides)}
 
 
 def _agent_token_trainer() -> Any:

@@ -154,14 +154,15 @@ def spread(ranked: Sequence[int], most: int) -> list[int]:
 def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
     """The trajectories of all the rows' tasks, one below the other."""
     import torch
-    from trl.trainer.utils import pad
+
+    from agentgym_py.logprobs import padded_rows
 
     def flat(name: str) -> list[Any]:
         return [each for row in rows for each in row[name]]
 
     return {
-        "input_ids": pad([torch.tensor(each) for each in flat("input_ids")], padding_value=0, padding_side="right"),
-        "labels": pad([torch.tensor(each) for each in flat("labels")], padding_value=IGNORED, padding_side="right"),
+        "input_ids": padded_rows(flat("input_ids")),
+        "labels": padded_rows(flat("labels"), IGNORED),
         "ref_logps": torch.tensor(flat("ref_logps")),
         "returns": torch.tensor(flat("returns"), dtype=torch.float64),
         "tasks": torch.tensor([number for number, row in enumerate(rows) for _ in row["returns"]]),

@@ -247,14 +247,11 @@ def _module(member: Member) -> Any:
 def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
     """A batch as trl's loss reads it, the better ones before the worse ones; and the head of each row."""
     import torch
-    from trl.trainer.utils import pad
 
-    ids = [torch.tensor(row[f"{side}_ids"]) for side in ("chosen", "rejected") for row in rows]
-    return {
-        "input_ids": pad(ids, padding_value=0, padding_side="right"),
-        "attention_mask": pad([torch.ones_like(each) for each in ids], padding_value=0, padding_side="right"),
-        "head": torch.tensor([row["head"] for row in rows] * 2),
-    }
+    from agentgym_py.logprobs import padded_ids
+
+    ids = [row[f"{side}_ids"] for side in ("chosen", "rejected") for row in rows]
+    return {**padded_ids(ids), "head": torch.tensor([row["head"] for row in rows] * 2)}
 
 
 def _several_heads_trainer() -> Any:
