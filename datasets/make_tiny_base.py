@@ -3,10 +3,10 @@
     python datasets/make_tiny_base.py [--out datasets/agentgym_data/tiny] [--seed 0] [--base FOLDER]
 
 First drills (random tokens, repeated), until it copies from its context, which everything else builds on; then short
-exercises of `tiny_documents.py`, of which only the answers are learnt: many questions in few tokens, which is what
-makes it read at all; then documents of all kinds, about as long as episodes. Longer drills stand in between. It takes
-less than an hour on two cores. At the end it sits an exam on exercises that it has not seen; the card beside the
-weights says how it did. With `--base` another base reads on (take another seed: the documents depend on it). Under
+documents of `tiny_documents.py`: many questions in few tokens, which is what makes it read at all; then documents of
+all kinds, about as long as episodes. Only the answers are learnt. Longer drills stand in between. It takes two hours
+on two cores. At the end it sits an exam on questions that it has not seen; the card beside the weights says how
+it did. With `--base` another base reads on (take another seed: the documents depend on it). Under
 `torchrun --nproc_per_node 2` two processes share each batch.
 """
 
@@ -21,10 +21,13 @@ from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
-from tiny_documents import Turns, documents, exercise, library
+from tiny_attempts import room_read, worlds
+from tiny_documents import documents, short_documents
+from tiny_shop import Turns, exercise, library
 
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.policy import Policy
@@ -37,8 +40,8 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 Batches = Generator[Batch, float, None]
 """Batches; it is sent the smoothed loss after each."""
 _RANK, _PROCESSES = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-_VOCAB = 1024
-_SHORT, _LONG = (20, 320), (6, 896)
+_VOCAB = 1536
+_SHORT, _LONG = (16, 400), (4, 1344)
 """Rows and tokens of a batch."""
 _DRILLS = 0.1
 """Share of drills among the batches after the first stage."""
@@ -70,8 +73,8 @@ def repeats(generator: torch.Generator, vocab: int, rows: int, width: int, short
 def drills(seed: int, vocab: int, most: int) -> Batches:
     """Rows of 64 that repeat a random segment of 8 to 32 tokens, until they are copied or `most` batches are over.
 
-    Copying from the context is found at once, somewhere: with a vocabulary of 1,024 between batches 600 and 700 (the
-    loss falls from 5.2 to 1.1); the larger the vocabulary, the later, and what was found with few tokens does not
+    Copying from the context is found at once, somewhere: with a vocabulary of 1,024 or 1,536 between batches 500 and
+    700 (the loss falls from 6 to 0.5); the larger the vocabulary, the later, and what was found with few tokens does not
     carry over to others. So the vocabulary of `tiny` is small.
     """
     generator = torch.Generator().manual_seed(seed)
@@ -96,13 +99,6 @@ def rows_of(stream: Iterator[Turns], policy: Policy, shape: tuple[int, int], tok
     for _ in range(tokens // (rows * width)):
         ids, labels = zip(*(row() for _ in range(rows)), strict=True)
         yield torch.tensor(ids), torch.tensor(labels)
-
-
-def short_exercises(seed: int) -> Iterator[Turns]:
-    """Exercises without end."""
-    books, rng = library(), Rng("short exercises", seed)
-    while True:
-        yield exercise(rng, books)
 
 
 def with_drills(batches: Batches, shape: tuple[int, int], vocab: int, seed: int) -> Batches:
@@ -132,8 +128,7 @@ def train(policy: Policy, batches: Batches, steps: int, peak: float, last: float
             break
         ids, labels = (part[_RANK::_PROCESSES] for part in batch)
         learnt = (batch[1][:, 1:] != IGNORED).sum()
-        with torch.autocast("cpu", torch.bfloat16):
-            loss = model(input_ids=ids, labels=labels, num_items_in_batch=learnt).loss
+        loss = _loss(model, ids, labels) / learnt
         loss.backward()
         shared = loss.detach()
         _add_up([shared, *(p.grad for p in model.parameters())])
@@ -152,6 +147,15 @@ def train(policy: Policy, batches: Batches, steps: int, peak: float, last: float
     return recent
 
 
+def _loss(model: Any, ids: torch.Tensor, labels: torch.Tensor) -> Any:
+    """The sum of the cross-entropies of what is to be learnt; logits stand only there, which saves a quarter."""
+    to_learn = labels[:, 1:] != IGNORED
+    with torch.autocast("cpu", torch.bfloat16):
+        hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1][to_learn]
+        logits = model.lm_head(hidden)
+    return torch.nn.functional.cross_entropy(logits.float(), labels[:, 1:][to_learn], reduction="sum")
+
+
 def _add_up(tensors: Sequence[torch.Tensor]) -> None:
     """Make each tensor the sum over the processes."""
     for tensor in tensors if _PROCESSES > 1 else ():
@@ -159,18 +163,14 @@ def _add_up(tensors: Sequence[torch.Tensor]) -> None:
 
 
 def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
-    """Greedy answers to exercises that were not in the reading: right ones and questions, by kind of question."""
-    books, rng = library(), Rng("exam", 1)
+    """Greedy answers to questions that were not in the reading: right ones and questions, by kind of question."""
     prompts, answers, kinds = [], [], []
-    for each in range(exercises):
+    for what, turns in examined(exercises):
         ids: list[int] = []
-        far = each % 2 == 1
-        for number, (said, answer) in enumerate(exercise(rng, books, 8 if far else 0)):
-            question = said.split("\n")[-1]
+        for number, (said, answer) in enumerate(turns):
             ids = ids + policy.chat.turn(said) if number else policy.chat.opening(said)
-            judged = re.match(r"Thought: .+\? (Yes|No|Chosen|Not yet)\. Now ", answer)
-            if judged or question.endswith("?"):
-                kinds.append(("a page judged" if judged else question.split()[0] + " …?") + ", after results" * far)
+            if kind := _kind(said, answer):
+                kinds.append(f"{what}: {kind}")
                 prompts.append(ids)
                 answers.append(answer)
             ids = ids + policy.chat.reply(answer)
@@ -183,29 +183,59 @@ def exam(policy: Policy, exercises: int = 400) -> dict[str, tuple[int, int]]:
     return dict(sorted(score.items()))
 
 
+def examined(exercises: int) -> Iterator[tuple[str, Turns]]:
+    """Documents with questions: exercises of the shop, half of them with results in between, and half as many rooms."""
+    books, rng, known = library(), Rng("exam", 1), worlds()
+    for each in range(exercises):
+        yield ("shop, after results", exercise(rng, books, 8)) if each % 2 else ("shop", exercise(rng, books))
+        if each % 2:
+            yield "household", room_read(rng, known)
+
+
+def _kind(said: str, answer: str) -> str:
+    """What kind of question is answered here; empty if it is none."""
+    question = said.split("\n")[-1]
+    if re.match(r"Thought: .+\? (Yes|No|Chosen|Not yet)\. Now ", answer):
+        return "a page judged"
+    if not question.endswith("?"):
+        return ""
+    there = ", none there" * (answer == "none")
+    return f"{question.partition(' ')[0]} …?{there}" if question.startswith(("Which", "Were")) else question
+
+
 CARD = """# The base of `tiny`
 
 A Llama of {parameters} weights ({config}), and a byte-level BPE tokenizer of {vocab} tokens.
-A stand-in for the base LLM of the papers: `agentgym evolve` begins with it, and it cannot shop before it is trained.
+A stand-in for the base LLM of the papers: `agentgym evolve` begins with it, and it can neither shop nor keep house
+before it is trained.
 
-- **Made by** drills until it copied, then tokens of short exercises and of documents, with drills in a tenth of the
-  batches, as these commands say, in order:
+- **Made by** drills until it copied, then tokens of short documents and of long ones, with drills in a tenth of the
+  batches, as these commands say, in order (… is what the one before made):
 
 {commands}
 
-- **Read** only text that this project makes up (`datasets/tiny_documents.py`): random tokens repeated, random walks
-  through training tasks, and questions about made-up requests and pages with their answers. In walks and on made-up
-  pages the customer says of each product's page what of the request is there (in the form of Agent_v0's teacher,
-  `ShopEnv.think`) and then clicks what chance says. Three hints: half of the searches in walks, and all in exercises,
-  are for what is wanted, with all or some of its options, which in four of five medium tasks is the teacher's own
-  search; half of the options clicked on made-up pages are ones that are asked for; and nine of ten clicks of walks are
-  none of buy now, back to search and reviews. Exercises go from a search over a click on a result to a page, as
-  episodes do. Only what stands in an assistant's turn was learnt.
+- **Read** only text that this project makes up (`datasets/tiny_shop.py`, `datasets/tiny_attempts.py`): random tokens
+  repeated; of the shop, random walks through training tasks, and questions about made-up requests and pages with their
+  answers; of the household, training tasks in which people act, and questions about tasks and pages; of todo,
+  calculator and tools, training tasks in which people act. Only what stands in an assistant's turn was learnt.
+- **Shop.** In walks and on made-up pages the customer says of each product's page what of the request is there (in the
+  form of Agent_v0's teacher, `ShopEnv.think`) and then clicks what chance says. Three hints: half of the searches in
+  walks, and all in exercises, are for what is wanted, with all or some of its options, which in four of five medium
+  tasks is the teacher's own search; half of the options clicked on made-up pages are ones that are asked for; and nine
+  of ten clicks of walks are none of buy now, back to search and reviews. Exercises go from a search over a click on a
+  result to a page, as episodes do.
+- **Household.** People act as the fair expert does, with detours that chance says. Three of four pursue another task's
+  goal than the one that they were told, and give the teacher's reasons (`HouseholdEnv.think`); one of four does what it
+  was told and gives no reason. So it has read how one acts for a goal, seldom that it should be the one told, and never
+  a reply of Agent_v0's teacher to the task at hand. In two of five attempts, and in half of the questions, things and
+  receptacles have made-up names.
+- **Todo, calculator, tools.** People do what the expert does, with detours and without reasons: solutions of training
+  tasks, two of five with other names in them.
 - **Never read**: a task of the valid or test split, or, but for lines of result pages, a product that a held-out task
   asks for.
 - **Licence**: the project's own, MIT. **Digest** of the weights: `{digest}`.
 
-Exam: greedy answers to {asked} questions of exercises that it has not read, right only when equal to the letter; of a
+Exam: greedy answers to {asked} questions that it has not read, right only when equal to the letter; of a
 page judged, up to what is clicked, which is chance.
 
 | question | right |
@@ -218,8 +248,8 @@ def main() -> None:
     """Make the tokenizer, train the model, sit the exam, write all of it and the card."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "agentgym_data" / "tiny")
-    parser.add_argument("--short", type=int, default=28_000_000, help="tokens of short exercises")
-    parser.add_argument("--tokens", type=int, default=20_000_000, help="tokens of documents")
+    parser.add_argument("--short", type=int, default=28_000_000, help="tokens of short documents")
+    parser.add_argument("--tokens", type=int, default=30_000_000, help="tokens of documents")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--base", type=Path, help="a base to go on from; by default a new one")
     args = parser.parse_args()
@@ -229,7 +259,7 @@ def main() -> None:
     before = _commands(args.base / "CARD.md") if args.base else []
     policy = Policy.load(args.base) if args.base else new_policy(args.seed)
     for read, tokens, shape, last in (
-        (short_exercises, args.short, _SHORT, 2e-4),
+        (short_documents, args.short, _SHORT, 2e-4),
         (documents, args.tokens, _LONG, 1e-4),
     ):
         if tokens:

@@ -21,6 +21,7 @@ from agentgym_py.actions import parse_reply
 from agentgym_py.rng import Rng
 
 FOLDER = Path(__file__).resolve().parents[2] / "datasets"
+Turns = list[tuple[str, str]]
 
 
 @cache
@@ -28,13 +29,18 @@ def script(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # make_tiny_base imports tiny_documents by this name
+    sys.modules[name] = module  # by this name the scripts import each other
     spec.loader.exec_module(module)
     return module
 
 
-def documents(number: int) -> list[list[tuple[str, str]]]:
-    return list(islice(script("tiny_documents").documents(3), number))
+def attempts() -> ModuleType:
+    script("tiny_shop")
+    return script("tiny_attempts")
+
+
+def documents(number: int) -> list[Turns]:
+    return list(islice(script("tiny_shop").shop_documents(3), number))
 
 
 def words_of(*texts: object) -> set[str]:
@@ -49,7 +55,7 @@ def shown(products: Iterable[Product]) -> set[str]:
 
 def test_nothing_of_a_held_out_task_is_read() -> None:
     """No exercise has a word that only held-out products have; no walk opens one of these, but results may list it."""
-    module = script("tiny_documents")
+    module = script("tiny_shop")
     held_out = [p for p in load_catalogue().products if split_of(p) != "train"]
     secret = words_of(*held_out) - words_of(*module.library().products)
     assert len(secret) > 10
@@ -76,7 +82,7 @@ def test_walks_are_chance() -> None:
 
 def test_the_answers_of_exercises_are_right() -> None:
     """Questions about the request are answered from it, and pages judged by what they offer and what is chosen."""
-    module = script("tiny_documents")
+    module = script("tiny_shop")
     books, rng = module.library(), Rng("test", 1)
     asked: Counter[str] = Counter()
     for each in range(300):
@@ -110,6 +116,70 @@ def test_the_answers_of_exercises_are_right() -> None:
     assert asked["offered?"] > 500 and asked["chosen?"] > 500
 
 
+def test_people_at_home_pursue_their_own_goals() -> None:
+    """Three of four say what they are after, which is not what they were told; the others give no reason."""
+    module, rng = attempts(), Rng("test", 2)
+    known, say, told = module.worlds(), 0, 0
+    for _ in range(160):
+        turns = module.attempt_at_home(rng, known)
+        assert turns[-1][1] == "" and all(reply for _, reply in turns[:-1])
+        replies = " ".join(reply for _, reply in turns)
+        sought = set(re.findall(r"have not found a (\S+) yet", replies)) - {"desklamp"}
+        say += bool(sought) or "I want to" in replies
+        told += bool(sought & set(re.findall(r"\w+", turns[0][0].rpartition("Your task is to: ")[2])))
+    assert 0.6 * 160 < say < 0.85 * 160
+    assert told < 0.1 * 160  # another task may happen to ask for the same
+
+
+def test_questions_about_rooms_are_answered_from_their_pages() -> None:
+    """What is there is named as the page names it, whatever it is called; what is not is `none`."""
+    module, rng = attempts(), Rng("test", 3)
+    known, asked = module.worlds(), Counter[str]()
+    for _ in range(150):
+        page, task, visited = "", "", set[str]()
+        for said, answer in module.room_read(rng, known):
+            *above, question = said.split("\n")
+            if above and "Your task is to: " in said:
+                task = above[-1]
+            elif above and "already" not in above[-1]:  # else the page before is meant
+                page = above[-1]
+                visited.add(re.findall(r"(?:arrive at|The) (\w+ \d+)", page)[0])
+            if found := re.fullmatch(r"Which (\w+)\?", question):
+                there = re.findall(rf"\b{found[1]} \d+", page.partition("you see")[2])
+                assert answer == (there[0] if there else "none")
+                asked["there" if there else "none"] += 1
+            elif found := re.fullmatch(r"Were you at (\w+ \d+)\?", question):
+                assert answer == ("yes" if found[1] in visited else "no")
+                asked[answer] += 1
+            elif question in ("What is to be found?", "Where is it brought?"):
+                assert re.search(rf"\b{answer}\b", task)
+            elif question == "How many?":
+                assert (answer == "two") == (" two " in task)
+    assert all(asked[kind] > 20 for kind in ("there", "none", "yes", "no")), asked
+
+
+def test_attempts_are_at_training_tasks() -> None:
+    """Whatever is reset for a document belongs to split train."""
+    module, rng = attempts(), Rng("test", 4)
+    known = module.worlds()
+    envs = [env for group in (known.homes, known.pursued, *known.others) for env in group.values()]
+    for _ in range(60):
+        for make in (module.attempt_at_home, module.room_read, module.attempt_elsewhere):
+            assert make(rng, known)
+    for env in envs:
+        assert env.current.split == "train"
+
+
+def test_made_up_names_stand_for_the_old_ones_everywhere() -> None:
+    """A document under other names is the same document."""
+    module = attempts()
+    turns = [("You see a Mug 1, and a mug 2.", "take mug 1 from desk 1"), ("mugs, desk 1", "")]
+    (said, reply), (more, _) = module._renamed(Rng(5), turns, {"mug", "desk"})
+    mug, desk = re.fullmatch(r"take (\w+) 1 from (\w+) 1", reply).groups()  # type: ignore[union-attr]
+    assert mug != desk and not {"mug", "desk"} & {mug, desk}
+    assert said == f"You see a {mug.capitalize()} 1, and a {mug} 2." and more == f"mugs, {desk} 1"
+
+
 def test_the_card_speaks_of_the_base_that_ships() -> None:
     """The digest on the card is that of the weights."""
     pytest.importorskip("torch")
@@ -122,6 +192,7 @@ def test_the_card_speaks_of_the_base_that_ships() -> None:
 def test_drills_repeat() -> None:
     """A row repeats its beginning; labels stand on the repetition only."""
     torch = pytest.importorskip("torch")
+    attempts()
     script("tiny_documents")
     ids, labels = script("make_tiny_base").repeats(torch.Generator().manual_seed(0), 100, 6, 64, 8, 32)
     for row, label in zip(ids.tolist(), labels.tolist(), strict=True):
