@@ -204,4 +204,4 @@ def _read(path: Path) -> dict[str, float]:
     if whole != text:
         write_atomic(path, whole)
     lines = [read_json(line.encode()) for line in whole.splitlines()]
-    return {line["key"]: line["mark"] for line in lines if isinstance(line, dict)}
+    return {line["key"]: line["mark"] for line in lines if isinstance(line, dict) and line.keys() >= {"key", "mark"}}

@@ -2,9 +2,9 @@
 
 - attempts: somebody acts in a task of the training split as the world's fair expert would, and now and then does
   anything at all (an action at random, one that cannot be done, the last one again), after which they go on. In the
-  household three of four pursue another task's goal than the one that they were told, and say so as the teacher does
-  (`HouseholdEnv.think`): how one acts for a goal is to be read there, that it should be the goal told is not; the
-  fourth, and everybody in the other worlds, does what was told and says no reason;
+  household three of four pursue another task's goal than the one that they were told, and say so at once, and their
+  reasons, as the teacher does (`HouseholdEnv.think`): how one acts for a goal that one stated is to be read there, that
+  it should be the goal told is not; the fourth, and everybody in the other worlds, does what was told and says no reason;
 - rooms read: questions about what a household's task asks for, and about what its pages name, with their answers.
 
 In two of five attempts and in half of the rooms things have names that are made up, so that they must be read.
@@ -90,7 +90,7 @@ def _attempt(rng: Rng, env: Any, first: str, *, thinks: bool, rules: float) -> T
     seen = f"{env.rules['brief']}\n\n{first}" if rng.uniform() < rules else first
     detours = rng.choice((0, 0, 0.1, 0.25))
     while len(turns) < _STEPS and not env.ended:
-        action = _detour(rng, env, actions) if rng.uniform() < detours else None
+        action = _detour(rng, env, actions) if actions and rng.uniform() < detours else None
         if action:
             reply = format_reply(action, rng.choice(ANNOUNCED).format(action))
         else:
@@ -105,10 +105,10 @@ def _attempt(rng: Rng, env: Any, first: str, *, thinks: bool, rules: float) -> T
 
 
 def _detour(rng: Rng, env: Any, actions: list[str]) -> str | None:
-    """An action at random, with another number than can be meant, or the last one again."""
+    """An action at random, with another number than can be meant, or the last one again; never the first of all."""
     possible = [action for action in env.actions() or () if not action.startswith("help")]
     kind = rng.below(4)
-    if kind == 0 and actions:
+    if kind == 0:
         return actions[-1]
     if not possible:
         return None

@@ -125,7 +125,10 @@ def test_people_at_home_pursue_their_own_goals() -> None:
         assert turns[-1][1] == "" and all(reply for _, reply in turns[:-1])
         replies = " ".join(reply for _, reply in turns)
         sought = set(re.findall(r"have not found a (\S+) yet", replies)) - {"desklamp"}
-        say += bool(sought) or "I want to" in replies
+        reasons = bool(sought) or "I want to" in replies
+        aims = [number for number, (_, reply) in enumerate(turns) if "Thought: I am after " in reply]
+        assert aims[:1] == [0] * reasons  # at once, so that what follows is for an aim that was said
+        say += reasons
         told += bool(sought & set(re.findall(r"\w+", turns[0][0].rpartition("Your task is to: ")[2])))
     assert 0.6 * 160 < say < 0.85 * 160
     assert told < 0.1 * 160  # another task may happen to ask for the same

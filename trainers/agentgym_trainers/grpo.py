@@ -38,7 +38,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from agentgym_py.arguments import check_least
-from agentgym_py.errors import ConfigError
 from agentgym_py.rl.settings import LearnerSettings
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
@@ -138,8 +137,6 @@ class GRPO(LearnerSettings):
         LearnerSettings.__post_init__(self)
         least = {"group_size": 2, "batch_tasks": 1, "epochs": 1, "clip_low": 0.0, "clip_high": 0.0, "kl": 0.0}
         check_least(self, least | {"branches": 0, "max_tokens": 1, "overlong_buffer": 0})
-        if self.reward not in ("return", "success"):
-            raise ConfigError(f"reward must be return or success, got {self.reward!r}")
 
     def improve(
         self,

@@ -116,8 +116,6 @@ class PPO(LearnerSettings):
         least = {"batch_tasks": 1, "epochs": 1, "clip": 0.0, "value_clip": 0.0, "value_weight": 0.0, "gamma": 0.0}
         least |= {"lam": 0.0, "kl": 0.0, "kl_target": 0.0, "entropy_weight": 0.0, "critic_gradient": 0.0}
         check_least(self, least | {"critic_warmup": 0, "critic_learning_rate": 0.0})
-        if self.level not in ("token", "turn"):
-            raise ConfigError(f"level must be token or turn, got {self.level!r}")
         if self.gamma > 1 or self.lam > 1 or self.critic_gradient > 1:
             raise ConfigError("gamma, lam and critic_gradient must be at most 1")
         if not self.critic_learning_rate:

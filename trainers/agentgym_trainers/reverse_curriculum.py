@@ -63,8 +63,6 @@ class ReverseCurriculum(GRPO):
             raise ConfigError(f"branches is grpo's: groups begin on the expert's way here, got {self.branches}")
         if self.stages < 1:
             raise ConfigError(f"stages must be at least 1, got {self.stages}")
-        if self.expert not in ("exact", "fair"):
-            raise ConfigError(f"expert must be exact or fair, got {self.expert!r}")
 
     def stage(self, rollouts: Rollouts, job: Job) -> int:
         """The stage that a group begins at."""

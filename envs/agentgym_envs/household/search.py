@@ -39,7 +39,21 @@ def next_command(house: House, old: bool = False) -> str | None:
 
 
 def reason(house: House, action: str, old: bool = False) -> str:
-    """Why somebody who knows only what was told would do an action: what they are after, or what they look for."""
+    """Why somebody who knows only what was told would do an action: what they will do with it, or what they look for.
+
+    Before anything was seen they also say what they are after, in the same words however the task is worded.
+    """
+    after = "" if house.seen else f"I am after {_aim(house)}."
+    return " ".join(filter(None, (after, _purpose(house, action, old))))
+
+
+def _aim(house: House) -> str:
+    goal = house.room.goal
+    number = "two" if goal.count == 2 else "a"
+    return " ".join(filter(None, (number, goal.state, goal.thing, "by" if goal.lamp else "in", "a", goal.lamp or goal.place)))
+
+
+def _purpose(house: House, action: str, old: bool) -> str:
     known = known_things(house)
     way = _way(house, known, old)
     if way and way[0] == action:

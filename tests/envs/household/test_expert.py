@@ -164,7 +164,7 @@ def test_the_searcher_sees_what_is_told(small: SimpleNamespace) -> None:
 
 
 def test_the_searcher_says_why() -> None:
-    """What it looks for while it searches, what it is after once it knows, and nothing where that is plain."""
+    """What it looks for while it searches, what it will do once it knows, and nothing where that is plain."""
     env = HouseholdEnv(split="test")
     env.reset(options={"task": 2})
     said = {}
@@ -172,10 +172,31 @@ def test_the_searcher_says_why() -> None:
         command = env.fair_expert() or ""
         said[command] = env.think(command)
         env.step(command)
-    searched = [why for why in said.values() if why.startswith("I have not found a ")]
+    searched = [why for why in said.values() if "I have not found a " in why]
     assert searched and all(why.endswith(" may hold one.") for why in searched)
     assert any(f"I want to {command}." in said.values() for command in said)
     assert all(said[command] == "" for command in said if command.split()[0] in ("take", "move", "put", "clean"))
+
+
+@pytest.mark.parametrize(
+    ("number", "told", "aim"),
+    [
+        (0, "put two spraybottle in countertop.", "two spraybottle in a countertop"),
+        (1, "look at laptop under the desklamp.", "a laptop by a desklamp"),
+        (4, "put a hot bread in fridge.", "a hot bread in a fridge"),
+        (6, "cool some bread and put it in diningtable.", "a cool bread in a diningtable"),
+    ],
+)
+def test_the_searcher_says_its_aim_until_it_sees_something(number: int, told: str, aim: str) -> None:
+    """In the same words however the task is worded."""
+    env = HouseholdEnv(split="test", difficulty="hard")
+    first = env.reset(options={"task": number})[0]
+    assert first.endswith(told)
+    assert env.think(env.fair_expert() or "").startswith(f"I am after {aim}. I have not found a ")
+    assert env.think("look") == f"I am after {aim}."
+    while not env.house.seen:
+        env.step(env.fair_expert() or "")
+    assert "I am after" not in env.think(env.fair_expert() or "")
 
 
 def test_the_searcher_gives_up_when_everything_was_seen(small: SimpleNamespace) -> None:
