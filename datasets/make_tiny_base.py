@@ -74,8 +74,8 @@ def drills(seed: int, vocab: int, most: int) -> Batches:
     """Rows of 64 that repeat a random segment of 8 to 32 tokens, until they are copied or `most` batches are over.
 
     Copying from the context is found at once, somewhere: with a vocabulary of 1,024 or 1,536 between batches 500 and
-    700 (the loss falls from 6 to 0.5); the larger the vocabulary, the later, and what was found with few tokens does not
-    carry over to others. So the vocabulary of `tiny` is small.
+    700 (the loss falls from 6 to 0.5); the larger the vocabulary, the later, and what was found with few tokens does
+    not carry over to others. So the vocabulary of `tiny` is small.
     """
     generator = torch.Generator().manual_seed(seed)
     for _ in range(most):
@@ -225,10 +225,10 @@ before it is trained.
   of ten clicks of walks are none of buy now, back to search and reviews. Exercises go from a search over a click on a
   result to a page, as episodes do.
 - **Household.** People act as the fair expert does, with detours that chance says. Three of four pursue another task's
-  goal than the one that they were told: they say it at once, and give the teacher's reasons (`HouseholdEnv.think`); one
-  of four does what it was told and gives no reason. So it has read how one acts for an aim that one stated, seldom that
-  it should be the one told, and never a reply of Agent_v0's teacher to the task at hand. In two of five attempts, and in
-  half of the questions, things and receptacles have made-up names.
+  goal than the one that they were told: they say it at once, and give the teacher's reasons (`HouseholdEnv.think`);
+  one of four does what it was told and gives no reason. So it has read how one acts for an aim that one stated, seldom
+  that it should be the one told, and never a reply of Agent_v0's teacher to the task at hand. In two of five attempts,
+  and in half of the questions, things and receptacles have made-up names.
 - **Todo, calculator, tools.** People do what the expert does, with detours and without reasons: solutions of training
   tasks, two of five with other names in them.
 - **Never read**: a task of the valid or test split, or, but for lines of result pages, a product that a held-out task

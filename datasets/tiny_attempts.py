@@ -4,7 +4,7 @@
   anything at all (an action at random, one that cannot be done, the last one again), after which they go on. In the
   household three of four pursue another task's goal than the one that they were told, and say so at once, and their
   reasons, as the teacher does (`HouseholdEnv.think`): how one acts for a goal that one stated is to be read there, that
-  it should be the goal told is not; the fourth, and everybody in the other worlds, does what was told and says no reason;
+  it should be the goal told is not; the fourth, and everybody in other worlds, does what was told and says no reason;
 - rooms read: questions about what a household's task asks for, and about what its pages name, with their answers.
 
 In two of five attempts and in half of the rooms things have names that are made up, so that they must be read.

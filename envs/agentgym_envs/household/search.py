@@ -50,7 +50,8 @@ def reason(house: House, action: str, old: bool = False) -> str:
 def _aim(house: House) -> str:
     goal = house.room.goal
     number = "two" if goal.count == 2 else "a"
-    return " ".join(filter(None, (number, goal.state, goal.thing, "by" if goal.lamp else "in", "a", goal.lamp or goal.place)))
+    where = f"by a {goal.lamp}" if goal.lamp else f"in a {goal.place}"
+    return " ".join(filter(None, (number, goal.state, goal.thing, where)))
 
 
 def _purpose(house: House, action: str, old: bool) -> str:
