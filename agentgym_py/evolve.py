@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from agentgym_py import ranks, store
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
+from agentgym_py.arguments import check_fields, check_least
 from agentgym_py.checkpoints import clear, until_saved
 from agentgym_py.collect import Collector, EnvSpec, Job
 from agentgym_py.engine import SamplingParams
@@ -106,14 +107,9 @@ class EvolveConfig:
 
     def __post_init__(self) -> None:
         checked_seed(self.seed)
-        for name in ("explore_tasks", "tries", "fork_tries", "valid_tasks", "slots", "save_episodes"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("expert_tasks", "rounds", "forks", "test_tasks", "patience"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")
-        if self.explore_order not in get_args(Order):
-            raise ConfigError(f"explore_order must be one of {', '.join(get_args(Order))}, got {self.explore_order!r}")
+        check_fields(self)
+        played = dict.fromkeys(("explore_tasks", "tries", "fork_tries", "valid_tasks", "slots", "save_episodes"), 1.0)
+        check_least(self, played | dict.fromkeys(("expert_tasks", "rounds", "forks", "test_tasks", "patience"), 0.0))
         checked_timeout(self.step_timeout)
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
 

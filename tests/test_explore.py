@@ -104,5 +104,5 @@ def test_hard_rounds_draw_from_what_was_explored() -> None:
     assert rounds[:2] == [every[:3], every[3:7]] and seen == [1, 1, 2]
     assert [len(set(tasks)) for tasks in rounds[2:]] == [4, 4]
     assert set(rounds[2]) <= set(every[3:11]) and set(rounds[3]) <= set(every[3:]) and set(rounds[3]) & set(every[3:11])
-    with pytest.raises(ConfigError, match="explore_order must be one of uniform, hard, got 'easy'"):
+    with pytest.raises(ConfigError, match="explore_order must be one of uniform, hard, not 'easy'"):
         replace(CONFIG, explore_order="easy")  # type: ignore[arg-type]  # what is tested

@@ -66,7 +66,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "--round", "3"], "no option --round (did you mean --rounds?)"),
         (["evolve", "--rounds"], "--rounds needs a value"),
         (["evolve", "--rounds", "many"], "--rounds: expected int, got 'many'"),
-        (["evolve", "--rounds", "-1"], ": --rounds must not be negative, got -1"),
+        (["evolve", "--rounds", "-1"], ": --rounds must be a number of at least 0, got -1"),
         (["evolve", "--merge", "lst"], "--merge: expected all or last or initial+last, got 'lst' (did you mean last?)"),
         (["evolve", "--select.per_task", "x"], "--select.per_task: expected int or null, got 'x'"),
         (["evolve", "--select.top_ratio", "7"], ": --select.top_ratio must be in (0, 1], got 7.0"),
