@@ -18,9 +18,9 @@ class LearnerSettings:
     """A longer gradient is shortened to it; 0 shortens none."""
     minibatch: int = 16
     """Trajectories a step of the optimizer."""
-    pass_tokens: int = 16384
-    """At most so many tokens, padding included, go through the model at once; memory depends on it, the result does
-    not."""
+    pass_tokens: int = 4096
+    """At most so many tokens, padding included, go through the model at once; memory and time depend on it, the result
+    does not."""
     lora_rank: int = 0
     """Rank of LoRA adapters on all linear layers; 0 trains every weight. The adapters are merged afterwards."""
     bf16: bool = False
