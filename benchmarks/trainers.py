@@ -47,19 +47,20 @@ EPISODES: Mapping[str, int] = {"shop": 1000, "household": 1000}
 PLAY: Mapping[str, Sequence[str]] = {"shop": [], "household": ["--env_kwargs.max_steps", "20"]}
 """How training tasks are played: in the household who has not done it after 20 steps seldom does so in the 30 after
 them, which cost most of the time. Test tasks are played to their end."""
+_PAIRS = "--rounds 2 --explore_tasks {eighth} --tries 4"
 _ON_POLICY = "--rounds 1 --explore_tasks {all} --temperature 0.8"
 SETTINGS: Mapping[str, str] = {
     "filtered_bc": "--rounds 2 --explore_tasks {half}",
     "weighted_bc": "--rounds 2 --explore_tasks {half} --trainer.temperature 0.1",
-    "dpo": "--rounds 2 --explore_tasks {eighth} --tries 4",
+    "dpo": f"{_PAIRS} --trainer.match success --trainer.beta 1 --trainer.sft_weight 5",
     "ppo": _ON_POLICY,
     "grpo": _ON_POLICY,
     "r3": _ON_POLICY,
     "r3:frozen": f"{_ON_POLICY} --trainer.prm_every 0",
     "r3:outcome": f"{_ON_POLICY} --trainer.prm_labels outcome",
     "kto": "--rounds 2 --explore_tasks {half} --trainer.learning_rate 3e-4",
-    "orpo": "--rounds 2 --explore_tasks {eighth} --tries 4",
-    "ranking": "--rounds 2 --explore_tasks {eighth} --tries 4 --trainer.learning_rate 3e-4",
+    "orpo": _PAIRS,
+    "ranking": f"{_PAIRS} --trainer.learning_rate 3e-4",
     "reverse_curriculum": _ON_POLICY,
 }
 """What each trainer is told beside its defaults; all come to the same number of episodes. Those of `TRAINERS` are
