@@ -223,7 +223,7 @@ def _mean(continued: Sequence[Trajectory], state: int, discount: float, of: Of) 
 def _stderr(gained: Sequence[float], of: Of) -> float:
     """The standard error of a mean; see `Value`."""
     if of == "return":
-        return stdev(gained) / len(gained) ** 0.5
+        return stdev(gained) / math.sqrt(len(gained))
     tries = len(gained) + 1
     mean, square = (sum([*each, 0.5]) / tries for each in (gained, [value * value for value in gained]))
     return math.sqrt((square - mean * mean) / tries)
