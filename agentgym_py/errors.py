@@ -25,6 +25,7 @@ class AgentGymError(Exception):
         ├── ConformanceError (AssertionError) a world breaks the contract of `TextEnv`
         ├── WorkerError (RuntimeError)      a process that played episodes died
         ├── EndpointError (RuntimeError)    a model's endpoint refuses, or does not answer any more
+        ├── PlanError (RuntimeError)        a world's expert failed where its plan was wanted
         ├── InfrastructureError (ConnectionError) what an episode needs is gone, or does not answer in time
         ├── TrainingError (RuntimeError)    a training that went wrong: its loss is not finite
         └── NothingToTrainOnError (RuntimeError) a round in which every trajectory was selected out
@@ -83,6 +84,10 @@ class WorkerError(AgentGymError, RuntimeError):
 
 class EndpointError(AgentGymError, RuntimeError):
     """A model's endpoint refuses what it is asked; or it, or an environment server, does not answer any more."""
+
+
+class PlanError(AgentGymError, RuntimeError):
+    """A world's expert failed where its plan was wanted."""
 
 
 class InfrastructureError(AgentGymError, ConnectionError):

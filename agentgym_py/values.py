@@ -7,15 +7,17 @@ discount below 1 a state nearer to the goal is worth more.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from agentgym_py import ranks
-from agentgym_py.collect import Collector, EnvSpec, Job
+from agentgym_py.collect import Collector, EnvSpec, Fork, Job
 from agentgym_py.env import TextEnv
-from agentgym_py.errors import AgentGymError, SnapshotError
+from agentgym_py.errors import AgentGymError, InfrastructureError, PlanError, SnapshotError
 from agentgym_py.fork import forks
 from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng, seed_of
@@ -32,6 +34,8 @@ Judge = Callable[[Trajectory, int], float | None]
 """The mark of a step, None where there is none: how good the state is that it led to. What a model or a person is shown
 for that is its own; `judging.OpenAIJudge` is a model behind an endpoint."""
 Of = Literal["success", "return"]
+CHANGED, NO_PLAN = "whose world does not play it again", "whose expert gave no plan"
+"""Why a trajectory has no values."""
 
 
 class Value(NamedTuple):
@@ -39,7 +43,11 @@ class Value(NamedTuple):
 
     mean: float
     stderr: float
-    """Standard error of the mean; 0 of one continuation, and where nothing is left to chance."""
+    """Standard error of the mean; NaN of one continuation, 0 where the episode is over.
+
+    Of success it is Agresti and Coull's, of the tries and one more that half succeeds: that none of eight succeeded
+    does not say that none will.
+    """
     tries: int
     """Continuations that did not fail by infrastructure; 0 for a state in which the episode is over."""
 
@@ -49,12 +57,15 @@ def exact_value(env: TextEnv, discount: float = 1.0) -> float:
 
     The expert's plan is played to its end: 0 where it does not succeed within the steps that are left. It is the best
     that can be had where the world's expert says that its plans are shortest.
+
+    Raises:
+        PlanError: the expert failed.
     """
     if env.ended:
         return float(env.succeeded)
     here, done = env.snapshot(), 0
     try:
-        for action in env.expert():
+        for action in _plan(env):
             env.step(action)
             done += 1
             if env.ended:
@@ -64,40 +75,73 @@ def exact_value(env: TextEnv, discount: float = 1.0) -> float:
         env.restore(here)
 
 
+def _plan(env: TextEnv) -> list[str]:
+    try:
+        return env.expert()
+    except InfrastructureError:
+        raise
+    except Exception as error:  # whatever a stranger's expert raises
+        raise PlanError(f"{type(env).__name__}'s expert gave no plan: {error!r}") from error
+
+
 def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | None = None) -> list[float]:
     """The exact value of each of the T + 1 states, found again by doing the replies again; worlds come from `pool`.
 
     Raises:
         SnapshotError: the world does not show what it showed then.
+        PlanError: its expert failed.
         AgentGymError: there is no such world here.
     """
     if pool is None:
         with closing(EnvPool()) as own:
             return exact_values(trajectory, discount, own)
-    spec, found = EnvSpec.of(trajectory), list[float]()
+    found = list[float]()
     states = forks(trajectory, range(len(trajectory.steps)), pool)
-    with pool.lent(spec) as env:
+    with pool.lent(EnvSpec.of(trajectory)) as env:
+        _to_the_end(trajectory, states, env)  # whether it plays again comes before what its expert says
+        last = exact_value(env, discount)
         for state in states:
             env.restore(state.snapshot)
             found.append(exact_value(env, discount))
-        if trajectory.steps:
-            shown = env.step(trajectory.steps[-1].reply)[0]
-        else:
-            shown = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})[0]
-        if shown != trajectory.final_observation:
-            raise SnapshotError(f"{trajectory.id}: its end showed something else than it shows now")
-        return [*found, exact_value(env, discount)]
+    return [*found, last]
 
 
-def exact_of_all(trajectories: Sequence[Trajectory], discount: float = 1.0) -> list[Values | None]:
-    """The exact values of each trajectory; None for one that its world does not play again."""
-    found = list[Values | None]()
+def _to_the_end(trajectory: Trajectory, states: Sequence[Fork], env: TextEnv) -> None:
+    """Bring a world to the state in which the trajectory ended; SnapshotError where it shows something else."""
+    if states:
+        env.restore(states[-1].snapshot)
+        shown = env.step(trajectory.steps[-1].reply)[0]
+    else:
+        shown = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})[0]
+    if shown != trajectory.final_observation:
+        raise SnapshotError(f"{trajectory.id}: its end showed something else than it shows now")
+
+
+def exact_of_all(trajectories: Sequence[Trajectory], discount: float = 1.0) -> tuple[list[Values | None], Counter[str]]:
+    """The exact values of each trajectory, None for one that has none, and why so many have none."""
+    found, without = list[Values | None](), Counter[str]()
     with closing(EnvPool()) as pool:
         for each in trajectories:
             try:
                 found.append(exact_values(each, discount, pool))
-            except AgentGymError:
+            except AgentGymError as error:
                 found.append(None)
+                without[NO_PLAN if isinstance(error, PlanError) else CHANGED] += 1
+    return found, without
+
+
+def played_again(trajectories: Sequence[Trajectory]) -> list[bool]:
+    """Whether the world of each trajectory shows what it showed then, step by step; no expert is asked."""
+    found = list[bool]()
+    with closing(EnvPool()) as pool:
+        for each in trajectories:
+            try:
+                states = forks(each, range(len(each.steps)), pool)
+                with pool.lent(EnvSpec.of(each)) as env:
+                    _to_the_end(each, states, env)
+                found.append(True)
+            except AgentGymError:
+                found.append(False)
     return found
 
 
@@ -171,7 +215,18 @@ def _mean(continued: Sequence[Trajectory], state: int, discount: float, of: Of) 
     gained = [_gained(each, state, discount, of) for each in continued if each.error is None]
     if not gained:
         return None
-    return Value(fmean(gained), stdev(gained) / len(gained) ** 0.5 if len(gained) > 1 else 0.0, len(gained))
+    if len(gained) == 1:
+        return Value(gained[0], math.nan, 1)
+    return Value(fmean(gained), _stderr(gained, of), len(gained))
+
+
+def _stderr(gained: Sequence[float], of: Of) -> float:
+    """The standard error of a mean; see `Value`."""
+    if of == "return":
+        return stdev(gained) / math.sqrt(len(gained))
+    tries = len(gained) + 1
+    mean, square = (sum([*each, 0.5]) / tries for each in (gained, [value * value for value in gained]))
+    return math.sqrt((square - mean * mean) / tries)
 
 
 def _gained(went: Trajectory, state: int, discount: float, of: Of) -> float:

@@ -1,7 +1,7 @@
 """The tiny policy in each world: `python benchmarks/agents.py [--expert_tasks 2000] [--out runs/agents] [NAME ...]`.
 
 For each world `agentgym evolve --env NAME --rounds 0`: filtered BC on the fair expert's trajectories of many training
-tasks, from the base that ships (it has read the shop only), at default settings and difficulty; then 300 test tasks,
+tasks, from the base that ships (it has read all five worlds), at default settings and difficulty; then 300 test tasks,
 greedy, beside the fair expert and the random agent on the same tasks. Resumable: what is there is not done again.
 """
 

@@ -6,7 +6,10 @@ power of the expert's remaining steps, 0 after a wrong purchase or where too few
 each labelling (that by exact values is the measure itself), a process reward model trained on each, the step's number
 alone, and the mean of the exact values of the tasks that are learnt from, which has no correlation and the Brier score
 to beat. Each figure has a 95 % bootstrap interval that draws whole tasks: the states of an episode, and the two tries
-at a task, depend on each other. Resumable: what is in --out is not done again, with other sizes neither.
+at a task, depend on each other. Of labels that are estimates the last column has the mean standard error. `--labels
+judge --judge_model NAME --judge_base_url URL` has a language model mark the steps (`agentgym_py.judging`).
+
+Resumable: what is in --out is not done again, and refused for another checkpoint or other sizes.
 """
 
 from __future__ import annotations
@@ -14,9 +17,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +32,7 @@ from agentgym_py.agents import AgentReply, Episode, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.files import write_atomic
+from agentgym_py.judging import KEPT, OpenAIJudge
 from agentgym_py.policy import Policy
 from agentgym_py.process import Floats, ProcessRewardModel, step_labels
 from agentgym_py.rng import Rng
@@ -39,6 +44,10 @@ from agentgym_trainers.process_reward import ProcessReward
 SHOP = EnvSpec("shop")
 DISCOUNT = 0.9
 CORRECTNESS, PROGRESS = 1, 2
+LABELS = ("exact", "outcome", "monte_carlo", "judge")
+ARGUMENTS = "arguments.json"
+Continued = list[list[tuple[float, float] | None]]
+"""Of the states of each episode the mean of its continuations and its standard error, or None."""
 COLUMNS = ("Pearson", "Spearman", "Brier", "ECE", "Pearson, going on", "Pearson, progress", "Pearson, continuations")
 
 
@@ -85,22 +94,48 @@ def played(policy: Policy, split: str, tasks: int, out: Path) -> list[Trajectory
     return list(store.read(path))
 
 
-def cached(path: Path, make: Callable[[], list[Values]]) -> list[Values]:
+def keep_to(out: Path, arguments: Mapping[str, Any]) -> None:
+    """Write down what the files of a folder are made with, or refuse one whose files were made with something else.
+
+    What only one of the two calls names, such as a judge, is no contradiction.
+    """
+    path = out / ARGUMENTS
+    if not path.is_file() and out.is_dir() and any(out.iterdir()):
+        raise SystemExit(f"{out} holds files, and no {ARGUMENTS} that says how they were made: give another --out")
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    for name, value in arguments.items():
+        if before.get(name, value) != value:
+            raise SystemExit(f"{out} was made with {name} {before[name]}, not {value}: give another --out")
+    write_atomic(path, json.dumps({**before, **arguments}, indent=1) + "\n")
+
+
+def cached(path: Path, make: Callable[[], Continued]) -> Continued:
     """What was made, or is made now."""
     if not path.is_file():
         write_atomic(path, json.dumps(make()) + "\n")
-    found: list[Values] = json.loads(path.read_text(encoding="utf-8"))
+    found: Continued = json.loads(path.read_text(encoding="utf-8"))
     return found
 
 
-def continued(policy: Policy, episodes: Sequence[Trajectory], tries: int, states: int, share: int) -> list[Values]:
+def means(found: Continued) -> list[Values]:
+    """The values alone."""
+    return [[None if each is None else each[0] for each in states] for states in found]
+
+
+def error_of(found: Continued) -> float:
+    """The mean standard error of the values; NaN where each is of one continuation."""
+    errors = [each[1] for states in found for each in states if each and not math.isnan(each[1])]
+    return fmean(errors) if errors else math.nan
+
+
+def continued(policy: Policy, episodes: Sequence[Trajectory], tries: int, states: int, share: int) -> Continued:
     """Monte Carlo values of some states of every `share`-th episode."""
     some = list(episodes)[::share]
     collector = Collector(agent_of(policy), slots=128, seed=2)
     found = monte_carlo(some, collector.collect_batch, tries=tries, states=states, discount=DISCOUNT)
-    values: list[Values] = [[None] * (len(each.steps) + 1) for each in episodes]
+    values: Continued = [[None] * (len(each.steps) + 1) for each in episodes]
     for number, known in enumerate(found):  # an end is no estimate
-        values[number * share] = [None if v is None or not v.tries else v.mean for v in known]
+        values[number * share] = [None if v is None or not v.tries else (v.mean, v.stderr) for v in known]
     return values
 
 
@@ -173,8 +208,8 @@ def trained(
     return ProcessRewardModel.load(folder)
 
 
-def main() -> None:
-    """Play, label, train, measure, print a table."""
+def asked_for(words: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument("--out", type=Path, default=Path("runs/prm"))
@@ -185,38 +220,50 @@ def main() -> None:
     parser.add_argument("--share", type=int, default=2, help="every so many episodes one is continued from")
     parser.add_argument("--epochs", type=float, default=4.0)
     parser.add_argument("--frozen", action="store_true", help="train the heads alone as well")
-    parser.add_argument("--labels", nargs="+", default=["exact", "outcome", "monte_carlo"])
+    parser.add_argument("--labels", nargs="+", choices=LABELS, default=["exact", "outcome", "monte_carlo"])
+    parser.add_argument("--judge_model", help="the model that marks, of labels `judge`")
+    parser.add_argument("--judge_base_url", default="https://api.openai.com/v1", help="its endpoint, up to /v1")
     parser.add_argument("--threads", type=int, default=1)
-    asked = parser.parse_args()
+    asked = parser.parse_args(words)
+    if ("judge" in asked.labels) != bool(asked.judge_model):
+        parser.error("--labels judge and --judge_model NAME belong together")
+    return asked
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Play, label, train, measure, print a table."""
+    asked = asked_for(words)
     import torch
 
     torch.set_num_threads(asked.threads)
-    asked.out.mkdir(parents=True, exist_ok=True)
     policy = Policy.load(asked.checkpoint)
+    sizes = ("tasks", "test_tasks", "tries", "test_tries", "share", "epochs")
+    judged = {"judge_model": asked.judge_model} if asked.judge_model else {}
+    keep_to(asked.out, {"checkpoint": policy.digest(), **{name: getattr(asked, name) for name in sizes}, **judged})
     train, test = played(policy, "valid", asked.tasks, asked.out), played(policy, "test", asked.test_tasks, asked.out)
     exact = [exact_values(each, DISCOUNT) for each in train]
     sampled = cached(asked.out / "mc_test.json", lambda: continued(policy, test, asked.test_tries, 2, asked.share))
     held = Held(
         steps_of(test, [exact_values(each, DISCOUNT) for each in test]),
         np.concatenate([[True] * (len(each.steps) - 1) + [not each.terminated] for each in test]),
-        steps_of(test, sampled)[:, CORRECTNESS], [each.task_id for each in test for _ in each.steps],
+        steps_of(test, means(sampled))[:, CORRECTNESS], [each.task_id for each in test for _ in each.steps],
     )  # fmt: skip
     rows: dict[str, dict[str, Estimate]] = {}
 
-    def measure(name: str, said_MD: Floats) -> None:
-        rows[name] = held.against(said_MD)
+    def measure(name: str, said_MD: Floats, stderr: float = math.nan) -> None:
+        rows[name] = held.against(said_MD) | {"stderr": Estimate(stderr, math.nan, math.nan, 0)}
         print(name, json.dumps({key: asdict(each) for key, each in rows[name].items()}), flush=True)
 
     number_M = np.concatenate([np.arange(len(each.steps)) for each in test]).astype(np.float64)
     measure("the mean value", np.full((len(number_M), 3), np.nanmean(steps_of(train, exact)[:, CORRECTNESS])))
     measure("the step's number", np.stack([number_M] * 3, -1))
     measure("label: outcome", steps_of(test, [outcome_values(each, DISCOUNT) for each in test]))
-    measure(f"label: monte_carlo, {asked.test_tries} tries", steps_of(test, sampled))
+    measure(f"label: monte_carlo, {asked.test_tries} tries", steps_of(test, means(sampled)), error_of(sampled))
 
-    def learn(name: str, values: Sequence[Values], **settings: Any) -> None:
+    def learn(name: str, values: Sequence[Values], stderr: float = math.nan, **settings: Any) -> None:
         how = ProcessReward(**{"discount": DISCOUNT, "epochs": asked.epochs, **settings})
         model = trained(name, how, policy, train, values, asked.out)
-        measure(f"model: {name}", np.concatenate(model.by_dimension(test)))
+        measure(f"model: {name}", np.concatenate(model.by_dimension(test)), stderr)
 
     if "exact" in asked.labels:
         learn("exact", exact)
@@ -225,13 +272,19 @@ def main() -> None:
     if "outcome" in asked.labels:
         learn("outcome", [outcome_values(each, DISCOUNT) for each in train])
     if "monte_carlo" in asked.labels:
-        values = cached(asked.out / "mc.json", lambda: continued(policy, train, asked.tries, 3, asked.share))
-        learn("monte_carlo", [[*v[:-1], float(each.success)] for v, each in zip(values, train, strict=True)])
+        found = cached(asked.out / "mc.json", lambda: continued(policy, train, asked.tries, 3, asked.share))
+        values = [[*v[:-1], float(each.success)] for v, each in zip(means(found), train, strict=True)]
+        learn("monte_carlo", values, error_of(found))
+    if "judge" in asked.labels:
+        judge = OpenAIJudge(asked.judge_model, asked.judge_base_url)
+        measure("label: judge", steps_of(test, judge.values(test, asked.out / KEPT)))
+        learn("judge", judge.values(train, asked.out / KEPT))
     write_atomic(asked.out / "prm.json", json.dumps({k: {n: asdict(e) for n, e in v.items()} for k, v in rows.items()}))
-    print(f"\n| steps' values | states | {' | '.join(COLUMNS)} |")
-    print(f"|---|--:|{'--:|' * len(COLUMNS)}")
+    print(f"\n| steps' values | states | {' | '.join(COLUMNS)} | labels' standard error |")
+    print(f"|---|--:|{'--:|' * (len(COLUMNS) + 1)}")
     for name, row in rows.items():
-        print(f"| {name} | {row['states'].value:.0f} | {' | '.join(cell(row[key]) for key in COLUMNS)} |")
+        cells = [cell(row[key]) for key in (*COLUMNS, "stderr")]
+        print(f"| {name} | {row['states'].value:.0f} | {' | '.join(cells)} |")
 
 
 def cell(found: Estimate) -> str:

@@ -6,17 +6,23 @@ import importlib.util
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from agentgym_py import registry
 from agentgym_py.cli import COMMANDS, build, main
+from agentgym_py.cli.parser import spelled
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-NAMES = ("cli", "evaluation", "pipeline", "serving", "viewer")
+NAMES = ("cli", "collecting", "evaluation", "pipeline", "serving", "viewer")
 """Pages with commands to type."""
+TRAINERS = sorted((ROOT / "docs" / "trainers").glob("*.md"))
+"""Pages of trainers, some with commands to type."""
 
 
 def parsers() -> Iterator[tuple[str, Any]]:
@@ -62,23 +68,86 @@ UNEXPLAINED = {"seed", "trainer.weight_decay", "trainer.max_grad_norm"}
 """Names that say all there is to say."""
 
 
-@pytest.mark.parametrize("page", ["README.md", "examples/plugin/README.md", *(f"docs/{name}.md" for name in NAMES)])
+PAGES = ["README.md", "examples/plugin/README.md", *(f"docs/{name}.md" for name in NAMES)]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *(f"docs/trainers/{path.name}" for path in TRAINERS)])
 def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every `agentgym …` line in a block has a command that exists and options that it takes."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    lines = re.findall(r"^(?:.*&& )?agentgym ([a-z].*?)(?:  .*)?$", text, re.MULTILINE)
-    assert lines
+    text = re.sub(r" \\\n +", " ", (ROOT / page).read_text(encoding="utf-8"))
+    lines = re.findall(r"^(?:    )?(?:.*&& |[A-Z_]+=\S+ )?agentgym ([a-z].*?)(?:  .*)?$", text, re.MULTILINE)
+    assert lines or page not in PAGES
     known = {name: " ".join(parser._option_string_actions) for name, parser in parsers()}
+    installed = set(registry.names("agentgym.trainers"))
     for line in lines:
-        words = line.split("#")[0].split()
+        words = spelled(line.split("#")[0].split())
         command = next((each for each in (" ".join(words[:2]), words[0]) if each in known), None)
         assert command, line
-        for option in re.findall(r"--[\w.]+", line):
-            plain = {"--trainer": "--trainer.name", "--version": "--help"}.get(option, option)
-            root = plain.split(".")[0] if plain.startswith(("--env_kwargs.", "--agent_kwargs.")) else plain
-            assert root in known[command].split(), f"{line}: {option}"
+        options = known[command].split()
+        if "--trainer.name" in words and installed & set(words):  # its settings are options too
+            options = [*build(command, words[1:])[1]._option_string_actions]
+        for option in re.findall(r"--[\w.]+", " ".join(words)):
+            plain = {"--version": "--help"}.get(option, option)
+            ways = {plain, plain.rpartition(".")[0]}  # a mapping's own names are anybody's
+            assert ways & set(options), f"{line}: {option}"
     assert main(["--help"]) == 0
     capsys.readouterr()
+
+
+# ---- settings of trainers -------------------------------------------------------------------------------------------
+
+
+def stated(page: str, column: int = 1) -> dict[str, Any]:
+    """The defaults in a page's tables of settings: `| `name`, `other` | 1, 2 | ...`; None where a cell is empty."""
+    text, found = (ROOT / "docs" / "trainers" / f"{page}.md").read_text(encoding="utf-8"), dict[str, Any]()
+    for table in re.findall(r"^\| setting \|.*\n\|[-|:]+\n((?:\|.*\n)+)", text, re.MULTILINE):
+        for line in table.splitlines():
+            cells = [cell.strip() for cell in line[1:].split("|")]
+            names, cell = re.findall(r"`(\w+)`", cells[0]), cells[column]
+            values = cell.split(", ") if len(names) > 1 else [cell]
+            found |= {name: value_of(value) for name, value in zip(names, values, strict=True) if value != "–"}
+    return found
+
+
+def value_of(said: str) -> Any:
+    """What a cell says."""
+    try:
+        return float(said)
+    except ValueError:
+        return yaml.safe_load(said)
+
+
+def defaults(settings: type[Any]) -> dict[str, Any]:
+    """Those of a dataclass; None for an empty one."""
+    every = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(settings)}
+    return {name: None if value == {} else value for name, value in every.items()}
+
+
+def test_shared_settings_have_the_defaults_that_their_table_says() -> None:
+    """All of them, of either kind of trainer."""
+    from agentgym_py.finetune import FineTuning
+    from agentgym_py.rl.settings import LearnerSettings
+
+    assert stated("README", 1) == defaults(FineTuning)
+    assert stated("README", 2) == defaults(LearnerSettings)
+
+
+def test_every_trainer_has_a_page_with_its_defaults() -> None:
+    """Each setting stands there, on the page of the trainer that it builds on, or in the table of shared ones."""
+    from agentgym_py.finetune import FineTuning
+
+    ours = {
+        plugin.name: registry.load("agentgym.trainers", plugin.name)
+        for plugin in registry.plugins("agentgym.trainers")
+        if plugin.target.startswith("agentgym_trainers.")
+    }
+    assert set(ours) == {path.stem for path in TRAINERS} - {"README"}
+    for name, trainer in ours.items():
+        said = stated("README", 1 if issubclass(trainer, FineTuning) else 2)
+        for parent in (other for other, each in ours.items() if issubclass(trainer, each) and other != name):
+            said |= stated(parent)
+        said |= stated(name)
+        assert said == defaults(trainer), name
 
 
 def test_links_lead_somewhere() -> None:
@@ -115,8 +184,6 @@ def test_what_the_examples_write_is_no_change_for_git(page: str) -> None:
 def test_world_pages_show_episodes_that_were_played() -> None:
     """Every installed world has a page, and it is what `python docs/env_pages.py` writes today."""
     pages = script("env_pages")
-    from agentgym_py import registry
-
     for name in registry.names("agentgym.envs"):
         written = (ROOT / "docs" / "envs" / f"{registry.short_name(name)}.md").read_text(encoding="utf-8")
         assert written == pages.page(name), "run docs/env_pages.py"
@@ -125,7 +192,6 @@ def test_world_pages_show_episodes_that_were_played() -> None:
 def test_world_pages_say_how_hard_it_is() -> None:
     """Every built-in world has a row for each difficulty; what is said of one is said of all of its difficulties."""
     pages = script("env_pages")
-    from agentgym_py import registry
     from agentgym_py.collect import EnvSpec
 
     for plugin in registry.plugins("agentgym.envs"):
@@ -139,7 +205,6 @@ def test_world_pages_say_how_hard_it_is() -> None:
 def test_cards_have_the_figures_of_the_benchmarks() -> None:
     """An expert's steps and a random agent's success in a card are those measured in docs/benchmarks.md."""
     measured = script("env_pages").measured()
-    from agentgym_py import registry
     from agentgym_py.collect import EnvSpec
 
     compared = 0

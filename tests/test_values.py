@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -10,11 +11,22 @@ import pytest
 
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
 from agentgym_py.collect import Collector, EnvSpec, Job
-from agentgym_py.errors import SnapshotError
+from agentgym_py.errors import PlanError, SnapshotError
 from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.values import Value, exact_value, exact_values, marked, monte_carlo, outcome_values
+from agentgym_py.values import (
+    CHANGED,
+    NO_PLAN,
+    Value,
+    exact_of_all,
+    exact_value,
+    exact_values,
+    marked,
+    monte_carlo,
+    outcome_values,
+    played_again,
+)
 
 WORLDS = [EnvSpec("shop"), EnvSpec("household"), EnvSpec("maze", {"difficulty": "easy"}), EnvSpec("todo")]
 
@@ -98,6 +110,30 @@ def test_a_world_that_shows_something_else_is_refused() -> None:
     pool.close()
 
 
+@pytest.mark.parametrize("error", [NotImplementedError("no expert here"), SnapshotError("it lost its way")])
+def test_an_expert_that_fails_is_said_to_have_failed(toys: Any, monkeypatch: pytest.MonkeyPatch, error: Any) -> None:
+    """Trajectory by trajectory, whatever it raises, and not that the world has changed; who asks none is spared."""
+    played = Collector(Coin(0.5)).collect_batch([Job(toys.CHAIN, task) for task in range(3)])
+    changed = replace(played[2], final_observation="?")
+    world, failed = type(toys.CHAIN.make()), list[bool]()
+    expert = world.expert
+
+    def fails_once(env: Any) -> Any:
+        if not failed:
+            failed.append(True)
+            raise error
+        return expert(env)
+
+    whole = exact_values(played[1])
+    monkeypatch.setattr(world, "expert", fails_once)
+    assert exact_of_all([*played[:2], changed]) == ([None, whole, None], {NO_PLAN: 1, CHANGED: 1})
+    failed.clear()
+    with pytest.raises(PlanError, match=f"expert gave no plan: {type(error).__name__}"):
+        exact_values(played[0])
+    failed.clear()
+    assert played_again([*played[:2], changed]) == [True, True, False] and not failed
+
+
 # ---- by continuations ---------------------------------------------------------------------------------------------
 
 
@@ -124,13 +160,13 @@ def test_continuations_estimate_the_policys_value_without_bias(toys: Any, discou
         assert abs(value.mean - expected) <= 4 * max(value.stderr, 1e-9)
     assert any(0.05 < value.mean < 0.95 for value in found if value), "else it is no test"
     assert found[-1] == Value(0.0, 0.0, 0)
+    begun = replace(whole, steps=whole.steps[:1])  # where chance has most to say
     again = [
-        monte_carlo([whole], collector.collect_batch, tries=10, states=1, first_try=1000 + 10 * k, discount=discount)
+        monte_carlo([begun], collector.collect_batch, tries=10, first_try=1000 + 10 * k, discount=discount)
         for k in range(60)
     ]
-    small = [value for (values,) in again for value in values[:-1] if value]
-    state = next(i for i, value in enumerate(again[0][0]) if value)
-    assert len(small) == 60 and abs(fmean(v.mean for v in small) - known[state]) < 0.1
+    small, state = [value for ((value, _),) in again if value], 0
+    assert len(small) == 60 and 0.1 < known[state] < 0.9 and abs(fmean(v.mean for v in small) - known[state]) < 0.1
     assert pstdev([v.mean for v in small]) == pytest.approx(fmean(v.stderr for v in small), rel=0.35, abs=0.02)
 
 
@@ -176,7 +212,19 @@ def test_continuations_that_fail_by_infrastructure_do_not_count(toys: Any) -> No
         return [replace(e, error="lost") if gone else e for gone, e in zip(lost, played, strict=True)]
 
     (found,) = monte_carlo([whole], play, tries=2)
-    assert found == [None, *[Value(1.0, 0.0, 1)] * 4, Value(1.0, 0.0, 0)]
+    assert found == [None, *[Value(1.0, math.nan, 1)] * 4, Value(1.0, 0.0, 0)], "one try says nothing of chance"
+
+
+def test_tries_that_all_came_to_the_same_leave_an_error(toys: Any) -> None:
+    """None of eight, or all, is no certainty: Agresti and Coull's error, of one more try that half succeeds."""
+    collector = Collector(Coin(0.0))
+    (found,) = monte_carlo([collector.collect(Job(toys.CHAIN, 0))], collector.collect_batch, tries=8)
+    share = 0.5 / 9
+    expected = (share * (1 - share) / 9) ** 0.5
+    assert all(value and value.mean == 0 and value.stderr == pytest.approx(expected) for value in found[:-1])
+    collector = Collector(Coin(1.0))
+    (sure,) = monte_carlo([collector.collect(Job(toys.CHAIN, 0))], collector.collect_batch, tries=8)
+    assert all(value and value.mean == 1 and value.stderr == pytest.approx(expected) for value in sure[:-1])
 
 
 # ---- what came of it, and what a judge says -----------------------------------------------------------------------

@@ -133,14 +133,33 @@ def test_where_the_values_come_from(toys: Any) -> None:
 
     dropped = Counter[str]()
     exact = ProcessReward(labels="exact", discount=0.8).values(changed, dropped, never, 0)
-    assert exact == (changed[:2], [exact_values(each, 0.8) for each in changed[:2]])
+    assert exact[:2] == (changed[:2], [exact_values(each, 0.8) for each in changed[:2]]) and math.isnan(exact.stderr)
     assert dropped == {"whose world does not play it again": 1}
     how = ProcessReward(labels="monte_carlo", tries=3, states=2, discount=0.8, max_new_tokens=1)
     play = player(policy, 1.0, 1, 5)
-    _, values = how.values(episodes, Counter(), play, 5)
+    _, values, stderr = how.values(episodes, Counter(), play, 5)
     known = monte_carlo(episodes, play, tries=3, states=2, discount=0.8, seed=5)
     assert values == [[None if v is None else v.mean for v in each] for each in known]
     assert sum(value is not None for each in values for value in each) == 9 and len(jobs) == 3
+    assert stderr == pytest.approx(np.mean([v.stderr for each in known for v in each[:-1] if v]))
+
+
+def test_only_exact_labels_ask_the_expert(toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one, continuations are learnt from all the same, with their error in the report; `exact` says why not."""
+
+    def none(env: Any) -> Any:
+        raise NotImplementedError("no expert here")
+
+    monkeypatch.setattr(type(toys.CHAIN.make()), "expert", none)
+    policy = toys.word_policy()
+    episodes = [group[0] for group in toys.rollouts(policy, toys.CHAIN, 3).groups(3, 1)]
+    how = ProcessReward(labels="monte_carlo", tries=2, states=2, max_new_tokens=1, epochs=1.0)
+    report = how.train(policy, episodes, seed=0, output_dir=tmp_path / "judge")
+    assert report.trajectories == 3 and not report.dropped and 0 < report.metrics["label_stderr"] < 0.5
+    single = replace(how, tries=1).train(policy, episodes, seed=0, output_dir=tmp_path / "single")
+    assert "label_stderr" not in single.metrics
+    with pytest.raises(NothingToTrainOnError, match="3 whose expert gave no plan"):
+        replace(how, labels="exact").train(policy, episodes, seed=0, output_dir=tmp_path / "none")
 
 
 # ---- training -------------------------------------------------------------------------------------------------------

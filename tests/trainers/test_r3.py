@@ -107,6 +107,18 @@ def test_the_model_is_updated_frozen_or_given(toys: Any, tmp_path: Path) -> None
         assert torch.equal(a, b)
 
 
+def test_an_expert_that_fails_is_warned_of(toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exact labels are not there, so there is no process reward model; it neither crashes nor keeps silent."""
+
+    def none(env: Any) -> Any:
+        raise NotImplementedError("no expert here")
+
+    monkeypatch.setattr(type(toys.CHAIN.make()), "expert", none)
+    with pytest.warns(UserWarning, match="16 episodes whose expert gave no plan: their steps are not learnt from"):
+        _, report, _ = toys.improved(toys.CHAIN, R3(**FEW), 32, tmp_path)
+    assert "prm_loss" not in report.history[0]
+
+
 def test_with_lora_the_model_is_whole(toys: Any, tmp_path: Path) -> None:
     """The process reward model's backbone is the policy with its adapters merged; so is the policy afterwards."""
     policy = toys.word_policy(spread=0.2)

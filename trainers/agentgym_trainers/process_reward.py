@@ -50,7 +50,7 @@ from agentgym_py.process import (
 from agentgym_py.rng import Rng
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.values import Play, Values, exact_of_all, monte_carlo, outcome_values, player
+from agentgym_py.values import CHANGED, Play, Values, exact_of_all, monte_carlo, outcome_values, played_again, player
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
@@ -58,6 +58,16 @@ if TYPE_CHECKING:
 Labels = Literal["outcome", "exact", "monte_carlo", "judge"]
 _SHARPNESS = 10.0
 """What a difference of two values is multiplied with before it is squashed: 0.1 is then one unit."""
+
+
+class Valued(NamedTuple):
+    """What the states of trajectories are worth."""
+
+    trajectories: list[Trajectory]
+    """Those that have values."""
+    values: list[Values]
+    stderr: float = math.nan
+    """Mean standard error of the values that are estimates from several continuations; NaN where none is."""
 
 
 class ProcessLoss(NamedTuple):
@@ -161,8 +171,10 @@ class ProcessReward(FineTuning):
         """
         kept = usable(policy, trajectories, self.max_length)
         play = player(policy, self.temperature, self.max_new_tokens, seed)
-        sound, values = self.values(kept.trajectories, kept.dropped, play, seed, folder=output_dir)
+        sound, values, stderr = self.values(kept.trajectories, kept.dropped, play, seed, folder=output_dir)
         report = self._train_on(policy, sound, values, kept.dropped, seed, output_dir, progress)
+        if not math.isnan(stderr):
+            report = replace(report, metrics={**report.metrics, "label_stderr": stderr})
         if not (without := self.unmarked(values)):
             return report
         note = f"the judge gave {without} of {sum(map(len, values)) - len(values)} steps no mark that can be read"
@@ -190,26 +202,33 @@ class ProcessReward(FineTuning):
     def values(
         self, trajectories: Sequence[Trajectory], dropped: Counter[str], play: Play, seed: int, first_try: int = 0,
         folder: Path | None = None,
-    ) -> tuple[list[Trajectory], list[Values]]:  # fmt: skip
+    ) -> Valued:  # fmt: skip
         """The values of the states of each trajectory that has some; the others are counted in `dropped`.
 
         A judge's marks are kept in `folder`.
         """
         if self.labels == "outcome":
-            return list(trajectories), [outcome_values(each, self.discount) for each in trajectories]
+            return Valued(list(trajectories), [outcome_values(each, self.discount) for each in trajectories])
         if self.labels == "judge":
             judge, kept = OpenAIJudge.of(self.judge), folder / KEPT if folder else None
-            return list(trajectories), list(ranks.once(judge.values, trajectories, kept))
-        exact = ranks.once(exact_of_all, trajectories, self.discount)  # worlds that fail must fail for all
-        sound = [each for each, known in zip(trajectories, exact, strict=True) if known is not None]
-        if lost := len(exact) - len(sound):
-            dropped["whose world does not play it again"] += lost
+            return Valued(list(trajectories), list(ranks.once(judge.values, trajectories, kept)))
         if self.labels == "exact":
-            return sound, [known for known in exact if known is not None]
+            exact, without = ranks.once(exact_of_all, trajectories, self.discount)  # worlds that fail must fail for all
+            dropped.update(without)
+            sound = [each for each, known in zip(trajectories, exact, strict=True) if known is not None]
+            return Valued(sound, [known for known in exact if known is not None])
+        again = ranks.once(played_again, trajectories)
+        sound = [each for each, same in zip(trajectories, again, strict=True) if same]
+        if lost := len(trajectories) - len(sound):
+            dropped[CHANGED] += lost
         found = monte_carlo(
             sound, play, tries=self.tries, states=self.states, discount=self.discount, seed=seed, first_try=first_try
         )
-        return sound, [[None if value is None else value.mean for value in values] for values in found]
+        estimates = [value for values in found for value in values if value and value.tries > 1]
+        return Valued(
+            sound, [[None if value is None else value.mean for value in values] for values in found],
+            fmean(each.stderr for each in estimates) if estimates else math.nan,
+        )  # fmt: skip
 
     def unmarked(self, values: Sequence[Values]) -> int:
         """Of how many steps the judge gave no mark; 0 of other labels."""

@@ -44,6 +44,7 @@ from agentgym_py.process import (
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
+from agentgym_py.values import NO_PLAN
 from agentgym_trainers.ppo import PPO
 from agentgym_trainers.process_reward import Labels, ProcessReward
 
@@ -220,10 +221,13 @@ class ProcessJudge:
                 few = min(few, self.rollouts.left // (how.tries * how.states))
             places = Rng(self.seed, "labelled", self.iteration).sample(places, few)
         place_of, before = {id(episodes[i]): i for i in places}, len(self.rollouts.played)
-        sound, values = how.values(
-            [episodes[i] for i in places], Counter(), self.rollouts.play, self.seed, self.iteration * how.tries,
+        left_out = Counter[str]()
+        sound, values, _ = how.values(
+            [episodes[i] for i in places], left_out, self.rollouts.play, self.seed, self.iteration * how.tries,
             self.folder,
         )  # fmt: skip
+        if planless := left_out[NO_PLAN]:
+            warnings.warn(f"{planless} episodes {NO_PLAN}: their steps are not learnt from", stacklevel=2)
         if spent := len(self.rollouts.played) - before:
             dropped["played on to value a state"] += spent
         return {

@@ -1,0 +1,187 @@
+"""Benchmarks that keep what they have done: what is kept is taken only for what is asked."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def script(name: str) -> Any:
+    """A module of `benchmarks/`."""
+    found = importlib.util.spec_from_file_location(f"benchmarks_{name}", ROOT / "benchmarks" / f"{name}.py")
+    assert found and found.loader
+    sys.modules[found.name] = made = importlib.util.module_from_spec(found)
+    found.loader.exec_module(made)
+    return made
+
+
+# ---- trainers beside each other -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trainers() -> Any:
+    """`benchmarks/trainers.py`."""
+    return script("trainers")
+
+
+def row(trainers: Any, trainer: str, seed: int, **changed: Any) -> dict[str, Any]:
+    """A line of the results, of now: one more test task of eight is solved the better the trainer."""
+    won = 3 + list(trainers.SETTINGS).index(trainer) + seed % 2
+    return {
+        "env": "shop", "trainer": trainer, "seed": seed, "settings": trainers.settings_of("shop", trainer, []),
+        "base": trainers.shipped(), "episodes": 1000, "steps": 8000, "seconds": 120.0 + 60 * seed,
+        "training_share": 0.5, "run_mib": 1000.0, "reward": [0.2, 0.4], "before": [1] * 2 + [0] * 6,
+        "after": [1] * won + [0] * (8 - won), "curve": [0.1 * seed] * 10, **changed,
+    }  # fmt: skip
+
+
+def test_a_line_of_other_settings_or_another_base_is_not_current(
+    trainers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is done again, and left out of the tables, which is said; others are neither."""
+    results, asked = tmp_path / "lines.jsonl", list[Any]()
+    old = [
+        row(trainers, "dpo", 0, settings=["--rounds", "3"]), row(trainers, "dpo", 1, base="0f"),
+        {k: v for k, v in row(trainers, "dpo", 2).items() if k != "base"}, row(trainers, "dpo", 3),
+    ]  # fmt: skip
+    results.write_text("".join(json.dumps(each) + "\n" for each in old))
+    monkeypatch.setattr(trainers, "run_alone", lambda *call: asked.append(call))
+    trainers.main(["dpo", "--seeds", "0", "1", "2", "3", "--results", str(results)])
+    assert [call[:3] for call in asked] == [("dpo", "shop", seed) for seed in (0, 1, 2)]
+    said = capsys.readouterr()
+    assert "3 lines left out" in said.err and "| dpo | 3 | 25.0 | 75.0 | 0.500 |" in said.out
+    monkeypatch.setitem(trainers.SETTINGS, "dpo", "--rounds 3")
+    assert [trainers.current(each, [], trainers.shipped()) for each in old] == [True, False, False, False]
+    assert not trainers.current(old[0], ["--tries", "2"], trainers.shipped())
+
+
+def test_lines_of_the_household_without_a_base_are_of_one_base(trainers: Any) -> None:
+    """They were made before lines named it: current while that base ships, and no longer."""
+    unnamed = {k: v for k, v in row(trainers, "grpo", 0, env="household").items() if k != "base"}
+    unnamed["settings"] = trainers.settings_of("household", "grpo", [])
+    assert trainers.current(unnamed, [], trainers.UNNAMED["household"]) and not trainers.current(unnamed, [], "0f")
+
+
+def test_a_try_needs_a_file_of_its_own(trainers: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its lines do not get among those that are reported."""
+    with pytest.raises(SystemExit):
+        trainers.main(["dpo", "--settings", "--tries 2"])
+    assert "--results must say" in capsys.readouterr().err
+
+
+def test_a_run_goes_on_only_with_what_it_was_begun_with(
+    trainers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of other settings is refused; one that nothing is known of is taken."""
+    calls = list[list[str]]()
+
+    def evolve(words: list[str]) -> int:
+        calls.append(words)
+        path = Path(words[words.index("--out") + 1] if "--out" in words else words[words.index("--resume") + 1])
+        path.mkdir(exist_ok=True)
+        (path / "run.yaml").write_text("rounds: 1\n")
+        return 0
+
+    monkeypatch.setattr(trainers, "agentgym", evolve)
+    path = tmp_path / "dpo"
+    trainers.evolve(path, ["--rounds", "2"], "--model", "here")
+    trainers.evolve(path, ["--rounds", "2"], "--model", "there")
+    assert calls[0][-4:-2] == ["--model", "here"] and calls[1] == ["evolve", "--resume", str(path)]
+    with pytest.raises(SystemExit, match="begun with --rounds 2, not with --rounds 3"):
+        trainers.evolve(path, ["--rounds", "3"])
+    (tmp_path / "dpo.settings.json").unlink()
+    trainers.evolve(path, ["--rounds", "3"])
+    assert len(calls) == 3
+
+
+def test_all_three_tables_are_printed(
+    trainers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gains and what they cost, tenths of the training, and each two trainers on the seeds that both have."""
+    results = tmp_path / "lines.jsonl"
+    lines = [row(trainers, name, seed) for name in ("filtered_bc", "weighted_bc") for seed in (0, 1)]
+    old = row(trainers, "dpo", 1, memory_mib=2000.0)
+    lines.append({k: v for k, v in old.items() if k != "run_mib"})
+    results.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    monkeypatch.setattr(trainers, "run_alone", lambda *call: None)
+    names = ["filtered_bc", "weighted_bc", "dpo"]
+    trainers.main([*names, "--seeds", "0", "1", "--results", str(results)])
+    main, tenths, beside = capsys.readouterr().out.strip().split("\n\n")
+    first, *_, last = main.splitlines()[2:]
+    # 12.5 points in two minutes, 25 in three
+    assert "| 25.0 25.0 | 37.5 50.0 |" in first and first.endswith("| 150 | 7.3 | 19 | 0.50 | 1,000 |")
+    assert last.endswith("| ≤ 2,000 |"), "of older lines the memory is the whole process's"
+    assert "| filtered_bc | 5 | 5 | 5 |" in tenths and "| dpo | 10 | 10 |" in tenths
+    pairs = beside.splitlines()[2:]
+    assert len(pairs) == 3 and pairs[0].startswith("| filtered_bc | weighted_bc | 0 1 | -0.125 [")
+    assert pairs[1] == "| filtered_bc | dpo | 1 | -0.250 |"
+
+
+def test_a_runs_memory_is_neither_agent_v0s_nor_the_tests(
+    trainers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agent_v0 is made in another process before it, the tests are played when it has been read."""
+    happened = list[str]()
+    begun = tmp_path / "s0" / "v0"
+    begun.mkdir(parents=True)
+    (begun / "run.yaml").write_text("max_new_tokens: 32\nrounds: 1\n")
+    (begun / "provenance.json").write_text('{"base_policy": "0f"}')
+    (begun / trainers.PLAYED).write_text('{"successes": [0], "reward": 0.1}')
+    (begun / "rounds" / "01").mkdir(parents=True)
+    (begun / "rounds" / "01" / "trajectories.jsonl").touch()
+    (begun / "rounds" / "01" / "metrics.json").write_text('{"training": {"seconds": 1.0}, "seconds": 4.0}')
+
+    def did(name: str, result: Any) -> Any:
+        def call(*given: Any) -> Any:
+            happened.append(name)
+            return result
+
+        return call
+
+    folder = trainers.RunFolder.open(begun)
+    monkeypatch.setattr(trainers, "run_alone", did("v0", None))
+    monkeypatch.setattr(trainers, "evolve", did("run", folder))
+    monkeypatch.setattr(trainers.resource, "getrusage", did("memory", type("", (), {"ru_maxrss": 2048})))
+    monkeypatch.setattr(trainers, "successes", did("tests", ([1], 0.5)))
+    monkeypatch.setattr(trainers, "curve", lambda played: [])
+    line = trainers.one("shop", "dpo", 0, tmp_path, [])
+    assert happened == ["v0", "run", "memory", "tests"]
+    assert line["run_mib"] == 2.0 and line["base"] == "0f" and line["training_share"] == 0.25
+    with pytest.raises(SystemExit, match="comes from another base, 0f"):
+        trainers.make_v0("shop", 0, tmp_path)
+
+
+# ---- process rewards beside exact values ----------------------------------------------------------------------------
+
+
+def test_a_folder_of_process_rewards_keeps_to_its_arguments(tmp_path: Path) -> None:
+    """Another checkpoint or size is refused, and files of which nobody knows; what is named later is kept too."""
+    prm, out = script("prm"), tmp_path / "prm"
+    prm.keep_to(out, {"checkpoint": "aa", "tasks": 250})
+    prm.keep_to(out, {"checkpoint": "aa", "tasks": 250, "judge_model": "m"})
+    prm.keep_to(out, {"checkpoint": "aa", "tasks": 250})
+    for changed in ({"checkpoint": "bb"}, {"tasks": 10}, {"judge_model": "other"}):
+        with pytest.raises(SystemExit, match=f"was made with {next(iter(changed))} "):
+            prm.keep_to(out, {"checkpoint": "aa", "tasks": 250, **changed})
+    (out / prm.ARGUMENTS).unlink()
+    (out / "valid.jsonl").touch()
+    with pytest.raises(SystemExit, match=r"no arguments\.json"):
+        prm.keep_to(out, {"checkpoint": "aa"})
+
+
+def test_labels_of_process_rewards_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """A misspelt labelling is refused, and a judge without a name, before anything is played."""
+    prm = script("prm")
+    for words, said in ((["montecarlo"], "invalid choice: 'montecarlo'"), (["judge"], "--judge_model NAME")):
+        with pytest.raises(SystemExit):
+            prm.asked_for(["--checkpoint", "tiny", "--labels", *words])
+        assert said in capsys.readouterr().err
+    assert prm.error_of([[[0.0, 0.1], None, [1.0, 0.2]], [[0.5, float("nan")]]]) == pytest.approx(0.15)
+    assert prm.means([[[0.0, 0.1], None]]) == [[0.0, None]]
