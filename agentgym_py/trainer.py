@@ -141,6 +141,6 @@ class OnPolicyTrainer(Protocol):
 
         Raises:
             NothingToTrainOnError: no iteration had anything to learn from.
-            TrainingError: it went wrong, as `rl.learner.Learner.step` says; the policy is what was last good.
+            TrainingError: it went wrong, as `rl.learner.Learner` says; the policy is what was last good.
         """
         ...
