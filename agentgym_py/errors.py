@@ -21,6 +21,7 @@ class AgentGymError(Exception):
         ├── DataError (ValueError)          a trajectory file cannot be read as what it claims to be
         ├── TemplateError (ValueError)      a chat template that rewrites earlier turns
         ├── PolicyError (RuntimeError)      a model that cannot be loaded or run
+        │   └── NotANumberError (ArithmeticError) one that says nan or infinity
         ├── RunError (RuntimeError)         a run folder that is in use, incomplete or not a run
         ├── ConformanceError (AssertionError) a world breaks the contract of `TextEnv`
         ├── WorkerError (RuntimeError)      a process that played episodes died
@@ -68,6 +69,10 @@ class TemplateError(AgentGymError, ValueError):
 
 class PolicyError(AgentGymError, RuntimeError):
     """A model cannot be loaded or run."""
+
+
+class NotANumberError(PolicyError, ArithmeticError):
+    """A model says nan or infinity where a number is wanted, so that nothing can be drawn."""
 
 
 class RunError(AgentGymError, RuntimeError):

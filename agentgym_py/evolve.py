@@ -114,10 +114,10 @@ class EvolveConfig:
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
 
 
-def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> None:
+def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, worlds: int = 1) -> None:
     """ConfigError where a trainer that plays itself would ignore a setting of the rounds, or could not learn by it.
 
-    Where several processes train together, for a trainer that does not, too.
+    Where several processes train together, for a trainer that does not, too; and what its own `check_round` says.
     """
     need_shared(trainer)
     if not isinstance(trainer, OnPolicyTrainer):
@@ -137,6 +137,8 @@ def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer) -> Non
         raise ConfigError("forks are for a trainer that learns from what was stored; grpo has branches of its own")
     if not config.temperature:
         raise ConfigError("this trainer plays itself, and learns nothing at temperature 0: all tries are the same")
+    if config.rounds and (check := getattr(trainer, "check_round", None)):
+        check(worlds * config.explore_tasks * config.tries)
 
 
 class Reporter(Protocol):
@@ -178,7 +180,7 @@ class Evolution:
 
     def run(self) -> dict[str, Any]:
         """Run every round that is not over yet, then the test; returns the test's result."""
-        require_fit(self.config, self.trainer)
+        require_fit(self.config, self.trainer, len(self.envs))
         self._shares()
         for number in range(self.config.rounds + 1):
             if not ranks.once(self.folder.done, number):
@@ -326,7 +328,7 @@ class Evolution:
 
         device = str(policy.model.device)
         model = RewardModel.load(self.config.reward_model, device=device)
-        if model.members[0].policy.tokenizer.get_vocab() != policy.tokenizer.get_vocab():
+        if not model.members[0].policy.same_tokens(policy):
             raise ConfigError(f"reward_model {self.config.reward_model} has other tokens than the policy")
         return lambda trajectories: model.score(trajectories).tolist()
 

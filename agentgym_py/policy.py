@@ -76,6 +76,10 @@ class Policy:
         """A reply's text: special tokens are left out."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
 
+    def same_tokens(self, other: Policy) -> bool:
+        """Whether a token's number means the same to both."""
+        return bool(self.tokenizer.get_vocab() == other.tokenizer.get_vocab())
+
     def digest(self) -> str:
         """SHA-256 over all parameters' names, types, shapes and bytes, LoRA's included: equal weights, equal digest."""
         import torch

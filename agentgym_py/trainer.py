@@ -126,7 +126,11 @@ def last_good_kept(policy: Policy, folder: Path) -> Iterator[None]:
 
 @runtime_checkable
 class OnPolicyTrainer(Protocol):
-    """A plugin of the same group that plays itself: it learns from episodes of the policy as it is at that moment."""
+    """A plugin of the same group that plays itself: it learns from episodes of the policy as it is at that moment.
+
+    It may have `check_round(episodes)`, which raises ConfigError where a round of so many episodes cannot be, or a file
+    is missing; `agentgym evolve` calls it before anything runs.
+    """
 
     def improve(
         self,
@@ -141,6 +145,6 @@ class OnPolicyTrainer(Protocol):
 
         Raises:
             NothingToTrainOnError: no iteration had anything to learn from.
-            TrainingError: it went wrong, as `rl.learner.Learner.step` says; the policy is what was last good.
+            TrainingError: it went wrong, as `rl.learner.Learner` says; the policy is what was last good.
         """
         ...

@@ -20,6 +20,7 @@ from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import OnPolicyTrainer, TrainReport
 from agentgym_py.trajectory import Trajectory
+from agentgym_trainers.r3 import R3
 
 SMALL = EvolveConfig(
     rounds=2, expert_tasks=3, explore_tasks=4, valid_tasks=3, test_tasks=2, max_new_tokens=6,
@@ -470,6 +471,25 @@ def test_settings_that_a_trainer_that_plays_itself_would_ignore_are_refused(
         evolution(tmp_path, tiny_policy, replace(SMALL, **ignored), trainer=Player()).run()
     assert not (tmp_path / "rounds").exists() or not any((tmp_path / "rounds").iterdir())
     require_fit(replace(SMALL, **ignored), Nudge())
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"critic_warmup": 2, "batch_tasks": 2}, "critic_warmup 2 times batch_tasks 2 leaves the policy none of 4"),
+        ({"prm": "nowhere", "batch_tasks": 1}, "prm nowhere is no process reward model"),
+        ({"prm_labels": "monte_carlo", "batch_tasks": 1}, "prm_labels monte_carlo"),
+    ],
+)
+def test_what_a_round_cannot_be_is_refused_before_anything_runs(
+    tiny_policy: Any, tmp_path: Path, setting: dict[str, Any], said: str
+) -> None:
+    """By the trainer's own `check_round`, for all worlds' episodes; without rounds it does not matter."""
+    trainer, config = R3(**setting), replace(SMALL, explore_tasks=2, tries=2, rounds=1)
+    with pytest.raises(ConfigError, match=said):
+        evolution(tmp_path, tiny_policy, config, trainer=trainer).run()
+    assert not (tmp_path / "rounds").exists() or not any((tmp_path / "rounds").iterdir())
+    require_fit(replace(config, rounds=0), trainer)
 
 
 def test_a_round_that_could_learn_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:

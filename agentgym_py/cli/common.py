@@ -131,6 +131,11 @@ def _path_arguments(name: str) -> set[str]:
     return {key for key, each in arguments_of(name).items() if is_path(each)}
 
 
+def _path_settings(trainer: str) -> set[str]:
+    """The settings of a trainer that are files or folders."""
+    return {key for key, each in parameters_of(trainer_class(trainer)).items() if is_path(each)}
+
+
 def arguments_of(name: str) -> dict[str, inspect.Parameter]:
     """The named arguments of an installed world's class."""
     found = _class_of(name)
@@ -198,6 +203,8 @@ def settings_of(given: Namespace, envs: Sequence[EnvSpec]) -> dict[str, Any]:
         settings["model"] = str(Path(settings["model"]).absolute())
     if settings.get("reward_model"):
         settings["reward_model"] = str(Path(settings["reward_model"]).absolute())
+    if "trainer" in settings:
+        settings["trainer"] = _rooted(settings["trainer"], _path_settings(settings["trainer"]["name"]))
     return settings
 
 
@@ -248,8 +255,10 @@ def add_trainer_options(parser: ArgumentParser, name: str) -> None:
 
 
 def read_trainer(given: Namespace) -> Any:
-    """The trainer that `add_trainer_options` described, with its settings."""
-    return read_options(trainer_class(given["trainer.name"]), given["trainer"], "trainer.")
+    """The trainer that `add_trainer_options` described, with its settings; its states know it by whole paths."""
+    name, settings = given["trainer.name"], given["trainer"]
+    paths = {key: str(Path(settings[key]).absolute()) for key in _path_settings(name) if settings[key]}
+    return read_options(trainer_class(name), settings, "trainer.", **paths)
 
 
 def add_cloner_options(parser: ArgumentParser, name: str) -> None:

@@ -187,7 +187,7 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
         raise UsageError("--base_url is of a model server: --engine server --base_url ADDRESS")
     config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
     need_policy(trainer)
-    require_fit(config, trainer)
+    require_fit(config, trainer, len(envs))
     engine.require_here(config.step_timeout)
     ranks.join(model.device)
     if folder is None:

@@ -113,7 +113,7 @@ def run(given: Namespace) -> int:
         kept = ", from the state that was kept" * any(extra.rglob("state-*"))
         progress = phases.training(f"train {policy.name} on {len(data)} trajectories{kept}")
         with until_saved():
-            with last_good_kept(policy, out / "last_good"):
+            with last_good_kept(policy, out / "last_good") if product(trainer) == "policy" else nullcontext():
                 report = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
             digest = ranks.same("weights", policy.digest())
             result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}

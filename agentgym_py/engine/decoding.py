@@ -18,7 +18,10 @@ class Drawn(NamedTuple):
 
 
 def draw(logits: Tensor, uniforms: Tensor, params: SamplingParams) -> Drawn:
-    """Draw a token a row from `logits` (B, V) by `uniforms` (B,) in [0, 1); greedy records temperature 1."""
+    """Draw a token a row from `logits` (B, V) by `uniforms` (B,) in [0, 1); greedy records temperature 1.
+
+    A row whose logits are no numbers has a log-probability that is none either, and some token.
+    """
     if params.greedy:
         best, tokens = logits.max(-1)
         return Drawn(tokens, best.float() - logits.float().logsumexp(-1))
@@ -26,6 +29,7 @@ def draw(logits: Tensor, uniforms: Tensor, params: SamplingParams) -> Drawn:
     scaled = scaled - scaled.amax(-1, keepdim=True)
     weights = scaled.exp()
     tokens, totals = inverse_cdf(weights, uniforms)
+    tokens = tokens.clamp(max=logits.shape[-1] - 1)  # among numbers that are none it stands after the last
     return Drawn(tokens, scaled.gather(-1, tokens[:, None])[:, 0] - totals.log())
 
 

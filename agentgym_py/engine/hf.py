@@ -26,7 +26,7 @@ from agentgym_py.engine.forward import forward_of
 from agentgym_py.engine.kvcache import CausalBand, DecodePlan, Move, PrefillPlan, Segment, SlotCache, attended
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.engine.slots import Ids, SlotBook, common_prefix
-from agentgym_py.errors import ConfigError, PolicyError
+from agentgym_py.errors import ConfigError, NotANumberError, PolicyError
 from agentgym_py.policy import Policy
 
 _WORTH_WAITING = 32
@@ -282,6 +282,7 @@ class Batch:
 
         Raises:
             PolicyError: the policy's weights are not those of the last sync, or there was one in the midst of replies.
+            NotANumberError: what the policy says is none.
         """
         engine = self._engine
         if self._rows is None:
@@ -341,7 +342,10 @@ class Batch:
         while len(ended) < enough:
             uniforms_B = rows.uniforms.gather(1, rows.drawn[:, None])[:, 0]
             tokens_B, logprobs_B = draw(rows.logits, uniforms_B, self._params)
-            ended += self._record(rows.replies, tokens_B.tolist(), logprobs_B.tolist())
+            logprobs = logprobs_B.tolist()
+            if not all(map(math.isfinite, logprobs)):
+                raise NotANumberError(f"the model {engine.policy.name!r} says nan or infinity: its weights are spoilt")
+            ended += self._record(rows.replies, tokens_B.tolist(), logprobs)
             live = rows.live
             if not live:
                 self._rows = None

@@ -20,12 +20,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from agentgym_py import ranks
-from agentgym_py.errors import TrainingError
+from agentgym_py.errors import NotANumberError, TrainingError
 from agentgym_py.finetune import with_adapters
 from agentgym_py.logprobs import agent_logits
 from agentgym_py.policy import input_hooks, merged, require_trainable, stop_recomputing
 from agentgym_py.rl.losses import Weighting, k1, k3, token_weights
-from agentgym_py.rl.nets import StoppedEarly, collapses
+from agentgym_py.rl.nets import MOST_DRIFT, StoppedEarly, collapses
 from agentgym_py.rl.records import Batch, Record, collate, estimated
 from agentgym_py.rl.settings import LearnerSettings
 from agentgym_py.rng import Rng
@@ -34,6 +34,12 @@ from agentgym_py.split import give, to_train, work_on
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
+
+
+_PROBED = 4
+"""Records of an iteration that are read once more when it is over."""
+_HUGE = 1e9
+"""A weight of this size is spoilt: squares of what is made of it are no numbers any more, in some layer or other."""
 
 
 class Output(NamedTuple):
@@ -189,11 +195,14 @@ class Learner:
         return ((name, p) for name, p in module.named_parameters() if p.requires_grad)
 
     @torch.no_grad()
-    def _fall_back(self) -> None:
-        """To the weights that `evaluate` saw last; none were kept where it never ran."""
+    def _fall_back(self) -> str:
+        """To the weights that `evaluate` saw last, if they were kept; says which weights there are now."""
         self._fell_back = True
         for name, parameter in self._kept():
             parameter.copy_(self._good.get(name, parameter))
+        if self._good or self._split:
+            return "the weights are those that sampled"
+        return "the weights are those of the step before, which may be spoilt too: stop_ratio keeps those that sampled"
 
     def publish(self) -> None:
         """Give the policy the weights that were trained, where those are a split copy's; all processes call it."""
@@ -237,11 +246,37 @@ class Learner:
             self._noted[what] = text
             warnings.warn(text, stacklevel=2)
 
-    def watched(self, row: dict[str, float]) -> dict[str, float]:
-        """What was logged of an iteration, as it came; a collapse that it shows is noted."""
+    def watched(self, row: dict[str, float], records: Sequence[Record] = ()) -> dict[str, float]:
+        """What was logged of an iteration, as it came; a collapse or a drift that it shows is noted.
+
+        Some of its records are read once more, by the weights that its last step left.
+
+        Raises:
+            TrainingError: what those weights say is no number; they are as after a step that goes wrong.
+        """
         for what, text in collapses(row, self.settings.min_entropy, self.settings.max_repeated).items():
             self.note(what, text)
+        moved = [abs(row.get("kl_old_k1", 0.0)), row.get("kl_old_k3", 0.0)]
+        if some := list(records[:_PROBED]):
+            old, new = (torch.cat(each) for each in ([r.old_logps_n for r in some], self._probed(some)))
+            moved.append(float(k1(old, new).mean().abs()))  # of so few tokens k3 may be that of a single one
+        if max(moved) > MOST_DRIFT:
+            self.note(
+                "drift", f"drift: in one iteration {max(moved):.3g} nats a token from the policy that played it, more "
+                f"than {MOST_DRIFT:g}: what it had learnt may be lost; a lower learning_rate or fewer epochs may help",
+            )  # fmt: skip
         return row
+
+    def _probed(self, records: Sequence[Record]) -> list[Tensor]:
+        said = self._read(records, self.module, lambda out: out.logps_N)
+        weights = [] if self._split else [p.detach().abs().max() for _, p in self._kept()]
+        if not all(bool(each.isfinite().all()) for each in said) or not all(bool(each < _HUGE) for each in weights):
+            raise TrainingError(f"the policy is spoilt after an iteration's last step; {self.spoilt()}")
+        return said
+
+    def spoilt(self) -> str:
+        """Fall back, for what the weights of now say is no number; what there is to say of that."""
+        return f"{self._fall_back()}; a lower learning_rate may help"
 
     # ---- writing -----------------------------------------------------------------------------------------------------
 
@@ -265,8 +300,9 @@ class Learner:
         divergence from `old` is that of the policy that sampled.
 
         Raises:
-            TrainingError: the loss or the gradient is not finite, and the weights are as before the step; or tokens are
-                on average `stop_ratio` times as likely as when they were sampled, and the weights are those of then.
+            TrainingError: the loss or the gradient is not finite, or tokens are on average `stop_ratio` times as likely
+                as when they were sampled. The weights are those that sampled; where none were kept, see `evaluate`, as
+                before the step.
         """
         began = time.monotonic()
         weights = dict(zip(map(id, records), token_weights([r.n for r in records], how, constant), strict=True))
@@ -299,18 +335,16 @@ class Learner:
         """Log the norm of the gradient, and refuse a step that would do harm."""
         logged["grad_norm"] = norm
         limit = self.settings.stop_ratio
-        if limit and logged["ratio"] > limit:
-            self._fall_back()
-            raise TrainingError(
-                f"exploding ratio: {tokens} tokens are on average {logged['ratio']:.3g} times as likely as when they "
-                f"were sampled (stop_ratio {limit:g}); the step was not taken, the weights are those that sampled; a "
-                "lower learning_rate, fewer epochs or a smaller clip may help"
-            )
-        if not (math.isfinite(logged["loss"]) and math.isfinite(logged["grad_norm"])):
+        if not (math.isfinite(logged["loss"]) and math.isfinite(norm)):  # a step before may have done it
             self._work.clear()
             raise TrainingError(
-                f"loss {logged['loss']}, gradient norm {logged['grad_norm']}: the step was not taken, the weights are "
-                "those before it"
+                f"loss {logged['loss']}, gradient norm {norm}: the step was not taken; {self._fall_back()}"
+            )
+        if limit and not logged["ratio"] <= limit:
+            raise TrainingError(
+                f"exploding ratio: {tokens} tokens are on average {logged['ratio']:.3g} times as likely as when they "
+                f"were sampled (stop_ratio {limit:g}); the step was not taken; {self._fall_back()}; a lower "
+                "learning_rate, fewer epochs or a smaller clip may help"
             )
 
     @contextmanager
@@ -390,6 +424,8 @@ def training(learner: Learner) -> Iterator[Learner]:
         learner.publish()
     except StoppedEarly:
         pass
+    except NotANumberError as error:
+        raise TrainingError(f"{error}; {learner.spoilt()}") from error
     except TrainingError:  # in all processes at once
         learner.publish()
         raise

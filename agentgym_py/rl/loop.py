@@ -85,8 +85,12 @@ class Loop:
                 self.progress(self.rollouts.budget - self.rollouts.left, self.rollouts.budget)
 
     def count(self, records: Sequence[Record], epochs: int, row: dict[str, float]) -> None:
-        """An iteration's records were trained on, and `row` is to be logged of it."""
-        self.tally.history.append(self.learner.watched(row))
+        """An iteration's records were trained on, and `row` is to be logged of it.
+
+        Raises:
+            TrainingError: its last step went wrong; see `Learner.watched`.
+        """
+        self.tally.history.append(self.learner.watched(row, records))
         rate = {"learning_rate": self.learner.settings.learning_rate}
         tracking.log(row | rate, len(self.tally.history))
         self.tally.trained += len(records)

@@ -21,7 +21,7 @@ import yaml
 
 from agentgym_py import store
 from agentgym_py.cli import build, module
-from agentgym_py.cli.common import read_cloner, settings_of
+from agentgym_py.cli.common import read_cloner, read_trainer, settings_of
 from agentgym_py.cli.parser import spelled
 from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import PolicyError
@@ -67,6 +67,15 @@ def test_a_config_file_gives_way_to_the_command_line(agentgym: Run) -> None:
     given = parsed("--config", "c.yaml", "--rounds", "5", "--env", "x", "--env", "y,z")
     config = module("evolve").evolve_config(given)
     assert (config.rounds, config.tries, config.select.per_task) == (5, 2, 3) and given["env"] == ["x", "y", "z"]
+
+
+def test_folders_of_a_trainer_are_whole_paths(agentgym: Run) -> None:
+    """In the trainer, whose states know it by its settings, and in run.yaml, which is read from any folder."""
+    given = parsed("--trainer", "r3", "--trainer.prm", "judge/process_reward")
+    here = str(Path("judge/process_reward").absolute())
+    assert read_trainer(given).prm == settings_of(given, [EnvSpec("shop")])["trainer"]["prm"] == here
+    given = parsed("--trainer", "r3")
+    assert read_trainer(given).prm is settings_of(given, [EnvSpec("shop")])["trainer"]["prm"] is None
 
 
 def test_a_preset_gives_way_to_config_and_command_line(agentgym: Run) -> None:
@@ -668,6 +677,15 @@ def test_a_trainer_of_something_else_leaves_that(agentgym: Run, small_model: str
     assert {each.name for each in Path("x").iterdir()} == {"reward_model", "train.json"}
     about = json.loads(Path("x/reward_model/reward_model.json").read_text())
     assert about["heads"] == {"steps": 1} and about["members"] == ["member_0"]
+
+
+def test_a_judge_that_goes_wrong_names_no_policy(agentgym: Run, small_model: str) -> None:
+    """The policy was never trained: it is not what was last good."""
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "6", "--out", "demos.jsonl")[0] == 0
+    words = ("train", "--data", "demos.jsonl", "--model", small_model, "--threads", "1", "--trainer", "process_reward")
+    status, _, err = agentgym(*words, "--trainer.learning_rate", "1e30", "--trainer.batch_size", "2", "--out", "x")
+    assert status == 2 and "the step was not taken" in err and "last good" not in err
+    assert not Path("x/last_good").exists()
 
 
 def test_a_model_collects_at_several_temperatures(

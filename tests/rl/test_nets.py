@@ -13,8 +13,9 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py import registry
 from agentgym_py.env import Outcome
-from agentgym_py.errors import TrainingError
+from agentgym_py.errors import PolicyError, TrainingError
 from agentgym_py.rl.learner import Learner, Loss, Output
+from agentgym_py.rl.loop import Loop
 from agentgym_py.rl.nets import collapses, diversity, repeated, repeats_itself
 from agentgym_py.rl.records import Batch, averaged, estimated
 from agentgym_py.rl.settings import LearnerSettings
@@ -274,3 +275,69 @@ def test_repeated_text_is_warned_of_once(toys: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert learner.watched(row) is row and len(learner.notes) == 1
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_loss_that_an_earlier_step_spoilt_goes_back_to_the_weights_that_sampled(toys: Any, rank: int) -> None:
+    """The weights before the step that is refused are spoilt already; without a copy, which is said, they stay."""
+    for stop in (10.0, 0.0):
+        policy = toys.word_policy(spread=0.2)
+        records = records_of(toys, policy)
+        settings = LearnerSettings(learning_rate=1e37, stop_ratio=stop, lora_rank=rank)
+        learner = Learner(policy, settings, seed=0)
+        learner.evaluate(records)
+        before = policy.digest()
+        learner.step(records, likelier, "token")
+        assert policy.digest() != before
+        with pytest.raises(TrainingError, match=r"norm (nan|inf): the step was not taken; the weights are those") as e:
+            learner.step(records, likelier, "token")
+        assert (policy.digest() == before) == (stop > 0) == ("those that sampled" in str(e.value).split("; ")[-1][:50])
+
+
+def test_weights_that_the_last_step_spoilt_are_found_before_they_play(toys: Any) -> None:
+    """Of every iteration, the last one too: the training stops with the weights that sampled, in one line."""
+    for iterations in (1, 2):
+        policy = toys.word_policy()
+        before = policy.digest()
+        trainer = PPO(batch_tasks=8, minibatch=8, epochs=1, critic_warmup=0, learning_rate=1e30)
+        rollouts = toys.rollouts(policy, toys.CHAIN, 8 * iterations)
+        with pytest.raises(TrainingError, match="spoilt after an iteration's last step; the weights are those that s"):
+            trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
+        assert policy.digest() == before and len(rollouts.played) == 8
+
+
+def test_a_policy_that_says_no_number_ends_its_training(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only the engine finds it: the weights are those that sampled last, and others see a `PolicyError`."""
+    policy = toys.word_policy()
+    trainer = PPO(batch_tasks=8, minibatch=8, epochs=1, critic_warmup=0, learning_rate=1e-3)
+    before, count = policy.digest(), Loop.count
+
+    def spoiling(self: Loop, *given: Any) -> None:
+        count(self, *given)
+        with torch.no_grad():
+            policy.model.get_input_embeddings().weight.fill_(torch.nan)
+
+    monkeypatch.setattr(Loop, "count", spoiling)
+    with pytest.raises(TrainingError, match=r"'words' says nan or infinity.*; the weights are those that sampled"):
+        trainer.improve(policy, toys.rollouts(policy, toys.CHAIN, 16), seed=0, output_dir=Path("unused"))
+    assert policy.digest() == before
+    with torch.no_grad():
+        policy.model.get_input_embeddings().weight.fill_(torch.nan)
+    with pytest.raises(PolicyError, match="'words' says nan or infinity: its weights are spoilt"):
+        toys.rollouts(policy, toys.CHAIN, 8).groups(8, 1)
+
+
+def test_a_drift_within_an_iteration_is_warned_of_once(toys: Any) -> None:
+    """By what its steps say, and by the weights that the last of them left, where there is but one; a sound one not."""
+    for rate, drifts in ((1e-3, False), (3.0, True)):
+        policy = toys.word_policy()
+        trainer = PPO(batch_tasks=8, minibatch=8, epochs=1, critic_warmup=0, learning_rate=rate)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            report = trainer.improve(policy, toys.rollouts(policy, toys.CHAIN, 16), seed=0, output_dir=Path("unused"))
+        found = [str(each.message) for each in said if "nats a token from the policy that played" in str(each.message)]
+        assert len(found) == drifts == any(note in report.notes for note in found)
+        assert abs(report.history[0]["kl_old_k1"]) < 0.01, "one step alone does not see itself"
+    learner = Learner(toys.word_policy(), LearnerSettings(), seed=0)
+    with pytest.warns(UserWarning, match="drift: in one iteration 1.5 nats"):
+        learner.watched({"kl_old_k1": -1.5, "kl_old_k3": 0.3})

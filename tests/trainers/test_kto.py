@@ -262,3 +262,5 @@ def test_wrong_settings_are_refused() -> None:
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             KTO(**{name: value})
+    with pytest.raises(ConfigError, match="undesirable_weight must not both be 0"):
+        KTO(desirable_weight=0.0, undesirable_weight=0.0)

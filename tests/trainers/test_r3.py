@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.errors import ConfigError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError
 from agentgym_py.process import ProcessRewardModel, marked_sample
 from agentgym_py.rl.records import Record, collate, record_of
 from agentgym_py.samples import IGNORED
+from agentgym_py.values import CHANGED
 from agentgym_trainers.ppo import PPO
 from agentgym_trainers.r3 import R3, ProcessJudge, placed
 
@@ -114,9 +115,11 @@ def test_an_expert_that_fails_is_warned_of(toys: Any, tmp_path: Path, monkeypatc
         raise NotImplementedError("no expert here")
 
     monkeypatch.setattr(type(toys.CHAIN.make()), "expert", none)
-    with pytest.warns(UserWarning, match="16 episodes whose expert gave no plan: their steps are not learnt from"):
-        _, report, _ = toys.improved(toys.CHAIN, R3(**FEW), 32, tmp_path)
-    assert "prm_loss" not in report.history[0]
+    with (
+        pytest.warns(UserWarning, match="of 16 episodes no step was labelled of 16 whose expert gave no plan"),
+        pytest.raises(NothingToTrainOnError),
+    ):
+        toys.improved(toys.CHAIN, R3(**FEW), 32, tmp_path)
 
 
 def test_with_lora_the_model_is_whole(toys: Any, tmp_path: Path) -> None:
@@ -146,6 +149,61 @@ def test_the_model_foresees_what_is_to_come(toys: Any, tmp_path: Path) -> None:
     _, report, _ = toys.improved(toys.CHAIN, trainer, 4 * 32, tmp_path)
     assert report.metrics["prm_correlation_correctness"] > 0.6
     assert np.isfinite(list(report.metrics.values())).all()
+
+
+@pytest.mark.parametrize("warmup", [0, 2])
+def test_without_any_label_it_is_no_ppo(
+    toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warmup: int
+) -> None:
+    """Where the world does not play its episodes again it ends, before the policy learns, and says why; warned of once.
+
+    With a model to begin with it goes on, and the report has the note.
+    """
+    toys.improved(toys.CHAIN, R3(**FEW), 48, tmp_path / "made")
+    monkeypatch.setattr(
+        "agentgym_trainers.process_reward.exact_of_all",
+        lambda given, _: ([None] * len(given), Counter({CHANGED: len(given)})),
+    )
+    policy = toys.word_policy()
+    before, rollouts = policy.digest(), toys.rollouts(policy, toys.CHAIN, 5 * 16)
+    trainer = R3(**FEW, critic_warmup=warmup, checkpoint_minutes=0.0)
+    why = r"of 16 episodes no step was labelled of 16 whose world does not play it again"
+    with pytest.warns(UserWarning, match=why), pytest.raises(NothingToTrainOnError, match=why):
+        trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path / "none")
+    assert policy.digest() == before and len(rollouts.played) == (warmup + 1) * 16
+    assert not list(tmp_path.glob("none/**/state-*"))
+    with pytest.warns(UserWarning, match=why) as said:
+        _, report, _ = toys.improved(toys.CHAIN, R3(**FEW, prm=str(tmp_path / "made")), 5 * 16, tmp_path / "given")
+    assert len([each for each in said if "no step was labelled" in str(each.message)]) == 1
+    assert any("no step was labelled" in note for note in report.notes)
+    assert {row["prm_episodes"] for row in report.history} == {0.0} and report.trajectories == 5 * 16
+
+
+def test_a_budget_that_is_too_small_for_continuations_is_refused(toys: Any, tmp_path: Path) -> None:
+    """Before anything is played; at its end, what cannot be labelled any more is noted."""
+    trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=4, prm_states=4, prm_episodes=1)
+    policy = toys.word_policy()
+    rollouts = toys.rollouts(policy, toys.CHAIN, 31)
+    with pytest.raises(ConfigError, match="batch_tasks 16 leaves less than prm_tries 4 times prm_states 4"):
+        trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
+    assert not rollouts.played
+    replace(trainer, beta=0.0).check_round(31)
+    with pytest.warns(UserWarning, match="episodes were left to label steps by, and an episode takes 16"):
+        _, report, _ = toys.improved(toys.CHAIN, trainer, 16 + 16 + 16 + 8, tmp_path / "tight")
+    assert any("8 episodes were left" in note for note in report.notes), report.notes
+
+
+def test_a_model_of_other_tokens_or_none_is_refused(toys: Any, tmp_path: Path) -> None:
+    """A folder without one before anything runs; one with another vocabulary when it is loaded."""
+    with pytest.raises(ConfigError, match="nowhere is no process reward model"):
+        R3(prm="nowhere").check_round(1000)
+    toys.improved(toys.CHAIN, R3(**FEW), 32, tmp_path / "made")
+    file = tmp_path / "made" / "backbone" / "tokenizer.json"
+    file.write_text(file.read_text().replace('"east"', '"yonder"'))
+    trainer = R3(**FEW, prm=str(tmp_path / "made"))
+    trainer.check_round(1000)
+    with pytest.raises(PolicyError, match="made has other tokens than the policy"):
+        toys.improved(toys.CHAIN, trainer, 32, tmp_path / "again")
 
 
 # ---- learning -------------------------------------------------------------------------------------------------------
@@ -193,6 +251,8 @@ def test_wrong_settings_are_refused() -> None:
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name.removeprefix("prm_").removeprefix("first_")):
             R3(**{name: value})
+    with pytest.raises(ConfigError, match="alpha and beta must not both be 0"):
+        R3(alpha=0.0, beta=0.0)
     with pytest.raises(ConfigError, match="no progress"):
         R3(prm_labels="outcome", prm_discount=1.0)
     with pytest.raises(ConfigError, match="taste"):

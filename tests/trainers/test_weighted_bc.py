@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -236,6 +237,22 @@ def test_nothing_of_weight_is_an_error(tiny_policy: Any, demos: list[Trajectory]
     assert report.metrics["weights/effective"] == 1.0
     with pytest.raises(NothingToTrainOnError, match="nothing left of 3 trajectories: 3 of weight 0"):
         WeightedBC(mode="agentevol").train(fresh(tiny_policy), zero, seed=0, output_dir=tmp_path)
+
+
+def test_failures_that_all_count_alike_are_noted(
+    tiny_policy: Any, tmp_path: Path, episode: Callable[..., Trajectory], fresh: Any
+) -> None:
+    """Cloning them is said, in the report and by a warning; where one succeeded, or returns differ, there is none."""
+    for returns, noted in (((0.0, 0.0), True), ((0.0, 0.2), False), ((1.0, 1.0), False)):
+        for mode in ("softmax", "advantage"):
+            data = [replace(episode("left"), reward=each, success=each == 1) for each in returns]
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                report = WeightedBC(epochs=1, mode=mode).train(fresh(tiny_policy), data, seed=0, output_dir=tmp_path)
+            assert [note for note in report.notes if "all 2 trajectories failed and returned 0" in note] == [
+                str(each.message) for each in said if "failures were cloned" in str(each.message)
+            ]
+            assert bool(report.notes) == noted
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -88,6 +88,8 @@ class KTO(FineTuning):
             raise ConfigError("threshold must be a number, got nan")
         check_positive(self, "beta")
         check_least(self, {"desirable_weight": 0.0, "undesirable_weight": 0.0})
+        if not self.desirable_weight and not self.undesirable_weight:
+            raise ConfigError("desirable_weight and undesirable_weight must not both be 0: nothing would be learnt")
 
     def train(
         self,

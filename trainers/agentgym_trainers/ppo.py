@@ -123,6 +123,14 @@ class PPO(LearnerSettings):
         if self.kl_target and not self.kl:
             raise ConfigError("kl_target steers kl: kl must not be 0")
 
+    def check_round(self, episodes: int) -> None:
+        """ConfigError where a round of so many episodes leaves the policy none to learn from."""
+        if episodes <= self.critic_warmup * self.batch_tasks:
+            raise ConfigError(
+                f"critic_warmup {self.critic_warmup} times batch_tasks {self.batch_tasks} leaves the policy none of "
+                f"{episodes} episodes to learn from"
+            )
+
     def improve(
         self,
         policy: Policy,
@@ -151,11 +159,7 @@ class PPO(LearnerSettings):
         from agentgym_py.rl.loop import Loop
         from agentgym_py.rl.records import played
 
-        if rollouts.left <= self.critic_warmup * self.batch_tasks:
-            raise ConfigError(
-                f"critic_warmup {self.critic_warmup} times batch_tasks {self.batch_tasks} leaves the policy none of "
-                f"{rollouts.left} episodes to learn from"
-            )
+        self.check_round(rollouts.left)
         made = Learner(
             policy, self, seed=seed, temperature=rollouts.temperature, reference=self.kl > 0,
             critic_rate=self.critic_learning_rate, critic_gradient=self.critic_gradient,

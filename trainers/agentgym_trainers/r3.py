@@ -31,7 +31,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import ranks
 from agentgym_py.arguments import check_least
-from agentgym_py.errors import ConfigError
+from agentgym_py.checkpoints import clear
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError
 from agentgym_py.process import (
     Floats,
     Labelled,
@@ -44,7 +45,6 @@ from agentgym_py.process import (
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.values import NO_PLAN
 from agentgym_trainers.ppo import PPO
 from agentgym_trainers.process_reward import Labels, ProcessReward
 
@@ -62,7 +62,7 @@ class R3(PPO):
     """Weight of the world's reward."""
     beta: float = 0.5
     """Weight of the process rewards; 0 is PPO, without a process reward model."""
-    prm: str | None = None
+    prm: str | Path | None = None
     """Folder of a process reward model to begin with, as `process_reward` writes it; none: a new one, on a copy of the
     policy."""
     prm_every: int = 1
@@ -95,11 +95,27 @@ class R3(PPO):
     def __post_init__(self) -> None:
         PPO.__post_init__(self)
         check_least(self, {"alpha": 0.0, "beta": 0.0, "prm_every": 0, "prm_episodes": 1})
+        if not self.alpha and not self.beta:
+            raise ConfigError("alpha and beta must not both be 0: nothing would be paid")
         check_weights(self.prm_weights)
         self.modelling(self.prm_first_epochs)
         blind = self.prm_labels == "outcome" and self.prm_discount == 1
         if self.beta and blind and set(self.prm_weights) == {"progress"}:
             raise ConfigError("prm_labels outcome makes no progress at prm_discount 1: no step would be paid")
+
+    def check_round(self, episodes: int) -> None:
+        """As PPO's; also where no episode could be continued for its labels, or `prm` holds no model."""
+        PPO.check_round(self, episodes)
+        if not self.beta:
+            return
+        if self.prm is not None and not (Path(self.prm) / "process_reward.json").is_file():
+            raise ConfigError(f"prm {self.prm} is no process reward model: process_reward.json is not there")
+        continued = self.prm_labels == "monte_carlo" and (self.prm is None or self.prm_every > 0)
+        if continued and episodes < self.batch_tasks + self.prm_tries * self.prm_states:
+            raise ConfigError(
+                f"of {episodes} episodes batch_tasks {self.batch_tasks} leaves less than prm_tries {self.prm_tries} "
+                f"times prm_states {self.prm_states}, by which prm_labels monte_carlo labels one"
+            )
 
     def modelling(self, epochs: float) -> ProcessReward:
         """The settings of a training of the process reward model; ConfigError where they cannot be."""
@@ -126,12 +142,19 @@ class R3(PPO):
 
         Raises:
             ConfigError, NothingToTrainOnError, TrainingError: as PPO.
-            PolicyError: `prm` holds no process reward model.
+            NothingToTrainOnError: no step got a label until the policy was to be trained, which is then as it was.
+            PolicyError: `prm` holds no process reward model, or one with other tokens than the policy.
         """
         if not self.beta:
             return self._improve(policy, rollouts, seed, output_dir, progress)
+        self.check_round(rollouts.left)
         judge = ProcessJudge(self, policy, rollouts, seed, output_dir)
-        report = self._improve(policy, rollouts, seed, output_dir, progress, judge)
+        try:
+            report = self._improve(policy, rollouts, seed, output_dir, progress, judge)
+        except NothingToTrainOnError:
+            clear(output_dir / "states")
+            raise
+        report = replace(report, notes=(*report.notes, *judge.notes))
         if judge.model:
             judge.model.save(output_dir)
         if without := sum(row.get("prm_unmarked", 0) for row in report.history):
@@ -162,12 +185,19 @@ class ProcessJudge:
             self._take(settings.prm)
         self.iteration = 0
         self.logged: Mapping[str, float] = {}
+        self.notes: list[str] = []
+        """Why steps got no labels, when that was first so; it is warned of."""
 
     def read(self, episodes: Sequence[Trajectory], records: Sequence[Record], dropped: Counter[str]) -> None:
         """Put `process`, the process rewards at the places where they are paid, into the records."""
         logged: dict[str, float] = {}
         if fresh := self.model is None:
             logged = self._learn(episodes, dropped, [])
+        if self.model is None and self.iteration >= self.settings.critic_warmup:
+            raise NothingToTrainOnError(
+                f"r3: there is no process reward model to pay for steps: {'; '.join(self.notes)}; other prm_labels, a "
+                "prm, or beta 0 (which is ppo) would do"
+            )
         said, paid = list[Floats](), [[0.0] * len(each.steps) for each in episodes]
         if self.model is not None:
             said = ranks.once(self.model.by_dimension, episodes)
@@ -183,27 +213,32 @@ class ProcessJudge:
     def save(self, folder: Path) -> None:
         """Write the model, and how many iterations it has read."""
         if ranks.first():
-            (folder / "judge.json").write_text(json.dumps({"iteration": self.iteration}), encoding="utf-8")
+            about = {"iteration": self.iteration, "notes": self.notes}
+            (folder / "judge.json").write_text(json.dumps(about), encoding="utf-8")
         if self.model:
             self.model.save(folder / "judge")
 
     def load(self, folder: Path) -> None:
         """Be as `save` left it."""
-        self.iteration = json.loads((folder / "judge.json").read_text(encoding="utf-8"))["iteration"]
+        about = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
+        self.iteration, self.notes = about["iteration"], about.get("notes", [])
         if (folder / "judge").is_dir():
             self._take(folder / "judge")
 
     def _take(self, folder: str | Path) -> None:
-        self.model = ProcessRewardModel.load(folder, device=str(self.policy.model.device))
-        self.model.weights = self.settings.prm_weights
+        model = ProcessRewardModel.load(folder, device=str(self.policy.model.device))
+        if not model.policy.same_tokens(self.policy):
+            raise PolicyError(f"the process reward model in {folder} has other tokens than the policy")
+        model.weights = self.settings.prm_weights
+        self.model = model
 
     def _learn(self, episodes: Sequence[Trajectory], dropped: Counter[str], said: Sequence[Floats]) -> dict[str, float]:
         """Label these episodes' steps, say how far off the model was, and train it on them."""
         data, unmarked = self._labelled(episodes, dropped)
-        if not data:
-            return {}
-        how = self.settings.modelling(self.settings.prm_epochs if self.model else self.settings.prm_first_epochs)
         logged = {"prm_episodes": float(len(data))} | ({"prm_unmarked": float(unmarked)} if unmarked else {})
+        if not data:
+            return logged
+        how = self.settings.modelling(self.settings.prm_epochs if self.model else self.settings.prm_first_epochs)
         if self.model is None:
             self.model = how.untrained(self.policy, list(data.values()), self.seed)
         else:
@@ -219,20 +254,27 @@ class ProcessJudge:
             few = min(self.settings.prm_episodes, len(episodes))
             if how.labels == "monte_carlo":
                 few = min(few, self.rollouts.left // (how.tries * how.states))
+                if not few and self.rollouts.left:  # at the end of the budget there is nothing more to judge
+                    self._note(f"{self.rollouts.left} episodes were left to label steps by, and an episode takes "
+                               f"{how.tries * how.states}, prm_tries times prm_states")  # fmt: skip
             places = Rng(self.seed, "labelled", self.iteration).sample(places, few)
         place_of, before = {id(episodes[i]): i for i in places}, len(self.rollouts.played)
-        left_out = Counter[str]()
+        lost = Counter[str]()  # not `dropped`: the policy learns from them all the same
         sound, values, _ = how.values(
-            [episodes[i] for i in places], left_out, self.rollouts.play, self.seed, self.iteration * how.tries,
-            self.folder,
-        )  # fmt: skip
-        if planless := left_out[NO_PLAN]:
-            warnings.warn(f"{planless} episodes {NO_PLAN}: their steps are not learnt from", stacklevel=2)
+            [episodes[i] for i in places], lost, self.rollouts.play, self.seed, self.iteration * how.tries, self.folder
+        )
+        for why, number in lost.items():
+            self._note(f"of {len(places)} episodes no step was labelled of {number} {why} (prm_labels {how.labels})")
         if spent := len(self.rollouts.played) - before:
             dropped["played on to value a state"] += spent
         return {
             place_of[id(each)]: labelled(each, known, self.policy) for each, known in zip(sound, values, strict=True)
         }, how.unmarked(values)
+
+    def _note(self, text: str) -> None:
+        if not self.notes:
+            self.notes.append(text)
+            warnings.warn(text, stacklevel=2)
 
 
 def placed(record: Record, marks: Sequence[int], paid: Sequence[float]) -> Tensor:

@@ -16,6 +16,7 @@ the weights of a batch are not made to add up, so that those of all the data sta
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -119,7 +120,11 @@ class WeightedBC(FineTuning):
         done = trained(make, policy, kept, self.epochs, output_dir, progress)
         effective = math.fsum(weights_B) ** 2 / math.fsum(each**2 for each in weights_B)
         spread = {"weights/min": min(weights_B), "weights/max": max(weights_B), "weights/effective": effective}
-        return replace(done, metrics={**done.metrics, **spread})
+        done = replace(done, metrics={**done.metrics, **spread})
+        if not (note := _all_failed_alike(kept.trajectories)):
+            return done
+        warnings.warn(note, stacklevel=2)
+        return replace(done, notes=(*done.notes, note))
 
     def _baselines(self, trajectories: Sequence[Trajectory]) -> list[float]:
         groups: dict[object, list[float]] = {}
@@ -155,6 +160,16 @@ class WeightedBC(FineTuning):
             model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self),
             train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
         )  # fmt: skip
+
+
+def _all_failed_alike(trajectories: Sequence[Trajectory]) -> str:
+    """What there is to say where nothing tells one from another and nothing is worth copying; else nothing."""
+    if any(each.success for each in trajectories) or len(returns := {each.reward for each in trajectories}) > 1:
+        return ""
+    return (
+        f"all {len(trajectories)} trajectories failed and returned {returns.pop():g}, so that each counts alike: "
+        "failures were cloned as they are"
+    )
 
 
 def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
