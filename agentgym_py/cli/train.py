@@ -82,23 +82,27 @@ def _folder(path: str, states: str) -> Path:
     return Path(path)
 
 
+def read(given: Namespace) -> tuple[TrainOptions, ModelOptions, Trainer, list[str]]:
+    """What is wanted, and on which files; complains of what cannot be, before anything is loaded or written."""
+    chosen, trainer = read_options(TrainOptions, given), read_trainer(given)
+    model = read_options(ModelOptions, given, ray=None)
+    if not isinstance(trainer, Trainer):
+        name = given["trainer.name"]
+        raise UsageError(f"{name} plays itself, it does not train on files: agentgym evolve --trainer {name}")
+    if not (files := listed(given["data"])):
+        raise UsageError("--data FILE wanted: trajectories to train on")
+    need_shared(trainer)
+    tracking.need(chosen.track)
+    return chosen, model, trainer, files
+
+
 def run(given: Namespace) -> int:
     """Train, save, report."""
     from agentgym_py.dataset import AgentTrajDataset
 
-    chosen, model, trainer = (
-        read_options(TrainOptions, given),
-        read_options(ModelOptions, given, ray=None),
-        read_trainer(given),
-    )
-    if not isinstance(trainer, Trainer):
-        name = given["trainer.name"]
-        raise UsageError(f"{name} plays itself, it does not train on files: agentgym evolve --trainer {name}")
-    files = listed(given["data"])
-    if not files or chosen.out is None:
-        raise UsageError("--data FILE wanted: trajectories to train on" if not files else "--out DIR wanted")
-    need_shared(trainer)
-    tracking.need(chosen.track)
+    chosen, model, trainer, files = read(given)
+    if chosen.out is None:
+        raise UsageError("--out DIR wanted")
     ranks.join(model.device)
     out = ranks.once(_folder, chosen.out, states_in(trainer))
     data = AgentTrajDataset(each for file in files for each in played_in(file))
