@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -27,8 +25,8 @@ from agentgym_py.cli.common import (
     known_model,
     load_torch,
     need_tasks,
-    packages,
     print_json,
+    provenance,
     read_cloner,
     read_trainer,
     settings_of,
@@ -301,17 +299,6 @@ def _threads(folder: RunFolder | None, asked: int | None) -> int | None:
             stacklevel=2,
         )
     return asked or begun
-
-
-def provenance() -> dict[str, Any]:
-    """What a run was made with and where."""
-    import torch
-
-    return {
-        "started": datetime.now(UTC).isoformat(timespec="seconds"), "command": ["agentgym", *sys.argv[1:]],
-        "python": platform.python_version(), "platform": platform.platform(), "threads": torch.get_num_threads(),
-        "processes": ranks.world(), "packages": packages(),
-    }  # fmt: skip
 
 
 def _settings_of(folder: RunFolder) -> Namespace:

@@ -286,6 +286,14 @@ def test_the_examples_run(agentgym: Run, small_model: str, path: Path) -> None:
         metrics = json.loads(next(Path(held["out"]).glob("*-rl/rounds/01/metrics.json")).read_text())
         returns = [row["return"] for row in metrics["training"]["history"]]
         assert returns and metrics["explored"]["reward"]["value"] not in returns, "it learns from the model's scores"
+        card = next(Path(held["out"]).glob("*-export/README.md")).read_text(encoding="utf-8")
+        assert str(Path.cwd()) not in card and str(Path(small_model).parent) not in card
+        assert "| base | 01-sft, round 0 | " in card
+        last = next(Path(held["out"]).glob("*-rl"))
+        assert agentgym("export", str(last), "--round", "1", "--out", "last")[0] == 0
+        card = Path("last/README.md").read_text(encoding="utf-8")
+        for made in ("| reward model | 03-reward_model |", "| base | 01-sft, round 0 | ", "| data | 02-samples | "):
+            assert made in card, card
 
 
 def test_there_are_examples() -> None:
