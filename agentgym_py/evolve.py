@@ -29,6 +29,7 @@ from agentgym_py.errors import ConfigError, DataError, NothingToTrainOnError, Po
 from agentgym_py.evaluate import as_json, evaluate
 from agentgym_py.explore import Order, jobs_of, shares
 from agentgym_py.fork import continuations
+from agentgym_py.reward import require_reward_model
 from agentgym_py.rl.nets import diversity, noticed
 from agentgym_py.rng import seed_of
 from agentgym_py.rollouts import Judge, Rollouts
@@ -126,8 +127,6 @@ def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, worlds
                 "reward_model is for a trainer that plays itself; this one learns from what select leaves"
             )
         return
-    if config.reward_model is not None and not (Path(config.reward_model) / "reward_model.json").is_file():
-        raise ConfigError(f"reward_model {config.reward_model} is no reward model: reward_model.json is not there")
     if (config.merge, config.restart) != ("last", "previous"):
         raise ConfigError(
             "this trainer plays itself, from the last round's agent and on no older data: merge must be last, restart "
@@ -181,6 +180,7 @@ class Evolution:
     def run(self) -> dict[str, Any]:
         """Run every round that is not over yet, then the test; returns the test's result."""
         require_fit(self.config, self.trainer, len(self.envs))
+        require_reward_model(self.config.reward_model)
         self._shares()
         for number in range(self.config.rounds + 1):
             if not ranks.once(self.folder.done, number):

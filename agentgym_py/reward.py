@@ -90,6 +90,12 @@ def at_last_token(model: Any, heads: Any, input_ids: Tensor, lengths_B: Tensor) 
     return values_BH
 
 
+def require_reward_model(folder: str | None) -> None:
+    """ConfigError where a folder that is named by the setting `reward_model` holds none; nothing is loaded."""
+    if folder is not None and not (Path(folder) / _FILE).is_file():
+        raise ConfigError(f"reward_model {folder} is no reward model: {_FILE} is not there")
+
+
 @dataclass(slots=True)
 class RewardModel:
     """Scores trajectories; an ensemble of one or more members."""
@@ -122,6 +128,8 @@ class RewardModel:
             heads, rest = dict(about["heads"]), {"aggregate": about["aggregate"], "std_weight": about["std_weight"]}
             members = []
             for name in about["members"]:
+                if Path(name).name != name or name in ("", ".."):
+                    raise ValueError(f"the member {name!r} is no folder within")
                 policy = Policy.load(path / name, dtype=dtype, device=device)
                 weights = load_file(path / name / _HEADS)
                 made = nn.Linear(weights["weight"].shape[1], len(heads))

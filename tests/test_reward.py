@@ -96,6 +96,18 @@ def test_a_broken_folder_is_refused(tiny_policy: Any, tmp_path: Path) -> None:
         RewardModel.load(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["../outside", "..", "", "member_0/../../outside", 5])
+def test_members_lie_within_the_folder(tiny_policy: Any, tmp_path: Path, name: Any) -> None:
+    """A reward_model.json of a stranger's opens nothing elsewhere."""
+    model_of(tiny_policy).save(tmp_path / "made")
+    (tmp_path / "made" / "member_0").rename(tmp_path / "outside")
+    about = json.loads((tmp_path / "made" / "reward_model.json").read_text())
+    (tmp_path / "made" / "member_0").mkdir()
+    (tmp_path / "made" / "reward_model.json").write_text(json.dumps(about | {"members": [name]}))
+    with pytest.raises(PolicyError, match=r"no folder within|no reward model that opens: .*int"):
+        RewardModel.load(tmp_path / "made")
+
+
 def test_what_cannot_be_scored_is_an_error(tiny_policy: Any, played: list[Trajectory], episode: Any) -> None:
     """A trajectory without a turn has no last token; one beyond the model's context is not cut."""
     with pytest.raises(PolicyError, match="has 0 tokens"):

@@ -6,14 +6,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py import store
 from agentgym_py.agents import title_of
-from agentgym_py.cli.agents import add_agent_options, phases_of, read_agent, tell
+from agentgym_py.cli.agents import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.common import add_env_options, console, env_specs, need_tasks, new_file, print_json
 from agentgym_py.cli.parser import Several, UsageError, add_options, listed, read_options
-from agentgym_py.collect import Collector, Job, jobs_for, tries_of
+from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for, tries_of
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError
@@ -66,12 +66,20 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     add_agent_options(parser)
 
 
-def run(given: Namespace) -> int:
-    """Collect into a file."""
+class Wanted(NamedTuple):
+    """What is to be played, and by whom."""
+
+    episodes: CollectOptions
+    who: AgentOptions
+    model: ModelOptions
+    temperatures: list[float]
+    envs: list[EnvSpec]
+    tasks: range
+
+
+def read(given: Namespace) -> Wanted:
+    """What is wanted; complains of what cannot be, before anything is loaded or written."""
     episodes = read_options(CollectOptions, given)
-    if episodes.out is None:
-        raise UsageError("--out FILE.jsonl wanted: where the trajectories go")
-    target = new_file(episodes.out, "--out")
     (who, model), temperatures = read_agent(given, "expert"), listed(given["temperatures"], _temperature)
     if temperatures and not who.takes("temperature"):
         raise UsageError(f"--temperatures are for a --model: the agent {who.agent} samples nothing")
@@ -79,6 +87,15 @@ def run(given: Namespace) -> int:
     tasks = range(episodes.first, episodes.first + episodes.tasks)
     asked = f"--first {episodes.first} with --tasks {episodes.tasks}" if episodes.first else "--tasks"
     need_tasks(envs, {episodes.split: (asked, tasks.stop)})
+    return Wanted(episodes, who, model, temperatures, envs, tasks)
+
+
+def run(given: Namespace) -> int:
+    """Collect into a file."""
+    if given["out"] is None:
+        raise UsageError("--out FILE.jsonl wanted: where the trajectories go")
+    target = new_file(given["out"], "--out")
+    episodes, who, model, temperatures, envs, tasks = read(given)
     jobs = jobs_for(envs, episodes.split, tasks, episodes.attempts)
     agents, workers = who.make(model, temperatures or [1.0])
     plans = [

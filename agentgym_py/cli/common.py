@@ -8,6 +8,7 @@ import json
 import logging
 import math
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import chain
@@ -192,20 +194,24 @@ def _class_of(name: str) -> type | None:
 
 def settings_of(given: Namespace, envs: Sequence[EnvSpec]) -> dict[str, Any]:
     """What was asked for, as a config file says it, with whole paths: it is read again, maybe from another folder."""
-    from agentgym_py.policy import BUILT_IN
-
     settings = {key: value for key, value in as_plain(given).items() if key not in _NOT_SETTINGS}
     settings["env"] = [spec.name for spec in envs]
     paths = {key for spec in envs for key in _path_arguments(spec.name)}
     settings["env_kwargs"] = _rooted(settings["env_kwargs"], paths)
-    loaded = settings.get("agent") in (None, "model") and settings["model"] not in (*BUILT_IN, "")
-    if loaded and Path(settings["model"]).is_dir():
-        settings["model"] = str(Path(settings["model"]).absolute())
+    if settings.get("agent") in (None, "model"):
+        settings["model"] = whole_path(settings["model"])
     if settings.get("reward_model"):
         settings["reward_model"] = str(Path(settings["reward_model"]).absolute())
     if "trainer" in settings:
         settings["trainer"] = _rooted(settings["trainer"], _path_settings(settings["trainer"]["name"]))
     return settings
+
+
+def whole_path(model: str) -> str:
+    """A model's name; of a folder its whole path."""
+    from agentgym_py.policy import BUILT_IN
+
+    return str(Path(model).absolute()) if model not in (*BUILT_IN, "") and Path(model).is_dir() else model
 
 
 def packages() -> dict[str, str]:
@@ -215,6 +221,17 @@ def packages() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found
+
+
+def provenance() -> dict[str, Any]:
+    """What a run or a training is made with, when and where."""
+    import torch
+
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"), "command": ["agentgym", *sys.argv[1:]],
+        "python": platform.python_version(), "platform": platform.platform(), "threads": torch.get_num_threads(),
+        "processes": ranks.world(), "packages": packages(),
+    }  # fmt: skip
 
 
 def commit() -> str | None:

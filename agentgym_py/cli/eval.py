@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import __version__, store
-from agentgym_py.cli.agents import add_agent_options, phases_of, read_agent, tell
+from agentgym_py.cli.agents import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.common import (
     add_env_options,
     commit,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from agentgym_py.agents import Agent
     from agentgym_py.behaviour import BesideExperts
-    from agentgym_py.collect import Progress
+    from agentgym_py.collect import EnvSpec, Progress
     from agentgym_py.evaluate import Evaluation
     from agentgym_py.stats import Estimate
     from agentgym_py.trajectory import Trajectory
@@ -114,6 +114,15 @@ def _add_settings(parser: ArgumentParser) -> None:
     add_agent_options(parser)
 
 
+def read(given: Namespace) -> tuple[EvalOptions, AgentOptions, ModelOptions, list[EnvSpec]]:
+    """What is wanted; complains of what cannot be, before anything is loaded or written."""
+    chosen = read_options(EvalOptions, given)
+    who, model = read_agent(given, None)
+    envs = env_specs(given)
+    need_tasks(envs, {chosen.split: ("--tasks", chosen.tasks)})
+    return chosen, who, model, envs
+
+
 def run(given: Namespace) -> int:
     """Evaluate, show, write."""
     if given.get("manifest") is None:
@@ -131,11 +140,8 @@ def run(given: Namespace) -> int:
 
 
 def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any]] | None) -> int:
-    chosen = read_options(EvalOptions, given)
-    who, model = read_agent(given, None)
+    chosen, who, model, envs = read(given)
     out = EvalFolder.free(chosen.out) if chosen.out else None
-    envs = env_specs(given)
-    need_tasks(envs, {chosen.split: ("--tasks", chosen.tasks)})
     world_versions = worlds_of(envs, chosen.split)
     (agent,), workers = who.make(model, [chosen.temperature])
     from agentgym_py.agents import title_of

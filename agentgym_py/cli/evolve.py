@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py import ranks, tracking
 from agentgym_py.agents import require_room
@@ -27,8 +25,8 @@ from agentgym_py.cli.common import (
     known_model,
     load_torch,
     need_tasks,
-    packages,
     print_json,
+    provenance,
     read_cloner,
     read_trainer,
     settings_of,
@@ -49,6 +47,7 @@ from agentgym_py.cli.parser import (
 from agentgym_py.errors import EndpointError, RunError
 from agentgym_py.evolve import Evolution, EvolveConfig, require_fit
 from agentgym_py.explore import shares
+from agentgym_py.reward import require_reward_model
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import need_policy
@@ -181,20 +180,11 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     """Go on with the run in `begun`, or start one and put it there; `lock` keeps others out of it."""
     folder = begun[0] if begun else None
     settings = _settings_of(folder) if folder else given
-    model = read_options(ModelOptions, settings, threads=given["threads"], ray=given["ray"])
-    engine = read_options(EngineOptions, settings, base_url=given["base_url"] or settings["base_url"])
-    if engine.base_url and engine.engine != "server":
-        raise UsageError("--base_url is of a model server: --engine server --base_url ADDRESS")
-    config, trainer, envs = evolve_config(settings), read_trainer(settings), env_specs(settings)
-    need_policy(trainer)
-    require_fit(config, trainer, len(envs))
-    engine.require_here(config.step_timeout)
+    model, engine, config, trainer, cloner, envs = read(settings, given)
+    require_reward_model(config.reward_model)
     ranks.join(model.device)
-    if folder is None:
-        for spec, share in zip(envs, shares(envs, config.explore_weights, config.explore_tasks), strict=True):
-            need_tasks([spec], _tasks_of(config, share))
-        if given["out"]:
-            ranks.once(new_folder, given["out"])
+    if folder is None and given["out"]:
+        ranks.once(new_folder, given["out"])
     finished = folder is not None and folder.finished
     if not finished:
         tracking.need(settings["track"])
@@ -220,9 +210,40 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
             workers, play = engine.workers_for(base, model.ray), engine.engines_for(base, config.slots)
     lock.enter_context(workers)
     load = _loader(model, config.seed, ready)
-    cloner = read_cloner(settings)
     evolution = partial(Evolution, folder, envs, config, trainer, load, cloner=cloner, workers=workers, engine=play)
     return _show(evolution, folder, _header(folder, config, len(envs)), out)
+
+
+class Wanted(NamedTuple):
+    """What a run is to be."""
+
+    model: ModelOptions
+    engine: EngineOptions
+    config: EvolveConfig
+    trainer: Any
+    cloner: Any
+    """Who makes Agent_v0, where it is not the trainer."""
+    envs: list[EnvSpec]
+
+
+def read(settings: Namespace, beside: Namespace) -> Wanted:
+    """What is wanted; complains of what cannot be, before anything is loaded or written.
+
+    Beside the settings of a run that is gone on with stand the command line's; a new one has no others.
+    """
+    model = read_options(ModelOptions, settings, threads=beside["threads"], ray=beside["ray"])
+    engine = read_options(EngineOptions, settings, base_url=beside["base_url"] or settings["base_url"])
+    if engine.base_url and engine.engine != "server":
+        raise UsageError("--base_url is of a model server: --engine server --base_url ADDRESS")
+    config, trainer = evolve_config(settings), read_trainer(settings)
+    need_policy(trainer)
+    envs = env_specs(settings)
+    require_fit(config, trainer, len(envs))
+    engine.require_here(config.step_timeout)
+    if settings is beside:
+        for spec, share in zip(envs, shares(envs, config.explore_weights, config.explore_tasks), strict=True):
+            need_tasks([spec], _tasks_of(config, share))
+    return Wanted(model, engine, config, trainer, read_cloner(settings), envs)
 
 
 def evolve_config(given: Namespace) -> EvolveConfig:
@@ -282,17 +303,6 @@ def _threads(folder: RunFolder | None, asked: int | None) -> int | None:
             stacklevel=2,
         )
     return asked or begun
-
-
-def provenance() -> dict[str, Any]:
-    """What a run was made with and where."""
-    import torch
-
-    return {
-        "started": datetime.now(UTC).isoformat(timespec="seconds"), "command": ["agentgym", *sys.argv[1:]],
-        "python": platform.python_version(), "platform": platform.platform(), "threads": torch.get_num_threads(),
-        "processes": ranks.world(), "packages": packages(),
-    }  # fmt: skip
 
 
 def _settings_of(folder: RunFolder) -> Namespace:

@@ -36,25 +36,33 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     del argv
     parser.usage = "agentgym export MODEL --out DIR [options]"
     parser.add_argument(
-        "what", metavar="MODEL",
+        "model", metavar="MODEL",
         help="A run folder, what `train` wrote, a checkpoint of either, a folder of LoRA adapters, or a model's name.",
     )  # fmt: skip
     add_options(parser, ExportOptions)
 
 
+def read(given: Namespace) -> ExportOptions:
+    """What is wanted; complains of a converter that is not there."""
+    from agentgym_py.publish import converter
+
+    chosen = read_options(ExportOptions, given)
+    if chosen.gguf:
+        converter()
+    return chosen
+
+
 def run(given: Namespace) -> int:
     """Export, and say where."""
-    chosen = read_options(ExportOptions, given)
-    if chosen.out is None:
+    if given["out"] is None:
         raise UsageError("--out DIR wanted")
-    from agentgym_py.publish import converter, export, find
+    from agentgym_py.publish import export, find
 
     try:
-        if chosen.gguf:
-            converter()  # before anything is loaded
-        source = find(given["what"], chosen.round)
+        chosen = read(given)
+        source = find(given["model"], chosen.round)
         need_model("tiny")  # whatever it is: what models need, and quiet libraries
-        folder = export(source, chosen.out, base=chosen.base, gguf=chosen.gguf)
+        folder = export(source, given["out"], base=chosen.base, gguf=chosen.gguf)
     except ConfigError as error:
         raise in_options(error, ("base", "gguf", "round"), "") from error
     if chosen.json:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 from agentgym_py import ranks, tracking
 from agentgym_py.checkpoints import until_saved
 from agentgym_py.cli.agents import ModelOptions
-from agentgym_py.cli.common import add_trainer_options, console, need_model, played_in, print_json, read_trainer
+from agentgym_py.cli.common import (
+    add_trainer_options,
+    console,
+    need_model,
+    played_in,
+    print_json,
+    provenance,
+    read_trainer,
+    whole_path,
+)
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, first_look, listed, read_options
 from agentgym_py.env import checked_seed
 from agentgym_py.files import remove_halves
@@ -82,32 +91,40 @@ def _folder(path: str, states: str) -> Path:
     return Path(path)
 
 
+def read(given: Namespace) -> tuple[TrainOptions, ModelOptions, Trainer, list[str]]:
+    """What is wanted, and on which files; complains of what cannot be, before anything is loaded or written."""
+    chosen, trainer = read_options(TrainOptions, given), read_trainer(given)
+    model = read_options(ModelOptions, given, ray=None)
+    if not isinstance(trainer, Trainer):
+        name = given["trainer.name"]
+        raise UsageError(f"{name} plays itself, it does not train on files: agentgym evolve --trainer {name}")
+    if not (files := listed(given["data"])):
+        raise UsageError("--data FILE wanted: trajectories to train on")
+    need_shared(trainer)
+    tracking.need(chosen.track)
+    return chosen, model, trainer, files
+
+
 def run(given: Namespace) -> int:
     """Train, save, report."""
     from agentgym_py.dataset import AgentTrajDataset
 
-    chosen, model, trainer = (
-        read_options(TrainOptions, given),
-        read_options(ModelOptions, given, ray=None),
-        read_trainer(given),
-    )
-    if not isinstance(trainer, Trainer):
-        name = given["trainer.name"]
-        raise UsageError(f"{name} plays itself, it does not train on files: agentgym evolve --trainer {name}")
-    files = listed(given["data"])
-    if not files or chosen.out is None:
-        raise UsageError("--data FILE wanted: trajectories to train on" if not files else "--out DIR wanted")
-    need_shared(trainer)
-    tracking.need(chosen.track)
+    chosen, model, trainer, files = read(given)
+    if chosen.out is None:
+        raise UsageError("--out DIR wanted")
     ranks.join(model.device)
     out = ranks.once(_folder, chosen.out, states_in(trainer))
     data = AgentTrajDataset(each for file in files for each in played_in(file))
     need_model(model.model, model.threads)
     policy = model.load(chosen.seed)
+    made_with = provenance() | {"base_policy": policy.digest()}
     from agentgym_py.ui import Phases, loss_text
 
     began, extra = time.monotonic(), out / states_in(trainer)
-    settings = {"data": files, "seed": chosen.seed, **asdict(model), "trainer": as_plain(given["trainer"])}
+    settings = {
+        "data": [str(Path(file).absolute()) for file in files], "seed": chosen.seed, **asdict(model),
+        "model": whole_path(model.model), "trainer": as_plain(given["trainer"]),
+    }  # fmt: skip
     tracker = tracking.Tracker(chosen.track, out, settings) if chosen.track else None
     with Phases(console(chosen.json)) as phases, tracker.listening() if tracker else nullcontext():
         kept = ", from the state that was kept" * any(extra.rglob("state-*"))
@@ -117,6 +134,7 @@ def run(given: Namespace) -> int:
                 report = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
             digest = ranks.same("weights", policy.digest())
             result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
+            result["provenance"] = made_with
             if ranks.first():
                 if product(trainer) == "policy":
                     policy.save(out / "checkpoint")

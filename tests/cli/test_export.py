@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,11 @@ torch = pytest.importorskip("torch")
 
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from agentgym_py.cards import _chain, of_round
+from agentgym_py.evolve import EvolveConfig
 from agentgym_py.policy import Policy
 from agentgym_py.publish import export, find
+from agentgym_py.runs import RunFolder
 
 
 def said(folder: Any) -> Any:
@@ -96,6 +101,114 @@ def test_what_train_wrote_keeps_its_provenance(agentgym: Any, small_model: str) 
             and "trained on | 6 trajectories" in card
             and "epochs 1" in card
         )
+        base = Policy.load(small_model).digest()
+        for expected in (f"| base weights (SHA-256) | {base} |", "| base | small |", "| started | 20", "torch 2"):
+            assert expected in card, expected
+        assert str(Path.cwd()) not in card and str(Path(small_model).parent) not in card
+
+
+def test_only_a_checkpoint_has_its_trainings_card(agentgym: Any, small_model: str) -> None:
+    """Another folder beside it is any other model, of which nothing is known; what is not there is an error."""
+    Path("t/checkpoint").mkdir(parents=True)
+    Path("t/train.json").write_text("{}")
+    shutil.copytree(small_model, "t/last_good")
+    assert agentgym("export", "t/last_good", "--out", "given")[0] == 0
+    card = Path("given/README.md").read_text(encoding="utf-8")
+    assert "which knows nothing of its training" in card and "| exported from | last_good |" in card
+    for what, complaint in (("t/typo", "no model 't/typo'"), ("t/train.json", "is a file; a model is the folder")):
+        status, _, err = agentgym("export", what, "--out", "more")
+        assert status == 2 and complaint in err and err.count("\n") == 1 and not Path("more").exists()
+    run = Path("run/rounds/01")
+    run.mkdir(parents=True)
+    Path("run/run.yaml").write_text("{}")
+    for folder in (Path("t/checkpoint"), run / "last_good", run / "checkpoint"):
+        shutil.copytree(small_model, folder, dirs_exist_ok=True)
+    assert find("t/checkpoint").origin is None, "train.json is empty"
+    assert find(str(run / "last_good")).run is None
+    found = find(str(run / "checkpoint"))
+    assert found.run and found.run.path == Path("run").absolute() and found.number == 1
+
+
+@pytest.mark.parametrize("judge", ["reward_model", "process_reward"])
+def test_a_judge_is_no_policy(agentgym: Any, judge: str) -> None:
+    """The training of one, and its own folder; without a name the complaint has the help's word."""
+    Path("t", judge).mkdir(parents=True)
+    Path("t", judge, f"{judge}.json").write_text("{}")
+    Path("t/train.json").write_text("{}")
+    for what in ("t", f"t/{judge}"):
+        status, _, err = agentgym("export", what, "--out", "given")
+        assert status == 2 and f"it holds a {judge}, which is no policy" in err and err.count("\n") == 1
+    status, _, err = agentgym("export", "--out", "given")
+    assert status == 2 and "wanted: MODEL" in err
+
+
+def written_run(folder: Path, rounds: int, **changes: Any) -> RunFolder:
+    """A run whose rounds are over, as far as a card reads it."""
+    config = {
+        "env": ["shop"], "env_kwargs": {"goals": "human", "catalogue": "/home/me/secret/catalogue"}, "model": "tiny",
+        "trainer": {"name": "grpo", "kind": "grpo"}, "cloner": {"epochs": 2}, "seed": 0, "rounds": rounds,
+        **asdict(EvolveConfig()), **changes,
+    }  # fmt: skip
+    made_with = {"base_policy": "abc", "started": "2026-01-01", "packages": {"torch": "2"}, "env_versions": {"shop": 1}}
+    with RunFolder.started(folder, config, made_with) as run:
+        for number in range(rounds + 1):
+            estimate = {"value": number / 9, "low": 0.0, "high": 1.0, "n": 4}
+            valid = {"success": estimate, "reward": estimate, "steps": 3.0}
+            run.write_json(f"rounds/{number:02d}/metrics.json", {"training": {"trajectories": 5}, "valid": valid})
+            (run.round(number) / "checkpoint").mkdir()
+    return run
+
+
+def test_a_card_says_who_made_which_round(tmp_path: Path) -> None:
+    """The cloner made round 0; a later one has its trainer, too, its exploration and what it took of it."""
+    run = written_run(tmp_path / "mine", 2)
+    first, second = of_round(run, 0).rows, of_round(run, 1).rows
+    assert first["trainer"] == "filtered_bc (epochs 2)" and "Agent_v0" not in first and not first["exploration"]
+    assert second["trainer"] == "grpo (kind grpo)" and second["Agent_v0"] == "filtered_bc (epochs 2)"
+    assert second["expert"] == "fair, 12 tasks a world, with thoughts"
+    assert second["exploration"] == "1000 tasks a round, 1 tries each, temperature 0.5"
+    assert "merge last, restart previous" in second["selection"] and "success_only True" in second["selection"]
+    assert second["worlds' arguments"] == "goals human, catalogue catalogue"
+    without = written_run(tmp_path / "without", 0, expert_tasks=0)
+    assert not of_round(without, 0).rows["trainer"] and not of_round(without, 0).rows["expert"]
+
+
+def test_no_path_or_address_of_this_machine_is_told(tmp_path: Path) -> None:
+    """However deep in the settings."""
+    judge = {"model": "owner/judge", "base_url": "http://10.0.0.7:8000/v1"}
+    trainer = {"name": "r3", "prm": "/home/me/secret/judge", "prm_judge": judge, "more": ["~/a/b", "../c/d"]}
+    run = written_run(tmp_path / "mine", 1, trainer=trainer, reward_model="/home/me/secret/rewards")
+    told = str(of_round(run, 1).rows)
+    assert "prm judge" in told and "owner/judge" in told and "'reward model': 'rewards'" in told and "more b, d" in told
+    assert not [word for word in ("/home", "secret", "10.0.0.7", "~", "..") if word in told]
+
+
+def test_a_card_follows_what_a_model_was_made_from(tmp_path: Path) -> None:
+    """Base, reward model, the trajectories that this learnt from, and the base of all, each by what made it."""
+    sft = written_run(tmp_path / "01-sft", 0, trainer={"name": "filtered_bc"})
+    base, data = str(sft.round(0) / "checkpoint"), tmp_path / "02-samples" / "trajectories.jsonl"
+    data.parent.mkdir()
+    data.touch()
+    (tmp_path / "03-judge" / "reward_model").mkdir(parents=True)
+    (tmp_path / "03-judge" / "reward_model" / "reward_model.json").write_text("{}")
+    training = {"trajectories": 7, "agent_tokens": 99, "dropped": {}}
+    settings = {"model": base, "data": [str(data)], "trainer": {"name": "reward_model", "match": "all"}, "seed": 0}
+    RunFolder(tmp_path / "03-judge").write_json("train.json", {"settings": settings, "training": training})
+    samples = {"name": "samples", "command": "collect", "settings": {"model": "$sft", "tasks": 250, "attempts": 4}}
+    stages = [{"name": "sft"}, samples, {"name": "judge"}, {"name": "rl"}]
+    RunFolder(tmp_path).write_json("pipeline.json", {"stages": stages, "done": {}})
+    rl = written_run(tmp_path / "04-rl", 1, model=base, reward_model=str(tmp_path / "03-judge" / "reward_model"))
+    origin = of_round(rl, 1)
+    assert origin.rows["base"] == "01-sft, round 0" and origin.rows["reward model"] == "03-judge"
+    chain = _chain(origin)
+    assert [line.split(" | ")[:2] for line in chain[4:-1]] == [
+        ["| base", "01-sft, round 0"], ["| reward model", "03-judge"], ["| data", "02-samples"],
+    ]  # fmt: skip
+    assert "reward_model (match all)" in chain[5] and "base: 01-sft, round 0" in chain[5]
+    assert "collect (model 01-sft, tasks 250, attempts 4)" in chain[6]
+    assert str(tmp_path) not in "".join(chain) + str(origin.rows)
+    (tmp_path / "03-judge" / "train.json").write_text("[]")
+    assert len(_chain(of_round(rl, 1))) == len(chain) - 2, "what is broken is left out"
 
 
 def script(path: Path, text: str) -> None:

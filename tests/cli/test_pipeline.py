@@ -13,7 +13,7 @@ import yaml
 pytest.importorskip("torch")
 
 from agentgym_py import store
-from agentgym_py.cli import pipeline
+from agentgym_py.cli.stages import read_file, stages_of
 from agentgym_py.policy import Policy
 
 Run = Callable[..., tuple[int, str, str]]
@@ -67,7 +67,7 @@ def test_each_stage_gets_what_the_one_before_made(agentgym: Run, small_model: st
     ]
     assert before == {each: each.stat().st_mtime_ns for each in Path("made").rglob("*") if each.parent != Path("made")}
     status, out, _ = agentgym("pipeline", file, "--list")
-    assert status == 0 and out.startswith("1. sft (done): agentgym evolve, 01-sft\n") and "what: $sft" in out
+    assert status == 0 and out.startswith("1. sft (done): agentgym evolve, 01-sft\n") and "model: $sft" in out
 
 
 def test_a_changed_file_is_refused(agentgym: Run, small_model: str) -> None:
@@ -75,7 +75,7 @@ def test_a_changed_file_is_refused(agentgym: Run, small_model: str) -> None:
     Path("made").mkdir()
     file = written(short(small_model))
     state = [{"name": s.name, "command": s.command, "settings": s.settings}
-             for s in pipeline._stages(pipeline._read(file), file)]  # fmt: skip
+             for s in stages_of(read_file(file), file)]  # fmt: skip
     Path("made/pipeline.json").write_text(json.dumps({"stages": state, "done": {"sft": {}}}))
     assert agentgym("pipeline", file, "--list")[1].startswith("1. sft (done)")
     for changes in ({"evaluate": {"tasks": 4}}, {"evaluate": {"name": "measure"}}):
@@ -117,6 +117,27 @@ def test_an_interrupted_pipeline_goes_on(agentgym: Run, small_model: str, monkey
     assert len(list(store.read("made/02-evaluate/trajectories.jsonl"))) == 3
 
 
+def test_an_interrupted_training_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From its state, to the weights that it would have come to."""
+    often = {"batch_size": 1, "checkpoint_minutes": 0}
+    stages = [{"stage": "collect", "tasks": 8}, {"stage": "sft", "model": small_model, "trainer": often, "threads": 1}]
+    file = written({"defaults": {"env": "GuessForTests-v0"}, "stages": stages})
+
+    def stopping(done: int, total: int) -> None:
+        if done == total // 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("agentgym_py.ui.Phases.training", lambda *_: stopping)
+        assert agentgym("pipeline", file, "--out", "made")[0] == 130
+    assert any(Path("made/02-sft/trainer").rglob("state-*"))
+    status, out, _ = agentgym("pipeline", file, "--out", "made")
+    assert status == 0 and "from the state that was kept" in out
+    assert agentgym("pipeline", file, "--out", "whole")[0] == 0
+    held = [json.loads(Path(out, "02-sft/train.json").read_text()) for out in ("made", "whole")]
+    assert held[0]["policy_digest"] == held[1]["policy_digest"]
+
+
 @pytest.mark.parametrize(
     ("held", "complaint"),
     [
@@ -140,20 +161,103 @@ def test_an_interrupted_pipeline_goes_on(agentgym: Run, small_model: str, monkey
         ({"stages": [{"stage": "rl", "reward_model": "$judge"}]}, "$judge is the product of no stage before"),
         ({"stages": [{"stage": "sft", "out": "here"}]}, "stage sft: out is not a stage's to say"),
         ({"defaults": {"colour": 1}, "stages": [{"stage": "sft"}]}, "no stage takes the default 'colour'"),
-        ({"stages": [{"stage": "sft"}]}, "--out DIR wanted, or `out: DIR` in p.yaml"),
+        ({"out": 5, "stages": [{"stage": "sft"}]}, "p.yaml: out must be a folder's name, got 5"),
+        ({"out": "", "stages": [{"stage": "sft"}]}, "--out DIR wanted, or `out: DIR` in p.yaml"),
+        ({"stages": [{"stage": "rl", "trainer": "ppp"}]}, "p.yaml: stage rl: "),
+        ({"stages": [{"stage": "export", "model": "$x"}]}, "p.yaml: stage export: $x is the product of no stage"),
+        ({"defaults": [1], "stages": [{"stage": "sft"}]}, "p.yaml: defaults must be a mapping"),
     ],
 )
 def test_mistakes_are_one_line_before_anything_runs(agentgym: Run, held: Any, complaint: str) -> None:
     """With status 2, and nothing is written."""
-    status, out, err = agentgym("pipeline", written(held))
+    status, out, err = agentgym("pipeline", written({"out": "made", **held} if isinstance(held, dict) else held))
     assert status == 2 and not out and complaint in err and err.count("\n") == 1
     assert [each.name for each in Path().iterdir()] == ["p.yaml"]
+
+
+SAMPLES = {"stage": "collect", "name": "samples", "tasks": 4}
+
+
+@pytest.mark.parametrize(
+    ("stages", "complaint"),
+    [
+        ([{"stage": "collect", "env": "shp"}], "stage collect: "),
+        ([{"stage": "collect", "tasks": 0, "forks": -1}], "stage collect: --tasks and --attempts must be at least 1"),
+        ([{"stage": "collect", "tasks": 1000, "env": "shop", "env_kwargs": {"goals": "human"}}],
+         "--tasks asks for 1000 train tasks"),
+        ([{"stage": "evaluate", "model": "tiny", "split": "nope"}], "stage evaluate: "),
+        ([{"stage": "sft", "data": ["nope.jsonl"]}], "stage sft: data: there is no file 'nope.jsonl'"),
+        ([SAMPLES, {"stage": "sft", "data": "p.yaml,$samples"}], "stage sft: data: there is no file '$samples'"),
+        ([SAMPLES, {"stage": "sft", "trainer": "grpo"}], "stage sft: grpo plays itself"),
+        ([SAMPLES, {"stage": "sft", "trainer": "reward_model"}], "stage sft: a trainer of a policy is wanted"),
+        ([SAMPLES, {"stage": "sft", "trainer": "process_reward"}], "stage sft: a trainer of a policy is wanted"),
+        ([{"stage": "rl", "trainer": "reward_model"}], "stage rl: a trainer of a policy is wanted"),
+        ([SAMPLES, {"stage": "reward_model", "trainer": "dpo"}], "stage reward_model: the trainer makes a policy"),
+        ([SAMPLES, {"stage": "reward_model", "trainer": "filtered_bc"}], "the trainer makes a policy"),
+        ([{"stage": "rl", "trainer": "ppo", "reward_model": "/nowhere"}], "reward_model: '/nowhere' holds no"),
+        ([{"stage": "rl", "trainer": {"name": "r3", "prm": "/nowhere"}}], "stage rl: prm: '/nowhere' holds no"),
+        ([SAMPLES, {"stage": "reward_model"}, {"stage": "rl", "trainer": {"name": "r3", "prm": "$reward_model"}}],
+         "stage rl: prm must be of a stage that makes a process_reward, and $reward_model makes a reward_model"),
+        ([SAMPLES, {"stage": "reward_model"}, {"stage": "rl", "reward_model": "$reward_model"}],
+         "stage rl: reward_model is for a trainer that plays itself"),
+        ([SAMPLES, {"stage": "evaluate", "model": "$samples"}], "model must be of a stage that makes a policy"),
+        ([{"stage": "evaluate", "model": "nothing"}], "stage evaluate: no model 'nothing'"),
+        ([{"stage": "export", "model": "nothing"}], "stage export: no model 'nothing'"),
+    ],
+)  # fmt: skip
+def test_every_command_is_asked_before_anything_runs(agentgym: Run, stages: Any, complaint: str) -> None:
+    """What it would refuse, inputs that are not there, a trainer that makes something else: with --list, too."""
+    plays = {"collect", "rl", "evaluate"} & {each["stage"] for each in stages}
+    defaults = {"env": "GuessForTests-v0"} if plays and all("env" not in each for each in stages) else {}
+    status, out, err = agentgym("pipeline", written({"out": "made", "defaults": defaults, "stages": stages}), "--list")
+    assert status == 2 and not out and complaint in err and err.count("\n") == 1
+    assert err.startswith("agentgym: p.yaml: stage ") and not Path("made").exists()
+
+
+def test_stages_that_are_done_need_nothing_any_more(agentgym: Run) -> None:
+    """What they were made of may be gone."""
+    Path("played.jsonl").touch()
+    held = {"out": "made", "stages": [{"stage": "sft", "data": ["played.jsonl"], "model": "tiny"}]}
+    file = written(held)
+    assert agentgym("pipeline", file, "--list")[0] == 0
+    Path("made").mkdir()
+    state = [{"name": s.name, "command": s.command, "settings": s.settings} for s in stages_of(read_file(file), file)]
+    Path("made/pipeline.json").write_text(json.dumps({"stages": state, "done": {"sft": {}}}))
+    Path("played.jsonl").unlink()
+    assert agentgym("pipeline", file)[0] == 0
+
+
+@pytest.mark.parametrize("text", ["{}", '{"stages": 3, "done": {}}', '{"stages": [1], "done": {}}', '{"stages": []}'])
+def test_a_damaged_state_is_one_line(agentgym: Run, text: str) -> None:
+    """Whatever JSON stands there."""
+    Path("made").mkdir()
+    Path("made/pipeline.json").write_text(text)
+    status, _, err = agentgym("pipeline", written({"out": "made", "stages": [{"stage": "sft"}]}))
+    assert status == 2 and "made/pipeline.json is damaged" in err and err.count("\n") == 1
+
+
+def test_only_a_policy_of_an_earlier_stage_needs_no_expert(agentgym: Run) -> None:
+    """A base of the stage's own is made an Agent_v0 first."""
+    for own, tasks in (({}, True), ({"model": "$sft"}, True), ({"model": "tiny"}, False), ({"expert_tasks": 7}, False)):
+        held = {"stages": [{"stage": "sft"}, {"stage": "rl", **own}]}
+        rl = stages_of(held, "p.yaml")[1]
+        assert (rl.settings.get("expert_tasks") == 0) is tasks, own
+
+
+def test_defaults_yield_to_a_stage(agentgym: Run) -> None:
+    """Its own trainer decides which options there are; defaults that are left empty are none."""
+    defaults = {"trainer": {"name": "grpo"}, "cloner": {"epochs": 1}}
+    stages = [{"stage": "sft", "name": "first", "trainer": {"name": "filtered_bc"}}, {"stage": "sft"}]
+    status, out, err = agentgym("pipeline", written({"out": "made", "defaults": defaults, "stages": stages}), "--list")
+    assert status == 0 and out.count("cloner") == 1, err
+    Path("p.yaml").write_text("out: made\ndefaults:\nstages: [{stage: sft}]\n")
+    assert agentgym("pipeline", "p.yaml", "--list")[0] == 0
 
 
 def test_a_stage_that_fails_is_named(agentgym: Run, small_model: str) -> None:
     """In front of what its command says."""
     status, _, err = agentgym("pipeline", written(short("nothing-like-it")))
-    assert status == 2 and err.startswith("agentgym: stage sft: no model 'nothing-like-it'")
+    assert status == 2 and err.startswith("agentgym: p.yaml: stage sft: no model 'nothing-like-it'")
     assert agentgym("pipeline", "no.yaml")[0] == 2
 
 
@@ -182,6 +286,14 @@ def test_the_examples_run(agentgym: Run, small_model: str, path: Path) -> None:
         metrics = json.loads(next(Path(held["out"]).glob("*-rl/rounds/01/metrics.json")).read_text())
         returns = [row["return"] for row in metrics["training"]["history"]]
         assert returns and metrics["explored"]["reward"]["value"] not in returns, "it learns from the model's scores"
+        card = next(Path(held["out"]).glob("*-export/README.md")).read_text(encoding="utf-8")
+        assert str(Path.cwd()) not in card and str(Path(small_model).parent) not in card
+        assert "| base | 01-sft, round 0 | " in card
+        last = next(Path(held["out"]).glob("*-rl"))
+        assert agentgym("export", str(last), "--round", "1", "--out", "last")[0] == 0
+        card = Path("last/README.md").read_text(encoding="utf-8")
+        for made in ("| reward model | 03-reward_model |", "| base | 01-sft, round 0 | ", "| data | 02-samples | "):
+            assert made in card, card
 
 
 def test_there_are_examples() -> None:
