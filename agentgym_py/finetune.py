@@ -56,7 +56,8 @@ class FineTuning:
     """Compute each layer again for its gradient instead of keeping what it made: less memory, more time."""
     checkpoint_minutes: float = 5.0
     """A training that is killed goes on from a state that was kept at most so long before (to the next of its twenty
-    logged steps); 0 keeps one at each of those. One of a reward model begins anew."""
+    logged steps); 0 keeps one at each of those. One of a reward model, or of a process
+    reward model, keeps none and begins anew."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -679,6 +679,14 @@ def test_a_trainer_of_something_else_leaves_that(agentgym: Run, small_model: str
     assert about["heads"] == {"steps": 1} and about["members"] == ["member_0"]
 
 
+def test_the_help_says_which_trainer_keeps_no_state(agentgym: Run) -> None:
+    """That of a process reward model does not, so that how often is without effect."""
+    for trainer, without in (("process_reward", True), ("filtered_bc", False)):
+        status, out, _ = agentgym("train", "--trainer", trainer, "--help")
+        about = " ".join(out[out.index("--trainer.checkpoint_minutes CHECK") :].split())
+        assert status == 0 and ("Without effect here: no state is kept" in about) == without
+
+
 def test_a_judge_that_goes_wrong_names_no_policy(agentgym: Run, small_model: str) -> None:
     """The policy was never trained: it is not what was last good."""
     assert agentgym("collect", "--env", "GUESS", "--tasks", "6", "--out", "demos.jsonl")[0] == 0

@@ -114,6 +114,8 @@ class ProcessReward(FineTuning):
     """Peak of the cosine schedule; 7e-4 suits the tiny model, 1e-5 a pretrained one (1e-3 with a frozen backbone)."""
     batch_size: int = 16
     """Trajectories a batch."""
+    checkpoint_minutes: float = 5.0
+    """Without effect here: no state is kept, a training that is killed begins anew (a judge's marks are kept)."""
     labels: Labels = "outcome"
     """Where the values of states come from: the episode's `outcome`, the expert (`exact`; the trajectories are replayed
     in their worlds), continuations by the policy (`monte_carlo`), or a language model's marks (`judge`)."""
