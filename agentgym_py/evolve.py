@@ -459,9 +459,7 @@ class Evolution:
     # ---- the end ------------------------------------------------------------------------------------------------
 
     def _out_of_patience(self, number: int) -> bool:
-        if not self.config.patience:
-            return False
-        return number - self.folder.best(number) >= self.config.patience
+        return 0 < self.config.patience <= number - self.folder.best(number)
 
     def _test(self) -> dict[str, Any]:
         if ranks.once(lambda: self.folder.finished):
