@@ -262,6 +262,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--settings", default="", help="further options of `agentgym evolve`, to try something out; with --results"
     )
+    parser.add_argument("--tables", action="store_true", help="run nothing, print what is there")
     parser.add_argument("--one", action="store_true", help="do one run, or make Agent_v0 (`v0`), in this process")
     args = parser.parse_args(words)
     if args.settings and not args.results:
@@ -276,7 +277,7 @@ def main(words: Sequence[str] | None = None) -> None:
             file.write(json.dumps(line) + "\n")
         return None
     base = shipped()
-    for seed in args.seeds:
+    for seed in () if args.tables else args.seeds:
         for trainer in args.names:
             done = [row for row in read(results) if (row["trainer"], row["seed"]) == (trainer, seed)]
             if not any(current(row, more, base) for row in done):
