@@ -292,7 +292,9 @@ def untrained(
 
 
 def states_at_marks(model: Any, rows: Sequence[Marked], bf16: bool = False) -> Tensor:
-    """The backbone's last states at the rows' M marks, row after row, and the steps' numbers, (M, H + STEPS), in float32 or wider.
+    """The backbone's last states at the rows' M marks, row after row, and the steps' numbers, (M, H + STEPS).
+
+    In float32, or wider where the backbone computes so.
 
     A row sees only itself. A number is a one at its place among noughts: near the world's limit one step is all that is
     between success and none, which a model that must count its turns, or is given a single number, says badly. With

@@ -40,12 +40,13 @@ class _Norm(LlamaRMSNorm):
 
 
 def doubled(policy: Any) -> Any:
-    """The policy in double precision, its norms as well, in which transformers always takes float32.
+    """The policy, or a model, in double precision, its norms as well, in which transformers always takes float32.
 
     So losses and gradients of a whole model can be told from slow ones to 1e-9; the angles of positions are still
     computed in float32, but to the same numbers wherever a position stands.
     """
-    for module in policy.model.double().modules():
+    model = policy if isinstance(policy, torch.nn.Module) else policy.model
+    for module in model.double().modules():
         if isinstance(module, LlamaRMSNorm):
             module.__class__ = _Norm
     return policy
@@ -59,14 +60,16 @@ def wide(records: Sequence[Record]) -> list[Record]:
     return list(records)
 
 
-def check_gradients(found: Iterable[tuple[str, Tensor]], expected: Iterable[tuple[str, Tensor]]) -> None:
-    """All of them are double and to 1e-8 of the largest the same; some are not 0."""
+def check_gradients(
+    found: Iterable[tuple[str, Tensor]], expected: Iterable[tuple[str, Tensor]], rel: float = 1e-8
+) -> None:
+    """All of them are double and to `rel` of the largest the same; some are not 0."""
     pairs = list(zip(found, expected, strict=True))
     largest = max(float(each.abs().max()) for _, (_, each) in pairs)
     assert largest > 1e-4, "else it is no test"
     for (name, one), (same, other) in pairs:
         assert name.endswith(same) and one.dtype == other.dtype == torch.float64
-        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8 * largest, msg=name)
+        torch.testing.assert_close(one, other, rtol=rel, atol=rel * largest, msg=name)
 
 
 def gradients_of(module: Any) -> list[tuple[str, Tensor]]:
