@@ -15,11 +15,16 @@ class AgentLogits(NamedTuple):
     """Logits at the N agent tokens of a batch, row after row."""
 
     logits_NV: Tensor
-    """Float32; row n is what the model said before it saw token n."""
+    """Float32, or a wider format that the model computes in; row n is what the model said before it saw token n."""
     targets_N: Tensor
     """The tokens themselves."""
     hidden_NH: Tensor
     """The state that the head made each row of logits from."""
+
+
+def widened(x: Tensor) -> Tensor:
+    """The same in float32; in float64 what is so already."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def agent_logprobs(agent: AgentLogits) -> Tensor:
@@ -46,7 +51,7 @@ def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
         logits = model(input_ids=input_ids, use_cache=False).logits[0]
     finally:
         hook.remove()
-    return AgentLogits(logits.float(), labels[:, 1:][wanted], kept[0])
+    return AgentLogits(widened(logits), labels[:, 1:][wanted], kept[0])
 
 
 def row_logprobs(model: Any, input_ids: Tensor, labels: Tensor) -> Tensor:

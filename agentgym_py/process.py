@@ -287,11 +287,14 @@ def untrained(
     with torch.no_grad():
         heads[-1].bias.copy_(torch.tensor(np.nansum(labels_MD, 0) / counts_D))
     copied = Policy(model, copy.deepcopy(policy.tokenizer), policy.name)
-    return ProcessRewardModel(copied, heads.to(model.device), weights)
+    wide = torch.promote_types(model.dtype, torch.float32)
+    return ProcessRewardModel(copied, heads.to(model.device, wide), weights)
 
 
 def states_at_marks(model: Any, rows: Sequence[Marked], bf16: bool = False) -> Tensor:
-    """The backbone's last states at the rows' M marks, row after row, and the steps' numbers, (M, H + STEPS), float32.
+    """The backbone's last states at the rows' M marks, row after row, and the steps' numbers, (M, H + STEPS).
+
+    In float32, or wider where the backbone computes so.
 
     A row sees only itself. A number is a one at its place among noughts: near the world's limit one step is all that is
     between success and none, which a model that must count its turns, or is given a single number, says badly. With
@@ -300,7 +303,7 @@ def states_at_marks(model: Any, rows: Sequence[Marked], bf16: bool = False) -> T
     import torch
     from torch.nn.functional import one_hot
 
-    from agentgym_py.logprobs import padded
+    from agentgym_py.logprobs import padded, widened
 
     found: dict[int, Tensor] = {}
     for part in passes([len(row.sample.input_ids) for row in rows], _PASS_TOKENS):
@@ -308,7 +311,7 @@ def states_at_marks(model: Any, rows: Sequence[Marked], bf16: bool = False) -> T
         with torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
             states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state  # (B, S, H)
         for b, i in enumerate(part):
-            found[i] = states[b, torch.tensor(rows[i].marks, device=states.device)].float()
-    states_MH = torch.cat([found[i] for i in range(len(rows))])
+            found[i] = states[b, torch.tensor(rows[i].marks, device=states.device)]
+    states_MH = widened(torch.cat([found[i] for i in range(len(rows))]))
     number_M = torch.cat([torch.arange(len(row.marks), device=states_MH.device) for row in rows]).clamp(max=STEPS - 1)
-    return torch.cat([states_MH, one_hot(number_M, STEPS).float()], -1)
+    return torch.cat([states_MH, one_hot(number_M, STEPS).to(states_MH.dtype)], -1)

@@ -86,7 +86,7 @@ def at_last_token(model: Any, heads: Any, input_ids: Tensor, lengths_B: Tensor) 
 
     states = model.base_model(input_ids=input_ids, use_cache=False).last_hidden_state  # (B, S, D)
     rows = torch.arange(len(states), device=states.device)
-    values_BH: Tensor = heads(states[rows, lengths_B.to(states.device) - 1].float())
+    values_BH: Tensor = heads(states[rows, lengths_B.to(states.device) - 1].to(heads.weight.dtype))
     return values_BH
 
 

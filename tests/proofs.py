@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 from agentgym_py.rl.learner import Learner, LossOf
 from agentgym_py.rl.losses import Weighting
@@ -28,6 +29,52 @@ def ragged(seed: int, rows: int = 5, width: int = 9) -> Tensor:
     mask = torch.rand(rows, width, generator=generator) < torch.linspace(0.2, 0.9, rows)[:, None]
     mask[:, seed % width] = True
     return mask
+
+
+class _Norm(LlamaRMSNorm):
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        """The same in whatever format the states come."""
+        mean = hidden_states.pow(2).mean(-1, keepdim=True)
+        found: Tensor = self.weight * (hidden_states * torch.rsqrt(mean + self.variance_epsilon))
+        return found
+
+
+def doubled(policy: Any) -> Any:
+    """The policy, or a model, in double precision, its norms as well, in which transformers always takes float32.
+
+    So losses and gradients of a whole model can be told from slow ones to 1e-9; the angles of positions are still
+    computed in float32, but to the same numbers wherever a position stands.
+    """
+    model = policy if isinstance(policy, torch.nn.Module) else policy.model
+    for module in model.double().modules():
+        if isinstance(module, LlamaRMSNorm):
+            module.__class__ = _Norm
+    return policy
+
+
+def wide(records: Sequence[Record]) -> list[Record]:
+    """The records with all their numbers in double precision."""
+    for record in records:
+        record.old_logps_n = record.old_logps_n.double()
+        record.extra = {name: each.double() for name, each in record.extra.items()}
+    return list(records)
+
+
+def check_gradients(
+    found: Iterable[tuple[str, Tensor]], expected: Iterable[tuple[str, Tensor]], rel: float = 1e-8
+) -> None:
+    """All of them are double and to `rel` of the largest the same; some are not 0."""
+    pairs = list(zip(found, expected, strict=True))
+    largest = max(float(each.abs().max()) for _, (_, each) in pairs)
+    assert largest > 1e-4, "else it is no test"
+    for (name, one), (same, other) in pairs:
+        assert name.endswith(same) and one.dtype == other.dtype == torch.float64
+        torch.testing.assert_close(one, other, rtol=rel, atol=rel * largest, msg=name)
+
+
+def gradients_of(module: Any) -> list[tuple[str, Tensor]]:
+    """Of each weight that has one, a copy, by its name."""
+    return [(name, each.grad.clone()) for name, each in module.named_parameters() if each.grad is not None]
 
 
 def batch_of(trainer: Any) -> dict[str, Any]:
@@ -133,12 +180,13 @@ def check_steps(
 ) -> None:
     """A learner's step is the same in whatever order and passes its records go: what it logs, and all gradients.
 
-    Of the last states only those that predict a token of the agent's get one. `more` is the learner's.
+    To 1e-9, the gradients to 1e-8, for a policy in double precision. Of the last states only those that predict a token
+    of the agent's get one. `more` is the learner's.
     """
 
-    def step(order: Sequence[int], pass_tokens: int) -> tuple[dict[str, float], dict[str, Tensor]]:
-        policy = toys.word_policy()
-        records = estimated_records(toys, policy)
+    def step(order: Sequence[int], pass_tokens: int) -> tuple[dict[str, float], list[tuple[str, Tensor]]]:
+        policy = doubled(toys.word_policy())
+        records = wide(estimated_records(toys, policy))
         made = Learner(policy, replace(settings, max_grad_norm=0.0, pass_tokens=pass_tokens), seed=0, **more)
         if made.module.value is not None:
             torch.nn.init.ones_(made.module.value.weight)
@@ -150,12 +198,11 @@ def check_steps(
             agent = collate(by_length, [r.old_logps_n for r in by_length], made.device).labels != IGNORED
             check_agents_alone(kept[0], agent)
         logged.pop("tokens_per_second")
-        return logged, {name: p.grad for name, p in made.module.named_parameters() if p.grad is not None}
+        return logged, gradients_of(made.module)
 
     logged, gradients = step(range(6), 10_000)
     assert gradients and logged["loss"]
     for order, pass_tokens in ((range(6), 1), (range(6), 40), ([3, 5, 0, 1, 4, 2], 10_000)):
         others, found = step(order, pass_tokens)
-        assert others == pytest.approx(logged, rel=1e-4, abs=1e-5)
-        for name, gradient in gradients.items():
-            torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-5)
+        assert others == pytest.approx(logged, rel=1e-9, abs=1e-9)
+        check_gradients(found, gradients)

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from agentgym_py import ranks
 from agentgym_py.errors import NotANumberError, TrainingError
 from agentgym_py.finetune import with_adapters
-from agentgym_py.logprobs import agent_logits
+from agentgym_py.logprobs import agent_logits, widened
 from agentgym_py.policy import input_hooks, merged, require_trainable, stop_recomputing
 from agentgym_py.rl.losses import Weighting, k1, k3, token_weights
 from agentgym_py.rl.nets import MOST_DRIFT, StoppedEarly, collapses
@@ -73,7 +73,8 @@ class ActorCritic(nn.Module):
         self.entropy_gradient = entropy_gradient
         self._no_split_modules = getattr(model, "_no_split_modules", None)  # FSDP's units
         size = model.get_input_embeddings().embedding_dim
-        self.value: nn.Linear | None = nn.Linear(size, 1, device=model.device) if critic else None
+        wide = torch.promote_types(model.dtype, torch.float32)
+        self.value: nn.Linear | None = nn.Linear(size, 1, device=model.device, dtype=wide) if critic else None
         if self.value is not None:
             nn.init.zeros_(self.value.weight)
             nn.init.zeros_(self.value.bias)
@@ -89,7 +90,7 @@ class ActorCritic(nn.Module):
         logps_N = logprobs_NV.gather(-1, agent.targets_N[:, None])[:, 0]
         seen_NV = logprobs_NV if self.entropy_gradient else logprobs_NV.detach()
         entropy_N = -(seen_NV.exp() * seen_NV).sum(-1)
-        return Output(logps_N, entropy_N, None if self.value is None else self._values(agent.hidden_NH.float()))
+        return Output(logps_N, entropy_N, None if self.value is None else self._values(widened(agent.hidden_NH)))
 
     def _values(self, hidden_NH: Tensor) -> Tensor:
         assert self.value is not None
@@ -305,7 +306,8 @@ class Learner:
                 before the step.
         """
         began = time.monotonic()
-        weights = dict(zip(map(id, records), token_weights([r.n for r in records], how, constant), strict=True))
+        counts = token_weights([r.n for r in records], how, constant, records[0].old_logps_n.dtype)
+        weights = dict(zip(map(id, records), counts, strict=True))
         logged: dict[str, float] = defaultdict(float)
         tokens = sum(record.n for record in records)
         self._work.clear()

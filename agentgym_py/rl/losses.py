@@ -27,7 +27,7 @@ def clipped_surrogate(logps_N: Tensor, old_logps_N: Tensor, advantages_N: Tensor
 def clipped_ratio(ratio_N: Tensor, advantages_N: Tensor, low: float, high: float) -> Surrogate:
     """The same for a ratio that is there already."""
     plain_N, clipped_N = ratio_N * advantages_N, ratio_N.clamp(1 - low, 1 + high) * advantages_N
-    return Surrogate(-torch.minimum(plain_N, clipped_N), ratio_N, (clipped_N < plain_N).float())
+    return Surrogate(-torch.minimum(plain_N, clipped_N), ratio_N, (clipped_N < plain_N).to(ratio_N.dtype))
 
 
 def row_sum(x_N: Tensor, row_N: Tensor) -> Tensor:
@@ -52,7 +52,9 @@ def k3(logps_N: Tensor, ref_logps_N: Tensor) -> Tensor:
     return log_ratio_N.exp() - 1 - log_ratio_N
 
 
-def token_weights(lengths_B: list[int], how: Weighting, constant: float = 1.0) -> list[Tensor]:
+def token_weights(
+    lengths_B: list[int], how: Weighting, constant: float = 1.0, dtype: torch.dtype = torch.float32
+) -> list[Tensor]:
     """What each token of B sequences counts in one step's loss, so that the loss is the weighted sum of its tokens.
 
     `token`: 1 / all tokens (DAPO, arXiv:2503.14476); `sequence`: 1 / (B * the sequence's tokens) (GRPO); `constant`:
@@ -61,4 +63,4 @@ def token_weights(lengths_B: list[int], how: Weighting, constant: float = 1.0) -
     total, rows = sum(lengths_B), len(lengths_B)
     divisors: dict[str, list[float]] = {"token": [total] * rows, "sequence": [rows * n for n in lengths_B]}
     divisors["constant"] = [rows * constant] * rows
-    return [torch.full((n,), 1 / divisor) for n, divisor in zip(lengths_B, divisors[how], strict=True)]
+    return [torch.full((n,), 1 / divisor, dtype=dtype) for n, divisor in zip(lengths_B, divisors[how], strict=True)]

@@ -40,21 +40,26 @@ def gradients(learner: Learner) -> dict[str, Any]:
     return found
 
 
-def stepped(toys: Any, how: Weighting) -> Any:
-    """What one step logs, and its gradients, unclipped."""
-    learner = Learner(toys.word_policy(), LearnerSettings(max_grad_norm=0.0), seed=0, temperature=0.8)
-    logged = learner.step(toys.records_of(learner.policy), loss_of, how, constant=7.0)
+def stepped(toys: Any, how: Weighting, proofs: Any = None) -> Any:
+    """What one step logs, and its gradients, unclipped; with `proofs` in double precision."""
+    policy = toys.word_policy()
+    records = toys.records_of(policy)
+    if proofs:
+        proofs.doubled(policy)
+        proofs.wide(records)
+    learner = Learner(policy, LearnerSettings(max_grad_norm=0.0), seed=0, temperature=0.8)
+    logged = learner.step(records, loss_of, how, constant=7.0)
     assert logged["tokens_per_second"] > 0
     return logged, gradients(learner)
 
 
 @pytest.mark.parametrize("how", WEIGHTINGS)
-def test_a_step_is_the_formula(toys: Any, how: Weighting) -> None:
+def test_a_step_is_the_formula(toys: Any, proofs: Any, how: Weighting) -> None:
     """Loss and gradient of ragged records equal those of a loop over tokens, each with a forward of its own prefix."""
-    logged, found = stepped(toys, how)
-    policy = toys.word_policy()
-    records = toys.records_of(policy)
-    tokens, total, surprise = sum(r.n for r in records), torch.zeros(()), 0.0
+    logged, found = stepped(toys, how, proofs)
+    policy = proofs.doubled(toys.word_policy())
+    records = proofs.wide(toys.records_of(policy))
+    tokens, total, surprise = sum(r.n for r in records), torch.zeros((), dtype=torch.float64), 0.0
     for record in records:
         share = {"token": tokens, "sequence": 6 * record.n, "constant": 6 * 7}[how]
         at = 0
@@ -71,12 +76,11 @@ def test_a_step_is_the_formula(toys: Any, how: Weighting) -> None:
             at += 1
         assert at == record.n
     total.backward()
-    assert logged["loss"] == pytest.approx(total.item(), abs=1e-5)
-    assert logged["surprise"] == pytest.approx(surprise, abs=1e-5)
+    assert logged["loss"] == pytest.approx(total.item(), rel=0, abs=1e-9)
+    assert logged["surprise"] == pytest.approx(surprise, rel=0, abs=1e-9)
     norm = torch.stack([p.grad.norm() for p in policy.model.parameters()]).norm()
-    assert logged["grad_norm"] == pytest.approx(float(norm), rel=1e-4)
-    for name, parameter in policy.model.named_parameters():
-        torch.testing.assert_close(found[f"model.{name}"], parameter.grad, rtol=1e-3, atol=1e-6)
+    assert logged["grad_norm"] == pytest.approx(float(norm), rel=1e-8)
+    proofs.check_gradients(found.items(), proofs.gradients_of(policy.model))
 
 
 @pytest.mark.parametrize("how", WEIGHTINGS)

@@ -64,16 +64,19 @@ def test_the_kl_coefficient_follows_its_target(measured: float, target: float, e
 # ------------------------------------------------------------------------------------------- from episodes to records
 
 
-def estimated(toys: Any, trainer: PPO, *, kl: float = 0.0, max_steps: int = 12) -> Any:
-    """Episodes of the chain, some truncated and some not, and their records, by a critic and a reference of chance."""
-    policy = toys.word_policy()
-    made = Learner(policy, trainer, seed=0, reference=kl > 0, critic_rate=1e-3)
+def estimated(toys: Any, proofs: Any, trainer: PPO, monkeypatch: pytest.MonkeyPatch, kl: float) -> Any:
+    """Episodes of the chain, some truncated and some not, and their records, by a critic and a reference of chance.
+
+    All in double precision.
+    """
+    monkeypatch.setattr("agentgym_py.rl.records.record_of", lambda *x, **y: proofs.wide([record_of(*x, **y)])[0])
+    policy = proofs.doubled(toys.word_policy())
+    made = Learner(policy, trainer, seed=0, reference=True, critic_rate=1e-3)
     torch.nn.init.normal_(made.module.value.weight, generator=torch.Generator().manual_seed(0))
-    if kl:
-        assert made._frozen is not None
-        with torch.no_grad():
-            made._frozen.model.model.norm.weight += 0.5
-    spec = type(toys.CHAIN)(toys.CHAIN.name, {"max_steps": max_steps})
+    assert made._frozen is not None
+    with torch.no_grad():
+        made._frozen.model.model.norm.weight += 0.5
+    spec = type(toys.CHAIN)(toys.CHAIN.name, {"max_steps": 12})
     episodes = [group[0] for group in toys.rollouts(policy, spec, 24, tokens=2).groups(24, 1)]
     assert {each.truncated for each in episodes} == {True, False}
     return policy, made, episodes, trainer._records(made, episodes, kl, Counter())
@@ -96,13 +99,15 @@ def values_by_hand(policy: Any, made: Learner, episode: Any) -> tuple[list[float
 
 
 @pytest.mark.parametrize("level", ["token", "turn"])
-def test_advantages_are_the_closed_form_over_tokens_or_turns(toys: Any, level: Any) -> None:
+def test_advantages_are_the_closed_form_over_tokens_or_turns(
+    toys: Any, proofs: Any, level: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A truncated episode goes on from the critic's value of what was shown last, a terminated one is over.
 
     The sum over k of (gamma lam)^k delta, by a walk over the episode's steps; then all are whitened together.
     """
     trainer, kl = PPO(level=level, gamma=0.9, lam=0.8), 0.3
-    policy, made, episodes, records = estimated(toys, trainer, kl=kl)
+    policy, made, episodes, records = estimated(toys, proofs, trainer, monkeypatch, kl)
     raw: list[float] = []
     for episode, record in zip(episodes, records, strict=True):
         values, after = values_by_hand(policy, made, episode)
@@ -127,12 +132,12 @@ def test_advantages_are_the_closed_form_over_tokens_or_turns(toys: Any, level: A
             assert record.extra["valued"].tolist() == [float(n in starts) for n in range(record.n)]
         else:
             assert record.extra["valued"].tolist() == [1.0] * record.n
-        assert record.extra["returns"].tolist() == pytest.approx(returns, abs=1e-4)
+        assert record.extra["returns"].tolist() == pytest.approx(returns, rel=0, abs=1e-9)
         raw += advantages
     assert any(abs(values_by_hand(policy, made, e)[1]) > 0.01 for e in episodes if e.truncated), "else it is no test"
-    flat = torch.tensor(raw)
-    expected = (flat - flat.mean()) / flat.std()
-    torch.testing.assert_close(torch.cat([r.extra["advantages"] for r in records]), expected, rtol=1e-3, atol=1e-3)
+    flat = torch.tensor(raw, dtype=torch.float64)
+    expected = (flat - flat.mean()) / (flat.std() + 1e-4)
+    torch.testing.assert_close(torch.cat([r.extra["advantages"] for r in records]), expected, rtol=0, atol=1e-9)
 
 
 def test_what_a_reward_is(toys: Any) -> None:

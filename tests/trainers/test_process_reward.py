@@ -28,6 +28,7 @@ def labels_of(proofs: Any, steps: int, seed: int) -> Any:
     return wanted
 
 
+TIGHT: dict[str, float] = {"rtol": 0.0, "atol": 1e-9}
 COUPLES = torch.tensor([[0, 3], [5, 1], [5, 2], [7, 6]])
 
 
@@ -58,14 +59,16 @@ def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
     found = process_loss(said, wanted, *COUPLES.T, pair_weight=0.7)
     order = torch.tensor([3, 5, 0, 1, 4, 2, 7, 6])
     moved = torch.argsort(order)[COUPLES]
-    torch.testing.assert_close(process_loss(said[order], wanted[order], *moved.T, pair_weight=0.7).loss, found.loss)
+    torch.testing.assert_close(
+        process_loss(said[order], wanted[order], *moved.T, pair_weight=0.7).loss, found.loss, **TIGHT
+    )
     entries = int((~torch.isnan(wanted)).sum())
     halves = [
         process_loss(said[:6], wanted[:6], *COUPLES[:3].T, pair_weight=0.7, entries=entries, pairs=4),
         process_loss(said[6:], wanted[6:], *(COUPLES[3:] - 6).T, pair_weight=0.7, entries=entries, pairs=4),
     ]
     for name in found._fields:
-        torch.testing.assert_close(sum(getattr(half, name) for half in halves), getattr(found, name))
+        torch.testing.assert_close(sum(getattr(half, name) for half in halves), getattr(found, name), **TIGHT)
 
 
 def test_what_nobody_knows_has_no_gradient_and_both_terms_agree(proofs: Any) -> None:
@@ -222,20 +225,19 @@ def test_only_the_marks_states_get_a_gradient(
     tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
 ) -> None:
     """Neither padding, nor an observation, nor another token of a reply; a step's parts make the whole's gradient."""
-    how, policy = ProcessReward(labels="exact"), fresh(tiny_policy)
+    how, policy = ProcessReward(labels="exact"), proofs.doubled(fresh(tiny_policy))
     data = [labelled(each, exact_values(each, 0.9), policy) for each in played]
     model, whole = how.untrained(policy, data, 0), dict[str, float]()
     kept = proofs.state_gradients(model.policy.model, lambda: whole.update(how._backward(model, data, [])))
     read = [int((each > 0).sum()) for each in kept]
     assert sum(read) == sum(len(each.row.marks) for each in data)
     trained = [*model.heads.parameters(), *model.policy.model.parameters()]
-    gradient = [p.grad.clone() for p in trained]
+    expected = [("", p.grad.clone()) for p in trained]
     for p in trained:
         p.grad = None
     in_parts = replace(how, batch_size=2, gradient_accumulation=4)._backward(model, data, [])
-    assert in_parts == pytest.approx(whole, rel=1e-4) and whole["pairs"] > 0
-    for p, expected in zip(trained, gradient, strict=True):
-        torch.testing.assert_close(p.grad, expected, rtol=1e-4, atol=1e-7)
+    assert in_parts == pytest.approx(whole, rel=1e-8) and whole["pairs"] > 0
+    proofs.check_gradients([("", p.grad) for p in trained], expected, rel=1e-7)  # labels are in float32
 
 
 def test_nothing_to_train_on_says_why(tiny_policy: Any, episode: Any, tmp_path: Path) -> None:

@@ -37,12 +37,13 @@ def test_a_step_is_paid_where_its_thought_ends() -> None:
     assert placed(gap, [3, 7, 8], [0.5, -1.0, 2.0]).tolist() == [0.5, 0.0, 0.0, -1.0, 0.0, 2.0]
 
 
-def test_a_reward_is_the_sum_of_three(toys: Any) -> None:
+def test_a_reward_is_the_sum_of_three(toys: Any, proofs: Any) -> None:
     """R = alpha R_task + beta PRM - kl KL, token by token, for an episode of several turns."""
     policy, trainer = toys.word_policy(), R3(alpha=0.7, beta=0.3)
     ((episode,),) = toys.rollouts(policy, toys.CHAIN, 1, tokens=2).groups(1, 1)
     record = record_of(episode, policy.chat)
     assert record is not None and len(episode.steps) > 1
+    proofs.wide([record])
     ref = record.old_logps_n - torch.rand(record.n, generator=torch.Generator().manual_seed(0))
     paid = [0.1 * i - 0.2 for i in range(len(episode.steps))]
     record.extra |= {"ref_logps": ref, "process": placed(record, marked_sample(episode, policy).marks, paid)}
@@ -53,7 +54,7 @@ def test_a_reward_is_the_sum_of_three(toys: Any) -> None:
             reward = (0.7 * step.reward + 0.3 * of_step) * last
             expected.append(reward - 0.2 * float(record.old_logps_n[at] - ref[at]))
             at += 1
-    assert trainer.rewards(episode, record, 0.2).tolist() == pytest.approx(expected, abs=1e-6)
+    assert trainer.rewards(episode, record, 0.2).tolist() == pytest.approx(expected, rel=0, abs=1e-9)
 
 
 def test_observations_get_no_gradient(toys: Any, proofs: Any) -> None:

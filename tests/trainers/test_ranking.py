@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,26 +29,51 @@ def returns_of(seed: int) -> Any:
     return torch.randint(4, (12,), generator=torch.Generator().manual_seed(seed)).double() / 4
 
 
+def slow_loss(ratios: Any, returns: Any, tasks: Any, beta: float, margins: list[float] | None = None) -> Any:
+    """The formula, task by task and pair by pair; `margins` get those of all pairs."""
+    means = []
+    for task in range(int(tasks.max()) + 1):
+        rows = [row for row in range(len(returns)) if tasks[row] == task]
+        said = [beta * (ratios[i] - ratios[j]) for i in rows for j in rows if returns[i] > returns[j]]
+        if margins is not None:
+            margins.extend(float(each.detach()) for each in said)
+        if said:
+            means.append(sum(torch.log(1 + torch.exp(-each)) for each in said) / len(said))
+    assert len(means) >= 2
+    return sum(means) / len(means)
+
+
+def slow_logp(model: Any, ids: Any, labels: Any) -> Any:
+    """Sum over the agent's tokens of log pi(a_t | before), token by token."""
+    logits = model(input_ids=ids[None]).logits[0].double()
+    return sum(torch.log_softmax(logits[t - 1], -1)[ids[t]] for t in range(1, len(ids)) if labels[t] != -100)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
-    """In float64, against a loop over tasks and ordered pairs; its gradient is checked by differences."""
+    """In float64, against a loop over tasks and ordered pairs, of ratios and of tokens under ragged masks.
+
+    Gradients are checked by differences.
+    """
     ratios, returns, margins = 5 * proofs.drawn(12, seed=seed), returns_of(seed), list[float]()
 
     def slow(x: Any) -> Any:
         margins.clear()
-        means = []
-        for task in range(4):
-            rows = [row for row in range(12) if TASKS[row] == task]
-            said = [0.3 * (x[i] - x[j]) for i in rows for j in rows if returns[i] > returns[j]]
-            margins.extend(float(each.detach()) for each in said)
-            if said:
-                means.append(sum(torch.log(1 + torch.exp(-each)) for each in said) / len(said))
-        assert len(means) >= 2
-        return sum(means) / len(means)
+        return slow_loss(x, returns, TASKS, 0.3, margins)
 
     proofs.check_formula(lambda x: ranking_loss(x, returns, TASKS, 0.3).loss, slow, ratios)
     found = ranking_loss(ratios, returns, TASKS, 0.3).margins_P
-    assert sorted(found.tolist()) == pytest.approx(sorted(margins))
+    assert sorted(found.tolist()) == pytest.approx(sorted(margins), rel=0, abs=1e-9)
+
+    mask, refs = proofs.ragged(seed, 12), proofs.drawn(12, seed=seed + 20)
+
+    def masked(x: Any) -> Any:
+        return slow([sum(x[row, t] for t in range(9) if mask[row, t]) - refs[row] for row in range(12)])
+
+    proofs.check_formula(
+        lambda x: ranking_loss((x * mask).sum(-1) - refs, returns, TASKS, 0.3).loss, masked,
+        5 * proofs.drawn(12, 9, seed=seed),
+    )  # fmt: skip
 
 
 def test_order_and_splits_change_nothing(proofs: Any) -> None:
@@ -61,7 +87,7 @@ def test_order_and_splits_change_nothing(proofs: Any) -> None:
 
     proofs.check_rows(loss_of, 3)
     torch.testing.assert_close(
-        ranking_loss(**columns, beta=0.1).loss, loss_of([0, 1, 2], 0)
+        ranking_loss(**columns, beta=0.1).loss, loss_of([0, 1, 2], 0), rtol=0, atol=1e-9
     )  # fmt: skip
 
 
@@ -80,7 +106,7 @@ def test_of_one_task_it_is_dpo_on_every_pair() -> None:
     better, worse = zip(*[(i, j) for i in range(5) for j in range(5) if returns[i] > returns[j]], strict=True)
     sides = [LogRatios(ratios[list(rows)], torch.ones(9)) for rows in (better, worse)]
     expected = dpo_loss(sides[0], sides[1], 0.1).mean()
-    torch.testing.assert_close(ranking_loss(ratios, returns, torch.zeros(5), 0.1).loss, expected)
+    torch.testing.assert_close(ranking_loss(ratios, returns, torch.zeros(5), 0.1).loss, expected, rtol=0, atol=1e-9)
 
 
 def test_with_two_trajectories_a_task_it_is_dpo(tiny_policy: Any, tmp_path: Path, fresh: Any) -> None:
@@ -126,11 +152,13 @@ def test_a_batch_is_its_tasks_whole(
 ) -> None:
     """All trajectories of as many tasks as the batch holds, with returns and the reference's log-probabilities.
 
-    Observations get no gradient; padding, order and a split into tasks do not matter.
+    Its loss and gradient are the formula's, token by token. Observations get none; padding, order and a split into
+    tasks do not matter.
     """
     longer = episode("look", "look again", "buy 0", reward=1.0)
     played = [longer, *walks(episode, 0.5, 0.0), *walks(episode, 0.2, 0.7, task="other")]
-    policy, settings = fresh(tiny_policy), Ranking(batch_size=2)
+    policy, settings = proofs.doubled(fresh(tiny_policy)), Ranking(batch_size=2)
+    twin = copy.deepcopy(policy.model)
     kept = usable(policy, played, 4096)
     trainer = settings._ranking(policy, kept, settings._groups(kept)[0], 0, tmp_path)
     batch = proofs.batch_of(trainer)
@@ -152,7 +180,20 @@ def test_a_batch_is_its_tasks_whole(
         rows = [row for task in tasks for row in range(5) if batch["tasks"][row] == task]
         return trainer.compute_loss(trainer.model, proofs.part(batch, rows, padding)).detach()
 
-    proofs.check_rows(loss_of, 2, rel=1e-5)
+    proofs.check_rows(loss_of, 2)
+
+    trainer.model.zero_grad()
+    twin.load_state_dict(policy.model.state_dict())
+    ratios = [
+        slow_logp(twin, ids, labels) - ref
+        for ids, labels, ref in zip(batch["input_ids"], batch["labels"], batch["ref_logps"], strict=True)
+    ]
+    expected = slow_loss(ratios, batch["returns"], batch["tasks"], 0.1)
+    loss = trainer.compute_loss(trainer.model, batch)
+    torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
+    loss.backward()
+    expected.backward()
+    proofs.check_gradients(proofs.gradients_of(policy.model), proofs.gradients_of(twin))
 
 
 def _by_task(batch: dict[str, Any]) -> list[list[float]]:

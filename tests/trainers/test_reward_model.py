@@ -40,6 +40,11 @@ def trainer_of(policy: Any, played: list[Trajectory], folder: Path, **settings: 
     return trainer
 
 
+def in_double(proofs: Any, trainer: Any) -> None:
+    """Have the trainer's model compute so."""
+    proofs.doubled(trainer.model.double().backbone.base_model)
+
+
 def slow_loss(better: Any, worse: Any) -> Any:
     """The formula, pair by pair: -log of 1 / (1 + exp(r_l - r_w))."""
     total = 0.0
@@ -75,18 +80,17 @@ def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
 ) -> None:
     """With two heads, each of which learns its own pairs; the other head has no part in them."""
     trainer = trainer_of(tiny_policy, played, tmp_path, heads={"reward": 1.0, "steps": 0.5})
+    in_double(proofs, trainer)
     batch, found = proofs.batch_of(trainer), []
     for ours in (True, False):
         trainer.model.zero_grad()
         rewards = slow_rewards(trainer, batch)
         loss = trainer.compute_loss(trainer.model, dict(batch)) if ours else slow_loss(rewards[:5], rewards[5:])
         loss.backward()
-        found.append(
-            [loss.detach(), *(each.grad.clone() for each in trainer.model.parameters() if each.grad is not None)]
-        )
+        found.append((loss.detach(), proofs.gradients_of(trainer.model)))
     assert len(batch["head"]) == 10 and batch["head"].tolist()[:5] == batch["head"].tolist()[5:]
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(found[0][0], found[1][0], rtol=0, atol=1e-9)
+    proofs.check_gradients(found[0][1], found[1][1])
 
 
 def test_the_loss_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, proofs: Any) -> None:
@@ -95,16 +99,29 @@ def test_the_loss_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: 
     from trl import RewardTrainer
 
     trainer = trainer_of(tiny_policy, played, tmp_path)
+    in_double(proofs, trainer)
     batch = proofs.batch_of(trainer)
     loss = trainer.compute_loss(trainer.model, dict(batch))
+    loss.backward()
+    gradients = proofs.gradients_of(trainer.model)
     rows = {name: batch[name] for name in ("input_ids", "attention_mask")}
-    torch.testing.assert_close(loss, RewardTrainer.compute_loss(trainer, trainer.model, dict(rows)))
+    trainer.model.zero_grad()
+    theirs = RewardTrainer.compute_loss(trainer, trainer.model, dict(rows))
+    theirs.backward()
+    torch.testing.assert_close(loss, theirs, rtol=0, atol=1e-9)
+    proofs.check_gradients(gradients, proofs.gradients_of(trainer.model))
     config = copy.deepcopy(tiny_policy.model.config)
     config.num_labels, config.pad_token_id = 1, 0
-    other = AutoModelForSequenceClassification.from_config(config)
+    other = proofs.doubled(AutoModelForSequenceClassification.from_config(config))
     other.model.load_state_dict(trainer.model.backbone.model.state_dict())
     other.score.load_state_dict({"weight": trainer.model.heads.weight})
-    torch.testing.assert_close(RewardTrainer.compute_loss(trainer, other, dict(rows)), loss, rtol=1e-5, atol=1e-6)
+    theirs = RewardTrainer.compute_loss(trainer, other, dict(rows))
+    theirs.backward()
+    torch.testing.assert_close(loss, theirs, rtol=0, atol=1e-9)
+    scored = [each for name, each in gradients if name == "heads.weight"]
+    proofs.check_gradients([("weight", each) for each in scored], [("weight", other.score.weight.grad)])
+    of_body = [(name, each) for name, each in gradients if name.startswith("backbone.model.")]
+    proofs.check_gradients(of_body, proofs.gradients_of(other.model))
     told = trainer._metrics["train"]
     assert told["accuracy"] == pytest.approx([told["accuracy"][0]] * 3)
     assert told["margin"][0] == pytest.approx(told["margin"][2], rel=1e-4)
@@ -115,6 +132,7 @@ def test_only_the_last_state_of_a_row_gets_a_gradient(
 ) -> None:
     """Neither padding nor another token's state; more padding, another order or parts change nothing."""
     trainer = trainer_of(tiny_policy, played, tmp_path)
+    in_double(proofs, trainer)
     batch = proofs.batch_of(trainer)
     (gradient,) = proofs.state_gradients(
         trainer.model.backbone, lambda: trainer.compute_loss(trainer.model, dict(batch))
@@ -127,7 +145,7 @@ def test_only_the_last_state_of_a_row_gets_a_gradient(
         part = proofs.part(batch, rows + [row + 3 for row in rows], padding)
         return trainer.compute_loss(trainer.model, part).detach()
 
-    proofs.check_rows(loss_of, 3, rel=1e-5)
+    proofs.check_rows(loss_of, 3)
 
 
 # ------------------------------------------------------------------------------------------------------------ training

@@ -86,7 +86,7 @@ def grpo_loss(
     ratio_N = log_ratio_N.exp()
     if kind == "cispo":
         loss_N = -ratio_N.clamp(max=1 + high).detach() * advantages_N * logps_N
-        clipped_N = (ratio_N > 1 + high).float()
+        clipped_N = (ratio_N > 1 + high).to(ratio_N.dtype)
     else:
         loss_N, _, clipped_N = clipped_ratio(ratio_N, advantages_N, low, high)
     logged = {"policy_loss": loss_N, "clip_fraction": clipped_N}

@@ -211,8 +211,8 @@ class PPO(LearnerSettings):
         """The reward at each of the record's n agent tokens: the turn's at its last, and what the divergence costs."""
         import torch
 
-        rewards_n = torch.zeros(record.n)
-        rewards_n[record.last_of_turn_n] = torch.tensor([episode.steps[t].reward for t in record.turns])
+        rewards_n = torch.zeros_like(record.old_logps_n)
+        rewards_n[record.last_of_turn_n] = rewards_n.new_tensor([episode.steps[t].reward for t in record.turns])
         if "ref_logps" in record.extra:
             rewards_n -= kl * (record.old_logps_n - record.extra["ref_logps"])
         return rewards_n
@@ -231,7 +231,7 @@ class PPO(LearnerSettings):
             return
         of_turn_n = torch.unique(record.turns_n, return_inverse=True)[1]
         first = record.first_of_turn_n
-        rewards_T = torch.zeros(int(first.sum())).index_add(0, of_turn_n, rewards_n)
+        rewards_T = rewards_n.new_zeros(int(first.sum())).index_add(0, of_turn_n, rewards_n)
         found = gae(rewards_T, values_n[first], bootstrap, self.gamma, self.lam)
         record.extra |= {"advantages": found.advantages_T[of_turn_n], "returns": found.returns_T[of_turn_n]}
         record.extra["valued"] = first.float()

@@ -284,7 +284,7 @@ def placed(record: Record, marks: Sequence[int], paid: Sequence[float]) -> Tenso
     from agentgym_py.samples import IGNORED
 
     at_n = (record.labels != IGNORED).nonzero()[:, 0]  # where in the record its agent tokens stand
-    rewards_n = torch.zeros(record.n)
+    rewards_n = torch.zeros_like(record.old_logps_n)
     for turn in record.turns:
         own = (record.turns_n == turn).nonzero()[:, 0]
         before = own[at_n[own] <= marks[turn]]

@@ -217,7 +217,8 @@ def _untrained(policy: Policy, heads: int, seed: int) -> Member:
         made = torch.nn.Linear(size, heads)
         torch.nn.init.normal_(made.weight, std=1 / math.sqrt(size + 1))
         torch.nn.init.zeros_(made.bias)
-    return Member(Policy(model, copy.deepcopy(policy.tokenizer), policy.name), made.to(model.device))
+    made.to(model.device, torch.promote_types(model.dtype, torch.float32))
+    return Member(Policy(model, copy.deepcopy(policy.tokenizer), policy.name), made)
 
 
 def _module(member: Member) -> Any:
