@@ -31,7 +31,7 @@ def ragged(seed: int, rows: int = 5, width: int = 9) -> Tensor:
     return mask
 
 
-class _Norm(LlamaRMSNorm):
+class _Norm(LlamaRMSNorm):  # type: ignore[misc]  # transformers is untyped here
     def forward(self, hidden_states: Tensor) -> Tensor:
         """The same in whatever format the states come."""
         mean = hidden_states.pow(2).mean(-1, keepdim=True)

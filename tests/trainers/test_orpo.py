@@ -83,7 +83,7 @@ def test_the_loss_of_masked_rows_is_the_formula(proofs: Any, seed: int) -> None:
         for x, mask in zip(sides, masks, strict=True):
             rows = [[-(x[row, t] ** 2) for t in range(9) if mask[row, t]] for row in range(4)]
             means.append([sum(each) / len(each) for each in rows])
-        return slow_loss(*means, 0.3)
+        return slow_loss(means[0], means[1], 0.3)
 
     proofs.check_formula(fast, slow, *(proofs.drawn(4, 9, seed=seed + n) for n in (0, 20)))
 
