@@ -195,7 +195,8 @@ def check(stage: Stage, stages: Sequence[Stage], file: str) -> None:
     with _in_stage(f"{file}: stage {stage.name}"):
         if wrong := next((key for key in stage.settings if key in _OWN), None):
             raise UsageError(f"{wrong} is not a stage's to say")
-        given = parsed(stage, stage.settings)
+        given = parsed(stage, _without_products(stage.settings))
+        _check_inputs(stage.settings, {each.name: each for each in stages})
         read = module(stage.command).read
         if stage.command == "evolve":
             read(given, given)
@@ -204,7 +205,14 @@ def check(stage: Stage, stages: Sequence[Stage], file: str) -> None:
         tracking.need(given.get("track"))
         _check_trainer(stage)
         _check_model(stage, given)
-        _check_inputs(stage.settings, {each.name: each for each in stages})
+
+
+def _without_products(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings without what a trainer gets of earlier stages: nothing is there yet to look at."""
+    return {
+        key: {name: one for name, one in value.items() if not str(one).startswith("$")}
+        if isinstance(value, Mapping) else value for key, value in settings.items()
+    }  # fmt: skip
 
 
 def _check_trainer(stage: Stage) -> None:
