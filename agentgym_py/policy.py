@@ -60,7 +60,10 @@ class Policy:
         place = _usable(device or _best_device())
         with without_progress_bars():
             model, tokenizer = _load(name, dtype, seed, quantize, place)
-        return cls((model if quantize else model.to(place)).eval(), tokenizer, name, chat_format=chat_format)
+        model = (model if quantize else model.to(place)).eval()
+        if quantize:
+            _lay_out(model, f"the model {name!r} does not compute in {quantize} on {place}")
+        return cls(model, tokenizer, name, chat_format=chat_format)
 
     @property
     def num_parameters(self) -> int:
@@ -138,6 +141,17 @@ def is_quantized(model: Any) -> bool:
     return any(not parameter.is_floating_point() for parameter in model.parameters())
 
 
+def _lay_out(model: Any, failed: str) -> None:
+    """Have a quantized model compute once: bitsandbytes lays its weights out anew then on a CPU: another digest."""
+    import torch
+
+    try:
+        with torch.no_grad():
+            model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=model.device))
+    except (AssertionError, RuntimeError) as error:  # layers of sizes that it has no layout for
+        raise PolicyError(f"{failed}: {_first_line(error)}") from error
+
+
 def require_bits(quantize: str | None) -> None:
     """ConfigError where weights cannot be quantized so, before a model is loaded."""
     if quantize is None:
@@ -145,7 +159,7 @@ def require_bits(quantize: str | None) -> None:
     if quantize not in get_args(Quantized):
         raise ConfigError(f"quantize must be one of {', '.join(get_args(Quantized))}, got {quantize!r}")
     if find_spec("bitsandbytes") is None:
-        raise ConfigError(f"quantize {quantize} needs bitsandbytes: pip install bitsandbytes")
+        raise ConfigError(f"quantize {quantize} needs bitsandbytes: {install_advice('train,quantize')}")
 
 
 def require_trainable(model: Any, lora_rank: int) -> None:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from agentgym_py import ranks
 from agentgym_py.errors import ConfigError, PolicyError, did_you_mean
 from agentgym_py.files import write_atomic
-from agentgym_py.policy import Policy
+from agentgym_py.policy import Policy, merged
 from agentgym_py.samples import Sample, passes, turns
 from agentgym_py.trainer import Tensor
 from agentgym_py.trajectory import Step, Trajectory
@@ -278,7 +278,7 @@ def untrained(
 
     model = copy.deepcopy(policy.model)
     if hasattr(model, "peft_config"):  # in the midst of a training of adapters
-        model = model.merge_and_unload()
+        model = merged(model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         heads = new_heads(model.config.get_text_config().hidden_size, hidden)

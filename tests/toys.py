@@ -100,7 +100,7 @@ for name, world in worlds.items():
 BANDIT, CHAIN = EnvSpec("ToyBandit-v0"), EnvSpec("ToyChain-v0")
 
 
-def word_policy(seed: int = 0, layers: int = 1, spread: float = 0.02) -> Policy:
+def word_policy(seed: int = 0, layers: int = 1, spread: float = 0.02, hidden_size: int = 16) -> Policy:
     """A random Llama of a few thousand parameters that knows single words.
 
     Its words are tied, in and out: the larger their `spread`, the more can be said by adapters, which leave them.
@@ -115,7 +115,7 @@ def word_policy(seed: int = 0, layers: int = 1, spread: float = 0.02) -> Policy:
         tokenizer_object=made, pad_token=PAD, eos_token=END, unk_token="<unk>",
         additional_special_tokens=list(SPECIAL_TOKENS[1:3]), chat_template=CHAT_TEMPLATE,
     )  # fmt: skip
-    config = tiny_config(len(words), hidden_size=16, layers=layers, heads=2, max_length=256)
+    config = tiny_config(len(words), hidden_size=hidden_size, layers=layers, heads=2, max_length=256)
     policy = Policy(build_model(config, seed).eval(), tokenizer, "words")
     with torch.no_grad():
         policy.model.get_input_embeddings().weight *= spread / 0.02

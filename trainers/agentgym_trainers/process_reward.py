@@ -36,7 +36,7 @@ from agentgym_py.arguments import check_least
 from agentgym_py.errors import ConfigError
 from agentgym_py.finetune import FineTuning, descend, nothing_left, usable, with_adapters
 from agentgym_py.judging import KEPT, OpenAIJudge
-from agentgym_py.policy import input_hooks, stop_recomputing
+from agentgym_py.policy import input_hooks, merged, require_trainable, stop_recomputing
 from agentgym_py.process import (
     CORRECTNESS,
     Labelled,
@@ -269,10 +269,13 @@ class ProcessReward(FineTuning):
         """Train the model in place; what was logged of each step.
 
         Raises:
+            ConfigError: every weight is to be trained and some are quantized.
             TrainingError: a gradient was not finite; the model is as it was before that step.
         """
         import torch
 
+        if self.train_backbone:
+            require_trainable(model.policy.model, self.lora_rank)
         before = input_hooks(model.policy.model)
         adapters = with_adapters(model.policy.model, self, seed)
         if adapters is None:
@@ -295,7 +298,7 @@ class ProcessReward(FineTuning):
         batches = list(self._batches(data, seed))
         history = descend("process reward model", trained, batches, backward, self, progress)
         if adapters is not None:
-            model.policy.model = adapters.merge_and_unload()
+            model.policy.model = merged(adapters)
         model.policy.model.eval()
         stop_recomputing(model.policy.model, before)
         return history

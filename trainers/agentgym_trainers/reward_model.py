@@ -40,6 +40,7 @@ from agentgym_py.finetune import (
     usable,
     with_adapters,
 )
+from agentgym_py.policy import merged
 from agentgym_py.reward import Aggregate, Member, at_last_token, outcome, write
 from agentgym_py.rng import seed_of
 from agentgym_py.samples import Sample, encode
@@ -168,7 +169,7 @@ class RewardModelling(PairTuning):
                 trainer = self._reward(member, judged, seed, Path(scratch))
             fit(trainer, member.policy, progress, keep=False)
         if adapters:
-            member.policy.model = adapters.merge_and_unload()
+            member.policy.model = merged(adapters)
         with torch.no_grad():
             member.heads.bias -= torch.tensor(member.read(kept.samples).mean(0)).to(member.heads.bias)
         return member, report(trainer, kept, self.epochs, began)
