@@ -57,7 +57,7 @@ def test_the_loss_is_the_papers(proofs: Any, kind: Kind, kl: float) -> None:
     logps, old, ref = (proofs.drawn(14, seed=seed) * 0.4 - 1 for seed in (1, 2, 3))
     advantages = proofs.drawn(4, seed=4)
     row_N = torch.repeat_interleave(torch.arange(4), torch.tensor(LENGTHS))
-    weights_N = torch.cat(token_weights(LENGTHS, VARIANTS[kind].weighting, 16.0))
+    weights_N = torch.cat(token_weights(LENGTHS, VARIANTS[kind].weighting, 16.0, torch.float64))
     how: dict[str, Any] = {"kind": kind, "low": 0.2, "high": 0.28, "ref_logps_N": ref, "kl": kl}
 
     def fast(x: Any) -> Any:
