@@ -78,8 +78,6 @@ Of R3 the process reward model learns from exact values all the time, or once, o
 TRAINERS = ("filtered_bc", "weighted_bc", "dpo", "ppo", "grpo", "r3")
 TENTHS = 10
 PLAYED = "successes.json"
-UNNAMED = {"household": "3ee21281fd3cec342ad3a7bf8274769dd19365b3c1d67290016644aa356f4f8b"}
-"""The base of lines that do not name it, for they are older than that field."""
 
 
 def shipped() -> str:
@@ -97,7 +95,7 @@ def settings_of(env: str, trainer: str, more: Sequence[str]) -> list[str]:
 def current(row: Mapping[str, Any], more: Sequence[str], base: str) -> bool:
     """Whether a line is of a run as it would be made now."""
     told = settings_of(row["env"], row["trainer"], more) if row["trainer"] in SETTINGS else None
-    return bool(row["settings"] == told and row.get("base", UNNAMED.get(row["env"])) == base)
+    return bool(row["settings"] == told and row.get("base") == base)
 
 
 def begun_with(path: Path, told: Sequence[str]) -> None:

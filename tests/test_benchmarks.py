@@ -62,13 +62,6 @@ def test_a_line_of_other_settings_or_another_base_is_not_current(
     assert not trainers.current(old[0], ["--tries", "2"], trainers.shipped())
 
 
-def test_lines_of_the_household_without_a_base_are_of_one_base(trainers: Any) -> None:
-    """They were made before lines named it: current while that base ships, and no longer."""
-    unnamed = {k: v for k, v in row(trainers, "grpo", 0, env="household").items() if k != "base"}
-    unnamed["settings"] = trainers.settings_of("household", "grpo", [])
-    assert trainers.current(unnamed, [], trainers.UNNAMED["household"]) and not trainers.current(unnamed, [], "0f")
-
-
 def test_a_try_needs_a_file_of_its_own(trainers: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Its lines do not get among those that are reported."""
     with pytest.raises(SystemExit):
