@@ -71,8 +71,8 @@ SETTINGS: Mapping[str, str] = {
     "ranking": f"{_PAIRS} --trainer.learning_rate 3e-4",
     "reverse_curriculum": _ON_POLICY,
 }
-"""What each trainer is told beside its defaults; all come to the same number of episodes. Those of `TRAINERS` are
-tuned on valid tasks of seed 0, in both worlds alike: at temperature 0.8 `ppo` and `grpo` win more of them than at 0.5.
+"""What each trainer is told beside its defaults; all come to the same number of episodes. Those of `TRAINERS` were
+chosen by single trials on valid tasks of seed 0, not equally many for each nor in both worlds: docs/benchmarks.md.
 Of R3 the process reward model learns from exact values all the time, or once, or from outcomes; without one it is PPO.
 """
 TRAINERS = ("filtered_bc", "weighted_bc", "dpo", "ppo", "grpo", "r3")
