@@ -45,7 +45,9 @@ class FineTuning:
     warmup_ratio: float = 0.05
     """Share of the steps in which the learning rate rises; below 1."""
     weight_decay: float = 0.0
+    """Of AdamW: what every weight is lessened by, times the learning rate, each step."""
     max_grad_norm: float = 1.0
+    """A longer gradient is shortened to it; 0 shortens none."""
     max_length: int = 4096
     """Longer trajectories (in tokens) are left out, never cut."""
     lora_rank: int = 0
@@ -56,8 +58,8 @@ class FineTuning:
     """Compute each layer again for its gradient instead of keeping what it made: less memory, more time."""
     checkpoint_minutes: float = 5.0
     """A training that is killed goes on from a state that was kept at most so long before (to the next of its twenty
-    logged steps); 0 keeps one at each of those. One of a reward model, or of a process
-    reward model, keeps none and begins anew."""
+    logged steps); 0 keeps one at each of those. One of a reward model, or of a process reward model, keeps none and
+    begins anew."""
 
     def __post_init__(self) -> None:
         check_fields(self)

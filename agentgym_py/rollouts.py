@@ -11,7 +11,7 @@ from agentgym_py import ranks
 from agentgym_py.agents import Agent
 from agentgym_py.collect import Collector, Fork, Job
 from agentgym_py.env import Prompt
-from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError
+from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, SnapshotError
 from agentgym_py.fork import midway
 from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng
@@ -129,7 +129,7 @@ class Rollouts:
         with closing(EnvPool()) as pool:
             for number, job in enumerate(jobs):
                 rng = Rng(self.seed, "branches", job.env.key, job.task, job.attempt)
-                found = midway(tries[number * size : (number + 1) * size], branches, rng, pool)
+                found = midway(tries[number * size : (number + 1) * size], branches, rng, pool, job.env)
                 later += [replace(job, attempt=job.attempt + k * size) for k in range(1, len(found) + 1)]
                 states += found
         return trunks + self.go_on(later, states, size)
@@ -145,13 +145,16 @@ class Rollouts:
 
     def start(self, job: Job) -> Fork | None:
         """The state that a job begins in; None where the world does not begin: each try says so for itself."""
-        return begun(lambda: self._collector.start(job))
+        return begun(lambda: self.collector(self._agent()).start(job))
 
     def go_on(self, jobs: Sequence[Job], forks: Sequence[Fork | None], size: int) -> list[list[Trajectory]]:
         """`size` continuations of each job's task, from its fork; from a reset where that is None.
 
         They are tries `job.attempt` and on: a second call with a fork wants a job of a later attempt, or it plays the
         same again.
+
+        Raises:
+            SnapshotError: tries that began by themselves, for there is no fork, did not begin alike.
         """
         tries = [
             replace(job, fork=fork, attempt=job.attempt + k)
@@ -159,11 +162,15 @@ class Rollouts:
             for k in range(size)
         ]
         played = self.play(tries)
-        return [played[at : at + size] for at in range(0, len(played), size)]
+        groups = [played[at : at + size] for at in range(0, len(played), size)]
+        for job, fork, group in zip(jobs, forks, groups, strict=True):
+            if fork is None and len({(each.rules, each.steps[0].observation) for each in group if each.steps}) > 1:
+                raise SnapshotError(f"{job.env.name}: two tries at {job.task!r} did not begin alike")
+        return groups
 
     def play(self, jobs: Sequence[Job]) -> list[Trajectory]:
         """Play these jobs as they are; they count."""
-        played = self._collector.collect_batch(jobs, self.progress)
+        played = self.collector(self._agent()).collect_batch(jobs, self.progress)
         self.played += played
         return self._judged(played)
 
@@ -174,9 +181,9 @@ class Rollouts:
         scores = dict(zip(map(id, sound), ranks.once(self.judge, sound), strict=True))
         return [rewarded(each, scores[id(each)]) if id(each) in scores else each for each in played]
 
-    @property
-    def _collector(self) -> Collector:
-        return Collector(self._agent(), self.slots, self.prompt, self.seed, self.workers, self.step_timeout)
+    def collector(self, agent: Agent) -> Collector:
+        """Who plays with this agent as the policy plays; what it plays counts for nothing here."""
+        return Collector(agent, self.slots, self.prompt, self.seed, self.workers, self.step_timeout)
 
     def _agent(self) -> Agent:
         from agentgym_py.agents import ModelAgent

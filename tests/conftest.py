@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from agentgym_py.collect import EnvSpec
+from agentgym_py.env import TextEnv
 from agentgym_py.trajectory import Provenance, Step, Trajectory
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background is started without
@@ -69,7 +71,7 @@ def tiny_policy() -> Any:
     import torch
 
     from agentgym_py.agents import ExpertAgent
-    from agentgym_py.collect import Collector, EnvSpec, jobs_for
+    from agentgym_py.collect import Collector, jobs_for
     from agentgym_py.policy import Policy
     from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
 
@@ -78,6 +80,19 @@ def tiny_policy() -> Any:
     texts = [text for t in played for step in t.steps for text in (step.observation, step.reply)]
     tokenizer = build_tokenizer(texts, 768)
     return Policy(build_model(tiny_config(len(tokenizer), 32, 2, 2)), tokenizer, "tiny-test")
+
+
+@pytest.fixture
+def worlds_made(monkeypatch: pytest.MonkeyPatch) -> list[EnvSpec]:
+    """What every world is made by from here on."""
+    made, make = list[EnvSpec](), EnvSpec.make
+
+    def noted(self: EnvSpec) -> TextEnv:
+        made.append(self)
+        return make(self)
+
+    monkeypatch.setattr(EnvSpec, "make", noted)
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partialmethod
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import Episode, ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec
-from agentgym_py.errors import ConfigError, InfrastructureError, PolicyError
+from agentgym_py.errors import ConfigError, InfrastructureError, PolicyError, SnapshotError
 from agentgym_py.fork import forks
 from agentgym_py.trajectory import Trajectory
 
@@ -169,3 +170,28 @@ def test_a_world_that_does_not_begin_is_its_groups_failure_alone(
         groups = toys.rollouts(policy, toys.CHAIN, 6).groups(3, 2)
         assert [[each.error is None for each in group] for group in groups] == [[True] * 2, [False] * 2, [True] * 2]
         assert all(str(each.error).startswith(repr(error)) for each in groups[1])
+
+
+def test_tries_that_begin_by_themselves_begin_alike(toys: Any, policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a world fails at the common start, and not afterwards: a group is one, or an error."""
+    begin, begun = toys.Chain.begin, list[str]()
+
+    def fails_once(self: Any, task: Any, alike: bool) -> str:
+        begun.append(task.id)
+        if len(begun) == 1:
+            raise TimeoutError("it hangs")
+        return f"{begin(self, task)} {'' if alike else len(begun)}"
+
+    monkeypatch.setattr(toys.Chain, "begin", partialmethod(fails_once, alike=True))
+    (group,) = toys.rollouts(policy, toys.CHAIN, 2).groups(1, 2)
+    assert [each.error for each in group] == [None, None] and len(begun) == 3
+    begun.clear()
+    monkeypatch.setattr(toys.Chain, "begin", partialmethod(fails_once, alike=False))
+    with pytest.raises(SnapshotError, match="two tries at 0 did not begin alike"):
+        toys.rollouts(policy, toys.CHAIN, 2).groups(1, 2)
+
+
+def test_states_are_found_again_in_the_world_of_the_job(toys: Any, policy: Any, worlds_made: list[EnvSpec]) -> None:
+    """Not in the one that the trajectory names: what a server runs is found again on the server."""
+    toys.rollouts(policy, EnvSpec("toychain", {"max_steps": 5}), 12).trees(2, 2, 2)
+    assert {spec.name for spec in worlds_made} == {"toychain"}

@@ -109,8 +109,7 @@ class Loop:
             tally.dropped["played when the training was stopped"] = unused
         if not enough:
             reasons = ", ".join(f"{number} {reason}" for reason, number in tally.dropped.items())
-            name = type(self.learner.settings).__name__.lower()
-            raise NothingToTrainOnError(f"{name}: nothing to learn from {played} trajectories: {reasons}")
+            raise NothingToTrainOnError(f"nothing to learn from {played} trajectories: {reasons}")
         losses = [row["loss"] for row in tally.history if "loss" in row]
         last = {name: value for row in tally.history for name, value in row.items()}
         return TrainReport(tally.trained, dict(tally.dropped), tally.tokens, tally.agent_tokens, self._seconds(),

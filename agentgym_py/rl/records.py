@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from agentgym_py.errors import DataError
 from agentgym_py.rl.nets import repeated
 from agentgym_py.samples import IGNORED, encode
 from agentgym_py.trajectory import Trajectory
@@ -84,7 +85,7 @@ def record_of(trajectory: Trajectory, chat: ChatFormat, *, tail: bool = False) -
     With `tail` what was shown after the last reply is kept beside it.
 
     Raises:
-        ValueError: a reply that is to be learnt from has no token record, so nobody knows how likely it was.
+        DataError: a reply that is to be learnt from has no token record, so nobody knows how likely it was.
     """
     sample = encode(trajectory, chat)
     turns: list[int] = []
@@ -93,7 +94,7 @@ def record_of(trajectory: Trajectory, chat: ChatFormat, *, tail: bool = False) -
         if not step.trained:
             continue
         if step.tokens is None:
-            raise ValueError(f"{trajectory.id}: step {turn + 1} has no token record")
+            raise DataError(f"{trajectory.id}: step {turn + 1} has no token record")
         sampled = [logp for logp, bit in zip(step.tokens.logprobs, step.tokens.mask, strict=True) if bit]
         logps += sampled
         turns += [turn] * len(sampled)

@@ -14,6 +14,7 @@ class LearnerSettings:
     learning_rate: float = 3e-4
     """Of AdamW, constant; 3e-4 suits the tiny model, 1e-6 to 1e-5 a pretrained one."""
     weight_decay: float = 0.0
+    """Of AdamW: what every weight is lessened by, times the learning rate, each step."""
     max_grad_norm: float = 1.0
     """A longer gradient is shortened to it; 0 shortens none."""
     minibatch: int = 16

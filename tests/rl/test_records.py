@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from agentgym_py.agents import ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector
 from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.errors import DataError
 from agentgym_py.fork import forks
 from agentgym_py.rl.learner import ActorCritic
 from agentgym_py.rl.records import collate, played, record_of
@@ -112,7 +113,7 @@ def test_what_cannot_be_learnt_from_is_none_or_said(policy: Any, episodes: list[
     untrained = tuple(replace(step, trained=False) for step in first.steps)
     assert record_of(replace(first, steps=untrained), policy.chat) is None
     without = (replace(first.steps[0], tokens=None), *first.steps[1:])
-    with pytest.raises(ValueError, match="step 1 has no token record"):
+    with pytest.raises(DataError, match="step 1 has no token record"):
         record_of(replace(first, steps=without), policy.chat)
 
 

@@ -365,6 +365,15 @@ def test_a_loss_that_is_not_finite_ends_it(toys: Any, monkeypatch: pytest.Monkey
     assert policy.digest() == after[1] != after[0]
 
 
+def test_what_only_rounding_tells_apart_is_the_same(toys: Any) -> None:
+    """Sums of rewards in another order: no group to learn from, however large an advantage would be made of it."""
+    (group,) = toys.rollouts(toys.word_policy(), toys.BANDIT, 3).groups(1, 3)
+    for returns, differ in ([0.1 + 0.2, 0.3, 0.3], False), ([0.3001, 0.3, 0.3], True), ([1.0, 1.0, 1.0], False):
+        tries = [replace(each, reward=value) for each, value in zip(group, returns, strict=True)]
+        assert GRPO()._differ(tries) is differ
+    assert not GRPO()._differ([replace(each, error="gone") for each in group])
+
+
 def test_wrong_settings_are_refused(toys: Any) -> None:
     """Each by its name; and sampling that it cannot learn from."""
     wrong: dict[str, Any] = {"group_size": 1, "batch_tasks": 0, "epochs": 0, "clip_low": -0.1, "clip_high": -0.1}
@@ -373,6 +382,8 @@ def test_wrong_settings_are_refused(toys: Any) -> None:
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             GRPO(**{name: value})
+    with pytest.raises(ConfigError, match="overlong_buffer must be at most max_tokens 8"):
+        GRPO(max_tokens=8, overlong_buffer=9)
     policy = copy.deepcopy(toys.word_policy())
     with pytest.raises(ConfigError, match="whole distribution"):
         GRPO().improve(policy, toys.rollouts(policy, toys.BANDIT, 8, temperature=0.0), seed=0, output_dir=Path("x"))

@@ -247,6 +247,8 @@ def test_wrong_settings_are_refused(toys: Any) -> None:
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             PPO(**{name: value})
+    with pytest.raises(ConfigError, match="value_weight must not be 0"):
+        PPO(value_weight=0.0)
     with pytest.raises(ConfigError, match="kl_target"):
         PPO(kl=0.0, kl_target=0.1)
     policy = toys.word_policy()

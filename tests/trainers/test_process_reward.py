@@ -259,5 +259,9 @@ def test_wrong_settings_are_refused() -> None:
             ProcessReward(**{name: value})
     with pytest.raises(ConfigError, match="discount"):
         ProcessReward(discount=1.1)
+    for weights in {"progress": 1.0}, {"progress": 1.0, "relevance": 0.0}:
+        with pytest.raises(ConfigError, match="no progress at discount 1"):
+            ProcessReward(discount=1.0, weights=weights)
+    ProcessReward(discount=1.0, weights={"correctness": 1.0})
     with pytest.raises(ConfigError, match="lora_rank"):
         ProcessReward(lora_rank=2, train_backbone=False)

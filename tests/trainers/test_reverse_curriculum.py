@@ -11,6 +11,7 @@ from agentgym_py.agents import Episode, ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec
 from agentgym_py.errors import ConfigError, InfrastructureError
 from agentgym_py.fork import forks
+from agentgym_py.workers import Workers
 from agentgym_trainers.grpo import GRPO
 from agentgym_trainers.reverse_curriculum import ReverseCurriculum, start_of_stage
 
@@ -74,6 +75,42 @@ def test_with_one_stage_it_is_grpo(toys: Any) -> None:
         trainer.improve(policy, toys.rollouts(policy, toys.CHAIN, 96), seed=0, output_dir=Path("unused"))
         digests.append(policy.digest())
     assert digests[0] == digests[1] != toys.word_policy().digest()
+
+
+def test_where_groups_began_is_logged(toys: Any) -> None:
+    """The share that began on the expert's way and how far along it; a training without any is warned of."""
+    how: dict[str, Any] = {"group_size": 4, "batch_tasks": 8}
+    _, report, rollouts = toys.improved(toys.CHAIN, ReverseCurriculum(**how), 64)
+    starts = [[s.trained for s in each.steps].count(False) for each in rollouts.played[::4]]
+    for row, done in zip(report.history, (starts[:8], starts[8:]), strict=True):
+        assert row["steps_done"] == pytest.approx(sum(done) / 8) and 0 < row["starts_midway"] < 1
+        assert row["starts_midway"] == pytest.approx(sum(map(bool, done)) / 8)
+    assert not [note for note in report.notes if "plain grpo" in note]
+    with pytest.warns(UserWarning, match="no group began on the expert's way, so this was plain grpo"):
+        _, report, _ = toys.improved(toys.BANDIT, ReverseCurriculum(**how), 32)  # episodes of one step
+    assert report.history[0]["starts_midway"] == 0 and "plain grpo" in report.notes[-1]
+
+
+def test_the_expert_plays_as_the_policy_does(
+    toys: Any, worlds_made: list[EnvSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same time for a step and by the same workers; its way is gone again in the world of the job."""
+    players: list[Collector] = []
+    batch = Collector.collect_batch
+
+    def noted(self: Collector, *given: Any) -> Any:
+        players.append(self)
+        return batch(self, *given)
+
+    monkeypatch.setattr(Collector, "collect_batch", noted)
+    rollouts = toys.rollouts(toys.word_policy(), EnvSpec("toychain", {"max_steps": 8}), 8, seed=3)
+    with Workers(1) as rollouts.workers:
+        ReverseCurriculum(group_size=4, stages=3)._play(rollouts, 2)
+    expert, policy = players
+    assert isinstance(expert.agent, ExpertAgent) and isinstance(policy.agent, ModelAgent)
+    for name in ("slots", "prompt", "seed", "workers", "step_timeout"):
+        assert getattr(expert, name) == getattr(policy, name)
+    assert {spec.name for spec in worlds_made} == {"toychain"}
 
 
 def test_where_the_expert_fails_a_group_begins_at_the_beginning(toys: Any) -> None:

@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from agentgym_py.arguments import check_least
+from agentgym_py.errors import ConfigError
 from agentgym_py.rl.settings import LearnerSettings
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from agentgym_py.rollouts import Rollouts
 
 Kind = Literal["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"]
+_ROUNDING = 1e-9
+"""Returns that are no further apart are the same: sums of rewards round."""
 
 
 class Variant(NamedTuple):
@@ -137,6 +140,11 @@ class GRPO(LearnerSettings):
         LearnerSettings.__post_init__(self)
         least = {"group_size": 2, "batch_tasks": 1, "epochs": 1, "clip_low": 0.0, "clip_high": 0.0, "kl": 0.0}
         check_least(self, least | {"branches": 0, "max_tokens": 1, "overlong_buffer": 0})
+        if self.overlong_buffer > self.max_tokens:
+            raise ConfigError(
+                f"overlong_buffer must be at most max_tokens {self.max_tokens}, or every reply would be punished, got "
+                f"{self.overlong_buffer}"
+            )
 
     def improve(
         self,
@@ -190,7 +198,8 @@ class GRPO(LearnerSettings):
         return self.group_size * (1 + self.branches)
 
     def _differ(self, group: Sequence[Trajectory]) -> bool:
-        return len({self._return(trajectory) for trajectory in group if trajectory.error is None}) > 1
+        returns = [self._return(trajectory) for trajectory in group if trajectory.error is None]
+        return bool(returns) and max(returns) - min(returns) > _ROUNDING
 
     def _return(self, trajectory: Trajectory) -> float:
         gained = trajectory.reward if self.reward == "return" else float(trajectory.success)

@@ -91,9 +91,13 @@ class PPO(LearnerSettings):
     epochs: int = 2
     """Passes over an iteration's episodes."""
     clip: float = 0.2
+    """The ratio's bounds are 1 - clip and 1 + clip."""
     value_clip: float = 0.2
+    """How far a value may move from what it was when the episodes were played, in the loss."""
     value_weight: float = 0.5
+    """Of the critic's loss."""
     entropy_weight: float = 0.0
+    """Of the tokens' entropy, which is then sought."""
     gamma: float = 1.0
     """Discount a choice."""
     lam: float = 0.95
@@ -118,8 +122,9 @@ class PPO(LearnerSettings):
         check_least(self, least | {"critic_warmup": 0, "critic_learning_rate": 0.0})
         if self.gamma > 1 or self.lam > 1 or self.critic_gradient > 1:
             raise ConfigError("gamma, lam and critic_gradient must be at most 1")
-        if not self.critic_learning_rate:
-            raise ConfigError("critic_learning_rate must not be 0: without a critic there is no advantage")
+        for name in ("critic_learning_rate", "value_weight"):
+            if not getattr(self, name):
+                raise ConfigError(f"{name} must not be 0: without a critic there is no advantage")
         if self.kl_target and not self.kl:
             raise ConfigError("kl_target steers kl: kl must not be 0")
 

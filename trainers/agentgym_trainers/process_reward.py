@@ -151,6 +151,9 @@ class ProcessReward(FineTuning):
             raise ConfigError("judge is of labels judge")
         if not 0 < self.discount <= 1:
             raise ConfigError(f"discount must be above 0 and at most 1, got {self.discount}")
+        counted = {name for name, weight in self.weights.items() if weight}
+        if self.labels == "outcome" and self.discount == 1 and counted == {"progress"}:
+            raise ConfigError("labels outcome make no progress at discount 1: every step would score 0")
         check_least(self, {"hidden": 1, "tries": 1, "states": 1, "max_new_tokens": 1, "pair_weight": 0})
         if self.lora_rank and not self.train_backbone:
             raise ConfigError("lora_rank trains the backbone: train_backbone must be true")

@@ -99,9 +99,6 @@ class R3(PPO):
             raise ConfigError("alpha and beta must not both be 0: nothing would be paid")
         check_weights(self.prm_weights)
         self.modelling(self.prm_first_epochs)
-        blind = self.prm_labels == "outcome" and self.prm_discount == 1
-        if self.beta and blind and set(self.prm_weights) == {"progress"}:
-            raise ConfigError("prm_labels outcome makes no progress at prm_discount 1: no step would be paid")
 
     def check_round(self, episodes: int) -> None:
         """As PPO's; also where no episode could be continued for its labels, or `prm` holds no model."""

@@ -17,23 +17,28 @@ gone again, a group begins as usual.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
 from agentgym_py import ranks
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collect import Collector, Fork, Job
+from agentgym_py.collect import Fork, Job
 from agentgym_py.errors import ConfigError
 from agentgym_py.fork import forks
 from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng
 from agentgym_py.rollouts import begun
+from agentgym_py.trainer import Progress, TrainReport
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.grpo import GRPO
 
 if TYPE_CHECKING:
+    from agentgym_py.policy import Policy
     from agentgym_py.rollouts import Rollouts
 
 
@@ -64,6 +69,26 @@ class ReverseCurriculum(GRPO):
         if self.stages < 1:
             raise ConfigError(f"stages must be at least 1, got {self.stages}")
 
+    def improve(
+        self,
+        policy: Policy,
+        rollouts: Rollouts,
+        *,
+        seed: int,
+        output_dir: Path,
+        progress: Progress | None = None,
+    ) -> TrainReport:
+        """As GRPO does; warned of is a training none of whose groups began on the expert's way, which is just that."""
+        report = GRPO.improve(self, policy, rollouts, seed=seed, output_dir=output_dir, progress=progress)
+        if self.stages == 1 or any(row["starts_midway"] for row in report.history):
+            return report
+        note = (
+            "no group began on the expert's way, so this was plain grpo: the expert did not succeed, its way could not "
+            "be gone again, or all its episodes have one step"
+        )
+        warnings.warn(note, stacklevel=2)
+        return replace(report, notes=(*report.notes, note))
+
     def stage(self, rollouts: Rollouts, job: Job) -> int:
         """The stage that a group begins at."""
         if self.mixed:
@@ -74,12 +99,11 @@ class ReverseCurriculum(GRPO):
     def _play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:
         """A group of each of the next tasks, from the state of its stage; the expert's episodes cost no budget."""
         jobs = rollouts.jobs(min(tasks, rollouts.left // self.group_size), self.group_size)
-        return rollouts.go_on(jobs, ranks.once(self._starts, rollouts, jobs), self.group_size)
-
-    def _starts(self, rollouts: Rollouts, jobs: Sequence[Job]) -> list[Fork | None]:
         agent = ExpertAgent(fair=self.expert == "fair", thoughts=self.expert_thoughts)
-        collector = Collector(agent, slots=rollouts.slots, prompt=rollouts.prompt, seed=rollouts.seed)
-        shown = collector.collect_batch(jobs)
+        shown = rollouts.collector(agent).collect_batch(jobs)  # in all processes: they share the episodes out
+        return rollouts.go_on(jobs, ranks.once(self._starts, rollouts, jobs, shown), self.group_size)
+
+    def _starts(self, rollouts: Rollouts, jobs: Sequence[Job], shown: Sequence[Trajectory]) -> list[Fork | None]:
         with closing(EnvPool()) as pool:
             return [self._start(rollouts, job, each, pool) for job, each in zip(jobs, shown, strict=True)]
 
@@ -89,4 +113,9 @@ class ReverseCurriculum(GRPO):
             done = start_of_stage(len(shown.steps), self.stage(rollouts, job), self.stages)
         if not done:
             return rollouts.start(job)
-        return begun(lambda: forks(shown, [done], pool)[0])
+        return begun(lambda: forks(shown, [done], pool, job.env)[0]) or rollouts.start(job)
+
+    def _of(self, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
+        done = [sum(not step.trained for step in group[0].steps) for group in groups]
+        midway = {"starts_midway": fmean(map(bool, done)), "steps_done": fmean(done)} if done else {}
+        return GRPO._of(self, groups) | midway
