@@ -98,8 +98,11 @@ class Kept(NamedTuple):
 
 
 def usable(policy: Policy, trajectories: Sequence[Trajectory], max_length: int, threshold: float = -math.inf) -> Kept:
-    """What of `trajectories` has a reply to learn, ended by itself, returned `threshold` and fits into `max_length`."""
-    kept = Kept([], [], Counter())
+    """What of `trajectories` has a reply to learn, ended by itself, returned `threshold` and is not too long.
+
+    That is for `max_length`, or for the policy's context, in tokens.
+    """
+    kept, longest = Kept([], [], Counter()), min(max_length, policy.max_length)
     for trajectory in trajectories:
         sample = encode(trajectory, policy.chat)
         if trajectory.error is not None:
@@ -108,8 +111,8 @@ def usable(policy: Policy, trajectories: Sequence[Trajectory], max_length: int, 
             kept.dropped[f"below the trainer's threshold {threshold:g}"] += 1
         elif not any(sample.mask):
             kept.dropped["without a reply to learn"] += 1
-        elif len(sample.input_ids) > max_length:
-            kept.dropped[f"longer than {max_length} tokens"] += 1
+        elif len(sample.input_ids) > longest:
+            kept.dropped[f"longer than {longest} tokens"] += 1
         else:
             kept.trajectories.append(trajectory)
             kept.samples.append(sample)

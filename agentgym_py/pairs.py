@@ -84,9 +84,11 @@ def sides(trajectories: Sequence[Trajectory], pair: Pair, level: Level) -> tuple
     return _only(chosen, pair.fork, last), _only(rejected, pair.fork, last)
 
 
-def opening(trajectory: Trajectory) -> tuple[Hashable, ...]:
+def opening(trajectory: Trajectory, level: Level = "episode") -> tuple[Hashable, ...]:
     """What two trajectories (of one step or more) must have in common to be compared."""
-    return *trajectory.provenance.task_key, trajectory.rules, trajectory.steps[0].observation
+    led = takewhile(lambda step: not step.trained, trajectory.steps if level == "episode" else ())
+    begun = (*trajectory.provenance.task_key, trajectory.rules, trajectory.steps[0].observation)
+    return *begun, *((step.observation, step.reply) for step in led)
 
 
 def _only(trajectory: Trajectory, first: int, last: int) -> Trajectory:
@@ -102,8 +104,7 @@ def _groups(
     groups: dict[tuple[Hashable, ...], list[int]] = defaultdict(list)
     for i, each in enumerate(trajectories):
         if each.steps and each.error is None:
-            led = takewhile(lambda step: not step.trained, each.steps if level == "episode" else ())
-            groups[*opening(each), *((step.observation, step.reply) for step in led)].append(i)
+            groups[opening(each, level)].append(i)
         else:
             dropped["without a turn, or ended by an infrastructure error"] += 1
     for key in [key for key, group in groups.items() if len(group) == 1]:

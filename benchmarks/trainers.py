@@ -165,7 +165,7 @@ def one(env: str, trainer: str, seed: int, out: Path, more: Sequence[str]) -> di
     return {
         "env": env, "trainer": trainer, "seed": seed, "settings": settings,
         "base": first.read_json("provenance.json")["base_policy"], "episodes": len(played),
-        "steps": sum(len(t.steps) for t in played), "seconds": seconds if anew else None,
+        "steps": sum(step.trained for t in played for step in t.steps), "seconds": seconds if anew else None,
         "training_share": sum(each["training"]["seconds"] for each in metrics if each["training"])
         / sum(each["seconds"] for each in metrics) if anew else None,
         "run_mib": mib if anew else None,

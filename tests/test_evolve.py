@@ -20,7 +20,9 @@ from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import OnPolicyTrainer, TrainReport
 from agentgym_py.trajectory import Trajectory
+from agentgym_trainers.grpo import GRPO
 from agentgym_trainers.r3 import R3
+from agentgym_trainers.reverse_curriculum import ReverseCurriculum
 
 SMALL = EvolveConfig(
     rounds=2, expert_tasks=3, explore_tasks=4, valid_tasks=3, test_tasks=2, max_new_tokens=6,
@@ -388,6 +390,9 @@ def test_a_reward_model_is_the_reward_of_a_trainer_that_plays_itself(tiny_policy
     assert [each.reward for each in stored] != [each.reward for each in got]
     with pytest.raises(ConfigError, match="reward_model is for a trainer that plays itself"):
         evolution(tmp_path / "other", tiny_policy, config).run()
+    for trainer in GRPO(reward="success"), ReverseCurriculum():
+        with pytest.raises(ConfigError, match="reward must be return"):
+            evolution(tmp_path / "deaf", tiny_policy, config, trainer=trainer).run()
 
 
 def test_patience_stops_early(tiny_policy: Any, tmp_path: Path) -> None:

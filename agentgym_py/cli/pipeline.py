@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,16 +135,22 @@ class Pipeline:
                 given = _resumed(target)
             else:
                 if not (stage.command == "train" and interrupted(target, states_in(stage.trainer))):
+                    if (target / "last_good").is_dir():
+                        raise RunError(
+                            f"{target} holds last_good, what a training that went wrong left: move it away, and the "
+                            "stage begins again, or give a new --out"
+                        )
                     shutil.rmtree(target, ignore_errors=True)  # an interrupted stage's: those that are done are not run
-                settings = put_in(stage.settings, self._made())
+                settings = put_in(stage.settings, self._made_before(stage))
                 given = parsed(stage, settings | {"out": str(_out(stage, target))})
             return int(module(stage.command).run(given))
         except AgentGymError as error:
             raise type(error)(f"stage {stage.name}: {error}") from error
 
-    def _made(self) -> dict[str, str]:
-        """The product of each stage, or where it will be."""
-        return {stage.name: _product(stage, self.folder.path / stage.folder) for stage in self.stages}
+    def _made_before(self, stage: Stage) -> dict[str, str]:
+        """The product of each stage before this one."""
+        before = takewhile(lambda each: each is not stage, self.stages)
+        return {each.name: _product(each, self.folder.path / each.folder) for each in before}
 
 
 def _is_stage(value: Any) -> bool:
@@ -167,7 +174,7 @@ def _product(stage: Stage, target: Path) -> str:
     from agentgym_py.publish import find
 
     if stage.kind in POLICIES:
-        return str(find(str(target)).weights) if target.is_dir() else ""
+        return str(find(str(target)).weights)
     if stage.kind == "reward_model":
         return str(target / stage.makes)
     return str(_out(stage, target))

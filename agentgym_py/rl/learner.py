@@ -172,17 +172,34 @@ class Learner:
                 self._refer(records, self.module)
         self._stop_or_keep(records)
 
+    def settle(self, records: Sequence[Record]) -> None:
+        """Hold what the last iteration left against `stop_kl`, too, for no other one follows that would.
+
+        Its own records are read once more; a token counts by how much likelier it is than when it was sampled.
+
+        Raises:
+            StoppedEarly: as `evaluate`.
+        """
+        if self.settings.stop_kl and records:
+            logps_N, old_N, ref_N = (torch.cat(list(each)) for each in (
+                self._read(records, self.module, lambda out: out.logps_N),
+                (r.old_logps_n for r in records), (r.extra["ref_logps"] for r in records),
+            ))  # fmt: skip
+            self._stop_above(float(((logps_N - old_N).exp() * k3(logps_N, ref_N)).mean()))
+
+    def _stop_above(self, divergence: float) -> None:
+        if divergence > (limit := self.settings.stop_kl):
+            self._fall_back()
+            self.note(
+                "kl", f"stopped early: {divergence:.3g} nats a token from the policy as the training began, more than "
+                f"stop_kl {limit:g}; the weights of the iteration before are kept",
+            )  # fmt: skip
+            raise StoppedEarly
+
     def _stop_or_keep(self, records: Sequence[Record]) -> None:
         limit = self.settings.stop_kl
         if limit and records:
-            found = float(torch.cat([k3(r.old_logps_n, r.extra["ref_logps"]) for r in records]).mean())
-            if found > limit:
-                self._fall_back()
-                self.note(
-                    "kl", f"stopped early: {found:.3g} nats a token from the policy as the training began, more than "
-                    f"stop_kl {limit:g}; the weights of the iteration before are kept",
-                )  # fmt: skip
-                raise StoppedEarly
+            self._stop_above(float(torch.cat([k3(r.old_logps_n, r.extra["ref_logps"]) for r in records]).mean()))
         if limit or (self.settings.stop_ratio and not self._split):  # a split one's policy is what sampled
             self._good = {name: p.detach().to("cpu", copy=True) for name, p in self._kept()}
 

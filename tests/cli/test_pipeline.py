@@ -138,6 +138,40 @@ def test_an_interrupted_training_goes_on(agentgym: Run, small_model: str, monkey
     assert held[0]["policy_digest"] == held[1]["policy_digest"]
 
 
+def test_a_training_that_was_killed_at_its_end_goes_on(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its weights there, and not what is written last; what a training that went wrong left is not deleted."""
+    often = {"batch_size": 1, "checkpoint_minutes": 0}
+    stages = [{"stage": "collect", "tasks": 8}, {"stage": "sft", "model": small_model, "trainer": often, "threads": 1},
+              {"stage": "evaluate", "tasks": 2, "max_new_tokens": 4}]  # fmt: skip
+    file, save = written({"defaults": {"env": "GuessForTests-v0"}, "stages": stages}), Policy.save
+
+    def killed(self: Policy, folder: Any) -> None:
+        save(self, folder)
+        raise KeyboardInterrupt
+
+    def stopping(done: int, total: int) -> None:
+        if done == total // 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("agentgym_py.ui.Phases.training", lambda *_: stopping)
+        assert agentgym("pipeline", file, "--out", "made")[0] == 130
+    with monkeypatch.context() as patch:
+        patch.setattr(Policy, "save", killed)
+        assert agentgym("pipeline", file, "--out", "made")[0] == 130
+    assert Path("made/02-sft/checkpoint").is_dir() and not Path("made/02-sft/train.json").exists()
+    Path("made/02-sft").rename("kept")
+    Path("made/02-sft/last_good").mkdir(parents=True)
+    status, _, err = agentgym("pipeline", file, "--out", "made")
+    assert status == 2 and "made/02-sft holds last_good" in err and Path("made/02-sft/last_good").is_dir()
+    Path("made/02-sft").rename("wrong")
+    Path("kept").rename("made/02-sft")
+    status, out, err = agentgym("pipeline", file, "--out", "made")
+    assert status == 0 and "all 3 stages are done" in out, err
+
+
 @pytest.mark.parametrize(
     ("held", "complaint"),
     [

@@ -167,6 +167,27 @@ def test_a_training_ends_with_the_last_weights_within_its_divergence(toys: Any) 
     assert report.trajectories + sum(report.dropped.values()) == played
 
 
+@pytest.mark.parametrize(
+    ("trainer", "budget"),
+    [
+        (GRPO(batch_tasks=4, learning_rate=0.05, stop_kl=0.05), 32),
+        (PPO(batch_tasks=32, learning_rate=0.05, stop_kl=0.05, kl=0.0), 64),
+    ],
+)
+def test_the_last_iteration_is_held_against_the_divergence_too(toys: Any, trainer: Any, budget: int) -> None:
+    """It is the first one that trains the policy, which is then as it was."""
+    policy = toys.word_policy()
+    before = policy.digest()
+    with pytest.warns(UserWarning, match=r"stopped early: .* stop_kl 0.05"):
+        report = trainer.improve(policy, toys.rollouts(policy, toys.BANDIT, budget), seed=0, output_dir=Path("unused"))
+    assert policy.digest() == before and any("stopped early" in note for note in report.notes)
+    free = toys.word_policy()
+    replace(trainer, stop_kl=50.0).improve(
+        free, toys.rollouts(free, toys.BANDIT, budget), seed=0, output_dir=Path("unused")
+    )
+    assert free.digest() != before
+
+
 def test_ppo_stops_early_too(toys: Any) -> None:
     """Without a divergence in its reward, and with adapters."""
     policy = toys.word_policy(spread=0.2)

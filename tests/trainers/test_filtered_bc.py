@@ -15,7 +15,7 @@ from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError, TrainingError
 from agentgym_py.finetune import _on_device
 from agentgym_py.policy import Policy
-from agentgym_py.samples import encode_all
+from agentgym_py.samples import encode, encode_all
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
 
@@ -236,6 +236,17 @@ def test_only_good_trajectories_count(tiny_policy: Any, demos: list[Trajectory],
         NothingToTrainOnError, match=r"nothing left of 2 .*1 below the trainer's threshold 0\.5, 1 ended by"
     ):
         FilteredBC().train(fresh(tiny_policy), bad, seed=0, output_dir=tmp_path)
+
+
+def test_what_the_policy_cannot_read_is_left_out(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any
+) -> None:
+    """It is counted, as what is longer than `max_length`: a model of learnt positions would fail at it."""
+    policy, lengths = fresh(tiny_policy), sorted(len(encode(each, tiny_policy.chat).input_ids) for each in demos)
+    policy.model.config.max_position_embeddings = room = lengths[len(lengths) // 2]
+    report = FilteredBC(epochs=1.0).train(policy, demos, seed=0, output_dir=tmp_path)
+    assert report.dropped == {f"longer than {room} tokens": sum(length > room for length in lengths)}
+    assert report.trajectories == sum(length <= room for length in lengths) < len(demos)
 
 
 @pytest.mark.parametrize("rank", [0, 2])

@@ -298,7 +298,15 @@ def test_a_group_that_ties_teaches_nothing(toys: Any, monkeypatch: pytest.Monkey
     with pytest.raises(NothingToTrainOnError, match=r"nothing to learn from 32 .*: 32 in a group whose tries all came"):
         GRPO(batch_tasks=2).improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     assert policy.digest() == before
-    with pytest.raises(NothingToTrainOnError, match="nothing to learn from 0 "):
+
+
+def test_a_budget_without_a_group_is_refused(toys: Any) -> None:
+    """Before anything is played."""
+    policy = toys.word_policy()
+    GRPO(group_size=8).check_round(8)
+    with pytest.raises(ConfigError, match="group_size 4 with branches 2 takes 12 episodes of a task, and there are 11"):
+        GRPO(group_size=4, branches=2).check_round(11)
+    with pytest.raises(ConfigError, match="group_size 8 takes 8 episodes of a task, and there are 7"):
         GRPO(group_size=8).improve(policy, toys.rollouts(policy, toys.BANDIT, 7), seed=0, output_dir=Path("unused"))
 
 
@@ -363,6 +371,14 @@ def test_a_loss_that_is_not_finite_ends_it(toys: Any, monkeypatch: pytest.Monkey
             policy, toys.rollouts(policy, toys.CHAIN, 64), seed=0, output_dir=Path("unused")
         )
     assert policy.digest() == after[1] != after[0]
+
+
+def test_a_reference_that_does_not_count_spoils_nothing() -> None:
+    """However unlikely it says that a token is: `stop_kl` and the log want one at `kl` 0."""
+    logps, far = torch.zeros(2, requires_grad=True), torch.tensor([0.0, 2000.0])
+    found = grpo_loss(logps, torch.zeros(2), torch.ones(2), torch.tensor([0, 0]), ref_logps_N=far, kl=0.0)
+    torch.autograd.backward(found.loss_N.sum())
+    assert logps.grad is not None and logps.grad.tolist() == [-1.0, -1.0] and not found.logged_N["kl_loss"].any()
 
 
 def test_what_only_rounding_tells_apart_is_the_same(toys: Any) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.rl.learner import Learner
 from agentgym_py.rl.records import record_of
@@ -96,6 +97,47 @@ def values_by_hand(policy: Any, made: Learner, episode: Any) -> tuple[list[float
         states = policy.model.model(input_ids=torch.tensor([ids]), use_cache=False).last_hidden_state[0]
         values = made.module.value(states)[:, 0].tolist()
     return [values[t] for t in at], values[-1]
+
+
+def targets(
+    toys: Any, trainer: PPO, rollouts: Any, monkeypatch: pytest.MonkeyPatch
+) -> list[tuple[bool, bool, float, float]]:
+    """Of each episode of a training whether it was truncated, and given up, its bootstrap and its first return."""
+    found, records_of = list[tuple[bool, bool, float, float]](), PPO._records
+
+    def noted(self: PPO, learner: Learner, episodes: Any, *more: Any) -> Any:
+        records = records_of(self, learner, episodes, *more)
+        found.extend(
+            (episode.truncated, episode.given_up, record.bootstrap, float(record.extra["returns"][0]))
+            for episode, record in zip(episodes, records, strict=True)
+        )
+        return records
+
+    monkeypatch.setattr(PPO, "_records", noted)
+    trainer.improve(rollouts.policy, rollouts, seed=0, output_dir=Path("unused"))
+    return found
+
+
+def test_nothing_comes_after_a_score(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reward model's is of the whole episode: a truncated one is worth it, too, and not ever more by the critic."""
+    trainer = PPO(batch_tasks=16, lam=1.0, kl=0.0, critic_learning_rate=0.1, critic_gradient=0.0, level="turn")
+    rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 6}), 16 * 8)
+    rollouts.judge = lambda played: [1.0] * len(played)
+    found = targets(toys, trainer, rollouts, monkeypatch)
+    assert sum(truncated for truncated, *_ in found) > 64
+    assert all(bootstrap == 0 and first == pytest.approx(1.0) for *_, bootstrap, first in found)
+
+
+def test_nothing_comes_after_an_episode_that_was_given_up(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For its next reply has no room; one that met the world's limit goes on by the critic."""
+    trainer = PPO(batch_tasks=16, critic_warmup=0, critic_learning_rate=0.1)
+    rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 60}), 32)
+    rollouts.policy.model.config.max_position_embeddings = 64
+    assert all(bootstrap == 0 for _, up, bootstrap, _ in targets(toys, trainer, rollouts, monkeypatch) if up)
+    assert sum(each.given_up for each in rollouts.played) > 4
+    short = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 6}), 32)
+    bootstraps = [bootstrap for truncated, _, bootstrap, _ in targets(toys, trainer, short, monkeypatch) if truncated]
+    assert any(bootstraps)
 
 
 @pytest.mark.parametrize("level", ["token", "turn"])

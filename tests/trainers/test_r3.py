@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError
+from agentgym_py.policy import Policy
 from agentgym_py.process import ProcessRewardModel, marked_sample
 from agentgym_py.rl.records import Record, collate, record_of
 from agentgym_py.samples import IGNORED
@@ -205,6 +206,27 @@ def test_a_model_of_other_tokens_or_none_is_refused(toys: Any, tmp_path: Path) -
     trainer.check_round(1000)
     with pytest.raises(PolicyError, match="made has other tokens than the policy"):
         toys.improved(toys.CHAIN, trainer, 32, tmp_path / "again")
+    file.write_text(file.read_text().replace('"yonder"', '"east"'))
+    config = file.with_name("config.json")
+    config.write_text(config.read_text().replace('"max_position_embeddings": 256', '"max_position_embeddings": 24'))
+    with pytest.raises(PolicyError, match="made reads 24 tokens at most, the policy 256"):
+        toys.improved(toys.CHAIN, trainer, 32, tmp_path / "again")
+
+
+def test_a_model_comes_back_in_the_policys_format(toys: Any, tmp_path: Path) -> None:
+    """Else a training that was killed would be paid otherwise than one that was not."""
+    toys.word_policy().save(tmp_path / "policy")
+    policy = Policy.load(tmp_path / "policy", dtype="bfloat16")
+    rollouts = toys.rollouts(policy, toys.CHAIN, 16)
+    episodes = [group[0] for group in rollouts.groups(16, 1)]
+    judge, again = (ProcessJudge(R3(**FEW), policy, rollouts, seed=0) for _ in range(2))
+    judge._learn(episodes, Counter(), [])
+    judge.save(tmp_path)
+    again.load(tmp_path)
+    assert judge.model is not None and again.model is not None
+    assert again.model.policy.model.dtype == torch.bfloat16
+    for said, same in zip(judge.model.by_dimension(episodes), again.model.by_dimension(episodes), strict=True):
+        assert (said == same).all()
 
 
 # ---- learning -------------------------------------------------------------------------------------------------------

@@ -201,6 +201,19 @@ def _by_task(batch: dict[str, Any]) -> list[list[float]]:
     return [batch["returns"][batch["tasks"] == task].tolist() for task in tasks]
 
 
+def test_only_what_went_on_from_one_state_is_ranked(tiny_policy: Any, episode: Callable[..., Trajectory]) -> None:
+    """Two forks of one task are two groups: what led there differs, and is learnt on neither side."""
+
+    def gone_on(first: str, reward: float) -> Trajectory:
+        whole = episode(first, f"buy[{reward}]", reward=reward)
+        return replace(whole, steps=(replace(whole.steps[0], trained=False), *whole.steps[1:]))
+
+    played = [gone_on("look", 1.0), gone_on("run", 1.0), gone_on("look", 0.0), gone_on("run", 0.0), episode("buy")]
+    kept = usable(tiny_policy, played, 4096)
+    groups, counts = Ranking()._groups(kept)
+    assert groups == [[0, 2], [1, 3]] and counts["tasks"] == 2 and kept.dropped == {"alone at their task": 1}
+
+
 def test_a_task_gives_at_most_so_many(
     tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path, fresh: Any
 ) -> None:

@@ -23,10 +23,11 @@ variant       advantage                        w                   ratio
 
 Deviations: B is an optimizer step's number of trajectories, those of groups whose tries all came to the same left out
 (the other kinds' papers than DAPO's count them, with an advantage of 0, and their KL); the clip is `clip_low`,
-`clip_high` as they are set, by default DAPO's 0.2 and 0.28 (gspo's paper has 3e-4, 4e-4, the others 0.2 on both sides);
-the reference of the KL term is the policy as the training began. With `branches` the tries of a task are a tree:
-further groups go on from states in the midst of them, each with its own mean and deviation, and learn only what comes
-after that state.
+`clip_high` as they are set, by default DAPO's 0.2 and 0.28 (gspo's paper has 3e-4, 4e-4, grpo's 0.2 on both sides);
+the reference of the KL term is the policy as the training began, and the term is k3 in the loss for all kinds, where
+RLOO's paper and trl's RLOOTrainer take k1 of the whole reply from its return. With `branches` the tries of a task are a
+tree: further groups go on from states in the midst of them, each with its own mean and deviation, and learn only what
+comes after that state.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ def grpo_loss(
     else:
         loss_N, _, clipped_N = clipped_ratio(ratio_N, advantages_N, low, high)
     logged = {"policy_loss": loss_N, "clip_fraction": clipped_N}
-    if ref_logps_N is not None:
-        logged["kl_loss"] = kl * k3(logps_N, ref_logps_N)
+    if ref_logps_N is not None:  # one that is only logged may be infinite
+        logged["kl_loss"] = kl * k3(logps_N, ref_logps_N) if kl else loss_N.new_zeros(loss_N.shape)
         loss_N = loss_N + logged["kl_loss"]
     return Loss(loss_N, logged)
 
@@ -146,6 +147,15 @@ class GRPO(LearnerSettings):
                 f"{self.overlong_buffer}"
             )
 
+    def check_round(self, episodes: int) -> None:
+        """ConfigError where a round of so many episodes has not one group."""
+        if episodes < self._episodes:
+            tree = f" with branches {self.branches}" if self.branches else ""
+            raise ConfigError(
+                f"group_size {self.group_size}{tree} takes {self._episodes} episodes of a task, and there are "
+                f"{episodes}"
+            )
+
     def improve(
         self,
         policy: Policy,
@@ -158,13 +168,14 @@ class GRPO(LearnerSettings):
         """Iterate: play `batch_tasks` groups, compare within each, take steps; until the budget of episodes is spent.
 
         Raises:
-            ConfigError: replies are not sampled from the whole distribution.
+            ConfigError: replies are not sampled from the whole distribution, or the budget has not one group.
             NothingToTrainOnError: in no group did one try differ from another.
             TrainingError: the loss was not finite.
         """
         from agentgym_py.rl.learner import Learner, training
         from agentgym_py.rl.loop import Loop
 
+        self.check_round(rollouts.budget)
         made = Learner(
             policy, self, seed=seed, temperature=rollouts.temperature, reference=self.kl > 0, entropy_gradient=False
         )

@@ -9,7 +9,7 @@ turns, where a reply is one choice: one advantage for all its tokens, one value 
 at its last token; each token's is lessened by kl (log pi_old - log pi_ref), the reference being the policy as the
 training began, and kl follows a target if one is set: x 1.5 above 1.5 times the target, / 1.5 below the target / 1.5.
 A truncated episode goes on from the critic's value of what was shown last; a terminated one is worth 0 from there, and
-so is one given up because what was shown last fills the policy's context.
+so are one given up because the policy's context is full and one that a reward model scores, which is as a whole.
 
 Deviations: all means are over agent tokens, so that over turns, where V-loss stands at first tokens alone, c_v counts
 less by the length of a reply (in the trunk: the head's own steps, Adam's, have no scale); rewards and values are not
@@ -176,7 +176,8 @@ class PPO(LearnerSettings):
         with training(made) as learner:
             for _ in loop.iterations():
                 episodes = [group[0] for group in rollouts.groups(self.batch_tasks, 1)]
-                records = self._records(learner, episodes, tally.kl, tally.dropped, judge)
+                ended = rollouts.judge is not None  # a score is of the whole episode: nothing is still to come
+                records = self._records(learner, episodes, tally.kl, tally.dropped, judge, ended)
                 if not records:
                     continue
                 logged = self._iterate(learner, records, only_critic=len(tally.history) < self.critic_warmup)
@@ -188,15 +189,16 @@ class PPO(LearnerSettings):
 
     def _records(
         self, learner: Learner, episodes: Sequence[Trajectory], kl: float, dropped: Counter[str],
-        judge: Judge | None = None,
+        judge: Judge | None = None, ended: bool = False,
     ) -> list[Record]:  # fmt: skip
-        """The episodes' records with values, advantages and returns."""
+        """The episodes' records with values, advantages and returns; `ended` where truncated ones are worth no more."""
         from agentgym_py.rl.advantages import whiten
         from agentgym_py.rl.records import record_of
 
         kept, records = [], []
         for episode in episodes:
-            record = None if episode.error else record_of(episode, learner.policy.chat, tail=episode.truncated)
+            goes_on = episode.truncated and not (episode.given_up or ended)
+            record = None if episode.error else record_of(episode, learner.policy.chat, tail=goes_on)
             if record is None:
                 dropped["ended by an infrastructure error" if episode.error else "without a reply to learn"] += 1
             else:

@@ -10,8 +10,8 @@ states, train the process reward model on them, take PPO's steps with its reward
 Process rewards are from arXiv:2305.20050, their labels by continuations from arXiv:2312.08935.
 
 By default a step is paid for its `progress`: by how much the state after it is worth more than the one before. Over an
-episode that comes to the end's worth less the start's, so dawdling does not pay (potentials, Ng et al., ICML 1999);
-`correctness` and `relevance` pay for every step, and so for long episodes.
+episode the labels come to the end's worth less the start's, so dawdling does not pay (potentials, Ng et al., ICML
+1999), as far as the model says what they say; `correctness` and `relevance` pay for every step, so for long episodes.
 
 Deviations: the model is trained on the first iteration's episodes, in which the critic warms up; from then on it judges
 episodes before it is trained on them; the learning of the model starts anew each round, from `prm` or the policy; by
@@ -140,7 +140,7 @@ class R3(PPO):
         Raises:
             ConfigError, NothingToTrainOnError, TrainingError: as PPO.
             NothingToTrainOnError: no step got a label until the policy was to be trained, which is then as it was.
-            PolicyError: `prm` holds no process reward model, or one with other tokens than the policy.
+            PolicyError: `prm` holds no process reward model, or one with other tokens or less room than the policy.
         """
         if not self.beta:
             return self._improve(policy, rollouts, seed, output_dir, progress)
@@ -223,9 +223,14 @@ class ProcessJudge:
             self._take(folder / "judge")
 
     def _take(self, folder: str | Path) -> None:
-        model = ProcessRewardModel.load(folder, device=str(self.policy.model.device))
+        held = self.policy.model
+        model = ProcessRewardModel.load(folder, dtype=str(held.dtype).removeprefix("torch."), device=str(held.device))
         if not model.policy.same_tokens(self.policy):
             raise PolicyError(f"the process reward model in {folder} has other tokens than the policy")
+        if (room := model.policy.max_length) < self.policy.max_length:
+            raise PolicyError(
+                f"the process reward model in {folder} reads {room} tokens at most, the policy {self.policy.max_length}"
+            )
         model.weights = self.settings.prm_weights
         self.model = model
 
