@@ -282,7 +282,8 @@ def main(words: Sequence[str] | None = None) -> None:
                 told = ("--results", str(results), f"--settings={args.settings}")
                 run_alone(trainer, args.env, seed, out, *told)
     asked = [row for row in read(results) if row["seed"] in args.seeds and row["trainer"] in args.names]
-    rows = [row for row in asked if current(row, more, base)]
+    order = {name: number for number, name in enumerate(SETTINGS)}
+    rows = sorted((r for r in asked if current(r, more, base)), key=lambda row: (order[row["trainer"]], row["seed"]))
     if stale := len(asked) - len(rows):
         print(f"{stale} lines left out: made with other settings, or from another base", file=sys.stderr)
     print(table(rows), tenths(rows), beside(rows), sep="\n\n")

@@ -534,7 +534,9 @@ def test_dpo_learns_from_forks(agentgym: Run, small_model: str) -> None:
     """What `collect --forks` left has pairs of one state; without forks one try at a task has none."""
     argv = ("collect", "--env", "shop", "--agent", "random", "--tasks", "6", "--env_kwargs.max_steps", "5")
     assert agentgym(*argv, "--forks", "2", "--fork_tries", "4", "--out", "d.jsonl")[0] == 0
-    train = ("train", "--trainer", "dpo", "--trainer.level", "fork", "--trainer.epochs", "1", "--model", small_model,
+    config = Path(shutil.copytree(small_model, "wide")) / "config.json"
+    config.write_text(config.read_text().replace('"max_position_embeddings": 512', '"max_position_embeddings": 4096'))
+    train = ("train", "--trainer", "dpo", "--trainer.level", "fork", "--trainer.epochs", "1", "--model", "wide",
              "--threads", "1")  # fmt: skip
     status, out, err = agentgym(*train, "--data", "d.jsonl", "--out", "a", "--json")
     assert status == 0 and json.loads(out)["training"]["metrics"]["pairs"] > 5, err
