@@ -80,7 +80,7 @@ class ReverseCurriculum(GRPO):
     ) -> TrainReport:
         """As GRPO does; warned of is a training none of whose groups began on the expert's way, which is just that."""
         report = GRPO.improve(self, policy, rollouts, seed=seed, output_dir=output_dir, progress=progress)
-        if self.stages == 1 or any(row["starts_midway"] for row in report.history):
+        if self.stages == 1 or any(row.get("starts_midway") for row in report.history):
             return report
         note = (
             "no group began on the expert's way, so this was plain grpo: the expert did not succeed, its way could not "
