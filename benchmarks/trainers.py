@@ -61,8 +61,8 @@ SETTINGS: Mapping[str, str] = {
     "filtered_bc": "--rounds 2 --explore_tasks {half}",
     "weighted_bc": "--rounds 2 --explore_tasks {half} --trainer.temperature 0.1",
     "dpo": f"{_PAIRS} --trainer.match success --trainer.beta 1 --trainer.sft_weight 5",
-    "ppo": _ON_POLICY,
     "grpo": _ON_POLICY,
+    "ppo": _ON_POLICY,
     "r3": _ON_POLICY,
     "r3:frozen": f"{_ON_POLICY} --trainer.prm_every 0",
     "r3:outcome": f"{_ON_POLICY} --trainer.prm_labels outcome",
@@ -75,7 +75,7 @@ SETTINGS: Mapping[str, str] = {
 chosen by single trials on valid tasks of seed 0, not equally many for each nor in both worlds: docs/benchmarks.md.
 Of R3 the process reward model learns from exact values all the time, or once, or from outcomes; without one it is PPO.
 """
-TRAINERS = ("filtered_bc", "weighted_bc", "dpo", "ppo", "grpo", "r3")
+TRAINERS = ("filtered_bc", "weighted_bc", "dpo", "grpo", "ppo", "r3")
 TENTHS = 10
 PLAYED = "successes.json"
 
