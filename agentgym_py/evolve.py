@@ -136,8 +136,8 @@ def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, worlds
         raise ConfigError("forks are for a trainer that learns from what was stored; grpo has branches of its own")
     if not config.temperature:
         raise ConfigError("this trainer plays itself, and learns nothing at temperature 0: all tries are the same")
-    if config.reward_model is not None and getattr(trainer, "reward", "return") != "return":
-        raise ConfigError("reward_model scores what is returned: --trainer.reward must be return")
+    if config.reward_model is not None and not getattr(trainer, "by_return", True):
+        raise ConfigError("reward_model scores what is returned, and the trainer compares by something else")
     if config.rounds and (check := getattr(trainer, "check_round", None)):
         check(worlds * config.explore_tasks * config.tries)
 

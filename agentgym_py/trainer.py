@@ -129,7 +129,8 @@ class OnPolicyTrainer(Protocol):
     """A plugin of the same group that plays itself: it learns from episodes of the policy as it is at that moment.
 
     It may have `check_round(episodes)`, which raises ConfigError where a round of so many episodes cannot be, or a file
-    is missing; `agentgym evolve` calls it before anything runs.
+    is missing; `agentgym evolve` calls it before anything runs. One that may learn from something else than returns has
+    `by_return`, whether it does: a reward model is refused where it does not.
     """
 
     def improve(

@@ -391,7 +391,7 @@ def test_a_reward_model_is_the_reward_of_a_trainer_that_plays_itself(tiny_policy
     with pytest.raises(ConfigError, match="reward_model is for a trainer that plays itself"):
         evolution(tmp_path / "other", tiny_policy, config).run()
     for trainer in GRPO(reward="success"), ReverseCurriculum():
-        with pytest.raises(ConfigError, match="reward must be return"):
+        with pytest.raises(ConfigError, match="reward_model scores what is returned"):
             evolution(tmp_path / "deaf", tiny_policy, config, trainer=trainer).run()
 
 

@@ -117,15 +117,17 @@ def test_an_interrupted_pipeline_goes_on(agentgym: Run, small_model: str, monkey
     assert len(list(store.read("made/02-evaluate/trajectories.jsonl"))) == 3
 
 
+def stopping(done: int, total: int) -> None:
+    """The progress of a training that is interrupted halfway."""
+    if done == total // 2:
+        raise KeyboardInterrupt
+
+
 def test_an_interrupted_training_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """From its state, to the weights that it would have come to."""
     often = {"batch_size": 1, "checkpoint_minutes": 0}
     stages = [{"stage": "collect", "tasks": 8}, {"stage": "sft", "model": small_model, "trainer": often, "threads": 1}]
     file = written({"defaults": {"env": "GuessForTests-v0"}, "stages": stages})
-
-    def stopping(done: int, total: int) -> None:
-        if done == total // 2:
-            raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr("agentgym_py.ui.Phases.training", lambda *_: stopping)
@@ -150,10 +152,6 @@ def test_a_training_that_was_killed_at_its_end_goes_on(
     def killed(self: Policy, folder: Any) -> None:
         save(self, folder)
         raise KeyboardInterrupt
-
-    def stopping(done: int, total: int) -> None:
-        if done == total // 2:
-            raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr("agentgym_py.ui.Phases.training", lambda *_: stopping)

@@ -131,7 +131,7 @@ def test_nothing_comes_after_a_score(toys: Any, monkeypatch: pytest.MonkeyPatch)
 def test_nothing_comes_after_an_episode_that_was_given_up(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """For its next reply has no room; one that met the world's limit goes on by the critic."""
     trainer = PPO(batch_tasks=16, critic_warmup=0, critic_learning_rate=0.1)
-    rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 60}), 32)
+    rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 60}), 32, tokens=12)
     rollouts.policy.model.config.max_position_embeddings = 64
     assert all(bootstrap == 0 for _, up, bootstrap, _ in targets(toys, trainer, rollouts, monkeypatch) if up)
     assert sum(each.given_up for each in rollouts.played) > 4

@@ -147,6 +147,11 @@ class GRPO(LearnerSettings):
                 f"{self.overlong_buffer}"
             )
 
+    @property
+    def by_return(self) -> bool:
+        """Whether a reward model's scores would be learnt from."""
+        return self.reward == "return"
+
     def check_round(self, episodes: int) -> None:
         """ConfigError where a round of so many episodes has not one group."""
         if episodes < self._episodes:
