@@ -16,7 +16,7 @@ from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory, canonical
 
 if TYPE_CHECKING:
-    from agentgym_py.evolve import EvolveConfig
+    from agentgym_py.rounds import EvolveConfig
 
 Order = Literal["uniform", "hard"]
 """New tasks in each round, drawn uniformly; or as many, drawn by weight from these and all that were explored."""

@@ -13,9 +13,10 @@ pytest.importorskip("torch")
 from agentgym_py import store
 from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError, TrainingError
-from agentgym_py.evolve import Evolution, EvolveConfig, require_fit
+from agentgym_py.evolve import Evolution
 from agentgym_py.policy import Policy
 from agentgym_py.rollouts import Rollouts
+from agentgym_py.rounds import EvolveConfig, require_fit
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import OnPolicyTrainer, TrainReport

@@ -8,9 +8,9 @@ import pytest
 
 from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import ConfigError
-from agentgym_py.evolve import EvolveConfig
 from agentgym_py.explore import hard, jobs_of, order, shares
 from agentgym_py.rng import Rng
+from agentgym_py.rounds import EvolveConfig
 from agentgym_py.trajectory import Trajectory
 
 WORLDS = [EnvSpec("shop"), EnvSpec("AgentMaze-v0"), EnvSpec("todo")]

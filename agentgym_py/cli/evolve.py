@@ -45,9 +45,10 @@ from agentgym_py.cli.parser import (
     read_options,
 )
 from agentgym_py.errors import EndpointError, RunError
-from agentgym_py.evolve import Evolution, EvolveConfig, require_fit
+from agentgym_py.evolve import Evolution
 from agentgym_py.explore import shares
 from agentgym_py.reward import require_reward_model
+from agentgym_py.rounds import EvolveConfig, require_fit
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import need_policy

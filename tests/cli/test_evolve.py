@@ -25,8 +25,8 @@ from agentgym_py.cli.common import read_cloner, read_trainer, settings_of
 from agentgym_py.cli.parser import spelled
 from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import PolicyError
-from agentgym_py.evolve import EvolveConfig
 from agentgym_py.report import SMOKE
+from agentgym_py.rounds import EvolveConfig
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig
 from agentgym_trainers.filtered_bc import FilteredBC

@@ -15,9 +15,9 @@ torch = pytest.importorskip("torch")
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from agentgym_py.cards import _chain, of_round
-from agentgym_py.evolve import EvolveConfig
 from agentgym_py.policy import Policy
 from agentgym_py.publish import export, find
+from agentgym_py.rounds import EvolveConfig
 from agentgym_py.runs import RunFolder
 
 
