@@ -30,7 +30,7 @@ from agentgym_py.fork import continuations
 from agentgym_py.reward import require_reward_model
 from agentgym_py.rl.nets import diversity, noticed
 from agentgym_py.rng import seed_of
-from agentgym_py.rollouts import Judge, Rollouts
+from agentgym_py.rollouts import Rollouts, Scorer
 from agentgym_py.rounds import EvolveConfig, require_fit
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, Selection, build
@@ -208,7 +208,7 @@ class Evolution:
             jobs, episodes, name=f"Agent_v{number - 1}", slots=self.config.slots, prompt=self.config.prompt,
             seed=seed_of(self.config.seed, "explore", number),
             progress=self.reporter.phase(number, "improve", episodes), workers=self.workers,
-            step_timeout=self.config.step_timeout, judge=self._judge(policy),
+            step_timeout=self.config.step_timeout, scorer=self._scorer(policy),
         )  # fmt: skip
         seed, report = seed_of(self.config.seed, "train", number) % (1 << 31), None
         try:
@@ -225,7 +225,7 @@ class Evolution:
             _store(self._path(number, "trajectories"), rollouts.played)
         return policy, report
 
-    def _judge(self, policy: Policy) -> Judge | None:
+    def _scorer(self, policy: Policy) -> Scorer | None:
         """Who scores episodes in place of the world."""
         if self.config.reward_model is None:
             return None
@@ -235,6 +235,10 @@ class Evolution:
         model = RewardModel.load(self.config.reward_model, device=device)
         if not model.members[0].policy.same_tokens(policy):
             raise ConfigError(f"reward_model {self.config.reward_model} has other tokens than the policy")
+        if (room := min(each.policy.max_length for each in model.members)) < policy.max_length:
+            raise ConfigError(
+                f"reward_model {self.config.reward_model} reads {room} tokens at most, the policy {policy.max_length}"
+            )
         return lambda trajectories: model.score(trajectories).tolist()
 
     def _train(self, number: int, kept: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import TypeVar
 
 from agentgym_py.collect import Collector, EnvSpec, Fork, Job
 from agentgym_py.env import TextEnv
-from agentgym_py.errors import SnapshotError
+from agentgym_py.errors import AgentGymError, InfrastructureError, SnapshotError
 from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
+
+T = TypeVar("T")
+
+
+def unless_it_fails(ask: Callable[[], T]) -> T | None:
+    """What a world is asked for; None where the world fails at it, as a stranger's may anyhow."""
+    try:
+        return ask()
+    except Exception as error:
+        if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
+            raise
+        return None
 
 
 def forks(
@@ -51,12 +66,15 @@ def midway(
 ) -> list[Fork]:
     """States in which tries at a task were, drawn from all but their starts; fewer where there are fewer.
 
+    One at which the world fails is passed over.
+
     Raises:
         SnapshotError: a world does not show what it showed in the try.
     """
     states = [(n, at) for n, each in enumerate(tries) if each.error is None for at in range(1, len(each.steps))]
-    drawn = rng.sample(states, min(wanted, len(states)))
-    return [fork for n, at in drawn for fork in forks(tries[n], [at], pool, spec)]
+    drawn = rng.sample(states, len(states))
+    found = (unless_it_fails(partial(forks, tries[n], [at], pool, spec)) for n, at in drawn)
+    return [fork for each in islice(filter(None, found), wanted) for fork in each]
 
 
 def continuations(
@@ -68,11 +86,14 @@ def continuations(
 
     Raises:
         SnapshotError: a world does not show what it showed then.
+        InfrastructureError: a world fails at so many states that too few are left.
     """
     found = []
     with closing(EnvPool()) as pool:
         for job, each in zip(jobs, played, strict=True):
             drawn = midway([each], states, Rng("forks", seed, each.id), pool, job.env)
+            if len(drawn) < min(states, len(each.steps) - 1 if each.error is None else 0):
+                raise InfrastructureError(f"{each.id}: the world fails as its states are found again")
             first = first_try + job.attempt * states * tries
             found.append([replace(job, fork=drawn[k // tries], attempt=first + k) for k in range(len(drawn) * tries)])
     return found

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from agentgym_py.errors import ConfigError
 from agentgym_py.rng import Rng
-from agentgym_py.select import ranks
+from agentgym_py.select import best_first
 from agentgym_py.trajectory import Trajectory
 
 Match = Literal["best_worst", "success", "all"]
@@ -131,7 +131,7 @@ def _compared(trajectories: Sequence[Trajectory], group: Sequence[int], match: M
 
 def _order(trajectories: Sequence[Trajectory], positions: Sequence[int], match: Match) -> list[int]:
     """Positions, the best first."""
-    order = ranks(trajectories, positions)
+    order = best_first(trajectories, positions)
     return sorted(order, key=lambda i: not trajectories[i].success) if match == "success" else order
 
 

@@ -11,8 +11,8 @@ from agentgym_py import ranks
 from agentgym_py.agents import Agent
 from agentgym_py.collect import Collector, Fork, Job
 from agentgym_py.env import Prompt
-from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, SnapshotError
-from agentgym_py.fork import midway
+from agentgym_py.errors import ConfigError, SnapshotError
+from agentgym_py.fork import midway, unless_it_fails
 from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 
-Judge = Callable[[Sequence[Trajectory]], Sequence[float]]
+Scorer = Callable[[Sequence[Trajectory]], Sequence[float]]
 """Scores episodes, one number each."""
 
 
@@ -31,16 +31,6 @@ def rewarded(trajectory: Trajectory, score: float) -> Trajectory:
     """The trajectory with a score, given after its last step, in place of the world's rewards."""
     *steps, last = (replace(step, reward=0.0, reward_parts={}) for step in trajectory.steps)
     return replace(trajectory, steps=(*steps, replace(last, reward=score)), reward=score)
-
-
-def begun(start: Callable[[], Fork]) -> Fork | None:
-    """What `start` comes to; None where the world fails at it, as a stranger's may anyhow."""
-    try:
-        return start()
-    except Exception as error:
-        if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
-            raise
-        return None
 
 
 @dataclass(slots=True)
@@ -61,7 +51,7 @@ class Rollouts:
     workers: Executor | None = None
     step_timeout: float | None = None
     """As in `Collector`; the state that a group begins in is made in this process."""
-    judge: Judge | None = None
+    scorer: Scorer | None = None
     """Scores what a trainer gets in place of the world; what is stored keeps the world's rewards."""
     played: list[Trajectory] = field(default_factory=list)
     """Every trajectory so far."""
@@ -125,14 +115,20 @@ class Rollouts:
         whole, before = size * (1 + branches), len(self.played)
         jobs = self.jobs(min(tasks, self.left // whole), whole)
         trunks = self.go_on(jobs, [self.start(job) for job in jobs], size)
-        tries, later, states = self.played[before:], list[Job](), list[Fork]()  # with the world's own rewards
+        tries = self.played[before:]  # with the world's own rewards
+        found = ranks.once(self._branches, jobs, tries, size, branches)  # a world that fails must fail for all
+        later = [replace(job, attempt=job.attempt + k * size)
+                 for job, forks in zip(jobs, found, strict=True) for k in range(1, len(forks) + 1)]  # fmt: skip
+        return trunks + self.go_on(later, [fork for forks in found for fork in forks], size)
+
+    def _branches(self, jobs: Sequence[Job], tries: Sequence[Trajectory], size: int, branches: int) -> list[list[Fork]]:
+        """Of each job up to so many states in which its `size` tries were."""
+        found = []
         with closing(EnvPool()) as pool:
             for number, job in enumerate(jobs):
                 rng = Rng(self.seed, "branches", job.env.key, job.task, job.attempt)
-                found = midway(tries[number * size : (number + 1) * size], branches, rng, pool, job.env)
-                later += [replace(job, attempt=job.attempt + k * size) for k in range(1, len(found) + 1)]
-                states += found
-        return trunks + self.go_on(later, states, size)
+                found.append(midway(tries[number * size : (number + 1) * size], branches, rng, pool, job.env))
+        return found
 
     def jobs(self, tasks: int, size: int) -> list[Job]:
         """The next tasks, each as the first of `size` tries."""
@@ -145,7 +141,7 @@ class Rollouts:
 
     def start(self, job: Job) -> Fork | None:
         """The state that a job begins in; None where the world does not begin: each try says so for itself."""
-        return begun(lambda: self.collector(self._agent()).start(job))
+        return unless_it_fails(lambda: self.collector(self._agent()).start(job))
 
     def go_on(self, jobs: Sequence[Job], forks: Sequence[Fork | None], size: int) -> list[list[Trajectory]]:
         """`size` continuations of each job's task, from its fork; from a reset where that is None.
@@ -168,17 +164,17 @@ class Rollouts:
                 raise SnapshotError(f"{job.env.name}: two tries at {job.task!r} did not begin alike")
         return groups
 
-    def play(self, jobs: Sequence[Job]) -> list[Trajectory]:
-        """Play these jobs as they are; they count."""
+    def play(self, jobs: Sequence[Job], scored: bool = True) -> list[Trajectory]:
+        """Play these jobs as they are; they count. Where they are not to be `scored` the world's rewards stay."""
         played = self.collector(self._agent()).collect_batch(jobs, self.progress)
         self.played += played
-        return self._judged(played)
+        return self._scored(played) if scored else played
 
-    def _judged(self, played: list[Trajectory]) -> list[Trajectory]:
+    def _scored(self, played: list[Trajectory]) -> list[Trajectory]:
         sound = [each for each in played if each.steps and each.error is None]
-        if self.judge is None or not sound:
+        if self.scorer is None or not sound:
             return played
-        scores = dict(zip(map(id, sound), ranks.once(self.judge, sound), strict=True))
+        scores = dict(zip(map(id, sound), ranks.once(self.scorer, sound), strict=True))
         return [rewarded(each, scores[id(each)]) if id(each) in scores else each for each in played]
 
     def collector(self, agent: Agent) -> Collector:

@@ -134,7 +134,7 @@ def top_ratio(r: float) -> Selector:
 
     def select(trajectories: Sequence[Trajectory]) -> Selection:
         number = math.ceil(r * len(trajectories) - 1e-9)  # 0.1 * 30 is 3.0000000000000004
-        best = set(ranks(trajectories, range(len(trajectories)))[:number])
+        best = set(best_first(trajectories, range(len(trajectories)))[:number])
         return _split(trajectories, [i in best for i in range(len(trajectories))], f"below the best {r:.4g} of all")
 
     return select
@@ -159,7 +159,7 @@ def _best_of(key: Callable[[Trajectory], Hashable], k: int, reason: str) -> Sele
         groups: dict[Hashable, list[int]] = defaultdict(list)
         for i, each in enumerate(trajectories):
             groups[key(each)].append(i)
-        kept = {i for group in groups.values() for i in ranks(trajectories, group)[:k]}
+        kept = {i for group in groups.values() for i in best_first(trajectories, group)[:k]}
         return _split(trajectories, [i in kept for i in range(len(trajectories))], reason)
 
     return select
@@ -167,10 +167,10 @@ def _best_of(key: Callable[[Trajectory], Hashable], k: int, reason: str) -> Sele
 
 def ranked(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
     """The trajectories, the best first."""
-    return [trajectories[i] for i in ranks(trajectories, range(len(trajectories)))]
+    return [trajectories[i] for i in best_first(trajectories, range(len(trajectories)))]
 
 
-def ranks(trajectories: Sequence[Trajectory], positions: Iterable[int]) -> list[int]:
+def best_first(trajectories: Sequence[Trajectory], positions: Iterable[int]) -> list[int]:
     """Positions, that of the best trajectory first."""
 
     def rank(i: int) -> tuple[float, int, str, int]:

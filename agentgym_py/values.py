@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -18,7 +19,7 @@ from agentgym_py import ranks
 from agentgym_py.collect import Collector, EnvSpec, Fork, Job
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import AgentGymError, InfrastructureError, PlanError, SnapshotError
-from agentgym_py.fork import forks
+from agentgym_py.fork import forks, unless_it_fails
 from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.trajectory import Trajectory
@@ -35,6 +36,7 @@ Judge = Callable[[Trajectory, int], float | None]
 for that is its own; `judging.OpenAIJudge` is a model behind an endpoint."""
 Of = Literal["success", "return"]
 CHANGED, NO_PLAN = "whose world does not play it again", "whose expert gave no plan"
+FAILED = "whose world failed as it was to play it again"
 """Why a trajectory has no values."""
 
 
@@ -124,15 +126,25 @@ def exact_of_all(trajectories: Sequence[Trajectory], discount: float = 1.0) -> t
         for each in trajectories:
             try:
                 found.append(exact_values(each, discount, pool))
-            except AgentGymError as error:
+            except Exception as error:
                 found.append(None)
-                without[NO_PLAN if isinstance(error, PlanError) else CHANGED] += 1
+                without[_why(error)] += 1
     return found, without
 
 
-def played_again(trajectories: Sequence[Trajectory]) -> list[bool]:
-    """Whether the world of each trajectory shows what it showed then, step by step; no expert is asked."""
-    found = list[bool]()
+def _why(error: Exception) -> str:
+    """A stranger's world may raise whatever it likes."""
+    if isinstance(error, PlanError):
+        return NO_PLAN
+    return CHANGED if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError) else FAILED
+
+
+def played_again(trajectories: Sequence[Trajectory]) -> tuple[list[bool], Counter[str]]:
+    """Whether the world of each trajectory shows what it showed then, step by step, and why so many do not.
+
+    No expert is asked.
+    """
+    found, without = list[bool](), Counter[str]()
     with closing(EnvPool()) as pool:
         for each in trajectories:
             try:
@@ -140,9 +152,10 @@ def played_again(trajectories: Sequence[Trajectory]) -> list[bool]:
                 with pool.lent(EnvSpec.of(each)) as env:
                     _to_the_end(each, states, env)
                 found.append(True)
-            except AgentGymError:
+            except Exception as error:
                 found.append(False)
-    return found
+                without[_why(error)] += 1
+    return found, without
 
 
 def outcome_values(trajectory: Trajectory, discount: float = 1.0) -> list[float]:
@@ -171,7 +184,8 @@ def monte_carlo(
 
     At most `states` of a trajectory (None: all), drawn by `seed`; the state in which an episode ended costs nothing.
     `of` `return` sums the discounted rewards that are still to come. Tries are numbered from `first_try`: who asks
-    again for fresh ones of the same states wants another.
+    again for fresh ones of the same states wants another. Where a world fails as its states are found again, they have
+    no value.
 
     Raises:
         SnapshotError: a world does not show what it showed then.
@@ -179,18 +193,27 @@ def monte_carlo(
     found: list[list[Value | None]] = []
     places: list[tuple[int, int]] = []
     jobs: list[Job] = []
-    with closing(EnvPool()) as pool:
-        for number, each in enumerate(trajectories):
-            over = float(each.success) if of == "success" else 0.0
-            found.append([*[None] * len(each.steps), Value(over, 0.0, 0)])
-            drawn = Rng("states", seed, each.id).sample(range(len(each.steps)), len(each.steps))[:states]
-            spec = EnvSpec.of(each)
-            for fork in forks(each, drawn, pool) if drawn else ():
-                places.append((number, len(fork.steps)))
-                jobs += [Job(spec, each.task_id, each.split, first_try + k, fork) for k in range(tries)]
+    drawn = ranks.once(_drawn, trajectories, states, seed)  # a world that fails must fail for all
+    for number, (each, some) in enumerate(zip(trajectories, drawn, strict=True)):
+        over = float(each.success) if of == "success" else 0.0
+        found.append([*[None] * len(each.steps), Value(over, 0.0, 0)])
+        spec = EnvSpec.of(each)
+        for fork in some:
+            places.append((number, len(fork.steps)))
+            jobs += [Job(spec, each.task_id, each.split, first_try + k, fork) for k in range(tries)]
     played = play(jobs)
     for at, (number, state) in enumerate(places):
         found[number][state] = _mean(played[at * tries : (at + 1) * tries], state, discount, of)
+    return found
+
+
+def _drawn(trajectories: Sequence[Trajectory], states: int | None, seed: int) -> list[list[Fork]]:
+    """Some states of each trajectory; none of one whose world fails."""
+    found = []
+    with closing(EnvPool()) as pool:
+        for each in trajectories:
+            places = Rng("states", seed, each.id).sample(range(len(each.steps)), len(each.steps))[:states]
+            found.append((unless_it_fails(partial(forks, each, places, pool)) if places else None) or [])
     return found
 
 

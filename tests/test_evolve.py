@@ -394,6 +394,10 @@ def test_a_reward_model_is_the_reward_of_a_trainer_that_plays_itself(tiny_policy
     for trainer in GRPO(reward="success"), ReverseCurriculum():
         with pytest.raises(ConfigError, match="reward_model scores what is returned"):
             evolution(tmp_path / "deaf", tiny_policy, config, trainer=trainer).run()
+    text, file = '"max_position_embeddings": ', tmp_path / "judge" / "member_0" / "config.json"
+    file.write_text(file.read_text().replace(f"{text}{tiny_policy.max_length}", f"{text}24"))
+    with pytest.raises(ConfigError, match="judge reads 24 tokens at most, the policy"):
+        evolution(tmp_path / "short", tiny_policy, config, trainer=Keeps()).run()
 
 
 def test_patience_stops_early(tiny_policy: Any, tmp_path: Path) -> None:

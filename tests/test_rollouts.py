@@ -120,14 +120,31 @@ def test_a_trees_branches_start_in_the_midst_of_its_tries(
 def test_branches_keep_the_worlds_rewards_and_skip_what_has_no_midst(
     toys: Any, policy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A judge's scores stand in what is learnt from alone; episodes of one step are no trees."""
+    """A scorer's scores stand in what is learnt from alone; episodes of one step are no trees."""
     rollouts = toys.rollouts(policy, toys.CHAIN, 12)
-    rollouts.judge = lambda played: [7.0] * len(played)
+    rollouts.scorer = lambda played: [7.0] * len(played)
     groups = rollouts.trees(2, 2, 2)
     assert all(each.reward == 7.0 for group in groups for each in group) and len(rollouts.played) == 12
     assert all(step.reward < 1 and step.reward for each in rollouts.played for step in each.steps)
     alone = toys.rollouts(policy, toys.BANDIT, 12)
     assert [len(group) for group in alone.trees(2, 2, 2)] == [2, 2] and alone.left == 8
+
+
+def test_states_at_which_a_world_fails_are_no_branches(toys: Any, policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others are drawn in their place while there are some; it ends no training."""
+    calls = list[int]()
+
+    def fails(tried: Any, at: Any, *given: Any) -> Any:
+        calls.append(1)
+        if len(calls) % 3 != 0:
+            raise TimeoutError("no world")
+        return forks(tried, at, *given)
+
+    monkeypatch.setattr("agentgym_py.fork.forks", fails)
+    groups = toys.rollouts(policy, toys.CHAIN, 12).trees(2, 2, 2)
+    assert [len(group) for group in groups] == [2] * 6 and len(calls) == 12
+    monkeypatch.setattr("agentgym_py.fork.forks", lambda *given: (_ for _ in ()).throw(OSError("none")))
+    assert [len(group) for group in toys.rollouts(policy, toys.CHAIN, 12).trees(2, 2, 2)] == [2, 2]
 
 
 def test_weights_that_changed_need_a_sync(toys: Any) -> None:

@@ -17,6 +17,7 @@ from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.values import (
     CHANGED,
+    FAILED,
     NO_PLAN,
     Value,
     exact_of_all,
@@ -131,7 +132,33 @@ def test_an_expert_that_fails_is_said_to_have_failed(toys: Any, monkeypatch: pyt
     with pytest.raises(PlanError, match=f"expert gave no plan: {type(error).__name__}"):
         exact_values(played[0])
     failed.clear()
-    assert played_again([*played[:2], changed]) == [True, True, False] and not failed
+    assert played_again([*played[:2], changed]) == ([True, True, False], {CHANGED: 1}) and not failed
+
+
+def test_a_world_that_fails_has_no_values(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trajectory by trajectory, whatever a stranger's world raises: it ends nothing, and is said."""
+    played = Collector(Coin(0.5)).collect_batch([Job(toys.CHAIN, task) for task in range(3)])
+    whole, world = exact_values(played[0]), type(toys.CHAIN.make())
+    begin = world.begin
+
+    def fails(env: Any, task: Any) -> str:
+        if task.id == played[1].task_id:
+            raise TimeoutError("no world")
+        return str(begin(env, task))
+
+    monkeypatch.setattr(world, "begin", fails)
+    found, without = exact_of_all(played)
+    assert found[0] == whole and found[1] is None and found[2] is not None and without == {FAILED: 1}
+    assert played_again(played) == ([True, False, True], {FAILED: 1})
+    asked = list[int]()
+
+    def play(jobs: Any) -> Any:
+        asked.append(len(jobs))
+        return Collector(Coin(0.5)).collect_batch(jobs)
+
+    first, second, third = monte_carlo(played, play, tries=2, states=2)
+    assert asked == [8] and all(value is None for value in second[:-1])
+    assert all(sum(value is not None for value in each[:-1]) == 2 for each in (first, third))
 
 
 # ---- by continuations ---------------------------------------------------------------------------------------------

@@ -134,12 +134,12 @@ class Pipeline:
             if going_on:
                 given = _resumed(target)
             else:
+                if (target / "last_good").is_dir():  # where it would go on it would go wrong again
+                    raise RunError(
+                        f"{target} holds last_good, what a training that went wrong left: move {target} away, and the "
+                        "stage begins again, or give a new --out"
+                    )
                 if not (stage.command == "train" and interrupted(target, states_in(stage.trainer))):
-                    if (target / "last_good").is_dir():
-                        raise RunError(
-                            f"{target} holds last_good, what a training that went wrong left: move it away, and the "
-                            "stage begins again, or give a new --out"
-                        )
                     shutil.rmtree(target, ignore_errors=True)  # an interrupted stage's: those that are done are not run
                 settings = put_in(stage.settings, self._made_before(stage))
                 given = parsed(stage, settings | {"out": str(_out(stage, target))})

@@ -151,9 +151,6 @@ class Learner:
         The weights of now, which played them, are what a step that goes wrong falls back on: with `stop_ratio` or
         `stop_kl` a copy of those that are trained stands in the CPU's memory, in every process. In bfloat16 the
         policy's own log-probabilities are read again, for they differ from the sampler's before any step was taken.
-
-        Raises:
-            StoppedEarly: they diverge from the reference by more than `stop_kl`; the policy is what it was before.
         """
         if self.settings.bf16:
             for record, logps in zip(records, self._read(records, self.module, lambda out: out.logps_N), strict=True):
@@ -170,38 +167,32 @@ class Learner:
         elif self._reference:
             with self.net.model.disable_adapter():
                 self._refer(records, self.module)
-        self._stop_or_keep(records)
+        if self.settings.stop_kl or (self.settings.stop_ratio and not self._split):  # a split one's policy sampled
+            self._good = {name: p.detach().to("cpu", copy=True) for name, p in self._kept()}
 
     def settle(self, records: Sequence[Record]) -> None:
-        """Hold what the last iteration left against `stop_kl`, too, for no other one follows that would.
+        """Hold what an iteration left against `stop_kl`.
 
         Its own records are read once more; a token counts by how much likelier it is than when it was sampled.
 
         Raises:
-            StoppedEarly: as `evaluate`.
+            StoppedEarly: the policy diverges by more from what it was as the training began; it is again as it was
+                before the iteration.
         """
-        if self.settings.stop_kl and records:
-            logps_N, old_N, ref_N = (torch.cat(list(each)) for each in (
-                self._read(records, self.module, lambda out: out.logps_N),
-                (r.old_logps_n for r in records), (r.extra["ref_logps"] for r in records),
-            ))  # fmt: skip
-            self._stop_above(float(((logps_N - old_N).exp() * k3(logps_N, ref_N)).mean()))
-
-    def _stop_above(self, divergence: float) -> None:
-        if divergence > (limit := self.settings.stop_kl):
+        if not (limit := self.settings.stop_kl) or not records:
+            return
+        logps_N, old_N, ref_N = (torch.cat(list(each)) for each in (
+            self._read(records, self.module, lambda out: out.logps_N),
+            (r.old_logps_n for r in records), (r.extra["ref_logps"] for r in records),
+        ))  # fmt: skip
+        divergence = float(((logps_N - old_N).exp() * k3(logps_N, ref_N)).mean())
+        if divergence > limit:
             self._fall_back()
             self.note(
                 "kl", f"stopped early: {divergence:.3g} nats a token from the policy as the training began, more than "
                 f"stop_kl {limit:g}; the weights of the iteration before are kept",
             )  # fmt: skip
             raise StoppedEarly
-
-    def _stop_or_keep(self, records: Sequence[Record]) -> None:
-        limit = self.settings.stop_kl
-        if limit and records:
-            self._stop_above(float(torch.cat([k3(r.old_logps_n, r.extra["ref_logps"]) for r in records]).mean()))
-        if limit or (self.settings.stop_ratio and not self._split):  # a split one's policy is what sampled
-            self._good = {name: p.detach().to("cpu", copy=True) for name, p in self._kept()}
 
     @property
     def _split(self) -> bool:

@@ -69,7 +69,6 @@ class Loop:
             learner.settings, rollouts.policy.digest(), rollouts.seed, rollouts.budget, rollouts.params,
             [(job.env, job.task, job.split) for job in rollouts.tasks], *made_of,
         )  # fmt: skip
-        self._last: Sequence[Record] = ()
         self._checkpoints = Checkpoints(output_dir / "states", digest, learner.settings.checkpoint_minutes)
         if (last := self._checkpoints.last()) is not None:
             self._load(last)
@@ -84,18 +83,18 @@ class Loop:
             yield
             if self.progress:
                 self.progress(self.rollouts.budget - self.rollouts.left, self.rollouts.budget)
-        self.learner.settle(self._last)
 
     def count(self, records: Sequence[Record], epochs: int, row: dict[str, float]) -> None:
         """An iteration's records were trained on, and `row` is to be logged of it.
 
         Raises:
             TrainingError: its last step went wrong; see `Learner.watched`.
+            StoppedEarly: it went too far; see `Learner.settle`.
         """
-        self._last = records
         self.tally.history.append(self.learner.watched(row, records))
         rate = {"learning_rate": self.learner.settings.learning_rate}
         tracking.log(row | rate, len(self.tally.history))
+        self.learner.settle(records)
         self.tally.trained += len(records)
         self.tally.tokens += epochs * sum(len(record.input_ids) for record in records)
         self.tally.agent_tokens += epochs * sum(record.n for record in records)

@@ -164,6 +164,7 @@ def test_a_training_that_was_killed_at_its_end_goes_on(
     Path("made/02-sft/last_good").mkdir(parents=True)
     status, _, err = agentgym("pipeline", file, "--out", "made")
     assert status == 2 and "made/02-sft holds last_good" in err and Path("made/02-sft/last_good").is_dir()
+    assert "move made/02-sft away" in err
     Path("made/02-sft").rename("wrong")
     Path("kept").rename("made/02-sft")
     status, out, err = agentgym("pipeline", file, "--out", "made")

@@ -141,7 +141,7 @@ def test_an_exploding_ratio_goes_back_to_the_weights_that_sampled(toys: Any) -> 
 
 
 def test_a_training_ends_with_the_last_weights_within_its_divergence(toys: Any) -> None:
-    """Where the policy that plays is further than `stop_kl` from where it began; the report says how far it was."""
+    """Where an iteration leaves it further than `stop_kl` from where it began; the report says how far it was."""
 
     def divergence(policy: Any) -> float:
         ids = torch.tensor([policy.chat.opening("0")])
@@ -181,11 +181,28 @@ def test_the_last_iteration_is_held_against_the_divergence_too(toys: Any, traine
     with pytest.warns(UserWarning, match=r"stopped early: .* stop_kl 0.05"):
         report = trainer.improve(policy, toys.rollouts(policy, toys.BANDIT, budget), seed=0, output_dir=Path("unused"))
     assert policy.digest() == before and any("stopped early" in note for note in report.notes)
+    assert report.dropped["played when the training was stopped"] == 32 == budget - report.trajectories
     free = toys.word_policy()
     replace(trainer, stop_kl=50.0).improve(
         free, toys.rollouts(free, toys.BANDIT, budget), seed=0, output_dir=Path("unused")
     )
     assert free.digest() != before
+
+
+def test_an_iteration_without_a_group_hides_no_divergence(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one before it is held against `stop_kl` as if it were the last."""
+
+    def move(self: Any, right: bool) -> Outcome:
+        pays = right or int(self.current.id.rsplit("/", 1)[1]) >= 4
+        return Outcome("2", float(pays), terminated=True, success=pays)
+
+    monkeypatch.setattr(toys.Bandit, "move", move)
+    policy = toys.word_policy()
+    before, rollouts = policy.digest(), toys.rollouts(policy, toys.BANDIT, 64)
+    trainer = GRPO(batch_tasks=4, learning_rate=0.05, stop_kl=0.05)
+    with pytest.warns(UserWarning, match=r"stopped early: .* stop_kl 0.05"):
+        trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
+    assert policy.digest() == before and len(rollouts.played) == 32
 
 
 def test_ppo_stops_early_too(toys: Any) -> None:

@@ -342,6 +342,14 @@ def test_dynamic_sampling_fills_the_batch(toys: Any, monkeypatch: pytest.MonkeyP
     assert plain.history[0]["groups"] == 4
 
 
+def test_dynamic_sampling_fills_the_batch_with_branches_too(toys: Any) -> None:
+    """A batch is `batch_tasks` trees of groups then."""
+    trainer = GRPO(batch_tasks=4, group_size=4, branches=3, learning_rate=1e-6, dynamic_sampling=True)
+    _, report, _ = toys.improved(toys.CHAIN, trainer, 4 * 16 * 8)
+    first = report.history[0]
+    assert 16 <= round(first["groups"] * (1 - first["groups_all_the_same"])) < 32 and first["groups"] > 16
+
+
 def test_success_or_the_return_is_compared(toys: Any) -> None:
     """As `reward` says, less what an overlong reply costs."""
     policy = toys.word_policy()

@@ -271,6 +271,24 @@ def test_what_cannot_be_trained_on_is_counted(
         KTO().train(fresh(tiny_policy), [broken, played[1]], seed=0, output_dir=tmp_path)
 
 
+def test_no_row_is_longer_than_the_policys_context(toys: Any, tmp_path: Path) -> None:
+    """A long opening before a long reply, which no trajectory has, is cut: learnt positions go no further."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    words = toys.word_policy()
+    size = words.model.config.vocab_size
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=size, n_positions=24, n_embd=16, n_layer=1, n_head=2)).eval()
+    policy = Policy(model, words.tokenizer, "learnt positions")
+    (long, *_), (short, *_) = toys.rollouts(words, toys.CHAIN, 2).groups(2, 1)
+    data = [
+        replace(each, steps=(replace(each.steps[0], observation="right " * seen, reply="right " * said, tokens=None),))
+        for each, seen, said in ((long, 14, 2), (short, 1, 14))
+    ]
+    lengths = [len(encode(each, policy.chat).input_ids) for each in data]
+    assert max(lengths) < 24 < sum(lengths) - 10
+    assert KTO(epochs=1).train(policy, data, seed=0, output_dir=tmp_path).trajectories == 2
+
+
 def test_wrong_settings_are_refused() -> None:
     """Settings that cannot be meant raise at once and are named."""
     wrong: dict[str, Any] = {"epochs": 0, "batch_size": 1, "threshold": math.nan, "beta": 0.0}

@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from agentgym_py import fork
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError
 from agentgym_py.policy import Policy
 from agentgym_py.process import ProcessRewardModel, marked_sample
@@ -17,7 +18,7 @@ from agentgym_py.rl.records import Record, collate, record_of
 from agentgym_py.samples import IGNORED
 from agentgym_py.values import CHANGED
 from agentgym_trainers.ppo import PPO
-from agentgym_trainers.r3 import R3, ProcessJudge, placed
+from agentgym_trainers.r3 import R3, ProcessRewards, placed
 
 FEW: dict[str, Any] = {"batch_tasks": 16, "prm_first_epochs": 2.0, "prm_epochs": 1.0, "learning_rate": 0.02}
 
@@ -66,7 +67,7 @@ def test_observations_get_no_gradient(toys: Any, proofs: Any) -> None:
 
     learner = Learner(policy, trainer, seed=0, critic_rate=1e-3)
     episodes = [group[0] for group in rollouts.groups(8, 1)]
-    judge = ProcessJudge(trainer, policy, rollouts, 0)
+    judge = ProcessRewards(trainer, policy, rollouts, 0)
     records = trainer._records(learner, episodes, 0.0, Counter(), judge)
     assert all((record.extra["process"] != 0).sum() <= len(record.turns) for record in records)
     batch = collate(records, [torch.ones(r.n) for r in records], learner.device)
@@ -100,7 +101,10 @@ def test_the_model_is_updated_frozen_or_given(toys: Any, tmp_path: Path) -> None
         _, report, _ = toys.improved(toys.CHAIN, R3(**FEW, prm_every=every), 5 * 16, tmp_path / name)
         made[name] = [number for number, row in enumerate(report.history) if "prm_loss" in row]
         assert all("process" in row for row in report.history) and report.metrics["prm_episodes"] == 16
-    assert made == {"updated": [0, 1, 3], "frozen": [0]}
+    assert made == {"updated": [0, 2, 4], "frozen": [0]}
+    later = R3(**FEW, prm=str(tmp_path / "frozen"), prm_every=2)
+    _, report, _ = toys.improved(toys.CHAIN, later, 5 * 16, tmp_path / "later")
+    assert [number for number, row in enumerate(report.history) if "prm_loss" in row] == [1, 3]
     given = R3(**FEW, prm=str(tmp_path / "frozen"), prm_every=0)
     _, report, _ = toys.improved(toys.CHAIN, given, 32, tmp_path / "again")
     assert not any("prm_loss" in row for row in report.history)
@@ -145,6 +149,42 @@ def test_continuations_are_of_the_budget(toys: Any, tmp_path: Path) -> None:
     assert any("prm_mse_correctness" in row for row in report.history[1:])
 
 
+def test_continuations_are_not_scored(toys: Any, tmp_path: Path) -> None:
+    """Whether they succeed is all that is asked of them: a reward model reads what the policy learns from, no more."""
+    trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=2, prm_states=2, prm_episodes=4)
+    policy, scored = toys.word_policy(), list[int]()
+    rollouts = toys.rollouts(policy, toys.CHAIN, 80)
+
+    def score(played: Any) -> list[float]:
+        scored.append(len(played))
+        return [1.0] * len(played)
+
+    rollouts.scorer = score
+    report = trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
+    assert sum(scored) == report.trajectories < len(rollouts.played)
+    assert R3().by_return and not R3(alpha=0.0).by_return
+
+
+def test_a_world_that_fails_as_steps_are_labelled_ends_nothing(
+    toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it ends nothing while it is played."""
+    forks = fork.forks
+    calls = list[int]()
+
+    def fails(*given: Any) -> Any:
+        calls.append(1)
+        if len(calls) % 5 == 0:
+            raise TimeoutError("no world")
+        return forks(*given)
+
+    monkeypatch.setattr("agentgym_py.values.forks", fails)
+    for labels in ("exact", "monte_carlo"):
+        with pytest.warns(UserWarning, match="whose world failed as it was to play it again"):
+            _, report, _ = toys.improved(toys.CHAIN, R3(**FEW, prm_labels=labels), 160, tmp_path / labels)
+        assert 0 < report.history[0]["prm_episodes"] < 16 and report.trajectories > 16
+
+
 def test_the_model_foresees_what_is_to_come(toys: Any, tmp_path: Path) -> None:
     """On episodes that it has not seen, what it says of steps in the chain follows the exact values."""
     trainer = R3(**{**FEW, "batch_tasks": 32, "prm_first_epochs": 40.0, "prm_epochs": 20.0, "prm_learning_rate": 0.01})
@@ -185,11 +225,14 @@ def test_a_budget_that_is_too_small_for_continuations_is_refused(toys: Any, tmp_
     """Before anything is played; at its end, what cannot be labelled any more is noted."""
     trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=4, prm_states=4, prm_episodes=1)
     policy = toys.word_policy()
-    rollouts = toys.rollouts(policy, toys.CHAIN, 31)
+    rollouts = toys.rollouts(policy, toys.CHAIN, 47)
     with pytest.raises(ConfigError, match="batch_tasks 16 leaves less than prm_tries 4 times prm_states 4"):
         trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
     assert not rollouts.played
-    replace(trainer, beta=0.0).check_round(31)
+    replace(trainer, beta=0.0).check_round(47)
+    many = R3(**FEW, prm_labels="monte_carlo", prm_tries=2, prm_states=2, prm_episodes=16)
+    policy, report, _ = toys.improved(toys.CHAIN, many, 56, tmp_path / "held")  # enough is held back to learn from
+    assert report.history[0]["prm_episodes"] == 6 and policy.digest() != toys.word_policy().digest()
     with pytest.warns(UserWarning, match="episodes were left to label steps by, and an episode takes 16"):
         _, report, _ = toys.improved(toys.CHAIN, trainer, 16 + 16 + 16 + 8, tmp_path / "tight")
     assert any("8 episodes were left" in note for note in report.notes), report.notes
@@ -219,7 +262,7 @@ def test_a_model_comes_back_in_the_policys_format(toys: Any, tmp_path: Path) -> 
     policy = Policy.load(tmp_path / "policy", dtype="bfloat16")
     rollouts = toys.rollouts(policy, toys.CHAIN, 16)
     episodes = [group[0] for group in rollouts.groups(16, 1)]
-    judge, again = (ProcessJudge(R3(**FEW), policy, rollouts, seed=0) for _ in range(2))
+    judge, again = (ProcessRewards(R3(**FEW), policy, rollouts, seed=0) for _ in range(2))
     judge._learn(episodes, Counter(), [])
     judge.save(tmp_path)
     again.load(tmp_path)
@@ -248,7 +291,7 @@ def test_it_solves_a_chain(toys: Any, tmp_path: Path) -> None:
     """40 iterations of 32 episodes at most, as PPO: nearly the best return, 0.75."""
     trainer = R3(
         batch_tasks=32, learning_rate=0.01, critic_learning_rate=0.02, prm_first_epochs=2.0, prm_epochs=1.0,
-        prm_every=4, prm_learning_rate=0.01,
+        prm_every=2, prm_learning_rate=0.01,
     )  # fmt: skip
     _, report, _ = toys.improved(toys.CHAIN, trainer, 40 * 32, tmp_path)
     returns = [row["return"] for row in report.history]

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import Episode, ExpertAgent, ModelAgent
 from agentgym_py.collect import Collector, EnvSpec
-from agentgym_py.errors import ConfigError, InfrastructureError
+from agentgym_py.errors import ConfigError, InfrastructureError, SnapshotError
 from agentgym_py.fork import forks
 from agentgym_py.workers import Workers
 from agentgym_trainers.grpo import GRPO
@@ -120,7 +120,11 @@ def test_where_the_expert_fails_a_group_begins_at_the_beginning(toys: Any) -> No
     assert all(all(step.trained for step in each.steps) for group in groups for each in group)
 
 
-@pytest.mark.parametrize("error", [OSError("no world"), InfrastructureError("no server")], ids=["raises", "is gone"])
+@pytest.mark.parametrize(
+    "error",
+    [OSError("no world"), InfrastructureError("no server"), SnapshotError("it shows something else")],
+    ids=["raises", "is gone", "changed"],
+)
 def test_where_the_way_cannot_be_gone_again_a_group_begins_at_the_beginning(
     toys: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:

@@ -32,6 +32,7 @@ comes after that state.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -135,7 +136,7 @@ class GRPO(LearnerSettings):
     overlong_buffer: int = 0
     """Width in tokens of DAPO's soft punishment below `max_tokens`; 0 punishes nothing."""
     dynamic_sampling: bool = False
-    """Play more tasks for those whose tries all came to the same, until the batch is full (DAPO)."""
+    """Play more tasks for groups whose tries all came to the same, until the batch is full (DAPO)."""
 
     def __post_init__(self) -> None:
         LearnerSettings.__post_init__(self)
@@ -190,16 +191,16 @@ class GRPO(LearnerSettings):
                 groups = self._groups(rollouts)
                 records = [each for group in groups for each in self._records(group, policy, loop.tally.dropped)]
                 loop.count(records, self.epochs, self._iterate(learner, records, groups))
-        return loop.report(loop.tally.trained > 0)
+        return loop.report(any("loss" in row for row in loop.tally.history))
 
     def _groups(self, rollouts: Rollouts) -> list[list[Trajectory]]:
-        """An iteration's groups; with dynamic sampling, until `batch_tasks` of them differ or the budget is spent."""
+        """An iteration's groups; with dynamic sampling, until a batch of them differs or the budget is spent."""
         groups = self._play(rollouts, self.batch_tasks)
         while self.dynamic_sampling and rollouts.left >= self._episodes:
-            missing = self.batch_tasks - sum(self._differ(group) for group in groups)
+            missing = self.batch_tasks * (1 + self.branches) - sum(self._differ(group) for group in groups)
             if missing <= 0:
                 break
-            groups += self._play(rollouts, missing)
+            groups += self._play(rollouts, math.ceil(missing / (1 + self.branches)))
         return groups
 
     def _play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:

@@ -130,7 +130,8 @@ class KTO(FineTuning):
             remove_unused_columns=False, precompute_ref_log_probs=True,
         )  # fmt: skip
         order = Rng("kto", seed).sample(range(len(samples)), len(samples))
-        others = mismatched([samples[i] for i in order], self.batch_size, self.max_length)
+        room = min(self.max_length, policy.max_length)
+        others = mismatched([samples[i] for i in order], self.batch_size, room)
         refs = sample_logprobs(policy.model, samples, self.batch_size, self.bf16)
         other_refs = sample_logprobs(policy.model, others, self.batch_size, self.bf16)
         rows = [

@@ -60,7 +60,7 @@ def ppo_loss(
     return Loss(loss_N, logged)
 
 
-class Judge(Kept, Protocol):
+class MoreRewards(Kept, Protocol):
     """Puts into an iteration's records what `rewards` reads beside the world's."""
 
     logged: Mapping[str, float]
@@ -158,7 +158,7 @@ class PPO(LearnerSettings):
 
     def _improve(
         self, policy: Policy, rollouts: Rollouts, seed: int, output_dir: Path, progress: Progress | None,
-        judge: Judge | None = None,
+        more: MoreRewards | None = None,
     ) -> TrainReport:  # fmt: skip
         from agentgym_py.rl.learner import Learner, training
         from agentgym_py.rl.loop import Loop
@@ -170,26 +170,27 @@ class PPO(LearnerSettings):
             critic_rate=self.critic_learning_rate, critic_gradient=self.critic_gradient,
             entropy_gradient=self.entropy_weight > 0,
         )  # fmt: skip
-        loop = Loop(made, rollouts, output_dir, progress, [seed], [judge] if judge else [])
+        loop = Loop(made, rollouts, output_dir, progress, [seed], [more] if more else [])
         tally = loop.tally
         tally.kl = tally.kl if tally.history else self.kl
         with training(made) as learner:
             for _ in loop.iterations():
                 episodes = [group[0] for group in rollouts.groups(self.batch_tasks, 1)]
-                ended = rollouts.judge is not None  # a score is of the whole episode: nothing is still to come
-                records = self._records(learner, episodes, tally.kl, tally.dropped, judge, ended)
+                ended = rollouts.scorer is not None  # a score is of the whole episode: nothing is still to come
+                records = self._records(learner, episodes, tally.kl, tally.dropped, more, ended)
                 if not records:
                     continue
                 logged = self._iterate(learner, records, only_critic=len(tally.history) < self.critic_warmup)
                 paid = {"kl_penalty": tally.kl * logged["kl_ref"]} if "kl_ref" in logged else {}
-                more = {"kl_coefficient": tally.kl, **paid, **played(episodes), **(judge.logged if judge else {})}
-                loop.count(records, self.epochs, logged | more)
-                tally.kl = adapted(tally.kl, logged.get("kl_ref", 0.0), self.kl_target)
+                also = {"kl_coefficient": tally.kl, **paid, **played(episodes), **(more.logged if more else {})}
+                loop.count(records, self.epochs, logged | also)
+                if len(tally.history) > self.critic_warmup + 1:  # a policy that had been trained played
+                    tally.kl = adapted(tally.kl, logged.get("kl_ref", 0.0), self.kl_target)
         return loop.report(len(tally.history) > self.critic_warmup)
 
     def _records(
         self, learner: Learner, episodes: Sequence[Trajectory], kl: float, dropped: Counter[str],
-        judge: Judge | None = None, ended: bool = False,
+        more: MoreRewards | None = None, ended: bool = False,
     ) -> list[Record]:  # fmt: skip
         """The episodes' records with values, advantages and returns; `ended` where truncated ones are worth no more."""
         from agentgym_py.rl.advantages import whiten
@@ -205,8 +206,8 @@ class PPO(LearnerSettings):
                 kept.append(episode)
                 records.append(record)
         learner.evaluate(records)
-        if judge and records:
-            judge.read(kept, records, dropped)
+        if more and records:
+            more.read(kept, records, dropped)
         for episode, record in zip(kept, records, strict=True):
             self._estimate(record, self.rewards(episode, record, kl))
         whitened = whiten([record.extra["advantages"] for record in records]) if records else []

@@ -50,7 +50,7 @@ from agentgym_py.process import (
 from agentgym_py.rng import Rng
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.values import CHANGED, Play, Values, exact_of_all, monte_carlo, outcome_values, played_again, player
+from agentgym_py.values import Play, Values, exact_of_all, monte_carlo, outcome_values, played_again, player
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
@@ -222,10 +222,9 @@ class ProcessReward(FineTuning):
             dropped.update(without)
             sound = [each for each, known in zip(trajectories, exact, strict=True) if known is not None]
             return Valued(sound, [known for known in exact if known is not None])
-        again = ranks.once(played_again, trajectories)
+        again, without = ranks.once(played_again, trajectories)
+        dropped.update(without)
         sound = [each for each, same in zip(trajectories, again, strict=True) if same]
-        if lost := len(trajectories) - len(sound):
-            dropped[CHANGED] += lost
         found = monte_carlo(
             sound, play, tries=self.tries, states=self.states, discount=self.discount, seed=seed, first_try=first_try
         )

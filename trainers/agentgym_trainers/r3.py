@@ -25,6 +25,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -100,6 +101,11 @@ class R3(PPO):
         check_weights(self.prm_weights)
         self.modelling(self.prm_first_epochs)
 
+    @property
+    def by_return(self) -> bool:
+        """Whether a reward model's scores would be learnt from."""
+        return self.alpha > 0
+
     def check_round(self, episodes: int) -> None:
         """As PPO's; also where no episode could be continued for its labels, or `prm` holds no model."""
         PPO.check_round(self, episodes)
@@ -108,10 +114,12 @@ class R3(PPO):
         if self.prm is not None and not (Path(self.prm) / "process_reward.json").is_file():
             raise ConfigError(f"prm {self.prm} is no process reward model: process_reward.json is not there")
         continued = self.prm_labels == "monte_carlo" and (self.prm is None or self.prm_every > 0)
-        if continued and episodes < self.batch_tasks + self.prm_tries * self.prm_states:
+        batches = self.batch_tasks * (1 + self.critic_warmup)
+        if continued and episodes < batches + self.prm_tries * self.prm_states:
             raise ConfigError(
                 f"of {episodes} episodes batch_tasks {self.batch_tasks} leaves less than prm_tries {self.prm_tries} "
-                f"times prm_states {self.prm_states}, by which prm_labels monte_carlo labels one"
+                f"times prm_states {self.prm_states}, by which prm_labels monte_carlo labels one, until the policy has "
+                f"been trained once, after critic_warmup {self.critic_warmup}"
             )
 
     def modelling(self, epochs: float) -> ProcessReward:
@@ -145,15 +153,15 @@ class R3(PPO):
         if not self.beta:
             return self._improve(policy, rollouts, seed, output_dir, progress)
         self.check_round(rollouts.left)
-        judge = ProcessJudge(self, policy, rollouts, seed, output_dir)
+        process = ProcessRewards(self, policy, rollouts, seed, output_dir)
         try:
-            report = self._improve(policy, rollouts, seed, output_dir, progress, judge)
+            report = self._improve(policy, rollouts, seed, output_dir, progress, process)
         except NothingToTrainOnError:
             clear(output_dir / "states")
             raise
-        report = replace(report, notes=(*report.notes, *judge.notes))
-        if judge.model:
-            judge.model.save(output_dir)
+        report = replace(report, notes=(*report.notes, *process.notes))
+        if process.model:
+            process.model.save(output_dir)
         if without := sum(row.get("prm_unmarked", 0) for row in report.history):
             note = f"the judge gave {without:.0f} steps no mark that can be read"
             warnings.warn(f"{note}: what they are worth is not learnt", stacklevel=2)
@@ -170,7 +178,7 @@ class R3(PPO):
         return rewards_n
 
 
-class ProcessJudge:
+class ProcessRewards:
     """A process reward model that pays the steps of each iteration's episodes, and learns from them."""
 
     def __init__(self, settings: R3, policy: Policy, rollouts: Rollouts, seed: int, folder: Path | None = None) -> None:
@@ -181,6 +189,9 @@ class ProcessJudge:
         if settings.prm is not None:
             self._take(settings.prm)
         self.iteration = 0
+        """How many were read."""
+        self.learnt = 0
+        """How many had been read when the model was trained last."""
         self.logged: Mapping[str, float] = {}
         self.notes: list[str] = []
         """Why steps got no labels, when that was first so; it is warned of."""
@@ -188,7 +199,8 @@ class ProcessJudge:
     def read(self, episodes: Sequence[Trajectory], records: Sequence[Record], dropped: Counter[str]) -> None:
         """Put `process`, the process rewards at the places where they are paid, into the records."""
         logged: dict[str, float] = {}
-        if fresh := self.model is None:
+        fresh = self.model is None
+        if fresh:
             logged = self._learn(episodes, dropped, [])
         if self.model is None and self.iteration >= self.settings.critic_warmup:
             raise NothingToTrainOnError(
@@ -202,15 +214,16 @@ class ProcessJudge:
         for episode, record, paid_T in zip(episodes, records, paid, strict=True):
             record.extra["process"] = placed(record, marked_sample(episode, self.policy).marks, paid_T)
         self.iteration += 1
-        every = self.settings.prm_every
-        if not fresh and every and self.iteration % every == 0:
+        if not fresh and 0 < self.settings.prm_every <= self.iteration - self.learnt:
             logged = self._learn(episodes, dropped, said)
+        if "prm_loss" in logged:
+            self.learnt = self.iteration
         self.logged = {"process": fmean(map(sum, paid)), **logged}
 
     def save(self, folder: Path) -> None:
         """Write the model, and how many iterations it has read."""
         if ranks.first():
-            about = {"iteration": self.iteration, "notes": self.notes}
+            about = {"iteration": self.iteration, "learnt": self.learnt, "notes": self.notes}
             (folder / "judge.json").write_text(json.dumps(about), encoding="utf-8")
         if self.model:
             self.model.save(folder / "judge")
@@ -218,7 +231,7 @@ class ProcessJudge:
     def load(self, folder: Path) -> None:
         """Be as `save` left it."""
         about = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
-        self.iteration, self.notes = about["iteration"], about.get("notes", [])
+        self.iteration, self.learnt, self.notes = about["iteration"], about.get("learnt", 0), about["notes"]
         if (folder / "judge").is_dir():
             self._take(folder / "judge")
 
@@ -255,7 +268,7 @@ class ProcessJudge:
         if how.labels in ("monte_carlo", "judge"):
             few = min(self.settings.prm_episodes, len(episodes))
             if how.labels == "monte_carlo":
-                few = min(few, self.rollouts.left // (how.tries * how.states))
+                few = min(few, max(self.rollouts.left - self._held_back(), 0) // (how.tries * how.states))
                 if not few and self.rollouts.left:  # at the end of the budget there is nothing more to judge
                     self._note(f"{self.rollouts.left} episodes were left to label steps by, and an episode takes "
                                f"{how.tries * how.states}, prm_tries times prm_states")  # fmt: skip
@@ -263,8 +276,9 @@ class ProcessJudge:
         place_of, before = {id(episodes[i]): i for i in places}, len(self.rollouts.played)
         lost = Counter[str]()  # not `dropped`: the policy learns from them all the same
         sound, values, _ = how.values(
-            [episodes[i] for i in places], lost, self.rollouts.play, self.seed, self.iteration * how.tries, self.folder
-        )
+            [episodes[i] for i in places], lost, partial(self.rollouts.play, scored=False), self.seed,
+            self.iteration * how.tries, self.folder,
+        )  # fmt: skip
         for why, number in lost.items():
             self._note(f"of {len(places)} episodes no step was labelled of {number} {why} (prm_labels {how.labels})")
         if spent := len(self.rollouts.played) - before:
@@ -272,6 +286,11 @@ class ProcessJudge:
         return {
             place_of[id(each)]: labelled(each, known, self.policy) for each, known in zip(sound, values, strict=True)
         }, how.unmarked(values)
+
+    def _held_back(self) -> int:
+        """Episodes of the budget that are not for labels: with them the policy is trained for the first time."""
+        read = self.iteration + (self.model is None)  # this iteration among them
+        return max(self.settings.critic_warmup + 1 - read, 0) * self.settings.batch_tasks
 
     def _note(self, text: str) -> None:
         if not self.notes:

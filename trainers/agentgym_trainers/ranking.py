@@ -23,7 +23,7 @@ from agentgym_py import pairs
 from agentgym_py.arguments import check_least, check_positive
 from agentgym_py.finetune import FineTuning, Kept, arguments, dealt, lora, nothing_left, trained, usable
 from agentgym_py.samples import IGNORED, Sample
-from agentgym_py.select import ranks
+from agentgym_py.select import best_first
 from agentgym_py.trainer import CONTRASTS, Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
 
@@ -110,7 +110,7 @@ class Ranking(FineTuning):
         tasks: dict[object, set[int]] = {}
         for pair in found.pairs:
             tasks.setdefault(pairs.opening(kept.trajectories[pair.chosen]), set()).update(pair[:2])
-        groups = [spread(ranks(kept.trajectories, task), self.max_per_task) for task in tasks.values()]
+        groups = [spread(best_first(kept.trajectories, task), self.max_per_task) for task in tasks.values()]
         kept.dropped.update(found.dropped)
         beyond = sum(map(len, tasks.values())) - sum(map(len, groups))
         kept.dropped.update(Counter({f"beyond {self.max_per_task} of their task": beyond} if beyond else {}))

@@ -28,11 +28,10 @@ from typing import TYPE_CHECKING, Literal
 from agentgym_py import ranks
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collect import Fork, Job
-from agentgym_py.errors import ConfigError
-from agentgym_py.fork import forks
+from agentgym_py.errors import ConfigError, SnapshotError
+from agentgym_py.fork import forks, unless_it_fails
 from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng
-from agentgym_py.rollouts import begun
 from agentgym_py.trainer import Progress, TrainReport
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.grpo import GRPO
@@ -113,7 +112,11 @@ class ReverseCurriculum(GRPO):
             done = start_of_stage(len(shown.steps), self.stage(rollouts, job), self.stages)
         if not done:
             return rollouts.start(job)
-        return begun(lambda: forks(shown, [done], pool, job.env)[0]) or rollouts.start(job)
+        try:
+            found = unless_it_fails(lambda: forks(shown, [done], pool, job.env)[0])
+        except SnapshotError:
+            found = None
+        return found or rollouts.start(job)
 
     def _of(self, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
         done = [sum(not step.trained for step in group[0].steps) for group in groups]
