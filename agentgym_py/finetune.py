@@ -1,4 +1,4 @@
-"""What trainers on stored data share: settings, trl's arguments and loop and what it reports; steps without trl."""
+"""What trainers on stored data share: settings, trl's arguments and loop, and what it reports."""
 
 from __future__ import annotations
 
@@ -58,8 +58,7 @@ class FineTuning:
     """Compute each layer again for its gradient instead of keeping what it made: less memory, more time."""
     checkpoint_minutes: float = 5.0
     """A training that is killed goes on from a state that was kept at most so long before (to the next of its twenty
-    logged steps); 0 keeps one at each of those. One of a reward model, or of a process reward model, keeps none and
-    begins anew."""
+    logged steps); 0 keeps one at each of those."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -349,47 +348,6 @@ def trained(
         fit(trainer, policy, progress)
     clear(folder)
     return report(trainer, kept, epochs, began)
-
-
-def descend(
-    what: str, trained: Sequence[Any], batches: Sequence[T], backward: Callable[[T], dict[str, float]], how: FineTuning,
-    progress: Progress | None = None,
-) -> list[dict[str, float]]:  # fmt: skip
-    """Without trl, a step a batch on the weights in `trained`; what was logged of each.
-
-    `backward` adds this process's part of the gradient of a batch, and gives its part of what is logged.
-
-    Raises:
-        TrainingError: a gradient was not finite; `what` is as it was before that step.
-    """
-    import torch
-
-    optimizer = torch.optim.AdamW(trained, lr=how.learning_rate, weight_decay=how.weight_decay, betas=(0.9, 0.95))
-    steps, history = len(batches), []
-    warm = min(int(how.warmup_ratio * steps), steps - 1)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _cosine(step, warm, steps))
-    for number, batch in enumerate(batches, 1):
-        optimizer.zero_grad()
-        history.append(ranks.summed(backward(batch)))
-        ranks.sum_gradients(trained)
-        norm = float(torch.nn.utils.clip_grad_norm_(trained, how.max_grad_norm or math.inf))
-        if not math.isfinite(norm):
-            raise TrainingError(
-                f"{what}: gradient norm {norm} at step {number} of {steps}: the step was not taken, and the model is "
-                "not written; a lower learning_rate may help"
-            )
-        optimizer.step()
-        schedule.step()
-        if progress:
-            progress(number, steps)
-    return history
-
-
-def _cosine(step: int, warm: int, steps: int) -> float:
-    """Share of the learning rate at a step."""
-    if step < warm:
-        return (step + 1) / (warm + 1)
-    return 0.5 * (1 + math.cos(math.pi * (step - warm) / max(steps - warm, 1)))
 
 
 @contextmanager

@@ -682,8 +682,8 @@ def test_a_trainer_of_something_else_leaves_that(agentgym: Run, small_model: str
 
 
 def test_the_help_says_which_trainer_keeps_no_state(agentgym: Run) -> None:
-    """That of a process reward model does not, so that how often is without effect."""
-    for trainer, without in (("process_reward", True), ("filtered_bc", False)):
+    """That of a reward model does not, so that how often is without effect."""
+    for trainer, without in (("reward_model", True), ("process_reward", False), ("filtered_bc", False)):
         status, out, _ = agentgym("train", "--trainer", trainer, "--help")
         about = " ".join(out[out.index("--trainer.checkpoint_minutes CHECK") :].split())
         assert status == 0 and ("Without effect here: no state is kept" in about) == without

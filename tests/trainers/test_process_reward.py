@@ -240,6 +240,24 @@ def test_only_the_marks_states_get_a_gradient(
     proofs.check_gradients([("", p.grad) for p in trained], expected, rel=1e-7)  # labels are in float32
 
 
+def test_dropout_is_drawn_by_the_seed(toys: Any) -> None:
+    """Whatever torch's own generator stands at, which is left where it was."""
+    played = [group[0] for group in toys.rollouts(toys.word_policy(), toys.CHAIN, 6).groups(6, 1)]
+    weights = []
+    for number, dropout in enumerate((0.5, 0.5, 0.0)):
+        policy, how = toys.word_policy(), ProcessReward(epochs=2, batch_size=2)
+        data = [labelled(each, exact_values(each, 0.9), policy) for each in played]
+        model = how.untrained(policy, data, 0)
+        for layer in model.policy.model.model.layers:
+            layer.self_attn.attention_dropout = dropout
+        torch.manual_seed(number)
+        before = torch.random.get_rng_state()
+        how.fit(model, data, seed=3)
+        assert torch.equal(before, torch.random.get_rng_state())
+        weights.append(model.policy.digest())
+    assert weights[0] == weights[1] != weights[2]
+
+
 def test_nothing_to_train_on_says_why(tiny_policy: Any, episode: Any, tmp_path: Path) -> None:
     """A world that is not there, infrastructure errors: counted, and no model is written."""
     lost = replace(episode("a"), provenance=replace(episode().provenance, env_id="Gone-v0"))

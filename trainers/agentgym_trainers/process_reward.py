@@ -33,8 +33,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from agentgym_py import ranks, tracking
 from agentgym_py.arguments import check_least
+from agentgym_py.checkpoints import Checkpoints, digest_of
+from agentgym_py.descent import descend
 from agentgym_py.errors import ConfigError
-from agentgym_py.finetune import FineTuning, descend, nothing_left, usable, with_adapters
+from agentgym_py.finetune import FineTuning, nothing_left, usable, with_adapters
 from agentgym_py.judging import KEPT, OpenAIJudge
 from agentgym_py.policy import input_hooks, merged, require_trainable, stop_recomputing
 from agentgym_py.process import (
@@ -114,8 +116,6 @@ class ProcessReward(FineTuning):
     """Peak of the cosine schedule; 7e-4 suits the tiny model, 1e-5 a pretrained one (1e-3 with a frozen backbone)."""
     batch_size: int = 16
     """Trajectories a batch."""
-    checkpoint_minutes: float = 5.0
-    """Without effect here: no state is kept, a training that is killed begins anew (a judge's marks are kept)."""
     labels: Labels = "outcome"
     """Where the values of states come from: the episode's `outcome`, the expert (`exact`; the trajectories are replayed
     in their worlds), continuations by the policy (`monte_carlo`), or a language model's marks (`judge`)."""
@@ -249,10 +249,15 @@ class ProcessReward(FineTuning):
         if not data:
             raise nothing_left("process_reward", dropped)
         model = self.untrained(policy, data, seed)
-        history = self.fit(model, data, seed=seed, progress=progress)
+        rows = [[each.row.sample.input_ids, each.row.marks, each.labels.tolist(), each.states] for each in data]
+        states = Checkpoints(
+            output_dir / "states", digest_of(self, seed, policy.digest(), rows), self.checkpoint_minutes
+        )
+        history = self.fit(model, data, seed=seed, progress=progress, states=states)
         for row in history:
             tracking.log(row)
         model.save(output_dir)
+        states.clear()
         read = self.epochs * sum(len(each.row.sample.input_ids) for each in data)
         steps = sum(len(each.row.marks) for each in data)
         tenths = _tenths(history)
@@ -266,9 +271,10 @@ class ProcessReward(FineTuning):
         return untrained(policy, [each.labels for each in data], self.hidden, self.weights, seed)
 
     def fit(
-        self, model: ProcessRewardModel, data: Sequence[Labelled], *, seed: int, progress: Progress | None = None
-    ) -> list[dict[str, float]]:
-        """Train the model in place; what was logged of each step.
+        self, model: ProcessRewardModel, data: Sequence[Labelled], *, seed: int, progress: Progress | None = None,
+        states: Checkpoints | None = None,
+    ) -> list[dict[str, float]]:  # fmt: skip
+        """Train the model in place, from the last one of `states` where there is one; what was logged of each step.
 
         Raises:
             ConfigError: every weight is to be trained and some are quantized.
@@ -298,7 +304,7 @@ class ProcessReward(FineTuning):
             return self._backward(model, [data[i] for i in batch], [frozen[i] for i in batch] if frozen else [])
 
         batches = list(self._batches(data, seed))
-        history = descend("process reward model", trained, batches, backward, self, progress)
+        history = descend("process reward model", trained, batches, backward, self, seed, progress, states)
         if adapters is not None:
             model.policy.model = merged(adapters)
         model.policy.model.eval()
