@@ -147,4 +147,6 @@ def run(given: Namespace) -> int:
         loss = f"loss {loss_text(report.loss[0])} → {loss_text(report.loss[-1])}, " if report.loss else ""
         where = out / "checkpoint" if product(trainer) == "policy" else extra
         print(f"{where}: {report.trajectories} trajectories, {loss}{time.monotonic() - began:.0f} s")
+        if report.dropped:
+            print(f"  left out: {', '.join(f'{number} {why}' for why, number in report.dropped.items())}")
     return 0

@@ -547,6 +547,18 @@ def test_dpo_learns_from_forks(agentgym: Run, small_model: str) -> None:
     )
 
 
+def test_a_training_says_what_it_left_out(agentgym: Run, small_model: str) -> None:
+    """How many, and why; on the screen, too, and not in its report alone."""
+    collect = ("collect", "--env", "GUESS", "--tasks", "6")
+    assert agentgym(*collect, "--out", "expert.jsonl")[0] == 0
+    assert agentgym(*collect, "--agent", "random", "--env_kwargs.max_steps", "1", "--out", "random.jsonl")[0] == 0
+    words = ("train", "--data", "expert.jsonl,random.jsonl", "--model", small_model, "--threads", "1")
+    _, out, _ = agentgym(*words, "--trainer.threshold", "0.5", "--out", "bc")
+    dropped = json.loads(Path("bc/train.json").read_text())["training"]["dropped"]
+    assert dropped and all(f"{number} {why}" in out for why, number in dropped.items()) and "left out: " in out
+    assert "left out" not in agentgym(*words, "--trainer.threshold", "-9", "--out", "all")[1]
+
+
 def test_a_training_that_was_stopped_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the same command, to the same weights; another training is refused there."""
     assert agentgym("collect", "--env", "GUESS", "--tasks", "8", "--out", "demos.jsonl")[0] == 0

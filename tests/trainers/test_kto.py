@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -256,8 +257,10 @@ def test_a_copy_of_the_trained_policy_stands_alone(
 def test_a_threshold_says_what_is_good(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
     """Success does by default; else the return, whatever the world calls a success."""
     for threshold, good in ((None, 3), (0.4, 6), (0.5, 3), (2.0, 0)):
-        report = KTO(epochs=1, threshold=threshold).train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
+        with pytest.warns(UserWarning, match="all 6 trajectories are") if good in (0, 6) else nullcontext():
+            report = KTO(epochs=1, threshold=threshold).train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
         assert (report.metrics["good"], report.metrics["bad"]) == (good, 6 - good)
+        assert any("none to set against" in note for note in report.notes) == (good in (0, 6))
 
 
 def test_what_cannot_be_trained_on_is_counted(

@@ -15,6 +15,7 @@ in every epoch; AdamW with beta2 0.95; a mixture of experts gets no router loss.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -116,7 +117,12 @@ class KTO(FineTuning):
         good = [each.success if bound is None else each.reward >= bound for each in kept.trajectories]
         make = partial(self._kto, policy, kept.samples, good, seed)
         done = trained(make, policy, kept, self.epochs, output_dir, progress)
-        return replace(done, metrics={**done.metrics, "good": sum(good), "bad": len(good) - sum(good)})
+        done = replace(done, metrics={**done.metrics, "good": sum(good), "bad": len(good) - sum(good)})
+        if len(set(good)) > 1:
+            return done
+        note = f"all {len(good)} trajectories are {'good' if good[0] else 'bad'}: there are none to set against them"
+        warnings.warn(note, stacklevel=2)
+        return replace(done, notes=(*done.notes, note))
 
     def _kto(self, policy: Policy, samples: list[Sample], good: list[bool], seed: int, output_dir: Path) -> Any:
         import datasets
