@@ -34,7 +34,7 @@ from agentgym_py.rollouts import Rollouts, Scorer
 from agentgym_py.rounds import EvolveConfig, require_fit
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, Selection, build
-from agentgym_py.trainer import OnPolicyTrainer, Trainer, TrainReport, last_good_kept, need_policy
+from agentgym_py.trainer import OnPolicyTrainer, Trainer, TrainReport, checked, last_good_kept, need_policy
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.workers import Executor
 
@@ -213,7 +213,8 @@ class Evolution:
         seed, report = seed_of(self.config.seed, "train", number) % (1 << 31), None
         try:
             with self._last_good(number, policy):
-                report = trainer.improve(policy, rollouts, seed=seed, output_dir=self.folder.round(number) / "training")
+                done = trainer.improve(policy, rollouts, seed=seed, output_dir=self.folder.round(number) / "training")
+            report = checked(done, trainer)
         except NothingToTrainOnError as error:
             if not self.config.allow_empty:
                 raise NothingToTrainOnError(
@@ -231,14 +232,8 @@ class Evolution:
             return None
         from agentgym_py.reward import RewardModel
 
-        device = str(policy.model.device)
-        model = RewardModel.load(self.config.reward_model, device=device)
-        if not model.members[0].policy.same_tokens(policy):
-            raise ConfigError(f"reward_model {self.config.reward_model} has other tokens than the policy")
-        if (room := min(each.policy.max_length for each in model.members)) < policy.max_length:
-            raise ConfigError(
-                f"reward_model {self.config.reward_model} reads {room} tokens at most, the policy {policy.max_length}"
-            )
+        require_reward_model(self.config.reward_model, policy)
+        model = RewardModel.load(self.config.reward_model, device=str(policy.model.device))
         return lambda trajectories: model.score(trajectories).tolist()
 
     def _train(self, number: int, kept: Sequence[Trajectory]) -> tuple[Policy, TrainReport | None]:
@@ -257,7 +252,7 @@ class Evolution:
         policy = self._agent_of(number - 1) if goes_on else self.load_policy(None)
         with self._last_good(number, policy):
             try:
-                report = self._offline(number).train(
+                done = (trainer := self._offline(number)).train(
                     policy,
                     data,
                     seed=seed_of(self.config.seed, "train", number) % (1 << 31),
@@ -272,7 +267,7 @@ class Evolution:
                     ) from error
                 log.warning("round %d: %s", number, error)
                 return self._agent_of(number - 1), None
-        return policy, report
+        return policy, checked(done, trainer)
 
     @contextmanager
     def _last_good(self, number: int, policy: Policy) -> Iterator[None]:

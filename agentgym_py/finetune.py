@@ -19,7 +19,7 @@ from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.files import writing
 from agentgym_py.pairs import Level, Match
 from agentgym_py.policy import input_hooks, merged, require_trainable, stop_recomputing, without_progress_bars
-from agentgym_py.samples import IGNORED, Sample, encode
+from agentgym_py.samples import IGNORED, Sample, encode, foreign
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
 
@@ -99,13 +99,15 @@ class Kept(NamedTuple):
 def usable(policy: Policy, trajectories: Sequence[Trajectory], max_length: int, threshold: float = -math.inf) -> Kept:
     """What of `trajectories` has a reply to learn, ended by itself, returned `threshold` and is not too long.
 
-    That is for `max_length`, or for the policy's context, in tokens.
+    That is for `max_length`, or for the policy's context, in tokens; these must be of the policy's own tokenizer.
     """
     kept, longest = Kept([], [], Counter()), min(max_length, policy.max_length)
     for trajectory in trajectories:
         sample = encode(trajectory, policy.chat)
         if trajectory.error is not None:
             kept.dropped["ended by an infrastructure error"] += 1
+        elif foreign(trajectory, policy.chat):
+            kept.dropped["in the tokens of another tokenizer than the model's"] += 1
         elif trajectory.reward < threshold:
             kept.dropped[f"below the trainer's threshold {threshold:g}"] += 1
         elif not any(sample.mask):

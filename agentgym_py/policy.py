@@ -22,6 +22,13 @@ BUILT_IN = ("tiny", "tiny-random", "smollm2")
 Quantized = Literal["8bit", "4bit"]
 _DTYPES = ("float32", "bfloat16", "float16")
 _DEFAULT_LENGTH = 4096
+_NO_POLICY = {
+    "reward_model.json": "a reward model, no policy: it is for --reward_model",
+    "process_reward.json": "a process reward model, no policy: it is for --trainer.prm of r3",
+    "pipeline.json": "a pipeline's, no model: name the folder of a stage",
+    "manifest.json": "an evaluation, no model",
+}
+"""What a folder without a model's configuration is that has this file in it."""
 _FOUND: set[str] = set()
 """Models that the hub may have, of which it need not be asked again."""
 
@@ -73,15 +80,11 @@ class Policy:
     @property
     def max_length(self) -> int:
         """The longest context, in tokens, that the model was made for."""
-        return int(getattr(self.model.config.get_text_config(), "max_position_embeddings", None) or _DEFAULT_LENGTH)
+        return _room(self.model.config)
 
     def decode(self, ids: Sequence[int]) -> str:
         """A reply's text: special tokens are left out."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
-
-    def same_tokens(self, other: Policy) -> bool:
-        """Whether a token's number means the same to both."""
-        return bool(self.tokenizer.get_vocab() == other.tokenizer.get_vocab())
 
     def digest(self) -> str:
         """SHA-256 over all parameters' names, types, shapes and bytes, LoRA's included: equal weights, equal digest."""
@@ -134,6 +137,31 @@ class Policy:
             return self.model
         model = copy.deepcopy(self.model)
         return merged(model) if adapted else model.dequantize()
+
+
+def require_reader(folder: Path, policy: Policy, what: str) -> None:
+    """Refuse a judge whose tokens are not the policy's, or that reads fewer of them; its weights are not loaded.
+
+    Raises:
+        ConfigError: that, said of `what`.
+        PolicyError: the folder holds no tokenizer or no configuration.
+    """
+    from transformers import AutoConfig, AutoTokenizer
+
+    kwargs = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), **kwargs)
+        config = AutoConfig.from_pretrained(str(folder), **kwargs)
+    except Exception as error:  # as in `_open`
+        raise PolicyError(f"{what} does not open: {_first_line(error)}") from error
+    if tokenizer.get_vocab() != policy.tokenizer.get_vocab():
+        raise ConfigError(f"{what} has other tokens than the policy")
+    if (room := _room(config)) < policy.max_length:
+        raise ConfigError(f"{what} reads {room} tokens at most, the policy {policy.max_length}")
+
+
+def _room(config: Any) -> int:
+    return int(getattr(config.get_text_config(), "max_position_embeddings", None) or _DEFAULT_LENGTH)
 
 
 def is_quantized(model: Any) -> bool:
@@ -271,6 +299,9 @@ def _require_folder_or_hub(name: str) -> None:
             f"name the checkpoint of one of its rounds, such as {str(found[-1])!r}" if found else "without checkpoints"
         )
         raise PolicyError(f"the folder {name!r} is a run, no model: {hint}")
+    what = next((what for file, what in _NO_POLICY.items() if (path / file).is_file()), None)
+    if what and not (path / "config.json").is_file():
+        raise PolicyError(f"the folder {name!r} is {what}")
     if path.is_file():
         raise PolicyError(f"{name!r} is a file; a model is the folder that holds its config.json and weights")
     if not path.is_dir() and (why := _nowhere(name)):

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from agentgym_py import ranks
 from agentgym_py.errors import ConfigError, PolicyError, did_you_mean
 from agentgym_py.files import write_atomic
-from agentgym_py.policy import Policy, merged
+from agentgym_py.policy import Policy, merged, require_reader
 from agentgym_py.samples import Sample, passes, turns
 from agentgym_py.trainer import Tensor
 from agentgym_py.trajectory import Step, Trajectory
@@ -45,6 +45,17 @@ STEPS = 64
 """Numbers of steps that heads tell apart; those after the last count as the last."""
 _PASS_TOKENS = 4096
 _FILE, _HEADS, _BACKBONE = "process_reward.json", "heads.safetensors", "backbone"
+
+
+def require_process_reward(folder: str | os.PathLike[str], policy: Policy | None = None) -> None:
+    """ConfigError where a folder that is named by the setting `prm` holds no model; no weights are loaded.
+
+    With a policy also where it cannot read what that writes.
+    """
+    if not (Path(folder) / _FILE).is_file():
+        raise ConfigError(f"prm {folder} is no process reward model: {_FILE} is not there")
+    if policy:
+        require_reader(Path(folder) / _BACKBONE, policy, f"prm {folder}")
 
 
 # ---- where a step is read -------------------------------------------------------------------------------------------

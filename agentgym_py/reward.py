@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from agentgym_py import ranks
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.files import write_atomic
-from agentgym_py.policy import Policy
+from agentgym_py.policy import Policy, require_reader
 from agentgym_py.samples import Sample, encode
 from agentgym_py.trainer import Tensor
 from agentgym_py.trajectory import Trajectory
@@ -90,10 +90,18 @@ def at_last_token(model: Any, heads: Any, input_ids: Tensor, lengths_B: Tensor) 
     return values_BH
 
 
-def require_reward_model(folder: str | None) -> None:
-    """ConfigError where a folder that is named by the setting `reward_model` holds none; nothing is loaded."""
-    if folder is not None and not (Path(folder) / _FILE).is_file():
+def require_reward_model(folder: str | None, policy: Policy | None = None) -> None:
+    """ConfigError where a folder that is named by the setting `reward_model` holds none; no weights are loaded.
+
+    With a policy also where it cannot read what that writes.
+    """
+    if folder is None:
+        return
+    if not (Path(folder) / _FILE).is_file():
         raise ConfigError(f"reward_model {folder} is no reward model: {_FILE} is not there")
+    if policy:
+        for member in sorted(Path(folder).glob("member_*")):
+            require_reader(member, policy, f"reward_model {folder}")
 
 
 @dataclass(slots=True)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from agentgym_py.arguments import check_fields, check_least
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt, checked_seed
 from agentgym_py.errors import ConfigError
 from agentgym_py.explore import Order
+from agentgym_py.reward import require_reward_model
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import OnPolicyTrainer, Trainer, need_shared
 from agentgym_py.workers import checked_timeout
+
+if TYPE_CHECKING:
+    from agentgym_py.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +113,13 @@ def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, worlds
         raise ConfigError("reward_model scores what is returned, and the trainer compares by something else")
     if config.rounds and (check := getattr(trainer, "check_round", None)):
         check(worlds * config.explore_tasks * config.tries)
+
+
+def require_judges(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, policy: Policy) -> None:
+    """ConfigError where the reward model cannot read what the policy writes, or what the trainer's `check_policy` says.
+
+    The same is found out when the first round that needs it begins, after what comes before it has been played.
+    """
+    require_reward_model(config.reward_model, policy)
+    if config.rounds and (check := getattr(trainer, "check_policy", None)):
+        check(policy)

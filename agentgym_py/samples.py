@@ -67,6 +67,23 @@ def turns(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Iterator[Turn]
         yield Turn(context, reply, kept)
 
 
+def foreign(trajectory: Trajectory, chat: ChatFormat) -> bool:
+    """Whether a record of its tokens is another tokenizer's: ids that are not in this vocabulary, or are another text.
+
+    White space is not compared: what a tokenizer makes of it changes with its version.
+    """
+    tokenizer = chat.tokenizer
+    for step in trajectory.steps:
+        if step.tokens is None:
+            continue
+        if max((*step.tokens.context, *step.tokens.ids), default=0) >= len(tokenizer):
+            return True
+        text = tokenizer.decode(list(step.tokens.ids), skip_special_tokens=True)
+        if text.split() != step.reply.split():
+            return True
+    return False
+
+
 def encode_all(trajectories: Iterable[Trajectory], chat: ChatFormat, max_length: int | None = None) -> list[Sample]:
     """Samples of all trajectories that have an agent's token and fit into `max_length` tokens."""
     samples = (encode(trajectory, chat) for trajectory in trajectories)

@@ -416,7 +416,8 @@ def existing(path: str | Path) -> Path:
     """The path of a file that is there; DataError where there is none."""
     target = Path(path)
     if target.is_dir():
-        raise DataError(f"{target}: a folder, not a file")
+        within = target / "trajectories.jsonl"
+        raise DataError(f"{target}: a folder, not a file" + f"; did you mean {within}?" * within.is_file())
     if not target.is_file():
         raise DataError(f"{target}: no such file")
     return target

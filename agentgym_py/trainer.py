@@ -98,6 +98,15 @@ def product(trainer: Trainer | OnPolicyTrainer | type) -> str:
     return str(getattr(trainer, "produces", "policy"))
 
 
+def checked(report: object, trainer: Trainer | OnPolicyTrainer) -> TrainReport:
+    """What a trainer returned; ConfigError where that is no report."""
+    if not isinstance(report, TrainReport):
+        raise ConfigError(
+            f"the trainer {type(trainer).__name__} must return a TrainReport, and returned {report!r:.80}"
+        )
+    return report
+
+
 def need_policy(trainer: Trainer | OnPolicyTrainer | type) -> None:
     """Refuse a trainer that makes something else, where the policy that it leaves is wanted."""
     if (made := product(trainer)) != "policy":
@@ -129,7 +138,8 @@ class OnPolicyTrainer(Protocol):
     """A plugin of the same group that plays itself: it learns from episodes of the policy as it is at that moment.
 
     It may have `check_round(episodes)`, which raises ConfigError where a round of so many episodes cannot be, or a file
-    is missing; `agentgym evolve` calls it before anything runs. One that may learn from something else than returns has
+    is missing, and `check_policy(policy)`, which raises it where it cannot train that policy; `agentgym evolve` calls
+    both before anything runs. One that may learn from something else than returns has
     `by_return`, whether it does: a reward model is refused where it does not.
     """
 

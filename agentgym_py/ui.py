@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,17 @@ from agentgym_py.evaluate import few, interval, left
 from agentgym_py.runs import read_estimate
 from agentgym_py.trajectory import Trajectory
 
+SILENCE = 60.0
+"""Seconds after which a phase that has no bar says how far it is."""
 Listener = Callable[[Trajectory], None]
 Steps = Callable[[int, int], None]
 
 
 class Phases:
-    """Phases one after another, each with a bar: count, success so far, time. In a file each is a line when it ends."""
+    """Phases one after another, each with a bar: count, success so far, time.
+
+    In a file each is a line when it ends, and one a minute until then.
+    """
 
     def __init__(self, console: Console | None = None, *, bars: bool = True) -> None:
         """Show phases; without `bars` as lines in a terminal too, where a person types."""
@@ -52,7 +58,8 @@ class Phases:
         self.end()
         count = "" if total is None else f"0/{total}"
         task = self._progress.add_task(what, total=total, count=count, success="") if self._progress else None
-        self._current = phase = _Phase(what, total, self._progress, task)
+        say = None if self._progress else partial(self.console.print, soft_wrap=True)
+        self._current = phase = _Phase(what, total, self._progress, task, say)
         return phase
 
     def end(self) -> None:
@@ -74,9 +81,16 @@ class Phases:
 
 
 class _Phase:
-    def __init__(self, what: str, total: int | None, progress: Progress | None, task: TaskID | None) -> None:
-        self.what, self.total, self._progress, self._task = what, total, progress, task
-        self.began = time.monotonic()
+    def __init__(
+        self,
+        what: str,
+        total: int | None,
+        progress: Progress | None,
+        task: TaskID | None,
+        say: Callable[[str], object] | None,
+    ) -> None:
+        self.what, self.total, self._progress, self._task, self._say = what, total, progress, task, say
+        self.began = self._said = time.monotonic()
         self.played = self.successes = self.counted = self.steps = 0
 
     def heard(self, trajectory: Trajectory) -> None:
@@ -96,6 +110,10 @@ class _Phase:
         if self._progress and self._task is not None:
             count = f"{done}/{self.total}"
             self._progress.update(self._task, completed=done, total=self.total, count=count, success=self.success)
+        elif self._say and time.monotonic() - self._said >= SILENCE:
+            self._said = time.monotonic()
+            success = f"{self.success}, " if self.success else ""
+            self._say(f"  {self.what}: {done} of {self.total}, {success}{duration(self._said - self.began)}")
 
     @property
     def success(self) -> str:

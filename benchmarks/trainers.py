@@ -68,7 +68,7 @@ SETTINGS: Mapping[str, str] = {
     "r3:outcome": f"{_ON_POLICY} --trainer.prm_labels outcome",
     "kto": "--rounds 2 --explore_tasks {half} --trainer.learning_rate 3e-4",
     "orpo": _PAIRS,
-    "ranking": f"{_PAIRS} --trainer.learning_rate 3e-4",
+    "ranking": f"{_PAIRS} --trainer.learning_rate 3e-4 --trainer.beta 1 --trainer.sft_weight 5",
     "reverse_curriculum": _ON_POLICY,
 }
 """What each trainer is told beside its defaults; all come to the same number of episodes. Those of `TRAINERS` were

@@ -186,6 +186,24 @@ def test_a_run_is_no_model_but_says_where_its_models_are(tmp_path: Path) -> None
         Policy.load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("reward_model.json", "is a reward model, no policy: it is for --reward_model"),
+        ("process_reward.json", "is a process reward model, no policy: it is for --trainer.prm of r3"),
+        ("pipeline.json", "is a pipeline's, no model: name the folder of a stage"),
+        ("manifest.json", "is an evaluation, no model"),
+    ],
+)
+def test_what_a_folder_is_instead_of_a_model_is_said(tmp_path: Path, file: str, said: str) -> None:
+    """Of what our own commands write; a model that has such a file beside it is one all the same."""
+    (tmp_path / file).touch()
+    with pytest.raises(PolicyError, match=f"the folder '{tmp_path}' {said}"):
+        require_model(str(tmp_path))
+    (tmp_path / "config.json").touch()
+    require_model(str(tmp_path))
+
+
 def test_tokenizer_is_lossless_and_cuts_numbers_alike() -> None:
     """Any text comes back, and no token holds more than `digits` digits."""
     texts = ["price 1999 1999 1999 1999"] * 50

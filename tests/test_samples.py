@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collect import Collector, EnvSpec, jobs_for
-from agentgym_py.samples import IGNORED, encode, encode_all, passes
+from agentgym_py.samples import IGNORED, encode, encode_all, foreign, passes
 from agentgym_py.trajectory import Tokens, Trajectory
 
 
@@ -55,6 +55,22 @@ def test_long_trajectories_are_left_out_whole(tiny_policy: Any, demos: list[Traj
     lengths = [len(encode(demo, tiny_policy.chat).input_ids) for demo in demos]
     kept = encode_all(demos, tiny_policy.chat, max_length=min(lengths))
     assert [len(sample.input_ids) for sample in kept] == [n for n in lengths if n <= min(lengths)]
+
+
+def test_another_tokenizers_record_is_noticed(tiny_policy: Any, demos: list[Trajectory]) -> None:
+    """Ids that are no tokens here, and such as are another text; what differs in white space alone is our own."""
+    chat, step = tiny_policy.chat, demos[0].steps[0]
+
+    def with_ids(ids: list[int], context: tuple[int, ...] = (5, 6), reply: str = step.reply) -> Trajectory:
+        record = Tokens(context, tuple(ids), (-1.0,) * len(ids), (1,) * len(ids))
+        return replace(demos[0], steps=(replace(step, reply=reply, tokens=record), *demos[0].steps[1:]))
+
+    own, size = chat.reply(step.reply), len(tiny_policy.tokenizer)
+    assert not foreign(demos[0], chat) and not foreign(with_ids(own), chat)
+    assert not foreign(with_ids(own, reply=step.reply.replace(" ", "  ") + "\n"), chat)
+    assert not foreign(with_ids([chat.end_of_turn], reply=""), chat)
+    assert foreign(with_ids([*own[:2], own[2] + 1, *own[3:]]), chat)
+    assert foreign(with_ids([size, *own]), chat) and foreign(with_ids(own, context=(5, size)), chat)
 
 
 @pytest.mark.parametrize("most", [1, 9, 40, 1000])

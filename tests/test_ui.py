@@ -75,6 +75,32 @@ def test_in_a_file_there_are_plain_lines() -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_a_long_phase_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a file, a line a minute; in a terminal the bar does."""
+    now = [0.0]
+    monkeypatch.setattr("agentgym_py.ui.time.monotonic", lambda: now[0])
+    said = []
+    for terminal in (False, True):
+        now[0], out = 0.0, io.StringIO()
+        with Phases(Console(file=out, force_terminal=terminal, width=100, highlight=False, markup=False)) as phases:
+            heard = phases.begin("explore", 9)
+            for second in (10, 61, 90, 122):
+                now[0] = float(second)
+                heard(trajectory(second > 61))
+            stepped = phases.training("train on 4")
+            now[0] = 190.0
+            stepped(5, 20)
+        said.append([line for line in out.getvalue().splitlines() if " of " in line])
+    assert said == [
+        [
+            "  explore: 2 of 9, success 0.0 %, 61 s",
+            "  explore: 4 of 9, success 50.0 %, 2:02",
+            "  train on 4: 5 of 20, 68 s",
+        ],
+        [],
+    ]
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_header_of_the_rounds_stands_once(terminal: bool) -> None:
     """Rows follow it, also in a file, where each phase is a line between them."""

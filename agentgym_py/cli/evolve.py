@@ -44,11 +44,11 @@ from agentgym_py.cli.parser import (
     new_parser,
     read_options,
 )
-from agentgym_py.errors import EndpointError, RunError
+from agentgym_py.errors import ConfigError, EndpointError, RunError
 from agentgym_py.evolve import Evolution
 from agentgym_py.explore import shares
 from agentgym_py.reward import require_reward_model
-from agentgym_py.rounds import EvolveConfig, require_fit
+from agentgym_py.rounds import EvolveConfig, require_fit, require_judges
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import need_policy
@@ -130,6 +130,11 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     trainer = first.get("trainer", "filtered_bc")
     add_settings(parser, trainer)
     needed = getattr(trainer_class(trainer), "evolve_defaults", {})
+    known = [action.dest for action in parser._actions]
+    if wrong := next((key for key in needed if key not in known), None):
+        raise ConfigError(
+            f"the trainer {trainer} has evolve_defaults for {wrong!r}, no option of evolve{meant(wrong, known)}"
+        )
     parser.set_defaults({**needed, **_preset(first.get("preset", "default"), parser)})
 
 
@@ -200,6 +205,7 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     if folder is None:
         ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
         require_room(ready[0], config.max_new_tokens)
+        require_judges(config, trainer, ready[0])
         workers, play = engine.workers_for(ready[0], model.ray), engine.engines_for(ready[0], config.slots)
         folder = ranks.once(lambda: lock.enter_context(_started(given, envs, ready[0])))
         begun.append(folder)

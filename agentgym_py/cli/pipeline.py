@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -55,7 +55,7 @@ def run(given: Namespace) -> int:
     stages = stages_of(held, file)
     if not (where := chosen.out or held.get("out")):
         raise UsageError(f"--out DIR wanted, or `out: DIR` in {file}")
-    pipeline = Pipeline(RunFolder(Path(where)), stages, file)
+    pipeline = Pipeline(RunFolder(Path(where)), stages, file, chosen.out is not None)
     done = pipeline.state()["done"]
     for stage in stages:
         if stage.name not in done:
@@ -76,6 +76,8 @@ class Pipeline:
     folder: RunFolder
     stages: Sequence[Stage]
     file: str
+    elsewhere: bool = False
+    """Whether the folder is another than the file says."""
 
     def run(self) -> int:
         """Go on from where the folder stands."""
@@ -91,7 +93,10 @@ class Pipeline:
                 print(f"{head}: agentgym {stage.command}, {self.folder.path / stage.folder}", flush=True)
                 began = time.monotonic()
                 if status := self._run(stage):
-                    print(f"stopped in stage {stage.name}; the same command goes on from there", file=sys.stderr)
+                    file = self.file + f" --out {self.folder.path}" * self.elsewhere
+                    print(
+                        f"stopped in stage {stage.name}; agentgym pipeline {file} goes on from there", file=sys.stderr
+                    )
                     return status
                 state["done"][stage.name] = {"seconds": time.monotonic() - began}
                 self.folder.write_json(_STATE, state)
@@ -103,7 +108,8 @@ class Pipeline:
         done = self.state()["done"]
         for number, stage in enumerate(self.stages, 1):
             settings = yaml.safe_dump(as_plain(stage.settings), default_flow_style=True, width=10**6, sort_keys=False)
-            print(f"{number}. {stage.name}{' (done)' * (stage.name in done)}: agentgym {stage.command}, {stage.folder}")
+            mark = " (done)" if stage.name in done else " (begun)" if self._goes_on(stage) else ""
+            print(f"{number}. {stage.name}{mark}: agentgym {stage.command}, {stage.folder}")
             print(f"   {settings.strip()}")
 
     def state(self) -> dict[str, Any]:
@@ -118,28 +124,49 @@ class Pipeline:
         theirs = state.get("stages")
         if not (isinstance(theirs, list) and all(map(_is_stage, theirs)) and isinstance(state.get("done"), dict)):
             raise RunError(f"{path / _STATE} is damaged: it does not say what was begun; give a new --out")
-        if theirs != mine:
-            pairs = zip(theirs + [None] * len(mine), mine + [None] * len(theirs), strict=False)
-            first = next((new or old)["name"] for old, new in pairs if old != new)
+        self._check_changes(theirs, mine, state["done"])
+        return {"stages": mine, "done": state["done"]}
+
+    def _check_changes(self, theirs: Sequence[Any], mine: Sequence[Any], done: Mapping[str, Any]) -> None:
+        """Refuse a file that differs from the one that the folder was begun by in a stage which is done, or begun."""
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(theirs, mine, strict=False)))
+        if any(old["name"] in done for old in theirs[same:]):
             raise UsageError(
-                f"{path} was begun by another pipeline than {self.file} says now: its stage {first} differs; put the "
-                "file back as it was, or give a new --out"
+                f"{self.folder.path} was begun by another pipeline than {self.file} says now: its stage "
+                f"{theirs[same]['name']} differs, and is done; put the file back as it was, or give a new --out"
             )
-        return state
+        for stage, new in zip(self.stages[same:], mine[same:], strict=True):
+            if self._goes_on(stage) and new not in theirs:
+                target = self.folder.path / stage.folder
+                raise UsageError(
+                    f"{target} was begun with other settings than {self.file} says now: move it away, and the stage "
+                    "begins anew with these, or put the file back as it was"
+                )
+
+    def _goes_on(self, stage: Stage) -> bool:
+        """Whether what is in the folder of a stage that is not done is gone on with; else it begins anew."""
+        target = self.folder.path / stage.folder
+        if stage.command == "evolve":
+            return (target / "run.yaml").is_file()
+        if stage.command == "eval":
+            return (target / "manifest.json").is_file() and not (target / "result.json").is_file()
+        return (target / "last_good").is_dir() or (
+            stage.command == "train" and interrupted(target, states_in(stage.trainer))
+        )
 
     def _run(self, stage: Stage) -> int:
         target = self.folder.path / stage.folder
-        going_on = stage.command == "evolve" and (target / "run.yaml").is_file()
+        going_on = self._goes_on(stage)
         try:
-            if going_on:
+            if going_on and stage.command == "evolve":
                 given = _resumed(target)
             else:
                 if (target / "last_good").is_dir():  # where it would go on it would go wrong again
                     raise RunError(
                         f"{target} holds last_good, what a training that went wrong left: move {target} away, and the "
-                        "stage begins again, or give a new --out"
+                        f"stage begins anew, with what {self.file} says then"
                     )
-                if not (stage.command == "train" and interrupted(target, states_in(stage.trainer))):
+                if not going_on:
                     shutil.rmtree(target, ignore_errors=True)  # an interrupted stage's: those that are done are not run
                 settings = put_in(stage.settings, self._made_before(stage))
                 given = parsed(stage, settings | {"out": str(_out(stage, target))})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import ranks, tracking
 from agentgym_py.checkpoints import until_saved
+from agentgym_py.cli import kill_is_a_way_out, status_of
 from agentgym_py.cli.agents import ModelOptions
 from agentgym_py.cli.common import (
     add_trainer_options,
@@ -26,7 +28,7 @@ from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, f
 from agentgym_py.env import checked_seed
 from agentgym_py.files import remove_halves
 from agentgym_py.runs import RunFolder, new_folder
-from agentgym_py.trainer import Trainer, last_good_kept, need_shared, product
+from agentgym_py.trainer import Trainer, checked, last_good_kept, need_shared, product
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -106,12 +108,25 @@ def read(given: Namespace) -> tuple[TrainOptions, ModelOptions, Trainer, list[st
 
 
 def run(given: Namespace) -> int:
-    """Train, save, report."""
-    from agentgym_py.dataset import AgentTrajDataset
-
+    """Train, save, report; 130 after Ctrl-C."""
     chosen, model, trainer, files = read(given)
     if chosen.out is None:
         raise UsageError("--out DIR wanted")
+    try:
+        with kill_is_a_way_out():
+            return _run(given, chosen, model, trainer, files)
+    except KeyboardInterrupt as stop:
+        kept = any((Path(chosen.out) / states_in(trainer)).rglob("state-*"))
+        how = "goes on from the state that was kept" if kept else "begins anew: no state was kept yet"
+        if ranks.first():
+            print(f"\ninterrupted; the same command {how}", file=sys.stderr)
+        return status_of(stop)
+
+
+def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: Trainer, files: Sequence[str]) -> int:
+    from agentgym_py.dataset import AgentTrajDataset
+
+    assert chosen.out is not None
     ranks.join(model.device)
     out = ranks.once(_folder, chosen.out, states_in(trainer))
     data = AgentTrajDataset(each for file in files for each in played_in(file))
@@ -127,11 +142,13 @@ def run(given: Namespace) -> int:
     }  # fmt: skip
     tracker = tracking.Tracker(chosen.track, out, settings) if chosen.track else None
     with Phases(console(chosen.json)) as phases, tracker.listening() if tracker else nullcontext():
-        kept = ", from the state that was kept" * any(extra.rglob("state-*"))
-        progress = phases.training(f"train {policy.name} on {len(data)} trajectories{kept}")
+        if any(extra.rglob("state-*")):
+            phases.console.print(f"Going on from the state that was kept in {extra}.", soft_wrap=True)
+        progress = phases.training(f"train {policy.name} on {len(data)} trajectories")
         with until_saved():
             with last_good_kept(policy, out / "last_good") if product(trainer) == "policy" else nullcontext():
-                report = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
+                done = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
+            report = checked(done, trainer)
             digest = ranks.same("weights", policy.digest())
             result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
             result["provenance"] = made_with

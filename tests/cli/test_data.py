@@ -278,6 +278,8 @@ def test_verify_says_that_there_is_nothing(agentgym: Run) -> None:
     Path("here").mkdir()
     for command in (["data", "verify", "here"], ["replay", "here"], ["data", "convert", "here", "b.jsonl"]):
         assert agentgym(*command) == (2, "", "agentgym: here: a folder, not a file\n")
+    Path("here/trajectories.jsonl").touch()
+    assert agentgym("replay", "here")[2].endswith("not a file; did you mean here/trajectories.jsonl?\n")
 
 
 @pytest.mark.parametrize("ending", ["json", "jsonl"])

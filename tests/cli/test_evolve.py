@@ -12,14 +12,15 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Barrier
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
 
-from agentgym_py import store
+from agentgym_py import registry, store
 from agentgym_py.cli import build, module
 from agentgym_py.cli.common import read_cloner, read_trainer, settings_of
 from agentgym_py.cli.parser import spelled
@@ -571,15 +572,59 @@ def test_a_training_that_was_stopped_goes_on(agentgym: Run, small_model: str, mo
 
     with monkeypatch.context() as patch:
         patch.setattr("agentgym_py.ui.Phases.training", lambda *_: stopping)
-        assert agentgym(*words, "--out", "bc")[0] == 130
+        status, _, err = agentgym(*words, "--out", "bc")
+        assert status == 130 and err == "\ninterrupted; the same command goes on from the state that was kept\n"
+        status, _, err = agentgym(*words, "--trainer.checkpoint_minutes", "5", "--out", "none")
+        assert status == 130 and err == "\ninterrupted; the same command begins anew: no state was kept yet\n"
     status, _, err = agentgym(*words, "--seed", "1", "--out", "bc")
     assert status == 2 and "the state of another training" in err
-    for out in ("bc", "whole"):
-        assert agentgym(*words, "--out", out)[0] == 0
+    for out in ("bc", "none", "whole"):
+        status, said, _ = agentgym(*words, "--out", out)
+        assert status == 0 and ("Going on from the state that was kept in bc/trainer.\n" in said) == (out == "bc")
         assert {each.name for each in Path(out).iterdir()} == {"checkpoint", "train.json"}
     digests = [json.loads(Path(out, "train.json").read_text())["policy_digest"] for out in ("bc", "whole")]
     assert digests[0] == digests[1]
     assert agentgym(*words, "--out", "bc")[0] == 2
+
+
+def test_a_judge_of_other_tokens_is_refused_at_once(agentgym: Run, small_model: str, toys: Any) -> None:
+    """Before anything is played or written: in a round it would be too late."""
+    from torch import nn
+
+    from agentgym_py.reward import Member, RewardModel
+
+    other = toys.word_policy()
+    heads = nn.Linear(other.model.config.hidden_size, 1)
+    RewardModel([Member(other, heads)], {"reward": 1.0}).save("judge")
+    words = (*SMALL, "--model", small_model, "--trainer", "grpo", "--reward_model", "judge", "--out", "run")
+    status, _, err = agentgym("evolve", *words)
+    assert status == 2 and "reward_model judge has other tokens than the policy" in err and not Path("run").exists()
+
+
+class Plain:
+    """A trainer that forgets what it has to return, and misspells what it needs."""
+
+    evolve_defaults: ClassVar = {"trys": 4}
+
+    def train(self, policy: Any, trajectories: Any, **_: Any) -> Any:
+        """Nothing."""
+
+
+def test_a_plugins_mistakes_are_one_line(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Defaults for an option that is none, and no report."""
+    load, plain = registry.load, dataclass(Plain)
+    monkeypatch.setattr(registry, "load", lambda group, name: plain if name == "dpo" else load(group, name))
+    status, _, err = agentgym("evolve", *SMALL, "--trainer", "dpo")
+    assert (
+        status == 2
+        and "the trainer dpo has evolve_defaults for 'trys', no option of evolve (did you mean tries?)" in err
+    )
+    monkeypatch.setattr(Plain, "evolve_defaults", {})
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "2", "--out", "demos.jsonl")[0] == 0
+    said = "Plain must return a TrainReport, and returned None"
+    for words in (("train", "--data", "demos.jsonl"), ("evolve", *SMALL)):
+        status, _, err = agentgym(*words, "--model", small_model, "--trainer", "dpo", "--out", words[0])
+        assert status == 2 and said in err and err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

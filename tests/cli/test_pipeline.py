@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,25 +72,67 @@ def test_each_stage_gets_what_the_one_before_made(agentgym: Run, small_model: st
 
 
 def test_a_changed_file_is_refused(agentgym: Run, small_model: str) -> None:
-    """In one line that names the stage; nothing of what is there is touched."""
+    """Where a stage that is done, or one before it, is another; in one line that names it. Nothing there is touched."""
     Path("made").mkdir()
     file = written(short(small_model))
     state = [{"name": s.name, "command": s.command, "settings": s.settings}
              for s in stages_of(read_file(file), file)]  # fmt: skip
-    Path("made/pipeline.json").write_text(json.dumps({"stages": state, "done": {"sft": {}}}))
+    Path("made/pipeline.json").write_text(json.dumps({"stages": state, "done": {"sft": {}, "evaluate": {}}}))
     assert agentgym("pipeline", file, "--list")[1].startswith("1. sft (done)")
     for changes in ({"evaluate": {"tasks": 4}}, {"evaluate": {"name": "measure"}}):
         status, _, err = agentgym("pipeline", written(short(small_model, **changes)))
         assert status == 2 and "was begun by another pipeline than p.yaml says now" in err and err.count("\n") == 1
-        assert ("measure" if "name" in changes["evaluate"] else "evaluate") in err
+        assert "its stage evaluate differs, and is done" in err
     fewer = short(small_model)
-    fewer["stages"].pop()
-    assert "its stage export differs" in agentgym("pipeline", written(fewer))[2]
+    del fewer["stages"][1]
+    assert "its stage evaluate differs, and is done" in agentgym("pipeline", written(fewer))[2]
     Path("other").mkdir()
     Path("other/mine.txt").touch()
     status, _, err = agentgym("pipeline", file, "--out", "other")
     assert status == 2 and "already holds other files" in err
     assert [each.name for each in Path("made").iterdir()] == ["pipeline.json"]
+
+
+def test_what_is_not_done_yet_may_be_changed(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage that failed is corrected in the file; one that would be gone on with wants its folder moved first."""
+    held = short(small_model, evaluate={"tasks": 3, "prompt": "full"})
+    with monkeypatch.context() as patch:
+        patch.setattr("agentgym_py.cli.eval._result", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            agentgym("pipeline", written(held))
+    assert agentgym("pipeline", "p.yaml", "--list")[1].count("(begun)") == 1
+    rows = Path("made/02-evaluate/trajectories.jsonl").read_bytes()
+    held["stages"][1]["tasks"] = 2
+    status, _, err = agentgym("pipeline", written(held))
+    assert status == 2 and "made/02-evaluate was begun with other settings than p.yaml says now: move it away" in err
+    assert Path("made/02-evaluate/trajectories.jsonl").read_bytes() == rows
+    Path("made/02-evaluate").rename("aside")
+    del held["stages"][2]
+    held["stages"].append({"stage": "evaluate", "name": "again", "tasks": 2, "split": "valid"})
+    assert agentgym("pipeline", written(held))[0] == 0
+    assert len(list(store.read("made/02-evaluate/trajectories.jsonl"))) == 2 and Path("made/03-again").is_dir()
+    assert not agentgym("pipeline", "p.yaml")[0]
+
+
+def test_an_interrupted_evaluation_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From its last episode, as the command itself does."""
+    from agentgym_py.manifest import EvalFolder
+
+    file = written(short(small_model))
+    with monkeypatch.context() as patch:
+        patch.setattr("agentgym_py.cli.eval._result", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            agentgym("pipeline", file)
+    begun, before = EvalFolder.begun, list[int]()
+
+    @contextmanager
+    def noted(self: EvalFolder, manifest: Any) -> Iterator[Any]:
+        with begun(self, manifest) as played:
+            before.append(len(played))
+            yield played
+
+    monkeypatch.setattr(EvalFolder, "begun", noted)
+    assert agentgym("pipeline", file)[0] == 0 and before == [3]
 
 
 def test_an_interrupted_pipeline_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +150,8 @@ def test_an_interrupted_pipeline_goes_on(agentgym: Run, small_model: str, monkey
     with monkeypatch.context() as patch:
         patch.setattr(Evolution, "_round", interrupted)
         status, out, err = agentgym("pipeline", file)
-    assert status == 130 and "stopped in stage sft; the same command goes on from there" in err and "stage 2" not in out
+    assert status == 130 and "stopped in stage sft; agentgym pipeline p.yaml goes on from there" in err
+    assert "stage 2" not in out
     first = Path("made/01-sft/rounds/00/metrics.json").stat().st_mtime_ns
     Path("made/02-evaluate").mkdir()
     Path("made/02-evaluate/trajectories.jsonl").write_text("{")
@@ -131,10 +175,11 @@ def test_an_interrupted_training_goes_on(agentgym: Run, small_model: str, monkey
 
     with monkeypatch.context() as patch:
         patch.setattr("agentgym_py.ui.Phases.training", lambda *_: stopping)
-        assert agentgym("pipeline", file, "--out", "made")[0] == 130
+        status, _, err = agentgym("pipeline", file, "--out", "made")
+    assert status == 130 and f"agentgym pipeline {file} --out made goes on from there" in err
     assert any(Path("made/02-sft/trainer").rglob("state-*"))
     status, out, _ = agentgym("pipeline", file, "--out", "made")
-    assert status == 0 and "from the state that was kept" in out
+    assert status == 0 and "Going on from the state that was kept" in out
     assert agentgym("pipeline", file, "--out", "whole")[0] == 0
     held = [json.loads(Path(out, "02-sft/train.json").read_text()) for out in ("made", "whole")]
     assert held[0]["policy_digest"] == held[1]["policy_digest"]

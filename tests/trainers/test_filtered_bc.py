@@ -238,6 +238,22 @@ def test_only_good_trajectories_count(tiny_policy: Any, demos: list[Trajectory],
         FilteredBC().train(fresh(tiny_policy), bad, seed=0, output_dir=tmp_path)
 
 
+def test_what_another_tokenizer_wrote_is_left_out(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, toys: Any
+) -> None:
+    """It is counted; where nothing else is there it is the error."""
+    other, reason = toys.word_policy(), "in the tokens of another tokenizer than the model's"
+    agent = ModelAgent(other, HFEngine(other), SamplingParams(max_new_tokens=3))
+    played = Collector(agent).collect_batch(jobs_for([toys.CHAIN], "train", range(2)))
+    report = FilteredBC(epochs=1, threshold=-1.0).train(
+        fresh(tiny_policy), [*played, *demos], seed=0, output_dir=tmp_path
+    )
+    assert report.dropped == {reason: 2} and report.trajectories == len(demos)
+    assert FilteredBC(epochs=1, threshold=-1.0).train(other, played, seed=0, output_dir=tmp_path).dropped == {}
+    with pytest.raises(NothingToTrainOnError, match=f"nothing left of 2 trajectories: 2 {reason}"):
+        FilteredBC().train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
+
+
 def test_what_the_policy_cannot_read_is_left_out(
     tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any
 ) -> None:

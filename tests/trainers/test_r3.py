@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py import fork
-from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
 from agentgym_py.process import ProcessRewardModel, marked_sample
 from agentgym_py.rl.records import Record, collate, record_of
@@ -239,7 +239,7 @@ def test_a_budget_that_is_too_small_for_continuations_is_refused(toys: Any, tmp_
 
 
 def test_a_model_of_other_tokens_or_none_is_refused(toys: Any, tmp_path: Path) -> None:
-    """A folder without one before anything runs; one with another vocabulary when it is loaded."""
+    """A folder without one before anything runs; one with another vocabulary as soon as there is a policy."""
     with pytest.raises(ConfigError, match="nowhere is no process reward model"):
         R3(prm="nowhere").check_round(1000)
     toys.improved(toys.CHAIN, R3(**FEW), 32, tmp_path / "made")
@@ -247,12 +247,15 @@ def test_a_model_of_other_tokens_or_none_is_refused(toys: Any, tmp_path: Path) -
     file.write_text(file.read_text().replace('"east"', '"yonder"'))
     trainer = R3(**FEW, prm=str(tmp_path / "made"))
     trainer.check_round(1000)
-    with pytest.raises(PolicyError, match="made has other tokens than the policy"):
+    with pytest.raises(ConfigError, match="made has other tokens than the policy"):
+        trainer.check_policy(toys.word_policy())
+    replace(trainer, beta=0.0).check_policy(toys.word_policy())
+    with pytest.raises(ConfigError, match="made has other tokens than the policy"):
         toys.improved(toys.CHAIN, trainer, 32, tmp_path / "again")
     file.write_text(file.read_text().replace('"yonder"', '"east"'))
     config = file.with_name("config.json")
     config.write_text(config.read_text().replace('"max_position_embeddings": 256', '"max_position_embeddings": 24'))
-    with pytest.raises(PolicyError, match="made reads 24 tokens at most, the policy 256"):
+    with pytest.raises(ConfigError, match="made reads 24 tokens at most, the policy 256"):
         toys.improved(toys.CHAIN, trainer, 32, tmp_path / "again")
 
 

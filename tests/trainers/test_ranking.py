@@ -18,7 +18,7 @@ from agentgym_py.logprobs import sample_logprobs
 from agentgym_py.samples import encode_all
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO, LogRatios, dpo_loss
-from agentgym_trainers.ranking import Ranking, ranking_loss, spread
+from agentgym_trainers.ranking import Ranking, best_loss, ranking_loss, spread
 
 TASKS = torch.tensor([0, 1, 1, 2, 0, 0, 2, 3, 0, 0, 1, 2])
 """Of twelve trajectories; one task has a single one."""
@@ -40,6 +40,17 @@ def slow_loss(ratios: Any, returns: Any, tasks: Any, beta: float, margins: list[
         if said:
             means.append(sum(torch.log(1 + torch.exp(-each)) for each in said) / len(said))
     assert len(means) >= 2
+    return sum(means) / len(means)
+
+
+def slow_best(logps: Any, tokens: Any, returns: Any, tasks: Any) -> Any:
+    """Of each task the mean over its best, one by one, of what a token of it costs; then the mean over the tasks."""
+    means = []
+    for task in sorted(set(tasks.tolist())):
+        rows = [row for row in range(len(returns)) if tasks[row] == task]
+        most = max(float(returns[row]) for row in rows)
+        costs = [-logps[row] / tokens[row] for row in rows if float(returns[row]) == most]
+        means.append(sum(costs) / len(costs))
     return sum(means) / len(means)
 
 
@@ -74,6 +85,20 @@ def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
         lambda x: ranking_loss((x * mask).sum(-1) - refs, returns, TASKS, 0.3).loss, masked,
         5 * proofs.drawn(12, 9, seed=seed),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_are_imitated_by_the_formula(proofs: Any, seed: int) -> None:
+    """In float64, of tokens under ragged masks; every task counts alike, and of several best ones each a share."""
+    returns, mask = returns_of(seed), proofs.ragged(seed, 12)
+
+    def slow(x: Any) -> Any:
+        logps = [sum(x[row, t] for t in range(9) if mask[row, t]) for row in range(12)]
+        return slow_best(logps, mask.sum(-1), returns, TASKS)
+
+    proofs.check_formula(
+        lambda x: best_loss((x * mask).sum(-1), mask.sum(-1), returns, TASKS), slow, proofs.drawn(12, 9, seed=seed)
+    )
 
 
 def test_order_and_splits_change_nothing(proofs: Any) -> None:
@@ -115,7 +140,7 @@ def test_with_two_trajectories_a_task_it_is_dpo(tiny_policy: Any, tmp_path: Path
     played = Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
     same: Any = {"batch_size": 2, "epochs": 2, "learning_rate": 1e-4}
     reports, ended = [], []
-    for trainer in (DPO(**same, sft_weight=0), Ranking(**same)):
+    for trainer in (DPO(**same, sft_weight=0.7), Ranking(**same, sft_weight=0.7)):
         policy = fresh(tiny_policy)
         reports.append(trainer.train(policy, played, seed=1, output_dir=tmp_path))
         ended.append(torch.cat([each.detach().flatten() for each in policy.model.parameters()]))
@@ -136,7 +161,9 @@ def test_it_ranks_the_trajectories_of_a_task(
     returns = (0.0, 1.0, 0.4, 0.4, 0.8)
     played, policy = walks(episode, *returns), fresh(tiny_policy)
     others = [*walks(episode, 0.0, 0.0, task="other"), *walks(episode, 1.0, task="lone")]
-    report = Ranking(epochs=60, learning_rate=3e-3).train(policy, [*played, *others], seed=0, output_dir=tmp_path)
+    report = Ranking(epochs=60, learning_rate=3e-3, sft_weight=0).train(
+        policy, [*played, *others], seed=0, output_dir=tmp_path
+    )
     samples = encode_all(played, policy.chat)
     before, after = (sample_logprobs(each.model, samples, 5) for each in (tiny_policy, policy))
     gained = [b - a for a, b in zip(before, after, strict=True)]
@@ -157,7 +184,7 @@ def test_a_batch_is_its_tasks_whole(
     """
     longer = episode("look", "look again", "buy 0", reward=1.0)
     played = [longer, *walks(episode, 0.5, 0.0), *walks(episode, 0.2, 0.7, task="other")]
-    policy, settings = proofs.doubled(fresh(tiny_policy)), Ranking(batch_size=2)
+    policy, settings = proofs.doubled(fresh(tiny_policy)), Ranking(batch_size=2, sft_weight=0.7)
     twin = copy.deepcopy(policy.model)
     kept = usable(policy, played, 4096)
     trainer = settings._ranking(policy, kept, settings._groups(kept)[0], 0, tmp_path)
@@ -184,11 +211,10 @@ def test_a_batch_is_its_tasks_whole(
 
     trainer.model.zero_grad()
     twin.load_state_dict(policy.model.state_dict())
-    ratios = [
-        slow_logp(twin, ids, labels) - ref
-        for ids, labels, ref in zip(batch["input_ids"], batch["labels"], batch["ref_logps"], strict=True)
-    ]
-    expected = slow_loss(ratios, batch["returns"], batch["tasks"], 0.1)
+    logps = [slow_logp(twin, *each) for each in zip(batch["input_ids"], batch["labels"], strict=True)]
+    ratios = [logp - ref for logp, ref in zip(logps, batch["ref_logps"], strict=True)]
+    of = batch["returns"], batch["tasks"]
+    expected = slow_loss(ratios, *of, 0.1) + 0.7 * slow_best(logps, (batch["labels"] != -100).sum(-1), *of)
     loss = trainer.compute_loss(trainer.model, batch)
     torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
     loss.backward()
@@ -199,6 +225,19 @@ def test_a_batch_is_its_tasks_whole(
 def _by_task(batch: dict[str, Any]) -> list[list[float]]:
     tasks = set(batch["tasks"].tolist())
     return [batch["returns"][batch["tasks"] == task].tolist() for task in tasks]
+
+
+def test_the_best_one_becomes_likelier_too(
+    tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path, fresh: Any
+) -> None:
+    """By its default the best of a task gains more than by ranking alone."""
+    played, gained = walks(episode, 0.0, 1.0, 0.4), []
+    for settings in (Ranking(epochs=30, learning_rate=3e-3), Ranking(epochs=30, learning_rate=3e-3, sft_weight=0)):
+        policy = fresh(tiny_policy)
+        settings.train(policy, played, seed=0, output_dir=tmp_path)
+        best = encode_all(played[1:2], policy.chat)
+        gained.append(sample_logprobs(policy.model, best, 1)[0] - sample_logprobs(tiny_policy.model, best, 1)[0])
+    assert gained[0] > gained[1] + 1
 
 
 def test_only_what_went_on_from_one_state_is_ranked(tiny_policy: Any, episode: Callable[..., Trajectory]) -> None:
@@ -232,6 +271,6 @@ def test_no_pair_is_an_error(tiny_policy: Any, episode: Callable[..., Trajectory
 
 def test_wrong_settings_are_refused() -> None:
     """Settings that cannot be meant raise at once and are named."""
-    for name, value in {"beta": 0.0, "max_per_task": 1, "epochs": 0}.items():
+    for name, value in {"beta": 0.0, "max_per_task": 1, "sft_weight": -1.0, "epochs": 0}.items():
         with pytest.raises(ConfigError, match=name):
             Ranking(**{name: value})  # type: ignore[arg-type]  # one of several

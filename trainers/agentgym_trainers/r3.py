@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 from agentgym_py import ranks
 from agentgym_py.arguments import check_least
 from agentgym_py.checkpoints import clear
-from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.process import (
     Floats,
     Labelled,
@@ -42,6 +42,7 @@ from agentgym_py.process import (
     labelled,
     marked_sample,
     measured,
+    require_process_reward,
 )
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.trainer import Progress, Tensor, TrainReport
@@ -111,8 +112,8 @@ class R3(PPO):
         PPO.check_round(self, episodes)
         if not self.beta:
             return
-        if self.prm is not None and not (Path(self.prm) / "process_reward.json").is_file():
-            raise ConfigError(f"prm {self.prm} is no process reward model: process_reward.json is not there")
+        if self.prm is not None:
+            require_process_reward(self.prm)
         continued = self.prm_labels == "monte_carlo" and (self.prm is None or self.prm_every > 0)
         batches = self.batch_tasks * (1 + self.critic_warmup)
         if continued and episodes < batches + self.prm_tries * self.prm_states:
@@ -121,6 +122,11 @@ class R3(PPO):
                 f"times prm_states {self.prm_states}, by which prm_labels monte_carlo labels one, until the policy has "
                 f"been trained once, after critic_warmup {self.critic_warmup}"
             )
+
+    def check_policy(self, policy: Policy) -> None:
+        """ConfigError where `prm` cannot read what the policy writes."""
+        if self.beta and self.prm is not None:
+            require_process_reward(self.prm, policy)
 
     def modelling(self, epochs: float) -> ProcessReward:
         """The settings of a training of the process reward model; ConfigError where they cannot be."""
@@ -146,9 +152,9 @@ class R3(PPO):
         """As PPO does, with process rewards; the process reward model is left in `output_dir`.
 
         Raises:
-            ConfigError, NothingToTrainOnError, TrainingError: as PPO.
+            ConfigError, NothingToTrainOnError, TrainingError: as PPO; ConfigError also as `check_policy`.
             NothingToTrainOnError: no step got a label until the policy was to be trained, which is then as it was.
-            PolicyError: `prm` holds no process reward model, or one with other tokens or less room than the policy.
+            PolicyError: `prm` holds a process reward model that does not open.
         """
         if not self.beta:
             return self._improve(policy, rollouts, seed, output_dir, progress)
@@ -236,14 +242,9 @@ class ProcessRewards:
             self._take(folder / "judge")
 
     def _take(self, folder: str | Path) -> None:
+        require_process_reward(folder, self.policy)
         held = self.policy.model
         model = ProcessRewardModel.load(folder, dtype=str(held.dtype).removeprefix("torch."), device=str(held.device))
-        if not model.policy.same_tokens(self.policy):
-            raise PolicyError(f"the process reward model in {folder} has other tokens than the policy")
-        if (room := model.policy.max_length) < self.policy.max_length:
-            raise PolicyError(
-                f"the process reward model in {folder} reads {room} tokens at most, the policy {self.policy.max_length}"
-            )
         model.weights = self.settings.prm_weights
         self.model = model
 

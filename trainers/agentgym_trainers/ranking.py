@@ -2,12 +2,14 @@
 
     s_i = beta (logp_i - ref_i)                    logp: sum over a trajectory's agent tokens; ref: by the policy before
     loss = mean over tasks of  mean over the task's pairs i, j with R_i > R_j of  - log sigma(s_i - s_j)
+           and sft_weight times the mean of -logp_b / |b| over the task's best b      |b|: its agent tokens
 
 No paper of its own: it is RankNet's loss (Burges et al., "Learning to rank using gradient descent", ICML 2005) of DPO's
-implicit reward s (arXiv:2305.18290), so that the returns of a task only have to be ordered. With two trajectories a
-task it is DPO with the sigmoid. Every task counts alike, however many pairs it has. Where DPO takes 2 rows a pair, N
-trajectories take N rows for up to N (N - 1) / 2 pairs. The work is done by trl's DPOTrainer, with deviations as in
-`dpo`.
+implicit reward s (arXiv:2305.18290), so that the returns of a task only have to be ordered; that the best one is
+imitated beside it is RRHF's (arXiv:2304.05302, eq. 3; there a sum over its tokens, here their mean). With two
+trajectories a task it is `dpo` with the sigmoid. Every task counts alike, however many pairs it has. Where DPO takes 2
+rows a pair, N trajectories take N rows for up to N (N - 1) / 2 pairs. The work is done by trl's DPOTrainer, with
+deviations as in `dpo`.
 """
 
 from __future__ import annotations
@@ -56,6 +58,18 @@ def ranking_loss(ratios_R: Tensor, returns_R: Tensor, tasks_R: Tensor, beta: flo
     return RankingLoss(loss, margins_P.detach())
 
 
+def best_loss(logps_R: Tensor, tokens_R: Tensor, returns_R: Tensor, tasks_R: Tensor) -> Tensor:
+    """The negative mean log-probability of the tokens of each task's best trajectories, the mean over the tasks.
+
+    Of R trajectories: the sum over agent tokens and their number, return, and a number that is the same for the same
+    task.
+    """
+    same_RR = tasks_R[:, None] == tasks_R
+    best_R = (~(same_RR & (returns_R > returns_R[:, None])).any(-1)).to(logps_R.dtype)
+    shares_R = best_R / (same_RR.to(logps_R.dtype) @ best_R)  # they add up to the number of tasks
+    return -(shares_R * logps_R / tokens_R).sum() / shares_R.sum()
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking(FineTuning):
     """Settings of trajectory ranking."""
@@ -70,13 +84,16 @@ class Ranking(FineTuning):
     """Tasks a batch, each with all its trajectories."""
     beta: float = 0.1
     """How dear it is to move away from the reference, the policy as it was before."""
+    sft_weight: float = 1.0
+    """Weight of the best ones' own negative log-probability, a token: with 1 they cannot become less likely while the
+    worse ones fall faster."""
     max_per_task: int = 8
     """Of more trajectories of a task so many are taken, from the best to the worst."""
 
     def __post_init__(self) -> None:
         FineTuning.__post_init__(self)
         check_positive(self, "beta")
-        check_least(self, {"max_per_task": 2})
+        check_least(self, {"max_per_task": 2, "sft_weight": 0.0})
 
     def train(
         self,
@@ -138,7 +155,7 @@ class Ranking(FineTuning):
             DPOConfig, self, policy, seed, output_dir, beta=self.beta,
             precompute_ref_log_probs=True, remove_unused_columns=False, train_sampling_strategy="group_by_length",
         )  # fmt: skip
-        return _ranking_trainer()(
+        return _ranking_trainer(self.sft_weight)(
             model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self),
             train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
         )  # fmt: skip
@@ -169,8 +186,8 @@ def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
     }
 
 
-def _ranking_trainer() -> Any:
-    """The DPOTrainer whose loss is `ranking_loss`."""
+def _ranking_trainer(sft_weight: float) -> Any:
+    """The DPOTrainer whose loss is `ranking_loss`, and `sft_weight` times `best_loss`."""
     from trl import DPOTrainer
 
     from agentgym_py.logprobs import row_logprobs
@@ -183,6 +200,10 @@ def _ranking_trainer() -> Any:
             found = ranking_loss(logps_R - inputs["ref_logps"], inputs["returns"], inputs["tasks"], self.beta)
             told = {"rewards/margins": found.margins_P, "rewards/accuracies": found.margins_P > 0}
             self.tell(told, inputs["share"])
-            return found.loss * inputs["share"]
+            loss = found.loss
+            if sft_weight:
+                tokens_R = (inputs["labels"][:, 1:] != IGNORED).sum(-1)
+                loss = loss + sft_weight * best_loss(logps_R, tokens_R, inputs["returns"], inputs["tasks"])
+            return loss * inputs["share"]
 
     return RankingTrainer
