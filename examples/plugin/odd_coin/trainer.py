@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.errors import ConfigError
+from agentgym_py.finetune import nothing_left, usable
 from agentgym_py.rng import Rng
-from agentgym_py.samples import Sample, encode
+from agentgym_py.samples import Sample
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
 
@@ -61,10 +62,12 @@ class Shortest:
 
         del output_dir
         began = time.monotonic()
-        kept = shortest_successes(trajectories)
-        samples = [sample for sample in (encode(each, policy.chat) for each in kept) if any(sample.mask)]
-        if not samples:
-            raise NothingToTrainOnError(f"shortest: no success among {len(trajectories)} trajectories")
+        chosen = shortest_successes(trajectories)
+        kept = usable(policy, chosen, policy.max_length)
+        if others := len(trajectories) - len(chosen):
+            kept.dropped["failed, or not the shortest of their task"] = others
+        if not (samples := kept.samples):
+            raise nothing_left("shortest", kept.dropped)
         optimizer = torch.optim.Adam(policy.model.parameters(), lr=self.learning_rate)
         losses: list[float] = []
         policy.model.train()
@@ -74,10 +77,9 @@ class Shortest:
                 if progress:
                     progress(len(losses), self.epochs * len(samples))
         policy.model.eval()
-        dropped = len(trajectories) - len(samples)
         return TrainReport(
             trajectories=len(samples),
-            dropped={"failed, or not the shortest of their task": dropped} if dropped else {},
+            dropped=dict(kept.dropped),
             tokens=self.epochs * sum(len(sample.input_ids) for sample in samples),
             agent_tokens=self.epochs * sum(sum(sample.mask) for sample in samples),
             seconds=time.monotonic() - began,

@@ -46,12 +46,12 @@ def test_training_makes_what_was_done_likelier(tmp_path: Path) -> None:
 
 
 def test_nothing_to_learn_from_is_said(tmp_path: Path) -> None:
-    """Where no trajectory succeeded."""
+    """Where no trajectory is left."""
     pytest.importorskip("torch")
     from agentgym_py.errors import ConfigError, NothingToTrainOnError
     from agentgym_py.policy import Policy
 
-    with pytest.raises(NothingToTrainOnError, match="no success"):
+    with pytest.raises(NothingToTrainOnError, match="shortest: nothing left of 0"):
         Shortest().train(Policy.load("tiny"), [], seed=0, output_dir=tmp_path)
     with pytest.raises(ConfigError, match="epochs"):
         Shortest(epochs=0)
