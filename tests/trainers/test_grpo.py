@@ -236,7 +236,7 @@ def test_a_branch_is_compared_with_itself_alone(toys: Any) -> None:
     policy = toys.word_policy()
     rollouts = toys.rollouts(policy, toys.CHAIN, 29)
     trainer = GRPO(kind="dr_grpo", group_size=4, batch_tasks=2, branches=2)
-    groups = trainer._groups(rollouts)
+    groups = trainer._groups(rollouts, trainer._play)
     assert len(groups) == 6 and rollouts.left == 5
     from collections import Counter
 

@@ -13,7 +13,7 @@ from agentgym_py.errors import ConfigError, InfrastructureError, SnapshotError
 from agentgym_py.fork import forks
 from agentgym_py.workers import Workers
 from agentgym_trainers.grpo import GRPO
-from agentgym_trainers.reverse_curriculum import ReverseCurriculum, start_of_stage
+from agentgym_trainers.reverse_curriculum import ExpertsWay, ReverseCurriculum, start_of_stage
 
 
 def test_where_a_stage_begins() -> None:
@@ -41,13 +41,14 @@ def test_groups_begin_on_the_experts_way(
 
     monkeypatch.setattr(ModelAgent, "_prompt", noted)
     rollouts = toys.rollouts(tiny_policy, EnvSpec(world, {"max_steps": 8}), 18, tokens=2, seed=4)
-    trainer = ReverseCurriculum(group_size=3, stages=3)
-    groups = trainer._play(rollouts, 6)
+    way = ExpertsWay(ReverseCurriculum(group_size=3, stages=3))
+    drawn = [way.stage(rollouts, job) for job in rollouts.tasks[:6]]
+    groups = way.play(rollouts, 6)
     assert [len(group) for group in groups] == [3] * 6 and len(rollouts.played) == 18
     expert, starts = Collector(ExpertAgent(fair=True), seed=4), set[int]()
-    for job, group in zip(rollouts.tasks, groups, strict=False):
+    for job, stage, group in zip(rollouts.tasks, drawn, groups, strict=False):
         shown = expert.collect(job)
-        done = start_of_stage(len(shown.steps), trainer.stage(rollouts, job), 3)
+        done = start_of_stage(len(shown.steps), stage, 3)
         begun = [(steps, bytes_) for task, steps, bytes_ in met if task == shown.task_id]
         assert begun == [(done, forks(shown, [done])[0].snapshot)] * 3
         for each in group:
@@ -60,11 +61,51 @@ def test_groups_begin_on_the_experts_way(
 def test_stages_in_turn_follow_the_budget(toys: Any) -> None:
     """From the end backwards; the last share of the budget begins at the beginning."""
     rollouts = toys.rollouts(toys.word_policy(), toys.CHAIN, 100)
-    trainer, found = ReverseCurriculum(mixed=False), []
+    way, found = ExpertsWay(ReverseCurriculum(order="in_turn")), []
     for spent in (0, 19, 21, 59, 81, 99):
         rollouts.played = [None] * spent
-        found.append(trainer.stage(rollouts, rollouts.tasks[0]))
+        found.append(way.stage(rollouts, rollouts.tasks[0]))
     assert found == [1, 1, 2, 3, 5, 5]
+
+
+def test_the_frontier_goes_back_as_the_agent_learns(toys: Any) -> None:
+    """From all stages at first, then the furthest one that was good enough and the next; at last the beginning alone.
+
+    A stage counts as it was when it was last played.
+    """
+    rollouts = toys.rollouts(toys.word_policy(), toys.CHAIN, 100)
+    way = ExpertsWay(ReverseCurriculum(enough=0.25))
+
+    def drawn(**rates: float) -> list[int]:
+        way.rates |= {int(stage[1:]): rate for stage, rate in rates.items()}
+        return sorted({way.stage(rollouts, job) for job in rollouts.tasks[:40]})
+
+    assert drawn() == [1, 2, 3, 4, 5]
+    assert drawn(s1=0.0, s2=0.0, s3=0.0, s4=0.0, s5=0.0) == [1, 2]
+    assert drawn(s1=0.25) == [1, 2] and drawn(s2=0.5) == [2, 3]
+    assert drawn(s4=0.3) == [4, 5] and drawn(s5=0.25) == [5]
+    assert drawn(s5=0.2) == [4, 5] and drawn(s4=0.1) == [2, 3]
+
+
+def test_how_well_a_stage_went_is_known(toys: Any, tmp_path: Path) -> None:
+    """By stage the share of its tries that succeeded, of tasks that the expert solved; a state brings it back."""
+    rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 6}), 200)
+    way = ExpertsWay(ReverseCurriculum(group_size=4))
+    stages = [way.stage(rollouts, job) for job in rollouts.tasks[:20]]
+    groups = way.play(rollouts, 20)
+    assert {stage for stage in stages if stage in way.rates} == {1, 2, 3, 4, 5} == set(way.rates)
+    for stage, rate in way.rates.items():
+        of_it = [each.success for at, group in zip(stages, groups, strict=True) if at == stage for each in group]
+        assert rate == pytest.approx(sum(of_it) / len(of_it))
+    assert way.rates[1] > way.rates[5]
+    again = ExpertsWay(way.settings)
+    way.save(tmp_path)
+    again.load(tmp_path)
+    assert again.rates == way.rates
+    failed = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 3}), 8)
+    nobody = ExpertsWay(ReverseCurriculum(group_size=4))
+    nobody.play(failed, 2)
+    assert not nobody.rates
 
 
 def test_with_one_stage_it_is_grpo(toys: Any) -> None:
@@ -105,7 +146,7 @@ def test_the_expert_plays_as_the_policy_does(
     monkeypatch.setattr(Collector, "collect_batch", noted)
     rollouts = toys.rollouts(toys.word_policy(), EnvSpec("toychain", {"max_steps": 8}), 8, seed=3)
     with Workers(1) as rollouts.workers:
-        ReverseCurriculum(group_size=4, stages=3)._play(rollouts, 2)
+        ExpertsWay(ReverseCurriculum(group_size=4, stages=3)).play(rollouts, 2)
     expert, policy = players
     assert isinstance(expert.agent, ExpertAgent) and isinstance(policy.agent, ModelAgent)
     for name in ("slots", "prompt", "seed", "workers", "step_timeout"):
@@ -116,7 +157,7 @@ def test_the_expert_plays_as_the_policy_does(
 def test_where_the_expert_fails_a_group_begins_at_the_beginning(toys: Any) -> None:
     """In a world too short for its plan."""
     rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 3}), 8)
-    groups = ReverseCurriculum(group_size=4)._play(rollouts, 2)
+    groups = ExpertsWay(ReverseCurriculum(group_size=4)).play(rollouts, 2)
     assert all(all(step.trained for step in each.steps) for group in groups for each in group)
 
 
@@ -135,17 +176,17 @@ def test_where_the_way_cannot_be_gone_again_a_group_begins_at_the_beginning(
 
     monkeypatch.setattr("agentgym_trainers.reverse_curriculum.forks", fails)
     rollouts = toys.rollouts(toys.word_policy(), toys.CHAIN, 8)
-    groups = ReverseCurriculum(group_size=4)._play(rollouts, 2)
+    groups = ExpertsWay(ReverseCurriculum(group_size=4)).play(rollouts, 2)
     assert [len(group) for group in groups] == [4, 4]
     assert all(step.trained for group in groups for each in group for step in each.steps)
 
 
-@pytest.mark.parametrize("mixed", [True, False])
-def test_it_solves_a_chain_by_its_outcome_alone(toys: Any, mixed: bool) -> None:
+@pytest.mark.parametrize("order", ["frontier", "mixed", "in_turn"])
+def test_it_solves_a_chain_by_its_outcome_alone(toys: Any, order: Any) -> None:
     """Within 5 steps of 5, where nothing but success is rewarded and chance succeeds in one of 32."""
     spec = EnvSpec("ToyChain-v0", {"max_steps": 5})
     policy = toys.word_policy()
-    trainer = ReverseCurriculum(batch_tasks=8, group_size=8, learning_rate=0.01, mixed=mixed)
+    trainer = ReverseCurriculum(batch_tasks=8, group_size=8, learning_rate=0.01, order=order)
     rollouts = toys.rollouts(policy, spec, 25 * 64)
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     fresh = toys.rollouts(policy, spec, 64, seed=9).groups(64, 1)
@@ -154,6 +195,7 @@ def test_it_solves_a_chain_by_its_outcome_alone(toys: Any, mixed: bool) -> None:
 
 def test_wrong_settings_are_refused() -> None:
     """Each by its name."""
-    for name, value in {"stages": 0, "expert": "fairy", "group_size": 1, "reward": "praise", "branches": 1}.items():
+    wrong: dict[str, Any] = {"stages": 0, "order": "any", "enough": -0.1, "expert": "fairy", "branches": 1}
+    for name, value in (wrong | {"group_size": 1, "reward": "praise"}).items():
         with pytest.raises(ConfigError, match=name):
-            ReverseCurriculum(**{name: value})  # type: ignore[arg-type]  # wrong on purpose
+            ReverseCurriculum(**{name: value})

@@ -34,13 +34,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
 from agentgym_py.arguments import check_least
 from agentgym_py.errors import ConfigError
+from agentgym_py.rl.loop import Kept
 from agentgym_py.rl.settings import LearnerSettings
 from agentgym_py.trainer import Progress, Tensor, TrainReport
 from agentgym_py.trajectory import Trajectory
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from agentgym_py.rl.records import Batch, Record
     from agentgym_py.rollouts import Rollouts
 
+Play = Callable[["Rollouts", int], list[list[Trajectory]]]
+"""Plays a group of each of the next tasks."""
 Kind = Literal["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"]
 _ROUNDING = 1e-9
 """Returns that are no further apart are the same: sums of rewards round."""
@@ -104,6 +107,14 @@ def grpo_loss(
 def overlong_penalty(tokens: int, limit: int, buffer: int) -> float:
     """DAPO's soft punishment (its eq. 13): 0 up to limit - buffer agent tokens, then falling to -1 at the limit."""
     return max(-1.0, min(0.0, (limit - buffer - tokens) / buffer)) if buffer else 0.0
+
+
+class Starts(Kept, Protocol):
+    """Where an iteration's groups begin, in place of their tasks' own beginnings."""
+
+    def play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:
+        """A group of each of the next tasks."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +189,12 @@ class GRPO(LearnerSettings):
             NothingToTrainOnError: in no group did one try differ from another.
             TrainingError: the loss was not finite.
         """
+        return self._improve(policy, rollouts, seed, output_dir, progress)
+
+    def _improve(
+        self, policy: Policy, rollouts: Rollouts, seed: int, output_dir: Path, progress: Progress | None,
+        starts: Starts | None = None,
+    ) -> TrainReport:  # fmt: skip
         from agentgym_py.rl.learner import Learner, training
         from agentgym_py.rl.loop import Loop
 
@@ -185,22 +202,23 @@ class GRPO(LearnerSettings):
         made = Learner(
             policy, self, seed=seed, temperature=rollouts.temperature, reference=self.kl > 0, entropy_gradient=False
         )
-        loop = Loop(made, rollouts, output_dir, progress, [seed])
+        loop = Loop(made, rollouts, output_dir, progress, [seed], [starts] if starts else [])
+        play = starts.play if starts else self._play
         with training(made) as learner:
             for _ in loop.iterations(self._episodes):
-                groups = self._groups(rollouts)
+                groups = self._groups(rollouts, play)
                 records = [each for group in groups for each in self._records(group, policy, loop.tally.dropped)]
                 loop.count(records, self.epochs, self._iterate(learner, records, groups))
         return loop.report(any("loss" in row for row in loop.tally.history))
 
-    def _groups(self, rollouts: Rollouts) -> list[list[Trajectory]]:
+    def _groups(self, rollouts: Rollouts, play: Play) -> list[list[Trajectory]]:
         """An iteration's groups; with dynamic sampling, until a batch of them differs or the budget is spent."""
-        groups = self._play(rollouts, self.batch_tasks)
+        groups = play(rollouts, self.batch_tasks)
         while self.dynamic_sampling and rollouts.left >= self._episodes:
             missing = self.batch_tasks * (1 + self.branches) - sum(self._differ(group) for group in groups)
             if missing <= 0:
                 break
-            groups += self._play(rollouts, math.ceil(missing / (1 + self.branches)))
+            groups += play(rollouts, math.ceil(missing / (1 + self.branches)))
         return groups
 
     def _play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:

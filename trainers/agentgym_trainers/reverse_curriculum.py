@@ -9,15 +9,20 @@ It stands on `grpo`, not on `ppo`: the tries of a group begin in one snapshot, s
 state, and no critic has to learn states that it has hardly seen; and groups whose tries all fail, GRPO's weakness where
 rewards are rare, become fewer near the goal. GRPO's variants, settings and loss are all here.
 
-Deviations: the paper starts with the stages in turn, then mixes them; `mixed` draws a stage for each group from the
-start (False: in turn, by the budget that is spent). Where the expert does not succeed, or its way cannot be
-gone again, a group begins as usual.
+Which stage a group begins at is `order`. By `frontier` it is the furthest one at which a share of `enough` of the tries
+succeeded when it was last played, or the one after it, half of the groups each; the first iteration draws from all. So
+the beginnings go back as the agent learns (arXiv:1812.03381 goes one step back whenever a fifth of the tries succeed),
+and where enough tries succeed from the beginning it is GRPO. Deviation: R3's paper has the stages in turn, then mixed;
+that is `in_turn`, by the budget that is spent, or `mixed`, drawn for each group. Where the expert does not
+succeed, or its way cannot be gone again, a group begins as usual.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -27,6 +32,7 @@ from typing import TYPE_CHECKING, Literal
 
 from agentgym_py import ranks
 from agentgym_py.agents import ExpertAgent
+from agentgym_py.arguments import check_least
 from agentgym_py.collect import Fork, Job
 from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.fork import forks, unless_it_fails
@@ -39,6 +45,9 @@ from agentgym_trainers.grpo import GRPO
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
     from agentgym_py.rollouts import Rollouts
+
+
+_RATES = "stages.json"
 
 
 def start_of_stage(steps: int, stage: int, stages: int) -> int:
@@ -54,8 +63,11 @@ class ReverseCurriculum(GRPO):
     """What a group's trajectories are compared by."""
     stages: int = 5
     """How many beginnings a task has; 1 is plain GRPO."""
-    mixed: bool = True
-    """Whether each group draws its stage; False goes through them in turn, from the end, as the budget is spent."""
+    order: Literal["frontier", "mixed", "in_turn"] = "frontier"
+    """Which of them a group takes: the furthest one at which enough tries succeed and the one after it; any, drawn; or
+    in turn, from the end, as the budget is spent."""
+    enough: float = 0.2
+    """Share of successes from which a stage is learnt well enough to begin further from the end."""
     expert: Literal["exact", "fair"] = "fair"
     """Whose episodes are gone along; what the fair expert does can be learnt from what is seen."""
     expert_thoughts: bool = True
@@ -65,8 +77,7 @@ class ReverseCurriculum(GRPO):
         GRPO.__post_init__(self)
         if self.branches:
             raise ConfigError(f"branches is grpo's: groups begin on the expert's way here, got {self.branches}")
-        if self.stages < 1:
-            raise ConfigError(f"stages must be at least 1, got {self.stages}")
+        check_least(self, {"stages": 1, "enough": 0.0})
 
     def improve(
         self,
@@ -78,7 +89,7 @@ class ReverseCurriculum(GRPO):
         progress: Progress | None = None,
     ) -> TrainReport:
         """As GRPO does; warned of is a training none of whose groups began on the expert's way, which is just that."""
-        report = GRPO.improve(self, policy, rollouts, seed=seed, output_dir=output_dir, progress=progress)
+        report = self._improve(policy, rollouts, seed, output_dir, progress, ExpertsWay(self))
         if self.stages == 1 or any(row.get("starts_midway") for row in report.history):
             return report
         note = (
@@ -88,28 +99,66 @@ class ReverseCurriculum(GRPO):
         warnings.warn(note, stacklevel=2)
         return replace(report, notes=(*report.notes, note))
 
+    def _of(self, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
+        done = [sum(not step.trained for step in group[0].steps) for group in groups]
+        midway = {"starts_midway": fmean(map(bool, done)), "steps_done": fmean(done)} if done else {}
+        return GRPO._of(self, groups) | midway
+
+
+class ExpertsWay:
+    """Where groups begin on the way of an expert, and how well each stage went when it was last played."""
+
+    def __init__(self, settings: ReverseCurriculum) -> None:
+        self.settings = settings
+        self.rates: dict[int, float] = {}
+        """Share of successes by stage."""
+
+    def play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:
+        """A group of each of the next tasks, from the state of its stage; the expert's episodes cost no budget."""
+        how = self.settings
+        jobs = rollouts.jobs(min(tasks, rollouts.left // how.group_size), how.group_size)
+        agent = ExpertAgent(fair=how.expert == "fair", thoughts=how.expert_thoughts)
+        shown = rollouts.collector(agent).collect_batch(jobs)  # in all processes: they share the episodes out
+        stages = [self.stage(rollouts, job) for job in jobs]
+        groups = rollouts.go_on(jobs, ranks.once(self._starts, rollouts, jobs, shown, stages), how.group_size)
+        self._note(stages, shown, groups)
+        return groups
+
     def stage(self, rollouts: Rollouts, job: Job) -> int:
         """The stage that a group begins at."""
-        if self.mixed:
-            return 1 + Rng(rollouts.seed, "stage", job.env.key, job.task, job.attempt).below(self.stages)
-        spent = 1 - rollouts.left / rollouts.budget
-        return min(1 + int(spent * self.stages), self.stages)
+        stages, rng = self.settings.stages, Rng(rollouts.seed, "stage", job.env.key, job.task, job.attempt)
+        if self.settings.order == "in_turn":
+            return min(1 + int((1 - rollouts.left / rollouts.budget) * stages), stages)
+        if self.settings.order == "mixed" or not self.rates:
+            return 1 + rng.below(stages)
+        learnt = [stage for stage, rate in self.rates.items() if rate >= self.settings.enough]
+        return min(max(learnt, default=1) + rng.below(2), stages)
 
-    def _play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:
-        """A group of each of the next tasks, from the state of its stage; the expert's episodes cost no budget."""
-        jobs = rollouts.jobs(min(tasks, rollouts.left // self.group_size), self.group_size)
-        agent = ExpertAgent(fair=self.expert == "fair", thoughts=self.expert_thoughts)
-        shown = rollouts.collector(agent).collect_batch(jobs)  # in all processes: they share the episodes out
-        return rollouts.go_on(jobs, ranks.once(self._starts, rollouts, jobs, shown), self.group_size)
+    def save(self, folder: Path) -> None:
+        """Write how well each stage went."""
+        if ranks.first():
+            (folder / _RATES).write_text(json.dumps(self.rates), encoding="utf-8")
 
-    def _starts(self, rollouts: Rollouts, jobs: Sequence[Job], shown: Sequence[Trajectory]) -> list[Fork | None]:
+    def load(self, folder: Path) -> None:
+        """Be as `save` left it."""
+        held = json.loads((folder / _RATES).read_text(encoding="utf-8"))
+        self.rates = {int(stage): rate for stage, rate in held.items()}
+
+    def _note(self, stages: Sequence[int], shown: Sequence[Trajectory], groups: Sequence[Sequence[Trajectory]]) -> None:
+        found = defaultdict[int, list[bool]](list)
+        for stage, expert, group in zip(stages, shown, groups, strict=True):
+            if expert.success:  # else it began at the beginning
+                found[stage] += [each.success for each in group if each.error is None]
+        self.rates |= {stage: fmean(successes) for stage, successes in found.items() if successes}
+
+    def _starts(
+        self, rollouts: Rollouts, jobs: Sequence[Job], shown: Sequence[Trajectory], stages: Sequence[int]
+    ) -> list[Fork | None]:
         with closing(EnvPool()) as pool:
-            return [self._start(rollouts, job, each, pool) for job, each in zip(jobs, shown, strict=True)]
+            return [self._start(rollouts, *each, pool) for each in zip(jobs, shown, stages, strict=True)]
 
-    def _start(self, rollouts: Rollouts, job: Job, shown: Trajectory, pool: EnvPool) -> Fork | None:
-        done = 0
-        if shown.success:
-            done = start_of_stage(len(shown.steps), self.stage(rollouts, job), self.stages)
+    def _start(self, rollouts: Rollouts, job: Job, shown: Trajectory, stage: int, pool: EnvPool) -> Fork | None:
+        done = start_of_stage(len(shown.steps), stage, self.settings.stages) if shown.success else 0
         if not done:
             return rollouts.start(job)
         try:
@@ -117,8 +166,3 @@ class ReverseCurriculum(GRPO):
         except SnapshotError:
             found = None
         return found or rollouts.start(job)
-
-    def _of(self, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
-        done = [sum(not step.trained for step in group[0].steps) for group in groups]
-        midway = {"starts_midway": fmean(map(bool, done)), "steps_done": fmean(done)} if done else {}
-        return GRPO._of(self, groups) | midway
