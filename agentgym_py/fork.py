@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import TypeVar
 
 from agentgym_py.collect import Collector, EnvSpec, Fork, Job
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import AgentGymError, InfrastructureError, SnapshotError
 from agentgym_py.pool import EnvPool
+from agentgym_py.raised import own_line
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
 
 T = TypeVar("T")
+_FAILURES = 3
+"""After so many states in a row at which a world fails, no more of these tries are asked for."""
 
 
 def unless_it_fails(ask: Callable[[], T]) -> T | None:
@@ -26,7 +29,15 @@ def unless_it_fails(ask: Callable[[], T]) -> T | None:
     except Exception as error:
         if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
             raise
+        said_failing(error)
         return None
+
+
+def said_failing(error: Exception) -> None:
+    """Warn of a world that failed as a state was found again: what it raised would be lost, a defect of its own too."""
+    where = own_line(error)
+    said = f"{type(error).__name__}: {error}" + f" ({where})" * bool(where)
+    warnings.warn(f"a world failed as a state was found again: {said}", stacklevel=3)
 
 
 def forks(
@@ -66,15 +77,21 @@ def midway(
 ) -> list[Fork]:
     """States in which tries at a task were, drawn from all but their starts; fewer where there are fewer.
 
-    One at which the world fails is passed over.
+    One at which the world fails is passed over; after a few of them in a row, all others are.
 
     Raises:
         SnapshotError: a world does not show what it showed in the try.
     """
     states = [(n, at) for n, each in enumerate(tries) if each.error is None for at in range(1, len(each.steps))]
     drawn = rng.sample(states, len(states))
-    found = (unless_it_fails(partial(forks, tries[n], [at], pool, spec)) for n, at in drawn)
-    return [fork for each in islice(filter(None, found), wanted) for fork in each]
+    found, failed = list[Fork](), 0
+    for n, at in drawn:
+        if len(found) == wanted or failed == _FAILURES:
+            break
+        fork = unless_it_fails(partial(forks, tries[n], [at], pool, spec))
+        failed = 0 if fork else failed + 1
+        found += fork or ()
+    return found
 
 
 def continuations(

@@ -79,7 +79,7 @@ def foreign(trajectory: Trajectory, chat: ChatFormat) -> bool:
         if max((*step.tokens.context, *step.tokens.ids), default=0) >= len(tokenizer):
             return True
         text = tokenizer.decode(list(step.tokens.ids), skip_special_tokens=True)
-        if text.split() != step.reply.split():
+        if "".join(text.split()) != "".join(step.reply.split()):
             return True
     return False
 

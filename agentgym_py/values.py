@@ -19,7 +19,7 @@ from agentgym_py import ranks
 from agentgym_py.collect import Collector, EnvSpec, Fork, Job
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import AgentGymError, InfrastructureError, PlanError, SnapshotError
-from agentgym_py.fork import forks, unless_it_fails
+from agentgym_py.fork import forks, said_failing, unless_it_fails
 from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.trajectory import Trajectory
@@ -136,7 +136,10 @@ def _why(error: Exception) -> str:
     """A stranger's world may raise whatever it likes."""
     if isinstance(error, PlanError):
         return NO_PLAN
-    return CHANGED if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError) else FAILED
+    if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
+        return CHANGED
+    said_failing(error)
+    return FAILED
 
 
 def played_again(trajectories: Sequence[Trajectory]) -> tuple[list[bool], Counter[str]]:

@@ -2,7 +2,8 @@
 
 A checkpoint plays the shop at temperature 1, several tries at a task. A reward model learns from the tries at valid
 tasks, and then says of every two tries at a test task whose returns differ which is the better one; nothing was trained
-on those. Beside it: to prefer the one with fewer steps. What is the same counts half. Each figure has a 95 % bootstrap
+on those. Beside it: to prefer the one with fewer steps, for a try that fails is often as long as it may be; and how
+often the model is right where both have as many. What is the same counts half. Each figure has a 95 % bootstrap
 interval that draws whole tasks.
 """
 
@@ -33,10 +34,12 @@ def played(policy: Policy, split: str, tasks: int, tries: int) -> list[Trajector
     return [each for each in found if each.error is None]
 
 
-def right(found: Sequence[Trajectory], said: Sequence[float]) -> str:
-    """Share of the pairs of one task in the order of their returns."""
+def right(found: Sequence[Trajectory], said: Sequence[float], alike: bool = False) -> str:
+    """Share of the pairs of one task in the order of their returns; of those `alike` that have as many steps."""
     hits, tasks = list[float](), list[str]()
     for (a, x), (b, y) in combinations(zip(found, said, strict=True), 2):
+        if alike and len(a.steps) != len(b.steps):
+            continue
         if a.task_id == b.task_id and abs(a.reward - b.reward) > 1e-9:
             hits.append(0.5 + 0.5 * float(np.sign((x - y) * (a.reward - b.reward))))
             tasks.append(a.task_id)
@@ -62,8 +65,8 @@ def main(words: Sequence[str] | None = None) -> None:
     pairs = f"{report.metrics['pairs']:.0f} pairs"
     print(f"loss {report.loss[0]:.3f} to {report.loss[-1]:.3f}, {report.seconds:.0f} s, {pairs}")
     for name, some in (("valid, learnt from", train), ("test", test)):
-        shorter = right(some, [-len(each.steps) for each in some])
-        print(f"{name}: {right(some, model.score(some).tolist())}; fewer steps: {shorter}")
+        said, shorter = model.score(some).tolist(), right(some, [-len(each.steps) for each in some])
+        print(f"{name}: {right(some, said)}; fewer steps: {shorter}; as many steps: {right(some, said, alike=True)}")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from agentgym_py.agents import Agent, ExpertAgent, RandomAgent
-from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for
-from agentgym_py.errors import SnapshotError
+from agentgym_py.collect import Collector, EnvSpec, Fork, Job, jobs_for
+from agentgym_py.errors import InfrastructureError, SnapshotError
 from agentgym_py.fork import continuations, forks, with_forks
 from agentgym_py.pool import EnvPool
 from agentgym_py.replay import replay_all
@@ -131,3 +131,21 @@ def test_an_episode_has_as_many_forks_as_states() -> None:
     assert sorted(depths(whole, 99)) == list(range(1, last + 1)) and depths(short, 3) == [1]
     assert depths(replace(whole, error="gone"), 3) == depths(whole, 0) == []
     assert len({tuple(depths(whole, 1, seed)) for seed in range(9)}) > 1
+
+
+def test_an_episode_whose_states_are_not_found_again_ends_a_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store holds as many continuations as were asked for, or is none: a world that fails at a state is an error."""
+    whole = episode(WORLDS[0])
+
+    def fails(tried: Trajectory, at: list[int], *given: object) -> list[Fork]:
+        if at == [1]:
+            raise OSError("no world")
+        return forks(tried, at)
+
+    monkeypatch.setattr("agentgym_py.fork.forks", fails)
+    states = len(whole.steps) - 1
+    with (
+        pytest.warns(UserWarning, match="OSError: no world"),
+        pytest.raises(InfrastructureError, match="fails as its states are found again"),
+    ):
+        continuations([Job(WORLDS[0], 1)], [whole], states, 2, seed=0, first_try=1)

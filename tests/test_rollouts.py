@@ -131,7 +131,10 @@ def test_branches_keep_the_worlds_rewards_and_skip_what_has_no_midst(
 
 
 def test_states_at_which_a_world_fails_are_no_branches(toys: Any, policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others are drawn in their place while there are some; it ends no training."""
+    """Others are drawn in their place while there are some; it ends no training, but is warned of.
+
+    A world that fails again and again is not asked at every state.
+    """
     calls = list[int]()
 
     def fails(tried: Any, at: Any, *given: Any) -> Any:
@@ -141,10 +144,18 @@ def test_states_at_which_a_world_fails_are_no_branches(toys: Any, policy: Any, m
         return forks(tried, at, *given)
 
     monkeypatch.setattr("agentgym_py.fork.forks", fails)
-    groups = toys.rollouts(policy, toys.CHAIN, 12).trees(2, 2, 2)
+    with pytest.warns(UserWarning, match="a world failed as a state was found again: TimeoutError: no world"):
+        groups = toys.rollouts(policy, toys.CHAIN, 12).trees(2, 2, 2)
     assert [len(group) for group in groups] == [2] * 6 and len(calls) == 12
-    monkeypatch.setattr("agentgym_py.fork.forks", lambda *given: (_ for _ in ()).throw(OSError("none")))
+    calls.clear()
+
+    def gone(*given: Any) -> Any:
+        calls.append(1)
+        raise OSError("none")
+
+    monkeypatch.setattr("agentgym_py.fork.forks", gone)
     assert [len(group) for group in toys.rollouts(policy, toys.CHAIN, 12).trees(2, 2, 2)] == [2, 2]
+    assert len(calls) == 2 * 3
 
 
 def test_weights_that_changed_need_a_sync(toys: Any) -> None:

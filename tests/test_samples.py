@@ -67,7 +67,7 @@ def test_another_tokenizers_record_is_noticed(tiny_policy: Any, demos: list[Traj
 
     own, size = chat.reply(step.reply), len(tiny_policy.tokenizer)
     assert not foreign(demos[0], chat) and not foreign(with_ids(own), chat)
-    assert not foreign(with_ids(own, reply=step.reply.replace(" ", "  ") + "\n"), chat)
+    assert not foreign(with_ids(own, reply=step.reply.replace(" ", "  ").replace(":", " :") + "\n"), chat)
     assert not foreign(with_ids([chat.end_of_turn], reply=""), chat)
     assert foreign(with_ids([*own[:2], own[2] + 1, *own[3:]]), chat)
     assert foreign(with_ids([size, *own]), chat) and foreign(with_ids(own, context=(5, size)), chat)

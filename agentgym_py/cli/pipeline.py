@@ -91,6 +91,8 @@ class Pipeline:
                     print(f"{head}: done before", flush=True)
                     continue
                 print(f"{head}: agentgym {stage.command}, {self.folder.path / stage.folder}", flush=True)
+                state["begun"][stage.folder] = state["stages"][number - 1]
+                self.folder.write_json(_STATE, state)
                 began = time.monotonic()
                 if status := self._run(stage):
                     file = self.file + f" --out {self.folder.path}" * self.elsewhere
@@ -119,15 +121,18 @@ class Pipeline:
         if not (path / _STATE).is_file():
             if path.exists() and (not path.is_dir() or any(each.name != ".lock" for each in path.iterdir())):
                 raise UsageError(f"--out {path} already holds other files, and no pipeline")
-            return {"stages": mine, "done": {}}
+            return {"stages": mine, "done": {}, "begun": {}}
         state = self.folder.read_json(_STATE)
         theirs = state.get("stages")
         if not (isinstance(theirs, list) and all(map(_is_stage, theirs)) and isinstance(state.get("done"), dict)):
             raise RunError(f"{path / _STATE} is damaged: it does not say what was begun; give a new --out")
-        self._check_changes(theirs, mine, state["done"])
-        return {"stages": mine, "done": state["done"]}
+        begun = dict(state.get("begun", {}))
+        self._check_changes(theirs, mine, state["done"], begun)
+        return {"stages": mine, "done": state["done"], "begun": begun}
 
-    def _check_changes(self, theirs: Sequence[Any], mine: Sequence[Any], done: Mapping[str, Any]) -> None:
+    def _check_changes(
+        self, theirs: Sequence[Any], mine: Sequence[Any], done: Mapping[str, Any], begun: Mapping[str, Any]
+    ) -> None:
         """Refuse a file that differs from the one that the folder was begun by in a stage which is done, or begun."""
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(theirs, mine, strict=False)))
         if any(old["name"] in done for old in theirs[same:]):
@@ -135,8 +140,8 @@ class Pipeline:
                 f"{self.folder.path} was begun by another pipeline than {self.file} says now: its stage "
                 f"{theirs[same]['name']} differs, and is done; put the file back as it was, or give a new --out"
             )
-        for stage, new in zip(self.stages[same:], mine[same:], strict=True):
-            if self._goes_on(stage) and new not in theirs:
+        for stage, new in zip(self.stages, mine, strict=True):
+            if stage.name not in done and begun.get(stage.folder, new) != new and self._goes_on(stage):
                 target = self.folder.path / stage.folder
                 raise UsageError(
                     f"{target} was begun with other settings than {self.file} says now: move it away, and the stage "

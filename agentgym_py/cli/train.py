@@ -81,8 +81,13 @@ def states_in(trainer: Trainer | type) -> str:
 def interrupted(out: Path, states: str) -> bool:
     """Whether nothing but an interrupted training is in this folder; its states know it as their own."""
     names = {each.name for each in out.iterdir() if not each.name.startswith(_HALVES)} if out.is_dir() else set()
-    begun = any((out / states).rglob("state-*")) or names <= {_STATES, tracking.FOLDER}
+    begun = any((out / states).rglob("state-*")) or names <= {_STATES, tracking.FOLDER} or _only_begins(out / states)
     return bool(names) and names <= {states, "checkpoint", tracking.FOLDER} and begun
+
+
+def _only_begins(made: Path) -> bool:
+    """Whether a trainer's folder holds no file yet but of states, the first of which was being written."""
+    return made.is_dir() and all("states" in each.parent.parts for each in made.rglob("*") if each.is_file())
 
 
 def _folder(path: str, states: str) -> Path:
@@ -117,7 +122,7 @@ def run(given: Namespace) -> int:
             return _run(given, chosen, model, trainer, files)
     except KeyboardInterrupt as stop:
         kept = any((Path(chosen.out) / states_in(trainer)).rglob("state-*"))
-        how = "goes on from the state that was kept" if kept else "begins anew: no state was kept yet"
+        how = "goes on from the state that was kept" if kept else "begins anew: no state was kept"
         if ranks.first():
             print(f"\ninterrupted; the same command {how}", file=sys.stderr)
         return status_of(stop)

@@ -575,7 +575,7 @@ def test_a_training_that_was_stopped_goes_on(agentgym: Run, small_model: str, mo
         status, _, err = agentgym(*words, "--out", "bc")
         assert status == 130 and err == "\ninterrupted; the same command goes on from the state that was kept\n"
         status, _, err = agentgym(*words, "--trainer.checkpoint_minutes", "5", "--out", "none")
-        assert status == 130 and err == "\ninterrupted; the same command begins anew: no state was kept yet\n"
+        assert status == 130 and err == "\ninterrupted; the same command begins anew: no state was kept\n"
     status, _, err = agentgym(*words, "--seed", "1", "--out", "bc")
     assert status == 2 and "the state of another training" in err
     for out in ("bc", "none", "whole"):
@@ -591,14 +591,19 @@ def test_a_judge_of_other_tokens_is_refused_at_once(agentgym: Run, small_model: 
     """Before anything is played or written: in a round it would be too late."""
     from torch import nn
 
+    from agentgym_py.process import ProcessRewardModel, new_heads
     from agentgym_py.reward import Member, RewardModel
 
     other = toys.word_policy()
     heads = nn.Linear(other.model.config.hidden_size, 1)
     RewardModel([Member(other, heads)], {"reward": 1.0}).save("judge")
-    words = (*SMALL, "--model", small_model, "--trainer", "grpo", "--reward_model", "judge", "--out", "run")
-    status, _, err = agentgym("evolve", *words)
-    assert status == 2 and "reward_model judge has other tokens than the policy" in err and not Path("run").exists()
+    ProcessRewardModel(other, new_heads(other.model.config.hidden_size, 8), {"progress": 1.0}).save("prm")
+    for words, said in (
+        (("--trainer", "grpo", "--reward_model", "judge"), "reward_model judge has other tokens than the policy"),
+        (("--trainer", "r3", "--trainer.critic_warmup", "0", "--trainer.prm", "prm"), "prm has other tokens than"),
+    ):
+        status, _, err = agentgym("evolve", *SMALL, "--model", small_model, *words, "--out", "run")
+        assert status == 2 and said in err and not Path("run").exists()
 
 
 class Plain:
@@ -650,6 +655,23 @@ def test_a_training_leaves_other_folders_alone(
     status, _, err = agentgym(*words)
     assert status == 2 and "out" in err
     assert sorted(str(p.relative_to("out")) for p in Path("out").rglob("*") if p.is_file()) == sorted(files)
+
+
+@pytest.mark.parametrize("trainer", ["filtered_bc", "process_reward"])
+def test_a_training_that_was_killed_as_it_kept_its_first_state_begins_anew(
+    agentgym: Run, small_model: str, trainer: str
+) -> None:
+    """What is half written is no other's, whatever the trainer makes."""
+    for agent in ("expert", "random"):
+        args = ("collect", "--agent", agent, "--env", "GUESS", "--tasks", "4", "--out", f"{agent}.jsonl")
+        assert agentgym(*args)[0] == 0
+    half = Path("out", "trainer" if trainer == "filtered_bc" else trainer, "states", ".writing")
+    half.mkdir(parents=True)
+    (half / "weights").write_text("x")
+    words = ("train", "--data", "expert.jsonl,random.jsonl", "--model", small_model, "--trainer", trainer)
+    status, _, err = agentgym(*words, "--trainer.epochs", "1", "--out", "out")
+    assert status == 0, err
+    assert not half.exists() and Path("out/train.json").is_file()
 
 
 def test_a_reward_model_that_was_stopped_goes_on(

@@ -114,6 +114,27 @@ def test_what_is_not_done_yet_may_be_changed(agentgym: Run, small_model: str, mo
     assert not agentgym("pipeline", "p.yaml")[0]
 
 
+def test_a_folder_goes_on_only_with_what_it_was_begun_with(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the file was changed twice meanwhile: a run would go on by its own settings, not the file's."""
+    from agentgym_py.evolve import Evolution
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Evolution, "run", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            agentgym("pipeline", written(short(small_model)))
+        assert Path("made/01-sft/run.yaml").is_file()
+        changed = short(small_model, sft={"seed": 1})
+        first = {"stage": "evaluate", "name": "first", "agent": "expert", "tasks": 2}
+        patch.setattr("agentgym_py.cli.eval._result", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            agentgym("pipeline", written({**changed, "stages": [first, *changed["stages"]]}))
+    status, _, err = agentgym("pipeline", written(changed))
+    assert status == 2 and "made/01-sft was begun with other settings than p.yaml says now" in err
+    assert agentgym("pipeline", written(short(small_model)))[0] == 0
+
+
 def test_an_interrupted_evaluation_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """From its last episode, as the command itself does."""
     from agentgym_py.manifest import EvalFolder

@@ -347,7 +347,7 @@ def test_dynamic_sampling_fills_the_batch_with_branches_too(toys: Any) -> None:
     trainer = GRPO(batch_tasks=4, group_size=4, branches=3, learning_rate=1e-6, dynamic_sampling=True)
     _, report, _ = toys.improved(toys.CHAIN, trainer, 4 * 16 * 8)
     first = report.history[0]
-    assert 16 <= round(first["groups"] * (1 - first["groups_all_the_same"])) < 32 and first["groups"] > 16
+    assert 16 <= round(first["groups"] * (1 - first["groups_all_the_same"])) < 20 and first["groups"] > 16
 
 
 def test_success_or_the_return_is_compared(toys: Any) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,18 @@ def test_the_model_is_updated_frozen_or_given(toys: Any, tmp_path: Path) -> None
     later = R3(**FEW, prm=str(tmp_path / "frozen"), prm_every=2)
     _, report, _ = toys.improved(toys.CHAIN, later, 5 * 16, tmp_path / "later")
     assert [number for number, row in enumerate(report.history) if "prm_loss" in row] == [1, 3]
+    gaps = R3(**FEW, prm_every=3, checkpoint_minutes=0.0)
+
+    def tell(done: int, total: int) -> None:
+        if done == 32:
+            raise KeyboardInterrupt
+
+    for progress in (tell, None):  # one that is taken up again knows when it learnt last
+        with nullcontext() if progress is None else pytest.raises(KeyboardInterrupt):
+            policy = toys.word_policy()
+            rollouts = toys.rollouts(policy, toys.CHAIN, 5 * 16)
+            report = gaps.improve(policy, rollouts, seed=0, output_dir=tmp_path / "gaps", progress=progress)
+    assert [number for number, row in enumerate(report.history) if "prm_loss" in row] == [0, 3]
     given = R3(**FEW, prm=str(tmp_path / "frozen"), prm_every=0)
     _, report, _ = toys.improved(toys.CHAIN, given, 32, tmp_path / "again")
     assert not any("prm_loss" in row for row in report.history)

@@ -174,7 +174,9 @@ def _agent_token_trainer(sft_weight: float) -> Any:
             self._tell(chosen.ratios_B.detach() * self.beta, rejected.ratios_B.detach() * self.beta, logps, inputs)
             losses_B = dpo_loss(chosen, rejected, self.beta, self.loss_types[0], self.label_smoothing)
             if sft_weight:
-                losses_B = losses_B + sft_weight * sft_loss(logps[0], tokens[0])
+                sft_B = sft_loss(logps[0], tokens[0])
+                self.tell({"loss/pairs": losses_B.detach(), "loss/chosen": sft_B.detach()}, inputs["share"])
+                losses_B = losses_B + sft_weight * sft_B
             return losses_B.mean() * inputs["share"]
 
         def _tell(self, chosen_B: Any, rejected_B: Any, logps: Any, inputs: Any) -> None:

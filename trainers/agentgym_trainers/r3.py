@@ -237,7 +237,7 @@ class ProcessRewards:
     def load(self, folder: Path) -> None:
         """Be as `save` left it."""
         about = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
-        self.iteration, self.learnt, self.notes = about["iteration"], about.get("learnt", 0), about["notes"]
+        self.iteration, self.learnt, self.notes = about["iteration"], about["learnt"], about["notes"]
         if (folder / "judge").is_dir():
             self._take(folder / "judge")
 
@@ -269,9 +269,10 @@ class ProcessRewards:
         if how.labels in ("monte_carlo", "judge"):
             few = min(self.settings.prm_episodes, len(episodes))
             if how.labels == "monte_carlo":
-                few = min(few, max(self.rollouts.left - self._held_back(), 0) // (how.tries * how.states))
+                free = max(self.rollouts.left - self._held_back(), 0)
+                few = min(few, free // (how.tries * how.states))
                 if not few and self.rollouts.left:  # at the end of the budget there is nothing more to judge
-                    self._note(f"{self.rollouts.left} episodes were left to label steps by, and an episode takes "
+                    self._note(f"{free} episodes were left to label steps by, and an episode takes "
                                f"{how.tries * how.states}, prm_tries times prm_states")  # fmt: skip
             places = Rng(self.seed, "labelled", self.iteration).sample(places, few)
         place_of, before = {id(episodes[i]): i for i in places}, len(self.rollouts.played)

@@ -199,11 +199,13 @@ def _ranking_trainer(sft_weight: float) -> Any:
             logps_R = row_logprobs(model, inputs["input_ids"], inputs["labels"])
             found = ranking_loss(logps_R - inputs["ref_logps"], inputs["returns"], inputs["tasks"], self.beta)
             told = {"rewards/margins": found.margins_P, "rewards/accuracies": found.margins_P > 0}
-            self.tell(told, inputs["share"])
             loss = found.loss
             if sft_weight:
                 tokens_R = (inputs["labels"][:, 1:] != IGNORED).sum(-1)
-                loss = loss + sft_weight * best_loss(logps_R, tokens_R, inputs["returns"], inputs["tasks"])
+                best = best_loss(logps_R, tokens_R, inputs["returns"], inputs["tasks"])
+                told |= {"loss/ranking": found.loss.detach()[None], "loss/best": best.detach()[None]}
+                loss = loss + sft_weight * best
+            self.tell(told, inputs["share"])
             return loss * inputs["share"]
 
     return RankingTrainer
