@@ -6,7 +6,7 @@
 
 No paper of its own: it is RankNet's loss (Burges et al., "Learning to rank using gradient descent", ICML 2005) of DPO's
 implicit reward s (arXiv:2305.18290), so that the returns of a task only have to be ordered; that the best one is
-imitated beside it is RRHF's (arXiv:2304.05302, eq. 3; there a sum over its tokens, here their mean). With two
+imitated beside it is RRHF's (arXiv:2304.05302; there a sum over its tokens, here their mean). With two
 trajectories a task it is `dpo` with the sigmoid. Every task counts alike, however many pairs it has. Where DPO takes 2
 rows a pair, N trajectories take N rows for up to N (N - 1) / 2 pairs. The work is done by trl's DPOTrainer, with
 deviations as in `dpo`.
