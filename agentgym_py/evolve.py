@@ -31,7 +31,7 @@ from agentgym_py.reward import require_reward_model
 from agentgym_py.rl.nets import diversity, noticed
 from agentgym_py.rng import seed_of
 from agentgym_py.rollouts import Rollouts, Scorer
-from agentgym_py.rounds import EvolveConfig, require_fit
+from agentgym_py.rounds import EvolveConfig, require_cloner, require_fit
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig, Selection, build
 from agentgym_py.trainer import OnPolicyTrainer, Trainer, TrainReport, checked, last_good_kept, need_policy
@@ -86,6 +86,7 @@ class Evolution:
         """Run every round that is not over yet, then the test; returns the test's result."""
         require_fit(self.config, self.trainer, len(self.envs))
         require_reward_model(self.config.reward_model)
+        require_cloner(self.config, self.trainer, self.cloner)
         self._shares()
         for number in range(self.config.rounds + 1):
             if not ranks.once(self.folder.done, number):
@@ -214,7 +215,7 @@ class Evolution:
         try:
             with self._last_good(number, policy):
                 done = trainer.improve(policy, rollouts, seed=seed, output_dir=self.folder.round(number) / "training")
-            report = checked(done, trainer)
+            report = checked(done, trainer, policy)
         except NothingToTrainOnError as error:
             if not self.config.allow_empty:
                 raise NothingToTrainOnError(
@@ -267,7 +268,7 @@ class Evolution:
                     ) from error
                 log.warning("round %d: %s", number, error)
                 return self._agent_of(number - 1), None
-        return policy, checked(done, trainer)
+        return policy, checked(done, trainer, policy)
 
     @contextmanager
     def _last_good(self, number: int, policy: Policy) -> Iterator[None]:

@@ -26,6 +26,11 @@ _STEPS: Mapping[str, tuple[str, ...]] = {
     "Entropy, nats a token": ("entropy",),
     "Success of the episodes that are learnt from": ("success",),
     "Return of the episodes that are learnt from": ("return",),
+    "Process rewards of an episode": ("process",),
+    "Process reward model: correlation with its next labels": (
+        "prm_correlation_progress",
+        "prm_correlation_correctness",
+    ),
     "Tokens a reply": ("reply_tokens",),
     "Gradient norm": ("grad_norm",),
 }

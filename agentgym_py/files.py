@@ -30,6 +30,14 @@ def write_atomic(path: Path, data: str) -> None:
         aside.unlink(missing_ok=True)
 
 
+def not_there(folder: Path, name: str) -> str:
+    """Why a folder that should hold a file of this name does not, and where within it is one."""
+    if not folder.is_dir():
+        return "there is no such folder"
+    found = next(iter(sorted(folder.glob(f"*/{name}"))), None)
+    return f"{name} is not there" + (f"; did you mean {found.parent}?" if found else "")
+
+
 def remove(folder: Path) -> None:
     """Remove a folder, if it is there; it is renamed first, so that a kill leaves none with half of its files."""
     aside = folder.with_name(f".{folder.name}.removed")

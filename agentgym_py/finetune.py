@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from agentgym_py.rl.settings import LearnerSettings
 
 T = TypeVar("T")
+FOREIGN = "in another tokenizer's tokens (agentgym data convert FILE OUT.json keeps the text alone)"
+"""A reason to leave a trajectory out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def usable(policy: Policy, trajectories: Sequence[Trajectory], max_length: int, 
         if trajectory.error is not None:
             kept.dropped["ended by an infrastructure error"] += 1
         elif foreign(trajectory, policy.chat):
-            kept.dropped["in the tokens of another tokenizer than the model's"] += 1
+            kept.dropped[FOREIGN] += 1
         elif trajectory.reward < threshold:
             kept.dropped[f"below the trainer's threshold {threshold:g}"] += 1
         elif not any(sample.mask):

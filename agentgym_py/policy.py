@@ -97,6 +97,10 @@ class Policy:
             total.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
         return total.hexdigest()
 
+    def finite(self) -> bool:
+        """Whether all its weights are numbers; of a quantized one those that are trained."""
+        return all(bool(each.isfinite().all()) for each in self.model.parameters() if each.is_floating_point())
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write an ordinary checkpoint (safetensors, tokenizer), all of it or nothing; LoRA adapters are merged in.
 
@@ -302,6 +306,8 @@ def _require_folder_or_hub(name: str) -> None:
     what = next((what for file, what in _NO_POLICY.items() if (path / file).is_file()), None)
     if what and not (path / "config.json").is_file():
         raise PolicyError(f"the folder {name!r} is {what}")
+    if path.is_dir() and not any((path / each).is_file() for each in ("config.json", "adapter_config.json")):
+        raise PolicyError(f"the folder {name!r} is no model: it holds no config.json")
     if path.is_file():
         raise PolicyError(f"{name!r} is a file; a model is the folder that holds its config.json and weights")
     if not path.is_dir() and (why := _nowhere(name)):

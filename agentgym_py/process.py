@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from agentgym_py import ranks
 from agentgym_py.errors import ConfigError, PolicyError, did_you_mean
-from agentgym_py.files import write_atomic
+from agentgym_py.files import not_there, write_atomic
 from agentgym_py.policy import Policy, merged, require_reader
 from agentgym_py.samples import Sample, passes, turns
 from agentgym_py.trainer import Tensor
@@ -53,7 +53,7 @@ def require_process_reward(folder: str | os.PathLike[str], policy: Policy | None
     With a policy also where it cannot read what that writes.
     """
     if not (Path(folder) / _FILE).is_file():
-        raise ConfigError(f"prm {folder} is no process reward model: {_FILE} is not there")
+        raise ConfigError(f"prm {folder} is no process reward model: {not_there(Path(folder), _FILE)}")
     if policy:
         require_reader(Path(folder) / _BACKBONE, policy, f"prm {folder}")
 

@@ -139,13 +139,13 @@ def render(page: Mapping[str, Any]) -> str:
     """The page's HTML; everything that stands in `page` is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from agentgym_py.ui import duration, number_text, selection_line
+    from agentgym_py.ui import duration, loss_text, number_text, selection_line
 
     env = Environment(
         loader=PackageLoader("agentgym_py"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    env.filters |= {"number": number_text, "duration": duration, "selection_line": selection_line}
+    env.filters |= {"number": number_text, "loss": loss_text, "duration": duration, "selection_line": selection_line}
     env.filters["interval"] = lambda estimate: interval(read_estimate(estimate))
     return env.get_template("report.html").render(page)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from agentgym_py import ranks
 from agentgym_py.errors import ConfigError, PolicyError
-from agentgym_py.files import write_atomic
+from agentgym_py.files import not_there, write_atomic
 from agentgym_py.policy import Policy, require_reader
 from agentgym_py.samples import Sample, encode
 from agentgym_py.trainer import Tensor
@@ -31,6 +31,10 @@ Aggregate = Literal["mean", "min", "mean-std"]
 
 _FILE = "reward_model.json"
 _HEADS = "heads.safetensors"
+
+
+OUTCOMES = ("reward", "success", "steps", "valid")
+"""What every trajectory has; a world's reward parts are outcomes, too."""
 
 
 def outcome(trajectory: Trajectory, head: str) -> float:
@@ -98,7 +102,7 @@ def require_reward_model(folder: str | None, policy: Policy | None = None) -> No
     if folder is None:
         return
     if not (Path(folder) / _FILE).is_file():
-        raise ConfigError(f"reward_model {folder} is no reward model: {_FILE} is not there")
+        raise ConfigError(f"reward_model {folder} is no reward model: {not_there(Path(folder), _FILE)}")
     if policy:
         for member in sorted(Path(folder).glob("member_*")):
             require_reader(member, policy, f"reward_model {folder}")

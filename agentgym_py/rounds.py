@@ -110,9 +110,20 @@ def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, worlds
     if not config.temperature:
         raise ConfigError("this trainer plays itself, and learns nothing at temperature 0: all tries are the same")
     if config.reward_model is not None and not getattr(trainer, "by_return", True):
-        raise ConfigError("reward_model scores what is returned, and the trainer compares by something else")
+        raise ConfigError(
+            "reward_model scores what is returned, and the trainer, as it is set, compares by something else"
+        )
     if config.rounds and (check := getattr(trainer, "check_round", None)):
         check(worlds * config.explore_tasks * config.tries)
+
+
+def require_cloner(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, cloner: Trainer | None) -> None:
+    """ConfigError where nobody can make Agent_v0 of an expert's episodes."""
+    if config.expert_tasks and cloner is None and isinstance(trainer, OnPolicyTrainer):
+        raise ConfigError(
+            f"{type(trainer).__name__} plays itself, and has no cloner that makes Agent_v0 of the expert's "
+            "episodes: set expert_tasks 0, or give it the class attribute cloner, as cloner = 'filtered_bc'"
+        )
 
 
 def require_judges(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, policy: Policy) -> None:

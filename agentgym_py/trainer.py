@@ -98,8 +98,15 @@ def product(trainer: Trainer | OnPolicyTrainer | type) -> str:
     return str(getattr(trainer, "produces", "policy"))
 
 
-def checked(report: object, trainer: Trainer | OnPolicyTrainer) -> TrainReport:
-    """What a trainer returned; ConfigError where that is no report."""
+def checked(report: object, trainer: Trainer | OnPolicyTrainer, policy: Policy) -> TrainReport:
+    """What a trainer returned.
+
+    Raises:
+        ConfigError: that is no report.
+        TrainingError: it left weights that are no numbers.
+    """
+    if not policy.finite():
+        raise TrainingError(f"the trainer {type(trainer).__name__} left weights that are nan or infinite")
     if not isinstance(report, TrainReport):
         raise ConfigError(
             f"the trainer {type(trainer).__name__} must return a TrainReport, and returned {report!r:.80}"

@@ -231,6 +231,8 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
     """
     training, valid = metrics["training"], metrics["valid"]
     trained = f"; trained on {training['trajectories']} in all" if training else "; not trained"
+    if training and (dropped := training.get("dropped")):
+        trained += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"
     explored, given_up = (left(metrics[phase].get("given_up", 0)) for phase in ("explored", "valid"))
     marks = [few(read_estimate(valid["success"])), given_up]
     marks += [f"{name} {interval(read_estimate(each['success']))}" for name, each in several_worlds(valid).items()]

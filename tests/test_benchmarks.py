@@ -117,16 +117,19 @@ def test_all_three_tables_are_printed(
     assert pairs[1] == "| filtered_bc | dpo | 1 | -0.250 |"
 
 
-@pytest.mark.parametrize(("env", "seeds"), [("shop", 5), ("household", 3)])
+@pytest.mark.parametrize(
+    ("env", "seeds", "names"),
+    [("shop", 5, ""), ("household", 3, ""), ("household", 2, "kto orpo ranking reverse_curriculum")],
+)
 def test_the_docs_have_the_tables_of_the_lines(
-    trainers: Any, capsys: pytest.CaptureFixture[str], env: str, seeds: int
+    trainers: Any, capsys: pytest.CaptureFixture[str], env: str, seeds: int, names: str
 ) -> None:
     """As the command prints them, of every trainer of the comparison and no seed less."""
     page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").splitlines()
-    trainers.main(["--env", env, "--tables", "--seeds", *map(str, range(seeds))])
+    trainers.main([*names.split(), "--env", env, "--tables", "--seeds", *map(str, range(seeds))])
     printed = capsys.readouterr().out.split("\n\n")
     rows = printed[0].splitlines()[2:]
-    assert [line.split(" | ")[0].strip("| ") for line in rows] == list(trainers.TRAINERS)
+    assert [line.split(" | ")[0].strip("| ") for line in rows] == (names.split() or list(trainers.TRAINERS))
     assert all(line.split(" | ")[1].split() == [str(seed) for seed in range(seeds)] for line in rows)
     assert not [line for table in printed for line in table.strip().splitlines() if line not in page]
 

@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
 
@@ -165,6 +166,24 @@ def kill_is_a_way_out() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+_part: ContextVar[bool] = ContextVar("part", default=False)
+
+
+@contextmanager
+def part_of_another() -> Iterator[None]:
+    """A command that runs within is part of another one, which says how to go on."""
+    before = _part.set(True)
+    try:
+        yield
+    finally:
+        _part.reset(before)
+
+
+def interrupted(advice: str) -> None:
+    """Say that a command was interrupted, and how to go on."""
+    print("\ninterrupted" + f"; {advice}" * (not _part.get()), file=sys.stderr)
 
 
 def status_of(stop: KeyboardInterrupt) -> int:

@@ -255,8 +255,8 @@ def commit() -> str | None:
 def trainer_class(name: str) -> type:
     """The dataclass of an installed trainer."""
     found = registry.load("agentgym.trainers", name)
-    if not (inspect.isclass(found) and is_dataclass(found)):
-        raise ConfigError(f"the trainer {name!r} is no dataclass with a method train: {found!r}")
+    if not (inspect.isclass(found) and is_dataclass(found) and {"train", "improve"} & set(dir(found))):
+        raise ConfigError(f"the trainer {name!r} is no dataclass with a method train, or improve: {found!r}")
     return found
 
 

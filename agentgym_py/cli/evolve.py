@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py import ranks, tracking
 from agentgym_py.agents import require_room
-from agentgym_py.cli import kill_is_a_way_out, status_of
+from agentgym_py.cli import interrupted, kill_is_a_way_out, status_of
 from agentgym_py.cli.agents import ModelOptions
 from agentgym_py.cli.common import (
     add_cloner_options,
@@ -48,7 +48,7 @@ from agentgym_py.errors import ConfigError, EndpointError, RunError
 from agentgym_py.evolve import Evolution
 from agentgym_py.explore import shares
 from agentgym_py.reward import require_reward_model
-from agentgym_py.rounds import EvolveConfig, require_fit, require_judges
+from agentgym_py.rounds import EvolveConfig, require_cloner, require_fit, require_judges
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.select import SelectConfig
 from agentgym_py.trainer import need_policy
@@ -169,7 +169,7 @@ def run(given: Namespace) -> int:
         with kill_is_a_way_out(), ExitStack() as lock:
             result = _run(given, begun, lock)
     except KeyboardInterrupt as stop:
-        print(f"\ninterrupted; {_how_to_go_on(begun)}", file=sys.stderr)
+        interrupted(_how_to_go_on(begun))
         return status_of(stop)
     except EndpointError as error:
         raise EndpointError(f"{error}; {_how_to_go_on(begun)}") from error
@@ -246,11 +246,12 @@ def read(settings: Namespace, beside: Namespace) -> Wanted:
     need_policy(trainer)
     envs = env_specs(settings)
     require_fit(config, trainer, len(envs))
+    require_cloner(config, trainer, cloner := read_cloner(settings))
     engine.require_here(config.step_timeout)
     if settings is beside:
         for spec, share in zip(envs, shares(envs, config.explore_weights, config.explore_tasks), strict=True):
             need_tasks([spec], _tasks_of(config, share))
-    return Wanted(model, engine, config, trainer, read_cloner(settings), envs)
+    return Wanted(model, engine, config, trainer, cloner, envs)
 
 
 def evolve_config(given: Namespace) -> EvolveConfig:

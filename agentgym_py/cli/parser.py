@@ -223,7 +223,10 @@ def explain(message: str, options: Sequence[str], commands: Sequence[str]) -> st
     if found := _ALONE.search(message):
         return f"{found[1]} needs a value"
     if found := _REQUIRED.search(message):
-        return "wanted: " + ", ".join(key.rpartition(".")[2].upper() for key in found[1].split(", "))
+        keys = found[1].split(", ")
+        return "wanted: " + ", ".join(
+            f"--{key}" if f"--{key}" in options else key.rpartition(".")[2].upper() for key in keys
+        )
     if "to be one of" in message and "was not provided" in message:
         return f"say which command: {', '.join(commands)}"
     found = _KEY.search(message)

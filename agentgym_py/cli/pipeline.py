@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from agentgym_py.cli import module
+from agentgym_py.cli import kill_is_a_way_out, module, part_of_another, status_of
 from agentgym_py.cli.parser import UsageError, add_options, as_plain, new_parser, read_options
 from agentgym_py.cli.stages import POLICIES, Stage, check, parsed, put_in, read_file, stages_of
 from agentgym_py.cli.train import interrupted, states_in
@@ -94,7 +94,13 @@ class Pipeline:
                 state["begun"][stage.folder] = state["stages"][number - 1]
                 self.folder.write_json(_STATE, state)
                 began = time.monotonic()
-                if status := self._run(stage):
+                try:
+                    with kill_is_a_way_out(), part_of_another():
+                        status = self._run(stage)
+                except KeyboardInterrupt as stop:
+                    print(file=sys.stderr)
+                    status = status_of(stop)
+                if status:
                     file = self.file + f" --out {self.folder.path}" * self.elsewhere
                     print(
                         f"stopped in stage {stage.name}; agentgym pipeline {file} goes on from there", file=sys.stderr
@@ -127,6 +133,11 @@ class Pipeline:
         if not (isinstance(theirs, list) and all(map(_is_stage, theirs)) and isinstance(state.get("done"), dict)):
             raise RunError(f"{path / _STATE} is damaged: it does not say what was begun; give a new --out")
         begun = dict(state.get("begun", {}))
+        if gone := next((s for s in self.stages if s.name in state["done"] and not (path / s.folder).is_dir()), None):
+            raise UsageError(
+                f"stage {gone.name} is done, but its folder {path / gone.folder} is not there: put it back, or give a "
+                "new --out"
+            )
         self._check_changes(theirs, mine, state["done"], begun)
         return {"stages": mine, "done": state["done"], "begun": begun}
 

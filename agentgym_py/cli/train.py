@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import ranks, tracking
 from agentgym_py.checkpoints import until_saved
+from agentgym_py.cli import interrupted as say_interrupted
 from agentgym_py.cli import kill_is_a_way_out, status_of
 from agentgym_py.cli.agents import ModelOptions
 from agentgym_py.cli.common import (
@@ -26,12 +27,15 @@ from agentgym_py.cli.common import (
 )
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, first_look, listed, read_options
 from agentgym_py.env import checked_seed
+from agentgym_py.errors import RunError
 from agentgym_py.files import remove_halves
 from agentgym_py.runs import RunFolder, new_folder
 from agentgym_py.trainer import Trainer, checked, last_good_kept, need_shared, product
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
+
+    from agentgym_py.trajectory import Trajectory
 
 
 _STATES = "trainer"
@@ -90,8 +94,16 @@ def _only_begins(made: Path) -> bool:
     return made.is_dir() and all("states" in each.parent.parts for each in made.rglob("*") if each.is_file())
 
 
+def sampled_by_others(data: Sequence[Trajectory], digest: str) -> str:
+    """How many trajectories other policies than the one of this digest sampled, and which; empty where none."""
+    names = Counter(each.provenance.agent for each in data if each.provenance.policy_digest not in (None, "", digest))
+    return (names and f"{names.total()} of {len(data)} were sampled by {', '.join(names)}") or ""
+
+
 def _folder(path: str, states: str) -> Path:
     """A new folder, or one in which a training was interrupted."""
+    if (Path(path) / _REPORT).is_file():
+        raise RunError(f"{path} already holds a finished training")
     if not interrupted(Path(path), states):
         return new_folder(path)
     remove_halves(Path(path))
@@ -107,6 +119,8 @@ def read(given: Namespace) -> tuple[TrainOptions, ModelOptions, Trainer, list[st
         raise UsageError(f"{name} plays itself, it does not train on files: agentgym evolve --trainer {name}")
     if not (files := listed(given["data"])):
         raise UsageError("--data FILE wanted: trajectories to train on")
+    if twice := next((file for number, file in enumerate(files) if file in files[:number]), None):
+        raise UsageError(f"--data has {twice} twice: its trajectories would count twice")
     need_shared(trainer)
     tracking.need(chosen.track)
     return chosen, model, trainer, files
@@ -124,7 +138,7 @@ def run(given: Namespace) -> int:
         kept = any((Path(chosen.out) / states_in(trainer)).rglob("state-*"))
         how = "goes on from the state that was kept" if kept else "begins anew: no state was kept"
         if ranks.first():
-            print(f"\ninterrupted; the same command {how}", file=sys.stderr)
+            say_interrupted(f"the same command {how}")
         return status_of(stop)
 
 
@@ -149,11 +163,13 @@ def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: T
     with Phases(console(chosen.json)) as phases, tracker.listening() if tracker else nullcontext():
         if any(extra.rglob("state-*")):
             phases.console.print(f"Going on from the state that was kept in {extra}.", soft_wrap=True)
+        if others := sampled_by_others(data, made_with["base_policy"]):
+            phases.console.print(f"{others}; trained is {policy.name} (--model).", soft_wrap=True)
         progress = phases.training(f"train {policy.name} on {len(data)} trajectories")
         with until_saved():
             with last_good_kept(policy, out / "last_good") if product(trainer) == "policy" else nullcontext():
                 done = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
-            report = checked(done, trainer)
+            report = checked(done, trainer, policy)
             digest = ranks.same("weights", policy.digest())
             result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
             result["provenance"] = made_with

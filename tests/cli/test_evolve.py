@@ -30,6 +30,7 @@ from agentgym_py.report import SMOKE
 from agentgym_py.rounds import EvolveConfig
 from agentgym_py.runs import RunFolder
 from agentgym_py.select import SelectConfig
+from agentgym_py.trainer import TrainReport
 from agentgym_trainers.filtered_bc import FilteredBC
 
 pytest.importorskip("trl")
@@ -655,6 +656,74 @@ def test_a_training_leaves_other_folders_alone(
     status, _, err = agentgym(*words)
     assert status == 2 and "out" in err
     assert sorted(str(p.relative_to("out")) for p in Path("out").rglob("*") if p.is_file()) == sorted(files)
+
+
+@dataclass
+class Ruins:
+    """A trainer whose weights are no numbers in the end."""
+
+    def train(self, policy: Any, trajectories: Any, **_: Any) -> TrainReport:
+        """One of them."""
+        next(policy.model.parameters()).data[0] = math.nan
+        return TrainReport(len(trajectories), {}, 0, 0, 0.0, loss=[math.nan])
+
+
+@dataclass
+class Alone:
+    """A trainer that plays itself, and names nobody who makes Agent_v0."""
+
+    def improve(self, policy: Any, rollouts: Any, **_: Any) -> TrainReport:
+        """Nothing."""
+        while groups := rollouts.groups(1, 3):
+            assert len(groups) == 1
+            rollouts.sync()
+        return TrainReport(len(rollouts.played), {}, 0, 0, 0.0)
+
+
+@dataclass
+class Neither:
+    """A class that trains nothing."""
+
+
+def test_weights_that_are_no_numbers_are_not_saved(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever left them is said, at once."""
+    load = registry.load
+    monkeypatch.setattr(registry, "load", lambda group, name: Ruins if name == "dpo" else load(group, name))
+    assert agentgym("collect", "--env", "GUESS", "--tasks", "2", "--out", "demos.jsonl")[0] == 0
+    for words in (("train", "--data", "demos.jsonl"), ("evolve", *SMALL)):
+        status, _, err = agentgym(*words, "--model", small_model, "--trainer", "dpo", "--out", words[0])
+        assert status == 2 and "the trainer Ruins left weights that are nan or infinite" in err
+        assert not list(Path(words[0]).rglob("*.safetensors"))
+
+
+def test_who_makes_agent_v0_is_asked_first(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trainer that plays itself needs a cloner, or no expert; a class that trains nothing is no trainer."""
+    load = registry.load
+    others = {"dpo": Alone, "kto": Neither}
+    monkeypatch.setattr(registry, "load", lambda group, name: others.get(name) or load(group, name))
+    words = ("evolve", *SMALL, "--model", small_model, "--trainer", "dpo", "--out", "run")
+    status, _, err = agentgym(*words)
+    assert status == 2 and "set expert_tasks 0, or give it the class attribute cloner" in err
+    assert not Path("run").exists()
+    assert agentgym(*words, "--expert_tasks", "0")[0] == 0
+    status, _, err = agentgym("train", "--trainer", "kto", "--data", "demos.jsonl", "--out", "x")
+    assert status == 2 and "the trainer 'kto' is no dataclass with a method train, or improve" in err
+
+
+def test_who_sampled_the_data_is_said(agentgym: Run, small_model: str) -> None:
+    """Where it was another policy than the one that is trained; a file that is named twice would count twice."""
+    words = ("--env", "GUESS", "--tasks", "2", "--model", small_model, "--max_new_tokens", "4")
+    assert agentgym("collect", *words, "--out", "own.jsonl")[0] == 0
+    train = ("train", "--trainer.threshold", "-9", "--trainer.epochs", "1", "--trainer.batch_size", "1")
+    status, out, err = agentgym(*train, "--data", "own.jsonl", "--model", small_model, "--out", "first")
+    assert status == 0 and "were sampled by" not in out, err
+    status, out, _ = agentgym(*train, "--data", "own.jsonl", "--model", "first/checkpoint", "--out", "second")
+    assert status == 0 and f"2 of 2 were sampled by {small_model}; trained is first/checkpoint (--model).\n" in out
+    assert "first already holds a finished training" in agentgym(*train, "--data", "own.jsonl", "--out", "first")[2]
+    status, _, err = agentgym(*train, "--data", "own.jsonl,own.jsonl", "--model", small_model, "--out", "third")
+    assert status == 2 and "--data has own.jsonl twice" in err
 
 
 @pytest.mark.parametrize("trainer", ["filtered_bc", "process_reward"])

@@ -73,7 +73,8 @@ def test_each_stage_gets_what_the_one_before_made(agentgym: Run, small_model: st
 
 def test_a_changed_file_is_refused(agentgym: Run, small_model: str) -> None:
     """Where a stage that is done, or one before it, is another; in one line that names it. Nothing there is touched."""
-    Path("made").mkdir()
+    for folder in ("made/01-sft", "made/02-evaluate"):
+        Path(folder).mkdir(parents=True)
     file = written(short(small_model))
     state = [{"name": s.name, "command": s.command, "settings": s.settings}
              for s in stages_of(read_file(file), file)]  # fmt: skip
@@ -90,7 +91,7 @@ def test_a_changed_file_is_refused(agentgym: Run, small_model: str) -> None:
     Path("other/mine.txt").touch()
     status, _, err = agentgym("pipeline", file, "--out", "other")
     assert status == 2 and "already holds other files" in err
-    assert [each.name for each in Path("made").iterdir()] == ["pipeline.json"]
+    assert sorted(each.name for each in Path("made").iterdir()) == ["01-sft", "02-evaluate", "pipeline.json"]
 
 
 def test_what_is_not_done_yet_may_be_changed(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +134,37 @@ def test_a_folder_goes_on_only_with_what_it_was_begun_with(
     status, _, err = agentgym("pipeline", written(changed))
     assert status == 2 and "made/01-sft was begun with other settings than p.yaml says now" in err
     assert agentgym("pipeline", written(short(small_model)))[0] == 0
+
+
+def test_a_done_stages_folder_must_be_there(agentgym: Run, small_model: str) -> None:
+    """Before anything runs: what it made is wanted later, or by whoever asks for it."""
+    assert agentgym("pipeline", written(short(small_model)))[0] == 0
+    Path("made/02-evaluate").rename("aside")
+    for words in ((), ("--list",)):
+        status, _, err = agentgym("pipeline", "p.yaml", *words)
+        assert status == 2 and "stage evaluate is done, but its folder made/02-evaluate is not there" in err
+    Path("aside").rename("made/02-evaluate")
+    assert agentgym("pipeline", "p.yaml")[0] == 0
+
+
+def test_whatever_is_interrupted_there_is_one_advice(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pipeline's, of every stage; not the command's own beside it."""
+
+    def interrupt(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    file = written(short(small_model))
+    for place, stage in (
+        ("agentgym_py.evolve.Evolution._round", "sft"),
+        ("agentgym_py.cli.eval._result", "evaluate"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, interrupt)
+            status, _, err = agentgym("pipeline", file)
+        assert status == 130 and "to go on" not in err and "agentgym: interrupted" not in err
+        assert f"stopped in stage {stage}; agentgym pipeline p.yaml goes on from there\n" in err
 
 
 def test_an_interrupted_evaluation_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,7 +351,7 @@ def test_stages_that_are_done_need_nothing_any_more(agentgym: Run) -> None:
     held = {"out": "made", "stages": [{"stage": "sft", "data": ["played.jsonl"], "model": "tiny"}]}
     file = written(held)
     assert agentgym("pipeline", file, "--list")[0] == 0
-    Path("made").mkdir()
+    Path("made/01-sft").mkdir(parents=True)
     state = [{"name": s.name, "command": s.command, "settings": s.settings} for s in stages_of(read_file(file), file)]
     Path("made/pipeline.json").write_text(json.dumps({"stages": state, "done": {"sft": {}}}))
     Path("played.jsonl").unlink()

@@ -195,7 +195,7 @@ def test_it_solves_a_chain_by_its_outcome_alone(toys: Any, order: Any) -> None:
 
 def test_wrong_settings_are_refused() -> None:
     """Each by its name."""
-    wrong: dict[str, Any] = {"stages": 0, "order": "any", "enough": -0.1, "expert": "fairy", "branches": 1}
+    wrong: dict[str, Any] = {"stages": 0, "order": "any", "enough": 1.1, "expert": "fairy", "branches": 1}
     for name, value in (wrong | {"group_size": 1, "reward": "praise"}).items():
         with pytest.raises(ConfigError, match=name):
             ReverseCurriculum(**{name: value})

@@ -78,6 +78,8 @@ class ReverseCurriculum(GRPO):
         if self.branches:
             raise ConfigError(f"branches is grpo's: groups begin on the expert's way here, got {self.branches}")
         check_least(self, {"stages": 1, "enough": 0.0})
+        if self.enough > 1:
+            raise ConfigError(f"enough is a share, at most 1, got {self.enough}")
 
     def improve(
         self,

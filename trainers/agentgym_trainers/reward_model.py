@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from agentgym_py import pairs
 from agentgym_py.arguments import check_least
-from agentgym_py.errors import ConfigError, NothingToTrainOnError
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, did_you_mean
 from agentgym_py.finetune import (
     Kept,
     PairTuning,
@@ -41,7 +41,7 @@ from agentgym_py.finetune import (
     with_adapters,
 )
 from agentgym_py.policy import merged
-from agentgym_py.reward import Aggregate, Member, at_last_token, outcome, write
+from agentgym_py.reward import OUTCOMES, Aggregate, Member, at_last_token, outcome, write
 from agentgym_py.rng import seed_of
 from agentgym_py.samples import Sample, encode
 from agentgym_py.trainer import Progress, Tensor, TrainReport
@@ -140,6 +140,7 @@ class RewardModelling(PairTuning):
         """The trajectories in pairs, with all rows in tokens; the pairs of all heads; and how many were ties."""
         kept = usable(policy, trajectories, self.max_length)
         judged, used, ties = list[_Judged](), set[int](), 0
+        require_heads(self.heads, kept.trajectories)
         for number, head in enumerate(self.heads):
             by_outcome = [replace(each, reward=outcome(each, head)) for each in kept.trajectories]
             found = pairs.build(by_outcome, match=self.match, level=self.level, max_pairs=self.max_pairs, seed=seed)
@@ -195,6 +196,13 @@ class RewardModelling(PairTuning):
             model=_module(member), args=args, processing_class=member.policy.tokenizer,
             train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
         )  # fmt: skip
+
+
+def require_heads(heads: Iterable[str], trajectories: Sequence[Trajectory]) -> None:
+    """ConfigError for a head that is no outcome of these trajectories; one of no trajectories is not looked at."""
+    known = {*OUTCOMES, *(part for each in trajectories for step in each.steps for part in step.reward_parts)}
+    if trajectories and (wrong := next((head for head in heads if head not in known), None)):
+        raise ConfigError(f"heads: no outcome {wrong!r}.{did_you_mean(wrong, known, 'These trajectories have')}")
 
 
 def _no_pair(head: str, kept: Kept, found: pairs.Pairs, trajectories: Sequence[Trajectory]) -> NothingToTrainOnError:
