@@ -97,7 +97,8 @@ class Rollouts:
     def groups(self, tasks: int, size: int) -> list[list[Trajectory]]:
         """`size` episodes of each of the next `tasks` tasks, all of a task from one and the same state.
 
-        Tasks come again, with fresh tries, when all have been met. Fewer than `tasks` groups where the budget ends.
+        Tasks come again, with fresh tries, when all have been met. Fewer than `tasks` groups where the budget ends, and
+        none where it has no room for one: `left` need not come to 0.
         """
         jobs = self.jobs(min(tasks, self.left // size), size)
         starts = [self.start(job) for job in jobs] if size > 1 else [None] * len(jobs)

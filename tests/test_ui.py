@@ -159,6 +159,13 @@ def test_a_round_in_cells() -> None:
     ]  # fmt: skip
 
 
+def test_what_the_trainer_left_out_is_said() -> None:
+    """By reason, beside what it was trained on."""
+    training = {"loss": [], "trajectories": 20, "dropped": {"without a better one": 7, "alone at their task": 5}}
+    line = selection_line(metrics(training=training))
+    assert "; trained on 20 in all, left out: 7 without a better one, 5 alone at their task" in line
+
+
 def test_few_tasks_and_no_training_are_said() -> None:
     """An interval on few tasks is explained in the line below, and a round without training does not look like one."""
     few = metrics(training=None, valid={"success": ESTIMATE | {"n": 8}, "reward": {"value": None}, "steps": 1.0})

@@ -275,6 +275,7 @@ OPTIONS, NAMES = ["--rounds", "--trainer.learning_rate"], ["list", "show"]
         ),
         ("argument --rounds: expected one argument", "--rounds needs a value"),
         ("the following arguments are required: play.name", "wanted: NAME"),
+        ("the following arguments are required: trainer.learning_rate", "wanted: --trainer.learning_rate"),
         ('expected "what" to be one of {list,show}, but it was not provided.', "say which command: list, show"),
         ("Parser key \"rounds\": Expected a <class 'int'>. Got value: many", "--rounds: expected int, got 'many'"),
         ('Parser key "rounds": something new', "--rounds: something new"),

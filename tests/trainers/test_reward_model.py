@@ -14,10 +14,10 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.reward import RewardModel
+from agentgym_py.reward import RewardModel, require_reward_model
 from agentgym_py.samples import encode
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.reward_model import RewardModelling, _untrained, bradley_terry_loss
+from agentgym_trainers.reward_model import RewardModelling, _untrained, bradley_terry_loss, require_heads
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +223,26 @@ def test_what_is_in_no_pair_is_counted(tiny_policy: Any, played: list[Trajectory
         "in no pair of a better and a worse one of their task": 1,
     }
     assert json.loads((tmp_path / "reward_model.json").read_text())["heads"] == {"reward": 1.0}
+
+
+def test_a_head_that_is_no_outcome_is_named(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """By what was probably meant, not by the pairs that it would not find; a world's reward parts are outcomes."""
+    with pytest.raises(ConfigError, match=r"heads: no outcome 'rewrd'\. Did you mean 'reward'\?"):
+        RewardModelling(heads={"rewrd": 1.0}).train(tiny_policy, played, seed=0, output_dir=tmp_path)
+    paid = replace(played[0], steps=(replace(played[0].steps[0], reward_parts={"price": 0.5}),))
+    require_heads(["reward", "success", "steps", "valid", "price"], [*played, paid])
+    require_heads(["whatever"], [])
+
+
+def test_where_a_reward_model_is_meant_to_be_is_said(tmp_path: Path) -> None:
+    """A folder that is not there, and the one below in which it is."""
+    with pytest.raises(ConfigError, match=r"reward_model .*nowhere is no reward model: there is no such folder"):
+        require_reward_model(str(tmp_path / "nowhere"))
+    (tmp_path / "reward_model").mkdir()
+    (tmp_path / "reward_model" / "reward_model.json").touch()
+    with pytest.raises(ConfigError, match=r"reward_model.json is not there; did you mean .*reward_model\?"):
+        require_reward_model(str(tmp_path))
+    require_reward_model(str(tmp_path / "reward_model"))
 
 
 def test_wrong_settings_are_refused() -> None:
