@@ -106,6 +106,8 @@ class Pipeline:
                         f"stopped in stage {stage.name}; agentgym pipeline {file} goes on from there", file=sys.stderr
                     )
                     return status
+                if stage.command == "evolve" and _unimproved(self.folder.path / stage.folder):
+                    print("no round was better on valid tasks than what it began with: that is its product", flush=True)
                 state["done"][stage.name] = {"seconds": time.monotonic() - began}
                 self.folder.write_json(_STATE, state)
         print(f"{self.folder.path}: all {len(self.stages)} stages are done")
@@ -194,6 +196,13 @@ class Pipeline:
         """The product of each stage before this one."""
         before = takewhile(lambda each: each is not stage, self.stages)
         return {each.name: _product(each, self.folder.path / each.folder) for each in before}
+
+
+def _unimproved(target: Path) -> bool:
+    """Whether a run had rounds, and its best agent is the one before them."""
+    from agentgym_py.publish import find
+
+    return bool(RunFolder.open(target).config()["rounds"]) and find(str(target)).number == 0
 
 
 def _is_stage(value: Any) -> bool:

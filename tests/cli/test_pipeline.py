@@ -136,6 +136,19 @@ def test_a_folder_goes_on_only_with_what_it_was_begun_with(
     assert agentgym("pipeline", written(short(small_model)))[0] == 0
 
 
+def test_rounds_that_were_none_better_are_said(agentgym: Run, small_model: str) -> None:
+    """Their product is what they began with, which a path alone would tell."""
+    held = short(small_model)
+    held["stages"] = [
+        {"stage": "rl", "model": small_model, "expert_tasks": 0, "rounds": 1, "explore_tasks": 2, "valid_tasks": 1,
+         "test_tasks": 0, "allow_empty": True, "env_kwargs": {"max_steps": 1}},
+    ]  # fmt: skip
+    status, out, err = agentgym("pipeline", written(held))
+    assert status == 0, err
+    assert "no round was better on valid tasks than what it began with: that is its product" in out
+    assert "no round was better" not in agentgym("pipeline", written(short(small_model)), "--out", "other")[1]
+
+
 def test_a_done_stages_folder_must_be_there(agentgym: Run, small_model: str) -> None:
     """Before anything runs: what it made is wanted later, or by whoever asks for it."""
     assert agentgym("pipeline", written(short(small_model)))[0] == 0
