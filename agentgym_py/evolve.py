@@ -86,7 +86,8 @@ class Evolution:
         """Run every round that is not over yet, then the test; returns the test's result."""
         require_fit(self.config, self.trainer, len(self.envs))
         require_reward_model(self.config.reward_model)
-        require_cloner(self.config, self.trainer, self.cloner)
+        if not ranks.once(self.folder.done, 0):
+            require_cloner(self.config, self.trainer, self.cloner)
         self._shares()
         for number in range(self.config.rounds + 1):
             if not ranks.once(self.folder.done, number):
@@ -215,7 +216,7 @@ class Evolution:
         try:
             with self._last_good(number, policy):
                 done = trainer.improve(policy, rollouts, seed=seed, output_dir=self.folder.round(number) / "training")
-            report = checked(done, trainer, policy)
+                report = checked(done, trainer, policy)
         except NothingToTrainOnError as error:
             if not self.config.allow_empty:
                 raise NothingToTrainOnError(
@@ -253,13 +254,15 @@ class Evolution:
         policy = self._agent_of(number - 1) if goes_on else self.load_policy(None)
         with self._last_good(number, policy):
             try:
-                done = (trainer := self._offline(number)).train(
+                trainer = self._offline(number)
+                done = trainer.train(
                     policy,
                     data,
                     seed=seed_of(self.config.seed, "train", number) % (1 << 31),
                     output_dir=self.folder.round(number) / "training",
                     progress=self.reporter.training(number, len(data)),
                 )
+                return policy, checked(done, trainer, policy)
             except NothingToTrainOnError as error:
                 if not self.config.allow_empty or not number:
                     raise NothingToTrainOnError(
@@ -268,7 +271,6 @@ class Evolution:
                     ) from error
                 log.warning("round %d: %s", number, error)
                 return self._agent_of(number - 1), None
-        return policy, checked(done, trainer, policy)
 
     @contextmanager
     def _last_good(self, number: int, policy: Policy) -> Iterator[None]:

@@ -98,8 +98,9 @@ class Policy:
         return total.hexdigest()
 
     def finite(self) -> bool:
-        """Whether all its weights are numbers; of a quantized one those that are trained."""
-        return all(bool(each.isfinite().all()) for each in self.model.parameters() if each.is_floating_point())
+        """Whether all its weights are numbers; those of 8 bits and fewer are not looked at."""
+        looked_at = (each for each in self.model.parameters() if each.is_floating_point() and each.element_size() > 1)
+        return all(bool(each.isfinite().all()) for each in looked_at)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write an ordinary checkpoint (safetensors, tokenizer), all of it or nothing; LoRA adapters are merged in.

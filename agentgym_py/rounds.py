@@ -121,8 +121,8 @@ def require_cloner(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, clo
     """ConfigError where nobody can make Agent_v0 of an expert's episodes."""
     if config.expert_tasks and cloner is None and isinstance(trainer, OnPolicyTrainer):
         raise ConfigError(
-            f"{type(trainer).__name__} plays itself, and has no cloner that makes Agent_v0 of the expert's "
-            "episodes: set expert_tasks 0, or give it the class attribute cloner, as cloner = 'filtered_bc'"
+            f"{type(trainer).__name__} plays itself, and there is no cloner to make Agent_v0 of the expert's episodes: "
+            "set expert_tasks 0, or name one (class attribute cloner = 'filtered_bc'; in Python Evolution(cloner=...))"
         )
 
 

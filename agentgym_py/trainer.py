@@ -131,10 +131,15 @@ def need_shared(trainer: Trainer | OnPolicyTrainer | type) -> None:
 
 @contextmanager
 def last_good_kept(policy: Policy, folder: Path) -> Iterator[None]:
-    """Where a training goes wrong, the weights that it leaves are saved to `folder`, and the error names it."""
+    """Where a training goes wrong, the weights that it leaves are saved to `folder`, and the error names it.
+
+    Weights that are no numbers are not.
+    """
     try:
         yield
     except TrainingError as error:
+        if not policy.finite():
+            raise
         if ranks.first():
             policy.save(folder)
         raise TrainingError(f"{error}; what was last good: {folder}") from error

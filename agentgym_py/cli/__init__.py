@@ -181,9 +181,14 @@ def part_of_another() -> Iterator[None]:
         _part.reset(before)
 
 
-def interrupted(advice: str) -> None:
+def interrupted(advice: str, said: str = "interrupted") -> None:
     """Say that a command was interrupted, and how to go on."""
-    print("\ninterrupted" + f"; {advice}" * (not _part.get()), file=sys.stderr)
+    print(f"\n{said}{but_alone(advice)}", file=sys.stderr)
+
+
+def but_alone(advice: str) -> str:
+    """What is added to a message to say how to go on; nothing where the command is part of another one."""
+    return "" if _part.get() else f"; {advice}"
 
 
 def status_of(stop: KeyboardInterrupt) -> int:

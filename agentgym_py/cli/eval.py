@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import __version__, store
+from agentgym_py.cli import interrupted
 from agentgym_py.cli.agents import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.common import (
     add_env_options,
@@ -213,8 +214,7 @@ def _kept(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[tuple
             if not kept:
                 out.forget()
             elif isinstance(error, KeyboardInterrupt | EndpointError):
-                where = f"{out.folder.path}: {kept} episodes"
-                print(f"\n{where} are kept; the same command goes on from there", file=sys.stderr)
+                interrupted("the same command goes on from there", f"{out.folder.path}: {kept} episodes are kept")
             raise
 
 

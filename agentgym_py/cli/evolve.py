@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py import ranks, tracking
 from agentgym_py.agents import require_room
-from agentgym_py.cli import interrupted, kill_is_a_way_out, status_of
+from agentgym_py.cli import but_alone, interrupted, kill_is_a_way_out, status_of
 from agentgym_py.cli.agents import ModelOptions
 from agentgym_py.cli.common import (
     add_cloner_options,
@@ -172,7 +172,7 @@ def run(given: Namespace) -> int:
         interrupted(_how_to_go_on(begun))
         return status_of(stop)
     except EndpointError as error:
-        raise EndpointError(f"{error}; {_how_to_go_on(begun)}") from error
+        raise EndpointError(f"{error}{but_alone(_how_to_go_on(begun))}") from error
     if given["json"]:
         print_json(result | {"folder": str(begun[0].path)})
     return 0

@@ -134,13 +134,13 @@ class Pipeline:
         theirs = state.get("stages")
         if not (isinstance(theirs, list) and all(map(_is_stage, theirs)) and isinstance(state.get("done"), dict)):
             raise RunError(f"{path / _STATE} is damaged: it does not say what was begun; give a new --out")
-        begun = dict(state.get("begun", {}))
+        begun = dict(state.get("begun") or {f"{n:02d}-{each['name']}": each for n, each in enumerate(theirs, 1)})
+        self._check_changes(theirs, mine, state["done"], begun)
         if gone := next((s for s in self.stages if s.name in state["done"] and not (path / s.folder).is_dir()), None):
             raise UsageError(
                 f"stage {gone.name} is done, but its folder {path / gone.folder} is not there: put it back, or give a "
                 "new --out"
             )
-        self._check_changes(theirs, mine, state["done"], begun)
         return {"stages": mine, "done": state["done"], "begun": begun}
 
     def _check_changes(

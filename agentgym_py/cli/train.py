@@ -91,13 +91,17 @@ def interrupted(out: Path, states: str) -> bool:
 
 def _only_begins(made: Path) -> bool:
     """Whether a trainer's folder holds no file yet but of states, the first of which was being written."""
-    return made.is_dir() and all("states" in each.parent.parts for each in made.rglob("*") if each.is_file())
+    files = (each.relative_to(made) for each in made.rglob("*") if each.is_file())
+    return made.is_dir() and all("states" in each.parts[:-1] for each in files)
 
 
 def sampled_by_others(data: Sequence[Trajectory], digest: str) -> str:
-    """How many trajectories other policies than the one of this digest sampled, and which; empty where none."""
+    """How many trajectories other weights than those of this digest sampled, and whose; empty where none.
+
+    The same in another number format are others, too.
+    """
     names = Counter(each.provenance.agent for each in data if each.provenance.policy_digest not in (None, "", digest))
-    return (names and f"{names.total()} of {len(data)} were sampled by {', '.join(names)}") or ""
+    return (names and f"{names.total()} of {len(data)} were sampled by other weights ({', '.join(names)})") or ""
 
 
 def _folder(path: str, states: str) -> Path:
@@ -164,7 +168,7 @@ def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: T
         if any(extra.rglob("state-*")):
             phases.console.print(f"Going on from the state that was kept in {extra}.", soft_wrap=True)
         if others := sampled_by_others(data, made_with["base_policy"]):
-            phases.console.print(f"{others}; trained is {policy.name} (--model).", soft_wrap=True)
+            phases.console.print(f"{others}; trained are those of {policy.name} (--model).", soft_wrap=True)
         progress = phases.training(f"train {policy.name} on {len(data)} trajectories")
         with until_saved():
             with last_good_kept(policy, out / "last_good") if product(trainer) == "policy" else nullcontext():

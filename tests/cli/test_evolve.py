@@ -24,6 +24,7 @@ from agentgym_py import registry, store
 from agentgym_py.cli import build, module
 from agentgym_py.cli.common import read_cloner, read_trainer, settings_of
 from agentgym_py.cli.parser import spelled
+from agentgym_py.cli.train import interrupted
 from agentgym_py.collect import EnvSpec
 from agentgym_py.errors import PolicyError
 from agentgym_py.report import SMOKE
@@ -695,6 +696,7 @@ def test_weights_that_are_no_numbers_are_not_saved(
     for words in (("train", "--data", "demos.jsonl"), ("evolve", *SMALL)):
         status, _, err = agentgym(*words, "--model", small_model, "--trainer", "dpo", "--out", words[0])
         assert status == 2 and "the trainer Ruins left weights that are nan or infinite" in err
+        assert ("round 0: the trainer" in err) == (words[0] == "evolve") and "last good" not in err
         assert not list(Path(words[0]).rglob("*.safetensors"))
 
 
@@ -705,7 +707,7 @@ def test_who_makes_agent_v0_is_asked_first(agentgym: Run, small_model: str, monk
     monkeypatch.setattr(registry, "load", lambda group, name: others.get(name) or load(group, name))
     words = ("evolve", *SMALL, "--model", small_model, "--trainer", "dpo", "--out", "run")
     status, _, err = agentgym(*words)
-    assert status == 2 and "set expert_tasks 0, or give it the class attribute cloner" in err
+    assert status == 2 and "set expert_tasks 0, or name one (class attribute cloner = 'filtered_bc'" in err
     assert not Path("run").exists()
     assert agentgym(*words, "--expert_tasks", "0")[0] == 0
     status, _, err = agentgym("train", "--trainer", "kto", "--data", "demos.jsonl", "--out", "x")
@@ -720,7 +722,7 @@ def test_who_sampled_the_data_is_said(agentgym: Run, small_model: str) -> None:
     status, out, err = agentgym(*train, "--data", "own.jsonl", "--model", small_model, "--out", "first")
     assert status == 0 and "were sampled by" not in out, err
     status, out, _ = agentgym(*train, "--data", "own.jsonl", "--model", "first/checkpoint", "--out", "second")
-    assert status == 0 and f"2 of 2 were sampled by {small_model}; trained is first/checkpoint (--model).\n" in out
+    assert status == 0 and f"2 of 2 were sampled by other weights ({small_model}); trained are those of first/" in out
     assert "first already holds a finished training" in agentgym(*train, "--data", "own.jsonl", "--out", "first")[2]
     status, _, err = agentgym(*train, "--data", "own.jsonl,own.jsonl", "--model", small_model, "--out", "third")
     assert status == 2 and "--data has own.jsonl twice" in err
@@ -741,6 +743,15 @@ def test_a_training_that_was_killed_as_it_kept_its_first_state_begins_anew(
     status, _, err = agentgym(*words, "--trainer.epochs", "1", "--out", "out")
     assert status == 0, err
     assert not half.exists() and Path("out/train.json").is_file()
+
+
+def test_what_is_another_trainings_or_a_strangers_is_not_gone_on_with(tmp_path: Path) -> None:
+    """Whatever the folders above are called."""
+    made = tmp_path / "states" / "out" / "reward_model"
+    made.mkdir(parents=True)
+    assert interrupted(made.parent, "reward_model"), "nothing is in it yet"
+    (made / "reward_model.json").touch()
+    assert not interrupted(made.parent, "reward_model")
 
 
 def test_a_reward_model_that_was_stopped_goes_on(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -93,19 +94,54 @@ def test_how_well_a_stage_went_is_known(toys: Any, tmp_path: Path) -> None:
     way = ExpertsWay(ReverseCurriculum(group_size=4))
     stages = [way.stage(rollouts, job) for job in rollouts.tasks[:20]]
     groups = way.play(rollouts, 20)
+    assert not way.rates, "of this iteration: what it plays besides draws its stages as it did"
+    again = ExpertsWay(way.settings)
+    way.save(tmp_path)
     assert {stage for stage in stages if stage in way.rates} == {1, 2, 3, 4, 5} == set(way.rates)
     for stage, rate in way.rates.items():
         of_it = [each.success for at, group in zip(stages, groups, strict=True) if at == stage for each in group]
         assert rate == pytest.approx(sum(of_it) / len(of_it))
     assert way.rates[1] > way.rates[5]
-    again = ExpertsWay(way.settings)
-    way.save(tmp_path)
     again.load(tmp_path)
     assert again.rates == way.rates
     failed = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 3}), 8)
     nobody = ExpertsWay(ReverseCurriculum(group_size=4))
     nobody.play(failed, 2)
+    nobody.save(tmp_path)
     assert not nobody.rates
+
+
+def test_a_group_that_could_not_begin_there_says_nothing_of_its_stage(
+    toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It began at the beginning, where it is harder; of the last stage that is the place."""
+
+    def fails(*given: Any) -> Any:
+        raise SnapshotError("it shows something else")
+
+    monkeypatch.setattr("agentgym_trainers.reverse_curriculum.forks", fails)
+    way = ExpertsWay(ReverseCurriculum(group_size=4))
+    way.play(toys.rollouts(toys.word_policy(), toys.CHAIN, 80), 20)
+    way.save(tmp_path)
+    assert set(way.rates) == {5}
+
+
+def test_one_that_is_taken_up_again_knows_how_far_it_was(toys: Any, tmp_path: Path) -> None:
+    """To the bit as one that was not interrupted, by the stages that were drawn after it."""
+    trainer = ReverseCurriculum(group_size=4, batch_tasks=8, learning_rate=0.01, checkpoint_minutes=0.0)
+
+    def tell(done: int, total: int) -> None:
+        if done == 64:
+            raise KeyboardInterrupt
+
+    ended = []
+    for folder, progress in (("whole", None), ("cut", tell), ("cut", None)):
+        policy = toys.word_policy()
+        rollouts = toys.rollouts(policy, toys.CHAIN, 5 * 32)
+        with nullcontext() if progress is None else pytest.raises(KeyboardInterrupt):
+            trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path / folder, progress=progress)
+        ended.append((policy.digest(), [sum(not s.trained for s in each.steps) for each in rollouts.played]))
+    assert ended[0] == ended[2] and len(set(ended[0][1])) > 1
 
 
 def test_with_one_stage_it_is_grpo(toys: Any) -> None:

@@ -10,7 +10,8 @@ state, and no critic has to learn states that it has hardly seen; and groups who
 rewards are rare, become fewer near the goal. GRPO's variants, settings and loss are all here.
 
 Which stage a group begins at is `order`. By `frontier` it is the furthest one at which a share of `enough` of the tries
-succeeded when it was last played, or the one after it, half of the groups each; the first iteration draws from all. So
+succeeded when it was last played, or the one after it, half of the groups each; a round's first iteration draws from
+all. So
 the beginnings go back as the agent learns (arXiv:1812.03381 goes one step back whenever a fifth of the tries succeed),
 and where enough tries succeed from the beginning it is GRPO. Deviation: R3's paper has the stages in turn, then mixed;
 that is `in_turn`, by the budget that is spent, or `mixed`, drawn for each group. Where the expert does not
@@ -22,7 +23,6 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -102,9 +102,14 @@ class ReverseCurriculum(GRPO):
         return replace(report, notes=(*report.notes, note))
 
     def _of(self, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
-        done = [sum(not step.trained for step in group[0].steps) for group in groups]
+        done = [_before(group[0]) for group in groups]
         midway = {"starts_midway": fmean(map(bool, done)), "steps_done": fmean(done)} if done else {}
         return GRPO._of(self, groups) | midway
+
+
+def _before(trajectory: Trajectory) -> int:
+    """Steps of the expert's that it went on from."""
+    return sum(not step.trained for step in trajectory.steps)
 
 
 class ExpertsWay:
@@ -113,11 +118,17 @@ class ExpertsWay:
     def __init__(self, settings: ReverseCurriculum) -> None:
         self.settings = settings
         self.rates: dict[int, float] = {}
-        """Share of successes by stage."""
+        """Share of successes by stage, when it was last played before this iteration."""
+        self._now: dict[int, list[bool]] = {}
+        """Successes of this iteration, which may play several times."""
+        self._version = -1
 
     def play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:
         """A group of each of the next tasks, from the state of its stage; the expert's episodes cost no budget."""
         how = self.settings
+        if rollouts.version != self._version:
+            self._settle()
+            self._version = rollouts.version
         jobs = rollouts.jobs(min(tasks, rollouts.left // how.group_size), how.group_size)
         agent = ExpertAgent(fair=how.expert == "fair", thoughts=how.expert_thoughts)
         shown = rollouts.collector(agent).collect_batch(jobs)  # in all processes: they share the episodes out
@@ -138,6 +149,7 @@ class ExpertsWay:
 
     def save(self, folder: Path) -> None:
         """Write how well each stage went."""
+        self._settle()
         if ranks.first():
             (folder / _RATES).write_text(json.dumps(self.rates), encoding="utf-8")
 
@@ -147,11 +159,16 @@ class ExpertsWay:
         self.rates = {int(stage): rate for stage, rate in held.items()}
 
     def _note(self, stages: Sequence[int], shown: Sequence[Trajectory], groups: Sequence[Sequence[Trajectory]]) -> None:
-        found = defaultdict[int, list[bool]](list)
         for stage, expert, group in zip(stages, shown, groups, strict=True):
-            if expert.success:  # else it began at the beginning
-                found[stage] += [each.success for each in group if each.error is None]
-        self.rates |= {stage: fmean(successes) for stage, successes in found.items() if successes}
+            done = start_of_stage(len(expert.steps), stage, self.settings.stages)
+            sound = [each for each in group if each.error is None]
+            if expert.success and all(_before(each) == done for each in sound):  # else it began at the beginning
+                self._now.setdefault(stage, []).extend(each.success for each in sound)
+
+    def _settle(self) -> None:
+        """What was played counts from here on."""
+        self.rates |= {stage: fmean(successes) for stage, successes in self._now.items() if successes}
+        self._now = {}
 
     def _starts(
         self, rollouts: Rollouts, jobs: Sequence[Job], shown: Sequence[Trajectory], stages: Sequence[int]
