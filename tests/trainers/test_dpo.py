@@ -272,6 +272,10 @@ def test_it_prefers_what_did_better(tiny_policy: Any, played: list[Trajectory], 
     assert all(good > bad + 1 for good, bad in zip(gained[::2], gained[1::2], strict=True))
     assert report.loss[0] == pytest.approx(math.log(2), abs=1e-3) and report.loss[-1] < 0.6
     assert report.metrics["pairs"] == 3 and report.metrics["rewards/accuracies"] == 1
+    assert not any("loss/pairs" in row for row in report.history)
+    both = DPO(epochs=2, batch_size=3, sft_weight=0.5).train(fresh(policy), played, seed=0, output_dir=tmp_path)
+    for row in both.history:
+        assert row["loss"] == pytest.approx(row["loss/pairs"] + 0.5 * row["loss/chosen"], abs=2e-3)
     assert report.trajectories == 6 and report.dropped == {"without a better or worse one of their task": 1}
     assert report.agent_tokens == 8 * sum(sum(sample.mask) for sample in samples)
 

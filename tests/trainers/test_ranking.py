@@ -234,7 +234,9 @@ def test_the_best_one_becomes_likelier_too(
     played, gained = walks(episode, 0.0, 1.0, 0.4), []
     for settings in (Ranking(epochs=30, learning_rate=3e-3), Ranking(epochs=30, learning_rate=3e-3, sft_weight=0)):
         policy = fresh(tiny_policy)
-        settings.train(policy, played, seed=0, output_dir=tmp_path)
+        report = settings.train(policy, played, seed=0, output_dir=tmp_path)
+        for row in report.history if settings.sft_weight else ():
+            assert row["loss"] == pytest.approx(row["loss/ranking"] + row["loss/best"], abs=2e-3)
         best = encode_all(played[1:2], policy.chat)
         gained.append(sample_logprobs(policy.model, best, 1)[0] - sample_logprobs(tiny_policy.model, best, 1)[0])
     assert gained[0] > gained[1] + 1
