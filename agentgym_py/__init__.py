@@ -5,11 +5,11 @@
 """
 
 from agentgym_py.env import Outcome, Task, TextEnv
+from agentgym_py.env.registration import register_envs
 from agentgym_py.errors import AgentGymError
-from agentgym_py.registry import register_envs
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory
+from agentgym_py.version import __version__
 
-__version__ = "0.1.0"
 __all__ = ["AgentGymError", "Outcome", "Provenance", "Step", "Task", "TextEnv", "Tokens", "Trajectory", "__version__"]
 
 register_envs()

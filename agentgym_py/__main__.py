@@ -2,12 +2,12 @@
 
 import sys
 
-from agentgym_py import ranks
+from agentgym_py import distributed
 from agentgym_py.cli import main
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
     except SystemExit as stop:
-        ranks.leave(stop.code)
+        distributed.leave(stop.code)
         raise

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agentgym_py.errors import AgentGymError, RunError
 
+LOCK = ".lock"
+PROVENANCE = "provenance.json"
 _NOTHING_LEFT = 1 << 20
 """Bytes of a disk that is full."""
 
@@ -90,3 +96,72 @@ def to_disk(path: Path) -> None:
             os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def finite(value: Any) -> Any:
+    """`value` with null for nan and infinities, which JSON lacks."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): finite(each) for key, each in value.items()}
+    return [finite(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def canonical(kwargs: Mapping[str, Any]) -> str:
+    """The arguments of an environment as one text, equal where they are."""
+    return json.dumps(dict(kwargs), sort_keys=True, default=str)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonFolder:
+    """A folder of JSON files, each written whole or not at all."""
+
+    path: Path
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes out of the folder meanwhile; RunError where one is at work (no lock on Windows).
+
+        The system lets go of the lock when the process ends, however it ends. The file that is locked is never
+        replaced: two processes would each hold a lock of their own.
+        """
+        with (self.path / LOCK).open("ab") as file:
+            if sys.platform != "win32":
+                import fcntl
+
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    raise RunError(f"{self.path} is in use: another process is at work on this run") from error
+            for litter in self.path.glob(".*.tmp"):  # of one that was killed
+                litter.unlink(missing_ok=True)
+            yield
+
+    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
+        """Write a JSON file; what is no number is null."""
+        write_atomic(self.path / name, json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Read a JSON file; RunError if it is broken or no object."""
+        try:
+            value = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RunError(f"{self.path / name} cannot be read: {error}") from error
+        if not isinstance(value, dict):
+            raise RunError(f"{self.path / name} is no JSON object")
+        return value
+
+
+def new_folder(path: str | Path) -> Path:
+    """`path` as a folder that is new, empty, or left by a start of a run that was cut off; RunError where it is not."""
+    target = Path(path)
+    names = [each.name for each in target.iterdir()] if target.is_dir() else []
+    if target.exists() and (not target.is_dir() or (names and not _only_begun(names))):
+        hint = f"a run; go on with it by --resume {path}" if (target / "run.yaml").is_file() else "other files"
+        raise RunError(f"{path} already holds {hint}")
+    return target
+
+
+def _only_begun(names: Sequence[str]) -> bool:
+    """Whether a folder with these names in it is what `RunFolder.started` leaves when it is killed."""
+    return LOCK in names and all(name == PROVENANCE or name.startswith(".") for name in names)

@@ -13,13 +13,14 @@ from pathlib import Path
 
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent, RandomAgent
 from agentgym_py.cli import main as agentgym
-from agentgym_py.collect import EnvSpec
+from agentgym_py.collection.processes import Workers
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.evaluate import evaluate, percent
+from agentgym_py.env import EnvSpec
+from agentgym_py.evaluation import evaluate
+from agentgym_py.evaluation.stats import Estimate
+from agentgym_py.evaluation.text import percent
+from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy import Policy
-from agentgym_py.runs import RunFolder
-from agentgym_py.stats import Estimate
-from agentgym_py.workers import Workers
 
 WORLDS = ["shop", "household", "tools", "todo", "calculator"]
 TASKS = range(300)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from agentgym_py import registry
-from agentgym_py.collect import EnvSpec
+from agentgym_py.env import EnvSpec, registration
 from agentgym_py.testing import CHECKS, Report, Result, Settings, run_checks
 
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -31,7 +31,7 @@ COLUMNS = ("episodes", "steps", "plans", "strings", "snapshots", "corrupt snapsh
 def worlds(names: list[str], settings: Settings) -> Iterator[tuple[EnvSpec, list[str], Settings]]:
     """Each world and difficulty, with its checks and how much they try."""
     for name in names or registry.names("agentgym.envs"):
-        env_id = registry.env_id(name)
+        env_id = registration.env_id(name)
         world = type(EnvSpec(env_id).make())
         takes = inspect.signature(world).parameters
         known = tuple(getattr(world, "limits", DIFFICULTIES)) if "difficulty" in takes else ("",)

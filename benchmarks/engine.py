@@ -23,8 +23,9 @@ from transformers import GenerationConfig
 from transformers.generation import ContinuousBatchingConfig
 
 from agentgym_py.agents import ModelAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine import Batch, Generation, HFEngine, SamplingParams
+from agentgym_py.env import EnvSpec
 from agentgym_py.policy import Policy
 
 TURNS = 8

@@ -19,15 +19,14 @@ from pathlib import Path
 
 import numpy as np
 
-from agentgym_py import stats
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent
 from agentgym_py.cli import main as agentgym
-from agentgym_py.collect import EnvSpec
-from agentgym_py.compare import Entrant, compare
-from agentgym_py.evaluate import evaluate
-from agentgym_py.manifest import EvalFolder, manifest_of
+from agentgym_py.env import EnvSpec
+from agentgym_py.evaluation import evaluate, stats
+from agentgym_py.evaluation.compare import Entrant, compare
+from agentgym_py.evaluation.folder import EvalFolder, manifest_of
 from agentgym_py.rng import Rng
-from agentgym_py.store import append
+from agentgym_py.trajectory.store import append
 
 DRAWS = 2_000
 """Resamples of a bootstrap here; the evaluator takes 10,000."""

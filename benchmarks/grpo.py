@@ -32,17 +32,17 @@ from typing import Any, NamedTuple
 
 import torch
 
-from agentgym_py import store
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.for_trl import episode_return
-from agentgym_py.for_trl import row as row_of
-from agentgym_py.logprobs import agent_logits, agent_logprobs, padded
+from agentgym_py.env import EnvSpec
 from agentgym_py.policy import Policy
-from agentgym_py.rollouts import Rollouts
-from agentgym_py.samples import Sample, encode, turns
-from agentgym_py.trajectory import Tokens, Trajectory
+from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, padded
+from agentgym_py.policy.tokens import Sample, encode, turns
+from agentgym_py.training.trl_rollout import episode_return
+from agentgym_py.training.trl_rollout import row as row_of
+from agentgym_py.trajectory import Tokens, Trajectory, store
 from agentgym_trainers.filtered_bc import FilteredBC
 from agentgym_trainers.grpo import GRPO
 

@@ -14,17 +14,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from agentgym_py import store
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent, RandomAgent
 from agentgym_py.cli import main as agentgym
-from agentgym_py.collect import EnvSpec
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.evaluate import Evaluation, evaluate, percent
+from agentgym_py.env import EnvSpec
+from agentgym_py.evaluation import Evaluation, evaluate
+from agentgym_py.evaluation.stats import Estimate
+from agentgym_py.evaluation.text import percent
+from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.runs import RunFolder
-from agentgym_py.select import SelectConfig, build
-from agentgym_py.stats import Estimate
+from agentgym_py.trajectory import store
+from agentgym_py.trajectory.selectors import SelectConfig, build
 from agentgym_trainers.filtered_bc import FilteredBC
 
 TASKS = range(300)

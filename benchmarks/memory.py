@@ -20,9 +20,10 @@ import time
 from pathlib import Path
 
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent, RandomAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection.processes import Workers
+from agentgym_py.env import EnvSpec
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.workers import Workers
 
 SHOP = EnvSpec("shop", {"max_steps": 5})
 PLAYERS = ("random", "expert", "model", "beside", "workers")

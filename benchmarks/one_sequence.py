@@ -18,11 +18,12 @@ from tempfile import TemporaryDirectory
 import torch
 
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
-from agentgym_py.logprobs import sample_logprobs
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.env import EnvSpec
 from agentgym_py.policy import Policy
-from agentgym_py.samples import encode
-from agentgym_py.trainer import TrainReport
+from agentgym_py.policy.logprobs import sample_logprobs
+from agentgym_py.policy.tokens import encode
+from agentgym_py.training import TrainReport
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.filtered_bc import FilteredBC
 

@@ -170,7 +170,7 @@ def alfworld(given: Given) -> Iterator[Speed]:
 def household(given: Given) -> Iterator[Speed]:
     """AgentHousehold-v0 on the same games, with the same commands."""
     import agentgym_py
-    from agentgym_py.collect import EnvSpec
+    from agentgym_py.env import EnvSpec
 
     kwargs = {"games": str(given.household / "games"), "observation_mode": "alfworld", "max_steps": 10**9}
     spec = EnvSpec("AgentHousehold-v0", kwargs)
@@ -200,9 +200,9 @@ def ours(given: Given) -> Iterator[Speed]:
     """Every installed world; a step is one with a random admissible action, and with the list of those that follow."""
     import agentgym_py
     from agentgym_py import registry
-    from agentgym_py.collect import EnvSpec
+    from agentgym_py.env import EnvSpec
     from agentgym_py.rng import Rng
-    from agentgym_py.testing.subject import any_action
+    from agentgym_py.testing.harness import any_action
 
     for name in registry.names("agentgym.envs"):
         env, rng = EnvSpec(name).make(), Rng("peers")

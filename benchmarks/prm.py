@@ -7,7 +7,7 @@ each labelling (that by exact values is the measure itself), a process reward mo
 alone, and the mean of the exact values of the tasks that are learnt from, which has no correlation and the Brier score
 to beat. Each figure has a 95 % bootstrap interval that draws whole tasks: the states of an episode, and the two tries
 at a task, depend on each other. Of labels that are estimates the last column has the mean standard error. `--labels
-judge --judge_model NAME --judge_base_url URL` has a language model mark the steps (`agentgym_py.judging`).
+judge --judge_model NAME --judge_base_url URL` has a language model mark the steps (`agentgym_py.rewards.llm_judge`).
 
 Resumable: what is in --out is not done again, and refused for another checkpoint or other sizes.
 """
@@ -26,19 +26,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym_py import store
-from agentgym_py.actions import format_reply
 from agentgym_py.agents import AgentReply, Episode, ModelAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.env import EnvSpec
+from agentgym_py.env.actions import format_reply
+from agentgym_py.evaluation.stats import Estimate, bootstrap
 from agentgym_py.files import write_atomic
-from agentgym_py.judging import KEPT, OpenAIJudge
 from agentgym_py.policy import Policy
-from agentgym_py.process import Floats, ProcessRewardModel, step_labels
+from agentgym_py.rewards.llm_judge import KEPT, OpenAIJudge
+from agentgym_py.rewards.process_reward_model import Floats, ProcessRewardModel, step_labels
+from agentgym_py.rewards.state_values import Values, exact_values, monte_carlo, outcome_values
 from agentgym_py.rng import Rng
-from agentgym_py.stats import Estimate, bootstrap
-from agentgym_py.trajectory import Trajectory
-from agentgym_py.values import Values, exact_values, monte_carlo, outcome_values
+from agentgym_py.trajectory import Trajectory, store
 from agentgym_trainers.process_reward import ProcessReward
 
 SHOP = EnvSpec("shop")

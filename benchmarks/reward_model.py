@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from agentgym_py.agents import ModelAgent
-from agentgym_py.collect import Collector, jobs_for
+from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.evaluate import decimal
+from agentgym_py.evaluation.stats import bootstrap_mean
+from agentgym_py.evaluation.text import decimal
 from agentgym_py.policy import Policy
-from agentgym_py.reward import RewardModel
-from agentgym_py.stats import bootstrap_mean
+from agentgym_py.rewards.reward_model import RewardModel
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.reward_model import RewardModelling
 

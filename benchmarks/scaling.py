@@ -23,13 +23,14 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from agentgym_py import ranks
+from agentgym_py import distributed
 from agentgym_py.agents import ExpertAgent, ModelAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for, torchrun
+from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.env import EnvSpec
 from agentgym_py.policy import Policy
 from agentgym_py.registry import load
-from agentgym_py.rollouts import Rollouts
 from agentgym_py.trajectory import Trajectory
 
 SAMPLED = SamplingParams(temperature=1.0, max_new_tokens=32)
@@ -46,17 +47,17 @@ def measure(episodes: int, train: int) -> dict[str, float]:
     import torch
 
     torch.set_num_threads(1)
-    ranks.join("cpu")
-    policy, workers, shop = Policy.load("tiny", device="cpu"), ranks.Ranks(), EnvSpec("shop")
+    distributed.join("cpu")
+    policy, workers, shop = Policy.load("tiny", device="cpu"), torchrun.Ranks(), EnvSpec("shop")
     engine, jobs = HFEngine(policy), jobs_for([shop], "train", range(episodes))
     experts = Collector(ExpertAgent(fair=True)).collect_batch(jobs_for([shop], "train", range(train)))
     found: dict[str, float] = {}
 
     def timed(name: str, call: Callable[[], object]) -> None:
-        ranks.gather(None)
+        distributed.gather(None)
         began = time.monotonic()
         call()
-        ranks.gather(None)
+        distributed.gather(None)
         found[name] = time.monotonic() - began
 
     agent = ModelAgent(policy, engine, SAMPLED)
@@ -91,7 +92,7 @@ def main() -> None:
     parser.add_argument("--one", action="store_true", help="measure in this process and print it")
     given = parser.parse_args()
     if given.one:
-        with ranks.together():
+        with distributed.together():
             print(MARK + json.dumps(measure(given.episodes, given.train)))
         return
     runs = {number: list[dict[str, float]]() for number in (1, 2)}

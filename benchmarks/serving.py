@@ -25,11 +25,10 @@ from pathlib import Path
 import numpy as np
 
 from agentgym_py import registry
-from agentgym_py.collect import EnvSpec
-from agentgym_py.env import TextEnv
+from agentgym_py.env import EnvSpec, TextEnv, registration
 from agentgym_py.rng import Rng
 from agentgym_py.serving.client import TOKEN, Connection, RemoteEnv
-from agentgym_py.testing.subject import any_action
+from agentgym_py.testing.harness import any_action
 
 COMMAND = "import sys; from agentgym_py.cli import main; sys.exit(main())"
 ABOUT = "{:9} {:>8} {:>10} {:>9} {:>9} {:>9} {:>9}"
@@ -147,7 +146,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=8)
     given = parser.parse_args()
     os.environ.setdefault(TOKEN, "a-token-for-the-load-test")
-    worlds = [registry.short_name(name) for name in registry.names("agentgym.envs")]
+    worlds = [registration.short_name(name) for name in registry.names("agentgym.envs")]
     local = {world: EnvSpec(world).make() for world in worlds}
     of = [worlds[number % len(worlds)] for number in range(given.sessions)]
     scripts = [Script.played(world, number, given.steps, local[world]) for number, world in enumerate(of)]

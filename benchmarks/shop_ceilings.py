@@ -14,8 +14,9 @@ from typing import Any
 
 from agentgym_envs.shop.env import ShopEnv
 from agentgym_py.agents import Agent, AgentReply, Episode, ExpertAgent, RandomAgent
-from agentgym_py.collect import EnvSpec
-from agentgym_py.evaluate import evaluate, percent
+from agentgym_py.env import EnvSpec
+from agentgym_py.evaluation import evaluate
+from agentgym_py.evaluation.text import percent
 
 
 class First:

@@ -14,8 +14,9 @@ from pathlib import Path
 import torch
 
 from agentgym_py.agents import ExpertAgent, ModelAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.env import EnvSpec
 from agentgym_py.policy import Policy
 from agentgym_trainers.filtered_bc import FilteredBC
 

@@ -3,7 +3,7 @@
 For each seed `agentgym evolve --rounds 0` makes Agent_v0 of the expert's episodes; from this same agent every trainer
 spends the same number of episodes on training tasks, in its rounds of `agentgym evolve --model AGENT_V0 --expert_tasks
 0`, and what comes out plays the same 300 test tasks, greedy. The first table has the interquartile mean of the
-improvement over the seeds with its bootstrap interval (`agentgym_py.stats.improvement`), what was spent, and the most
+improvement over the seeds with its bootstrap interval (`evaluation.stats.improvement`), what was spent, and the most
 memory that the run took. Seconds are the processor's, of one thread, so that what else the machine does counts little;
 a run that was gone on with has none, nor its memory. The second has the successes in each tenth of the training
 episodes, the third every two trainers beside each other on the seeds that both have.
@@ -31,17 +31,17 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from agentgym_py import store
 from agentgym_py.agents import ModelAgent
 from agentgym_py.cli import main as agentgym
-from agentgym_py.collect import EnvSpec
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.evaluate import decimal, evaluate
+from agentgym_py.env import EnvSpec
+from agentgym_py.evaluation import evaluate
+from agentgym_py.evaluation.stats import Estimate, improvement
+from agentgym_py.evaluation.text import decimal
+from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.runs import RunFolder
-from agentgym_py.stats import Estimate, improvement
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Trajectory, store
 
 HERE = Path(__file__).parent
 TASKS = range(300)

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agentgym_py import store
 from agentgym_py.agents import RandomAgent
-from agentgym_py.collect import Collector, jobs_for
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.trajectory import store
 
 COMMAND = "import sys; from agentgym_py.cli import main; sys.exit(main())"
 DISTINCT = 1000

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from agentgym_py import registry
-from agentgym_py.collect import EnvSpec
-from agentgym_py.env import TextEnv
+from agentgym_py.env import EnvSpec, TextEnv, registration
 from agentgym_py.rng import Rng
 
 COLUMNS = (
@@ -101,7 +100,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20_000)
     args = parser.parse_args()
     print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
-    for name in args.names or [registry.short_name(each) for each in registry.names("agentgym.envs")]:
+    for name in args.names or [registration.short_name(each) for each in registry.names("agentgym.envs")]:
         for difficulty in getattr(type(EnvSpec(name).make()), "limits", ("easy", "medium", "hard")):
             cells = row(EnvSpec(name, {"difficulty": difficulty}), args.tasks, args.steps)
             print(f"| {name} | {difficulty} | {' | '.join(cells)} |", flush=True)

@@ -31,9 +31,9 @@ from tiny_shop import Turns, exercise, library
 
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.policy import Policy
+from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
+from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.rng import Rng
-from agentgym_py.samples import IGNORED
-from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 """Ids and labels, each (B, S)."""

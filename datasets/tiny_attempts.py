@@ -24,8 +24,8 @@ from agentgym_envs.household.env import HouseholdEnv
 from agentgym_envs.household.room import Room
 from agentgym_envs.todo.env import TodoEnv
 from agentgym_envs.tools.env import ToolsEnv
-from agentgym_py.actions import format_reply
-from agentgym_py.agents import framed
+from agentgym_py.agents.expert import framed
+from agentgym_py.env.actions import format_reply
 from agentgym_py.rng import Rng
 
 DIFFICULTIES = ("easy", "medium", "hard")

@@ -23,7 +23,7 @@ from agentgym_envs.shop.catalogue import Product, load_catalogue
 from agentgym_envs.shop.env import ShopEnv
 from agentgym_envs.shop.expert import judged
 from agentgym_envs.shop.tasks import DIFFICULTIES, Difficulty, split_of
-from agentgym_py.actions import format_reply
+from agentgym_py.env.actions import format_reply
 from agentgym_py.rng import Rng
 
 _ASIN = re.compile(r"\b[Bb]\d{4}\b")

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collect import Collector, EnvSpec, Job
+from agentgym_py.collection import Collector, Job
+from agentgym_py.env import EnvSpec, registration
 
 PAGES = Path(__file__).parent / "envs"
 FIGURES = Path(__file__).parent / "benchmarks.md"
@@ -119,4 +120,4 @@ def measured() -> dict[str, list[dict[str, str]]]:
 if __name__ == "__main__":
     PAGES.mkdir(exist_ok=True)
     for name in registry.names("agentgym.envs"):
-        (PAGES / f"{registry.short_name(name)}.md").write_text(page(name), encoding="utf-8")
+        (PAGES / f"{registration.short_name(name)}.md").write_text(page(name), encoding="utf-8")

@@ -15,10 +15,9 @@ from typing import Any
 
 import gymnasium
 
-from agentgym_py.actions import Reply
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collect import Collector, EnvSpec, Job
-from agentgym_py.env import Outcome, Task, TextEnv
+from agentgym_py.collection import Collector, Job
+from agentgym_py.env import EnvSpec, Outcome, Reply, Task, TextEnv
 from agentgym_py.errors import UnknownNameError
 from agentgym_py.rng import Rng
 

@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from agentgym_py.collect import EnvSpec
-from agentgym_py.env import TextEnv
+from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.trajectory import Provenance, Step, Trajectory
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background is started without
@@ -71,9 +70,9 @@ def tiny_policy() -> Any:
     import torch
 
     from agentgym_py.agents import ExpertAgent
-    from agentgym_py.collect import Collector, jobs_for
+    from agentgym_py.collection import Collector, jobs_for
     from agentgym_py.policy import Policy
-    from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
+    from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
 
     torch.set_num_threads(1)
     played = Collector(ExpertAgent()).collect_batch(jobs_for([EnvSpec("shop")], "train", range(40)))

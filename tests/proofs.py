@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
-from agentgym_py.rl.learner import Learner, LossOf
-from agentgym_py.rl.losses import Weighting
-from agentgym_py.rl.records import Record, collate
-from agentgym_py.rl.settings import LearnerSettings
-from agentgym_py.samples import IGNORED
+from agentgym_py.policy.tokens import IGNORED
+from agentgym_py.training.rl.batch import Record, collate
+from agentgym_py.training.rl.learner import Learner, LossOf
+from agentgym_py.training.rl.losses import Weighting
+from agentgym_py.training.rl.settings import LearnerSettings
 
 
 def drawn(*size: int, seed: int = 0) -> Tensor:

@@ -10,7 +10,8 @@ import pytest
 import agentgym_py
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ResetNeededError
 from agentgym_py.testing import CHECKS, check_world
 

@@ -16,6 +16,8 @@ import yaml
 from agentgym_py import registry
 from agentgym_py.cli import COMMANDS, build, main
 from agentgym_py.cli.parser import spelled
+from agentgym_py.env import registration
+from agentgym_py.env.registration import env_plugins
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -125,8 +127,8 @@ def defaults(settings: type[Any]) -> dict[str, Any]:
 
 def test_shared_settings_have_the_defaults_that_their_table_says() -> None:
     """All of them, of either kind of trainer."""
-    from agentgym_py.finetune import FineTuning
-    from agentgym_py.rl.settings import LearnerSettings
+    from agentgym_py.training.finetune import FineTuning
+    from agentgym_py.training.rl.settings import LearnerSettings
 
     assert stated("README", 1) == defaults(FineTuning)
     assert stated("README", 2) == defaults(LearnerSettings)
@@ -134,7 +136,7 @@ def test_shared_settings_have_the_defaults_that_their_table_says() -> None:
 
 def test_every_trainer_has_a_page_with_its_defaults() -> None:
     """Each setting stands there, on the page of the trainer that it builds on, or in the table of shared ones."""
-    from agentgym_py.finetune import FineTuning
+    from agentgym_py.training.finetune import FineTuning
 
     ours = {
         plugin.name: registry.load("agentgym.trainers", plugin.name)
@@ -185,16 +187,16 @@ def test_world_pages_show_episodes_that_were_played() -> None:
     """Every installed world has a page, and it is what `python docs/env_pages.py` writes today."""
     pages = script("env_pages")
     for name in registry.names("agentgym.envs"):
-        written = (ROOT / "docs" / "envs" / f"{registry.short_name(name)}.md").read_text(encoding="utf-8")
+        written = (ROOT / "docs" / "envs" / f"{registration.short_name(name)}.md").read_text(encoding="utf-8")
         assert written == pages.page(name), "run docs/env_pages.py"
 
 
 def test_world_pages_say_how_hard_it_is() -> None:
     """Every built-in world has a row for each difficulty; what is said of one is said of all of its difficulties."""
     pages = script("env_pages")
-    from agentgym_py.collect import EnvSpec
+    from agentgym_py.env import EnvSpec
 
-    for plugin in registry.plugins("agentgym.envs"):
+    for plugin in env_plugins():
         if plugin.target.startswith("agentgym_envs."):
             env = EnvSpec(plugin.name).make()
             levels = set(getattr(env, "limits", ("easy", "medium", "hard")))
@@ -205,7 +207,7 @@ def test_world_pages_say_how_hard_it_is() -> None:
 def test_cards_have_the_figures_of_the_benchmarks() -> None:
     """An expert's steps and a random agent's success in a card are those measured in docs/benchmarks.md."""
     measured = script("env_pages").measured()
-    from agentgym_py.collect import EnvSpec
+    from agentgym_py.env import EnvSpec
 
     compared = 0
     for name in registry.names("agentgym.envs"):

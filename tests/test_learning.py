@@ -10,11 +10,12 @@ pytest.importorskip("torch")
 
 from agentgym_py.agents import ExpertAgent, ModelAgent
 from agentgym_py.cli import main
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.evaluate import Evaluation, evaluate
+from agentgym_py.env import EnvSpec
+from agentgym_py.evaluation import Evaluation, evaluate
+from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy import Policy
-from agentgym_py.runs import RunFolder
 from agentgym_trainers.filtered_bc import FilteredBC
 
 SHOP = EnvSpec("shop")

@@ -11,6 +11,8 @@ import gymnasium
 import pytest
 
 from agentgym_py import registry
+from agentgym_py.env import registration
+from agentgym_py.env.registration import env_plugins
 from agentgym_py.errors import UnknownNameError
 
 Install = Callable[..., None]
@@ -26,14 +28,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(textwrap.dedent(points))
         (tmp_path / f"{package}.py").write_text(module)
-        registry._points.cache_clear()
+        registry.entry_points_of.cache_clear()
 
     monkeypatch.syspath_prepend(tmp_path)
     before = set(gymnasium.registry)
     yield make
     for name in set(gymnasium.registry) - before:
         del gymnasium.registry[name]
-    registry._points.cache_clear()
+    registry.entry_points_of.cache_clear()
 
 
 def run(code: str, *paths: Path) -> str:
@@ -58,8 +60,8 @@ def test_a_strangers_plugin_registers_as_the_built_ins_do(install: Install) -> N
     )
     assert "AgentCave-v0" in registry.names("agentgym.envs") and "luck" in registry.names("agentgym.trainers")
     assert registry.load("agentgym.trainers", "luck").__name__ == "Luck"
-    assert registry.env_id("cave") == registry.env_id("AgentCave-v0") == "AgentCave-v0"
-    registry.register_envs()
+    assert registration.env_id("cave") == registration.env_id("AgentCave-v0") == "AgentCave-v0"
+    registration.register_envs()
     assert "AgentCave-v0" in gymnasium.registry
     found = {each.name: each for each in registry.plugins("agentgym.trainers")}["luck"]
     assert (found.package, found.target, found.broken) == ("stranger", "stranger:Luck", None)
@@ -83,7 +85,7 @@ def test_a_name_that_gymnasium_refuses_warns(install: Install) -> None:
     """A stranger's bad id does not break `import agentgym_py`."""
     install("badname", "[agentgym.envs]\nno such id! = badname:Env\n")
     with pytest.warns(UserWarning, match="'no such id!'"):
-        registry.register_envs()
+        registration.register_envs()
 
 
 def test_two_packages_of_one_name_warn(install: Install) -> None:
@@ -108,7 +110,7 @@ def test_a_warning_at_import_is_one_line(install: Install, tmp_path: Path) -> No
     [
         ("AgentCave-v0", "class Cave: pass", "it is no TextEnv"),
         ("AgentCave-v0", "Cave = 3", "it is no TextEnv"),
-        ("Cave", "from agentgym_py.env import TextEnv\nclass Cave(TextEnv): pass", "no version, as Cave-v0 has"),
+        ("Cave", "from agentgym_py.env.base import TextEnv\nclass Cave(TextEnv): pass", "no version, as Cave-v0 has"),
     ],
 )
 def test_an_entry_point_that_is_no_world_is_listed_as_broken(
@@ -118,12 +120,12 @@ def test_an_entry_point_that_is_no_world_is_listed_as_broken(
     install("stranger", f"[agentgym.envs]\n{name} = stranger:Cave\n", module)
     sys.modules.pop("stranger", None)
     with pytest.warns(UserWarning, match=why):
-        found = {each.name: each.broken for each in registry.plugins("agentgym.envs")}
+        found = {each.name: each.broken for each in env_plugins()}
     assert why in (found[name] or "") and found["AgentShop-v0"] is None
     sys.modules.pop("stranger", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        registry.register_envs()
+        registration.register_envs()
     assert (name in gymnasium.registry) == name.endswith("-v0")
 
 
@@ -143,10 +145,10 @@ def test_an_unknown_name_is_answered(group: registry.Group, name: str, message: 
 
 def test_env_ids() -> None:
     """Short names and ids both name an environment; a near one is suggested."""
-    assert registry.short_name("AgentShop-v0") == "shop"
-    assert registry.env_id("shop") == registry.env_id("AgentShop-v0") == "AgentShop-v0"
+    assert registration.short_name("AgentShop-v0") == "shop"
+    assert registration.env_id("shop") == registration.env_id("AgentShop-v0") == "AgentShop-v0"
     with pytest.raises(UnknownNameError, match="Did you mean 'shop'"):
-        registry.env_id("shpo")
+        registration.env_id("shpo")
 
 
 def test_built_ins_all_load() -> None:
@@ -182,7 +184,9 @@ def test_import_reads_names_only() -> None:
 def test_the_formats_need_nothing_heavy() -> None:
     """Store, formats, dataset, selectors, exporters and statistics import without torch, datasets and pyarrow."""
     code = """
-        from agentgym_py import agenttraj, dataset, export, select, stats, store
+        from agentgym_py.evaluation import stats
+        from agentgym_py.trajectory import dataset, selectors, store
+        from agentgym_py.trajectory.formats import agenttraj, openai, parquet, rows, trl
         print(*[name for name in ("torch", "datasets", "pyarrow", "pandas", "scipy") if name in sys.modules])
     """
     assert run(code) == ""

@@ -15,9 +15,11 @@ pytest.importorskip("torch")
 
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent, RandomAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import NothingToTrainOnError
-from agentgym_py.trainer import Trainer, product
+from agentgym_py.training import Trainer
+from agentgym_py.training.trainer import product
 
 TRAINERS = [
     name

@@ -10,18 +10,17 @@ import gymnasium
 import torch
 from torch import Tensor
 
-from agentgym_py.actions import Reply
-from agentgym_py.collect import EnvSpec, Job
+from agentgym_py.collection import Job
+from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.engine import HFEngine, SamplingParams
-from agentgym_py.env import Outcome, Task, TextEnv
+from agentgym_py.env import EnvSpec, Outcome, Reply, Task, TextEnv
 from agentgym_py.errors import UnknownNameError
 from agentgym_py.policy import Policy
-from agentgym_py.rl.records import Record
+from agentgym_py.policy.tiny import CHAT_TEMPLATE, END, PAD, SPECIAL_TOKENS, build_model, tiny_config
+from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.rng import Rng
-from agentgym_py.rollouts import Rollouts
-from agentgym_py.samples import IGNORED
-from agentgym_py.tiny import CHAT_TEMPLATE, END, PAD, SPECIAL_TOKENS, build_model, tiny_config
-from agentgym_py.trainer import TrainReport
+from agentgym_py.training import TrainReport
+from agentgym_py.training.rl.batch import Record
 
 RIGHT = ("right", "east", "up", "on", "1", "3", "5", "7")
 LEFT = ("left", "west", "0", "2", "4", "6")

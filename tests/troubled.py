@@ -12,9 +12,8 @@ from typing import Any
 
 import gymnasium
 
-from agentgym_py.actions import Reply
 from agentgym_py.agents import AgentReply, Episode, RandomAgent
-from agentgym_py.env import Outcome, Task, TextEnv
+from agentgym_py.env import Outcome, Reply, Task, TextEnv
 
 
 class TroubledEnv(TextEnv):

@@ -14,8 +14,9 @@ from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
 
-from agentgym_py import __version__, ranks
+from agentgym_py import distributed
 from agentgym_py.errors import AgentGymError
+from agentgym_py.version import __version__
 
 COMMANDS = {
     "evolve": "Train an agent by AgentEvol: explore, select, train, evaluate, in rounds.",
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     with _warnings_in_a_line():
         try:
-            with ranks.together():
+            with distributed.together():
                 status = _main(sys.argv[1:] if argv is None else argv)
             print(end="", flush=True)  # a pipe that nobody reads any more is noticed here, not after the end
             return status
@@ -99,9 +100,9 @@ def _main(argv: Sequence[str]) -> int:
 
     words = spelled(argv)
     name = words[0] if words else ""
-    if ranks.world() > 1 and name in COMMANDS and name not in _SHARED:
+    if distributed.world() > 1 and name in COMMANDS and name not in _SHARED:
         raise UsageError(
-            f"{name} runs in one process, and here are {ranks.world()}; in several run {', '.join(_SHARED)}"
+            f"{name} runs in one process, and here are {distributed.world()}; in several run {', '.join(_SHARED)}"
         )
     parser, chosen = build(name, words[1:])
     try:

@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentgym_py import registry
-from agentgym_py.arguments import check_arguments, parameters_of
+from agentgym_py.agents.human import PersonAgent
+from agentgym_py.checks import check_arguments, parameters_of
 from agentgym_py.cli.common import need_model
 from agentgym_py.cli.engines import EngineOptions
 from agentgym_py.cli.parser import UsageError, add_options, as_plain, in_options, read_options, scalar
-from agentgym_py.cluster import RayWorkers
+from agentgym_py.collection.executor import Executor
+from agentgym_py.collection.processes import Workers
+from agentgym_py.collection.ray import RayWorkers
+from agentgym_py.collection.watchdog import checked_timeout
 from agentgym_py.engine.sampling import SamplingParams
-from agentgym_py.env import Prompt, checked_seed
+from agentgym_py.env import Prompt
+from agentgym_py.env.base import checked_seed
 from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean
-from agentgym_py.person import PersonAgent
-from agentgym_py.workers import Executor, Workers, checked_timeout
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -24,8 +27,8 @@ if TYPE_CHECKING:
 
     from agentgym_py.agents import Agent
     from agentgym_py.policy import Policy
+    from agentgym_py.report.terminal import Phases
     from agentgym_py.trajectory import Trajectory
-    from agentgym_py.ui import Phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,7 @@ def read_agent(given: Namespace, default: str | None) -> tuple[AgentOptions, Mod
 
 def phases_of(agent: Agent, shown_on: Console) -> Phases:
     """The phases of what this agent plays: bars would run through what a person types."""
-    from agentgym_py.ui import Phases
+    from agentgym_py.report.terminal import Phases
 
     return Phases(shown_on, bars=not isinstance(agent, PersonAgent))
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from agentgym_py.cli import kill_is_a_way_out, status_of
 from agentgym_py.cli.common import WORLD, complain_of_world, console, env_spec, print_json
 from agentgym_py.cli.parser import Several, UsageError, add_options, listed, meant, read_options
+from agentgym_py.testing.harness import Settings
 from agentgym_py.testing.report import Report, Result
 from agentgym_py.testing.runner import CHECKS, run_checks
-from agentgym_py.testing.subject import Settings
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace

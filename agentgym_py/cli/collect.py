@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentgym_py import store
-from agentgym_py.agents import title_of
+from agentgym_py.agents.base import title_of
 from agentgym_py.cli.agents import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.common import add_env_options, console, env_specs, need_tasks, new_file, print_json
 from agentgym_py.cli.parser import Several, UsageError, add_options, listed, read_options
-from agentgym_py.collect import Collector, EnvSpec, Job, jobs_for, tries_of
+from agentgym_py.collection import Collector, Job, jobs_for
+from agentgym_py.collection.branching import with_forks
+from agentgym_py.collection.job import tries_of
 from agentgym_py.engine.sampling import SamplingParams
-from agentgym_py.env import checked_split
+from agentgym_py.env import EnvSpec, checked_split
 from agentgym_py.errors import ConfigError
-from agentgym_py.fork import with_forks
+from agentgym_py.trajectory import store
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -147,7 +148,8 @@ def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, epis
 
 def _summary(path: str, who: str, as_json: bool) -> int:
     """Say what was played; the exit status is 1 where nothing of it is any evidence."""
-    from agentgym_py.evaluate import left, lost, percent, summarise
+    from agentgym_py.evaluation import summarise
+    from agentgym_py.evaluation.text import left, lost, percent
 
     played = list(store.read(path))
     summary = summarise(played)

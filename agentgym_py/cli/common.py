@@ -25,17 +25,19 @@ from pathlib import Path
 from traceback import format_exception_only
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py import __version__, ranks, registry
-from agentgym_py.arguments import is_path, parameters_of
+from agentgym_py import distributed, registry
+from agentgym_py.checks import is_path, parameters_of
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, in_options, listed, read_options, scalar
 from agentgym_py.cli.source import named
-from agentgym_py.cluster import RayWorkers
-from agentgym_py.collect import EnvSpec
+from agentgym_py.collection.executor import Executor
+from agentgym_py.collection.processes import Workers
+from agentgym_py.collection.ray import RayWorkers
+from agentgym_py.collection.torchrun import Ranks
+from agentgym_py.env import EnvSpec, registration
+from agentgym_py.env.tracebacks import own_line
 from agentgym_py.errors import AgentGymError, ConfigError, DataError
-from agentgym_py.raised import own_line
-from agentgym_py.ranks import Ranks
-from agentgym_py.runs import finite
-from agentgym_py.workers import Executor, Workers
+from agentgym_py.files import finite
+from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -148,7 +150,7 @@ def arguments_of(name: str) -> dict[str, inspect.Parameter]:
 def worlds_in(words: Sequence[str]) -> list[str]:
     """The installed worlds that a command line names, wherever: `--env=shop,maze`, `play shop`."""
     ids = registry.names("agentgym.envs")
-    names = {*ids, *map(registry.short_name, ids)}
+    names = {*ids, *map(registration.short_name, ids)}
     return [part for word in words for part in re.split("[=,]", word) if part in names]
 
 
@@ -167,11 +169,11 @@ def worlds_of(envs: Sequence[EnvSpec], split: str) -> dict[str, str]:
 
     A world that is made in several ways stands there with its arguments.
     """
-    found, ids = {}, Counter(registry.env_id(spec.name) for spec in envs)
+    found, ids = {}, Counter(registration.env_id(spec.name) for spec in envs)
     for spec in envs:
         env = spec.make()
         env.reset(seed=0, options={"task": 0, "split": split})
-        name = registry.env_id(spec.name)
+        name = registration.env_id(spec.name)
         found[name if ids[name] == 1 else spec.key] = f"{env.version}-{hashlib.sha256(env.snapshot()).hexdigest()[:12]}"
         env.close()
     return found
@@ -187,7 +189,7 @@ def _checked(spec: EnvSpec) -> EnvSpec:
 
 def _class_of(name: str) -> type | None:
     """The class of an installed world; None for what was registered with Gymnasium by hand."""
-    env_id = registry.env_id(name)
+    env_id = registration.env_id(name)
     found = registry.load("agentgym.envs", env_id) if env_id in registry.names("agentgym.envs") else None
     return found if inspect.isclass(found) else None
 
@@ -209,7 +211,7 @@ def settings_of(given: Namespace, envs: Sequence[EnvSpec]) -> dict[str, Any]:
 
 def whole_path(model: str) -> str:
     """A model's name; of a folder its whole path."""
-    from agentgym_py.policy import BUILT_IN
+    from agentgym_py.policy.loading import BUILT_IN
 
     return str(Path(model).absolute()) if model not in (*BUILT_IN, "") and Path(model).is_dir() else model
 
@@ -230,7 +232,7 @@ def provenance() -> dict[str, Any]:
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"), "command": ["agentgym", *sys.argv[1:]],
         "python": platform.python_version(), "platform": platform.platform(), "threads": torch.get_num_threads(),
-        "processes": ranks.world(), "packages": packages(),
+        "processes": distributed.world(), "packages": packages(),
     }  # fmt: skip
 
 
@@ -306,7 +308,7 @@ def known_model(name: str) -> None:
     if missing:
         advice = registry.install_advice("train")
         raise ConfigError(f"models need {' and '.join(missing[:2])}, of the extra `train`: {advice}")
-    from agentgym_py.policy import require_model
+    from agentgym_py.policy.loading import require_model
 
     require_model(name)
 
@@ -316,7 +318,7 @@ def load_torch(threads: int | None = None) -> None:
     quiet()
     import torch
 
-    torch.set_num_threads(threads or (1 if ranks.world() > 1 else _default_threads(torch.get_num_threads())))
+    torch.set_num_threads(threads or (1 if distributed.world() > 1 else _default_threads(torch.get_num_threads())))
 
 
 def workers_for(policy: Policy, actors: int | None = None) -> Executor:
@@ -326,9 +328,9 @@ def workers_for(policy: Policy, actors: int | None = None) -> Executor:
     """
     import torch
 
-    if ranks.world() > 1:
+    if distributed.world() > 1:
         if actors:
-            raise ConfigError(f"ray: the {ranks.world()} processes of this command play themselves")
+            raise ConfigError(f"ray: the {distributed.world()} processes of this command play themselves")
         return Ranks()
     if actors:
         return RayWorkers(actors, gpus=float(policy.model.device.type == "cuda"))
@@ -392,7 +394,7 @@ def print_json(value: Any) -> None:
 
 def played_in(path: str) -> Iterator[Trajectory]:
     """The trajectories of a file in any form that can be read; DataError where it holds none that is whole."""
-    from agentgym_py.dataset import read_any
+    from agentgym_py.trajectory.dataset import read_any
 
     found = read_any(path)
     with warnings.catch_warnings(record=True) as said:  # the torn line is all that there is: the error says it

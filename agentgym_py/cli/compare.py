@@ -12,7 +12,7 @@ from agentgym_py.cli.parser import UsageError
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
-    from agentgym_py.compare import AlgorithmComparison, Comparison
+    from agentgym_py.evaluation.compare import AlgorithmComparison, Comparison
 
 
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
@@ -30,7 +30,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 
 def run(given: Namespace) -> int:
     """Compare and print."""
-    from agentgym_py.compare import Algorithm, Entrant, compare, compare_algorithms, latex, markdown
+    from agentgym_py.evaluation.compare import Algorithm, Entrant, compare, compare_algorithms, latex, markdown
 
     if given["latex"] and given["json"]:
         raise UsageError("--latex or --json, not both")

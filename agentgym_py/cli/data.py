@@ -8,12 +8,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentgym_py import agenttraj, export, pairs, store
 from agentgym_py.cli.common import new_file, played_in, print_json
 from agentgym_py.cli.parser import UsageError, add_command, add_commands, meant
-from agentgym_py.dataset import AgentTrajDataset, detect, verify_any
 from agentgym_py.errors import DataError
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Trajectory, preferences, store
+from agentgym_py.trajectory.dataset import AgentTrajDataset, detect, verify_any
+from agentgym_py.trajectory.formats import agenttraj, openai, parquet, rows, trl
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -24,14 +24,14 @@ KINDS = {
     "convert": "Copy trajectories into another format.",
 }
 FILES: dict[str, Callable[[Path, Iterable[Trajectory]], int]] = {
-    "store": store.write, "agenttraj": agenttraj.write, "parquet": export.write_parquet,
+    "store": store.write, "agenttraj": agenttraj.write, "parquet": parquet.write_parquet,
 }  # fmt: skip
-ROWS: dict[str, Callable[[Iterator[Trajectory]], export.Rows]] = {
-    "trl": lambda played: (export.messages(each) for each in played if each.steps),
-    "trl_prompt_completion": lambda played: (row for each in played for row in export.prompt_completion(each)),
+ROWS: dict[str, Callable[[Iterator[Trajectory]], rows.Rows]] = {
+    "trl": lambda played: (trl.messages(each) for each in played if each.steps),
+    "trl_prompt_completion": lambda played: (row for each in played for row in trl.prompt_completion(each)),
     "trl_preferences": lambda played: AgentTrajDataset(played).to_preferences(),
-    "trl_stepwise": lambda played: (export.stepwise(each) for each in played if each.steps and each.error is None),
-    "openai": lambda played: (export.openai_chat(each) for each in played if each.steps),
+    "trl_stepwise": lambda played: (trl.stepwise(each) for each in played if each.steps and each.error is None),
+    "openai": lambda played: (openai.openai_chat(each) for each in played if each.steps),
 }
 """Formats for other programs, which are written as rows of JSON and not read again."""
 FORMATS = (*FILES, *ROWS)
@@ -109,11 +109,11 @@ def _convert(source: str, target: str, to: str | None) -> None:
     file, played = new_file(target, "the target"), played_in(source)
     if form in ROWS:
         data = list(played) if form == "trl_preferences" else played
-        rows = iter(ROWS[form](iter(data)))
-        first = next(rows, None)
+        lines = iter(ROWS[form](iter(data)))
+        first = next(lines, None)
         if first is None:
             raise DataError(f"{source} gives no row of {form}, {target} is not written: {_why_none(form, data)}")
-        print(f"{target}: {export.write_rows(file, chain([first], rows))} rows, {form}")
+        print(f"{target}: {rows.write_rows(file, chain([first], lines))} rows, {form}")
         return
     note = "; it does not hold what a replay needs, keep the source for that" if form == "agenttraj" else ""
     print(f"{target}: {FILES[form](file, played)} trajectories, {form}{note}")
@@ -122,7 +122,7 @@ def _convert(source: str, target: str, to: str | None) -> None:
 def _why_none(form: str, played: Iterable[Trajectory]) -> str:
     if form != "trl_preferences":
         return "no trajectory has a turn" + " and ended by itself" * (form == "trl_stepwise")
-    found = pairs.build(list(played))
+    found = preferences.build(list(played))
     reasons = [f"{number} {reason}" for reason, number in found.dropped.items()]
     return (
         "a pair is two trajectories of one task that open alike and differ in reward; of the trajectories here "

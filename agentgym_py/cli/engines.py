@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from agentgym_py import ranks
-from agentgym_py.arguments import check_arguments
+from agentgym_py import distributed
+from agentgym_py.checks import check_arguments
 from agentgym_py.cli.common import workers_for
 from agentgym_py.cli.parser import UsageError, as_plain, in_options, scalar
+from agentgym_py.collection.executor import Executor
+from agentgym_py.collection.processes import Workers
 from agentgym_py.engine import ServerKind
 from agentgym_py.errors import ConfigError
-from agentgym_py.workers import Executor, Workers
 
 if TYPE_CHECKING:
     from agentgym_py.engine import Engine, ServerEngine
@@ -70,7 +71,7 @@ class EngineOptions:
 
     def workers_for(self, policy: Policy, actors: int | None) -> Executor:
         """Who plays: one process is enough to wait for a server."""
-        if self.engine == "hf" or ranks.world() > 1:
+        if self.engine == "hf" or distributed.world() > 1:
             return workers_for(policy, actors)
         if actors:
             raise UsageError("--ray: who waits for a model server (--engine server) needs no actors")

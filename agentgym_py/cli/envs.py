@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from agentgym_py import registry
 from agentgym_py.cli.common import WORLD, console, env_spec, print_json
 from agentgym_py.cli.parser import add_command, add_commands
-from agentgym_py.env import SPLITS, TextEnv
+from agentgym_py.env import SPLITS, TextEnv, registration
+from agentgym_py.env.registration import env_plugins
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -52,16 +53,16 @@ def run(given: Namespace) -> int:
 def _list(as_json: bool) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the table says it
-        found = registry.plugins("agentgym.envs")
+        found = env_plugins()
     if as_json:
-        print_json([asdict(each) | {"short_name": registry.short_name(each.name)} for each in found])
+        print_json([asdict(each) | {"short_name": registration.short_name(each.name)} for each in found])
         return
-    from agentgym_py.ui import print_table
+    from agentgym_py.report.terminal import print_table
 
     several = len({each.package for each in found}) > 1
     rows = [
-        (registry.short_name(each.name), each.name, *[each.package] * several, _about(each))
-        for each in sorted(found, key=lambda each: registry.short_name(each.name))
+        (registration.short_name(each.name), each.name, *[each.package] * several, _about(each))
+        for each in sorted(found, key=lambda each: registration.short_name(each.name))
     ]
     out = console()
     print_table(out, ("name", "id", *["package"] * several, "what one does there"), rows)
@@ -82,12 +83,12 @@ def _about(world: registry.Plugin) -> str:
 def _show(name: str, kwargs: Any, as_json: bool) -> None:
     spec = env_spec(name, kwargs)
     with closing(spec.make()) as env:
-        about = describe(env, registry.env_id(spec.name))
+        about = describe(env, registration.env_id(spec.name))
     if as_json:
         print_json(about)
         return
     out = console()
-    title = f"{about['id']} (agentgym … --env {registry.short_name(about['id'])}), version {about['version']}"
+    title = f"{about['id']} (agentgym … --env {registration.short_name(about['id'])}), version {about['version']}"
     out.print(title, style="bold", soft_wrap=True)
     out.print("\n" + about["card"], soft_wrap=True)
     splits = "; ".join(f"{split}: {example['task']}, …" for split, example in about["splits"].items())

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py import __version__, store
 from agentgym_py.cli import interrupted
 from agentgym_py.cli.agents import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.common import (
@@ -30,17 +29,20 @@ from agentgym_py.cli.parser import UsageError, add_options, explain, first_look,
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError, EndpointError, RunError
-from agentgym_py.manifest import SAME_ROWS, EvalFolder, differences, manifest_of, read_manifest
-from agentgym_py.runs import finite
+from agentgym_py.evaluation.folder import SAME_ROWS, EvalFolder, differences, manifest_of, read_manifest
+from agentgym_py.files import finite
+from agentgym_py.trajectory import store
+from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
     from agentgym_py.agents import Agent
-    from agentgym_py.behaviour import BesideExperts
-    from agentgym_py.collect import EnvSpec, Progress
-    from agentgym_py.evaluate import Evaluation
-    from agentgym_py.stats import Estimate
+    from agentgym_py.collection.collector import Progress
+    from agentgym_py.env import EnvSpec
+    from agentgym_py.evaluation import Evaluation
+    from agentgym_py.evaluation.experts_comparison import BesideExperts
+    from agentgym_py.evaluation.stats import Estimate
     from agentgym_py.trajectory import Trajectory
 
 
@@ -145,8 +147,9 @@ def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any]] | None) -> in
     out = EvalFolder.free(chosen.out) if chosen.out else None
     world_versions = worlds_of(envs, chosen.split)
     (agent,), workers = who.make(model, [chosen.temperature])
-    from agentgym_py.agents import title_of
-    from agentgym_py.evaluate import decoding, evaluate
+    from agentgym_py.agents.base import title_of
+    from agentgym_py.evaluation import evaluate
+    from agentgym_py.evaluation.text import decoding
 
     asked = settings_of(given, envs)
     tasks = range(chosen.tasks)
@@ -219,8 +222,8 @@ def _kept(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[tuple
 
 
 def _result(played: Sequence[Trajectory], agent: Agent) -> tuple[dict[str, Any], BesideExperts]:
-    from agentgym_py.behaviour import beside_experts
-    from agentgym_py.evaluate import as_json, in_worlds
+    from agentgym_py.evaluation.evaluate import as_json, in_worlds
+    from agentgym_py.evaluation.experts_comparison import beside_experts
 
     experts = beside_experts(played)
     summary = as_json(played)
@@ -235,8 +238,9 @@ def _result(played: Sequence[Trajectory], agent: Agent) -> tuple[dict[str, Any],
 
 
 def _show(summary: Evaluation, played: Sequence[Trajectory], experts: BesideExperts, title: str) -> None:
-    from agentgym_py.evaluate import by_world, decimal, left, lost, percent
-    from agentgym_py.ui import print_table
+    from agentgym_py.evaluation.evaluate import by_world
+    from agentgym_py.evaluation.text import decimal, left, lost, percent
+    from agentgym_py.report.terminal import print_table
 
     lines = [("all", str(summary.success.n), percent(summary.success))]
     for name, by_k in (("pass@", summary.pass_at), ("pass^", summary.pass_all)):
@@ -268,7 +272,7 @@ def _show(summary: Evaluation, played: Sequence[Trajectory], experts: BesideExpe
 
 def _beside(experts: BesideExperts) -> list[tuple[str, str, str]]:
     """The rows of the second table; what no world of these has is left out."""
-    from agentgym_py.evaluate import decimal
+    from agentgym_py.evaluation.text import decimal
 
     rows: dict[str, Estimate] = {
         "regret": experts.regret, "success by path length": experts.weighted_success,

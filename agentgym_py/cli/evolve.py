@@ -12,8 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentgym_py import ranks, tracking
-from agentgym_py.agents import require_room
+from agentgym_py import distributed
+from agentgym_py.agents.model import require_room
 from agentgym_py.cli import but_alone, interrupted, kill_is_a_way_out, status_of
 from agentgym_py.cli.agents import ModelOptions
 from agentgym_py.cli.common import (
@@ -44,23 +44,26 @@ from agentgym_py.cli.parser import (
     new_parser,
     read_options,
 )
+from agentgym_py.collection.executor import Executor
+from agentgym_py.collection.processes import Workers
 from agentgym_py.errors import ConfigError, EndpointError, RunError
-from agentgym_py.evolve import Evolution
-from agentgym_py.explore import shares
-from agentgym_py.reward import require_reward_model
-from agentgym_py.rounds import EvolveConfig, require_cloner, require_fit, require_judges
-from agentgym_py.runs import RunFolder, new_folder
-from agentgym_py.select import SelectConfig
-from agentgym_py.trainer import need_policy
-from agentgym_py.workers import Executor, Workers
+from agentgym_py.evolution import Evolution, EvolveConfig
+from agentgym_py.evolution.config import require_cloner, require_fit, require_judges
+from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.evolution.task_sampling import shares
+from agentgym_py.files import new_folder
+from agentgym_py.rewards.reward_model import require_reward_model
+from agentgym_py.training import tracking
+from agentgym_py.training.trainer import need_policy
+from agentgym_py.trajectory.selectors import SelectConfig
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
     from rich.console import Console
 
-    from agentgym_py.collect import EnvSpec
-    from agentgym_py.evolve import Reporter
+    from agentgym_py.env import EnvSpec
     from agentgym_py.policy import Policy
+    from agentgym_py.training.progress import Reporter
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
@@ -188,9 +191,9 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     settings = _settings_of(folder) if folder else given
     model, engine, config, trainer, cloner, envs = read(settings, given)
     require_reward_model(config.reward_model)
-    ranks.join(model.device)
+    distributed.join(model.device)
     if folder is None and given["out"]:
-        ranks.once(new_folder, given["out"])
+        distributed.once(new_folder, given["out"])
     finished = folder is not None and folder.finished
     if not finished:
         tracking.need(settings["track"])
@@ -207,13 +210,13 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
         require_room(ready[0], config.max_new_tokens)
         require_judges(config, trainer, ready[0])
         workers, play = engine.workers_for(ready[0], model.ray), engine.engines_for(ready[0], config.slots)
-        folder = ranks.once(lambda: lock.enter_context(_started(given, envs, ready[0])))
+        folder = distributed.once(lambda: lock.enter_context(_started(given, envs, ready[0])))
         begun.append(folder)
     else:
-        ranks.once(lambda: lock.enter_context(folder.locked()))
+        distributed.once(lambda: lock.enter_context(folder.locked()))
         if not finished:
             base = model.load(config.seed)
-            ranks.once(_check_basis, folder, envs, base)
+            distributed.once(_check_basis, folder, envs, base)
             workers, play = engine.workers_for(base, model.ray), engine.engines_for(base, config.slots)
     lock.enter_context(workers)
     load = _loader(model, config.seed, ready)
@@ -297,11 +300,11 @@ def _own_folder(settings: Mapping[str, Any]) -> Path:
 def _threads(folder: RunFolder | None, asked: int | None) -> int | None:
     """The threads that were asked for, else those that the run began with: sums round otherwise with other threads."""
     held = folder.read_json("provenance.json") if folder else {}
-    begun, processes = held.get("threads"), held.get("processes", ranks.world())
-    if folder and processes != ranks.world():
+    begun, processes = held.get("threads"), held.get("processes", distributed.world())
+    if folder and processes != distributed.world():
         warnings.warn(
-            f"{folder.path} began with {processes} processes and goes on with {ranks.world()}: it may not end to the "
-            "bit as it would",
+            f"{folder.path} began with {processes} processes and resumes with {distributed.world()}: the result may "
+            "not be bit-identical",
             stacklevel=2,
         )
         return asked
@@ -350,11 +353,11 @@ def _show(
     evolution: Callable[[Reporter], Evolution], folder: RunFolder, header: Sequence[str], out: Console
 ) -> dict[str, Any]:
     """Run with bars and tables, and a report that is written again after each round."""
-    from agentgym_py.report import SMOKE, comparison, is_smoke, write_report
-    from agentgym_py.ui import TerminalReporter
+    from agentgym_py.report.page import SMOKE, comparison, is_smoke, write_report
+    from agentgym_py.report.terminal import TerminalReporter
 
     out_of_the_way = redirect_stdout(sys.stderr) if out.stderr else nullcontext()  # a plugin may print; stdout is JSON
-    report = partial(ranks.once, write_report, folder.path)
+    report = partial(distributed.once, write_report, folder.path)
     track = None if folder.finished else folder.config().get("track")
     tracker = tracking.Tracker(track, folder.path, folder.config()) if track else None
     with out_of_the_way, TerminalReporter(out, report) as reporter, tracker.listening() if tracker else nullcontext():
@@ -370,7 +373,7 @@ def _show(
 
 def _headline(settings: Namespace, config: EvolveConfig) -> str:
     worlds = ", ".join(listed(settings["env"]))
-    several = f", {ranks.world()} processes" if ranks.world() > 1 else ""
+    several = f", {distributed.world()} processes" if distributed.world() > 1 else ""
     how = f"trainer {settings['trainer.name']}, model {settings['model']}, seed {config.seed}"
     return f"AgentEvol on {worlds}: {how}{several}"
 
@@ -387,7 +390,7 @@ def _tasks_of(config: EvolveConfig, share: int) -> dict[str, tuple[str, int]]:
 
 def _header(folder: RunFolder, config: EvolveConfig, worlds: int) -> list[str]:
     """The run's plan, what may surprise in it, and how far it is."""
-    from agentgym_py.report import SMOKE, is_smoke
+    from agentgym_py.report.page import SMOKE, is_smoke
 
     rounds = f"then {config.rounds} round{'s' * (config.rounds != 1)}" if config.rounds else "no rounds after it"
     experts = f"from {config.expert_tasks * worlds} episodes of the {config.expert} expert"

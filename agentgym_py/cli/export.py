@@ -44,7 +44,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 
 def read(given: Namespace) -> ExportOptions:
     """What is wanted; complains of a converter that is not there."""
-    from agentgym_py.publish import converter
+    from agentgym_py.report.export import converter
 
     chosen = read_options(ExportOptions, given)
     if chosen.gguf:
@@ -56,7 +56,7 @@ def run(given: Namespace) -> int:
     """Export, and say where."""
     if given["out"] is None:
         raise UsageError("--out DIR wanted")
-    from agentgym_py.publish import export, find
+    from agentgym_py.report.export import export, find
 
     try:
         chosen = read(given)

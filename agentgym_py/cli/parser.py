@@ -18,7 +18,7 @@ from jsonargparse import (
     set_parsing_settings,
 )
 
-from agentgym_py.arguments import fits
+from agentgym_py.checks import fits
 from agentgym_py.errors import AgentGymError, ConfigError, nearest
 
 C = TypeVar("C")

@@ -22,7 +22,8 @@ from agentgym_py.cli.parser import UsageError, add_options, as_plain, new_parser
 from agentgym_py.cli.stages import POLICIES, Stage, check, parsed, put_in, read_file, stages_of
 from agentgym_py.cli.train import interrupted, states_in
 from agentgym_py.errors import AgentGymError, RunError
-from agentgym_py.runs import RunFolder, finite
+from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.files import finite
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -200,7 +201,7 @@ class Pipeline:
 
 def _unimproved(target: Path) -> bool:
     """Whether a run had rounds, and its best agent is the one before them."""
-    from agentgym_py.publish import find
+    from agentgym_py.report.export import find
 
     return bool(RunFolder.open(target).config()["rounds"]) and find(str(target)).number == 0
 
@@ -223,7 +224,7 @@ def _out(stage: Stage, target: Path) -> Path:
 
 def _product(stage: Stage, target: Path) -> str:
     """What others get of a stage: a policy's best checkpoint, trajectories, what a trainer made, or its folder."""
-    from agentgym_py.publish import find
+    from agentgym_py.report.export import find
 
     if stage.kind in POLICIES:
         return str(find(str(target)).weights)

@@ -9,11 +9,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py.actions import entered, one_line
+from agentgym_py.agents.human import helped, listed, next_line
 from agentgym_py.cli.common import WORLD, complain_of_world, env_spec
 from agentgym_py.cli.parser import add_options, meant, read_options
-from agentgym_py.env import TextEnv, checked_seed
-from agentgym_py.person import helped, listed, next_line
+from agentgym_py.env import TextEnv
+from agentgym_py.env.actions import entered, one_line
+from agentgym_py.env.base import checked_seed
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace

@@ -12,7 +12,7 @@ from agentgym_py.cli.common import played_in, print_json
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
-    from agentgym_py.replay import Difference, ReplayResult
+    from agentgym_py.collection.replay import Difference, ReplayResult
 
 DIFFERS = 1
 _SHOWN = 5
@@ -28,7 +28,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 
 def run(given: Namespace) -> int:
     """Replay a file; 1 where a trajectory differs, or none could be replayed."""
-    from agentgym_py.replay import replay_all
+    from agentgym_py.collection.replay import replay_all
 
     results = list(replay_all(played_in(given["file"])))
     differ = [each for each in results if each.difference]

@@ -19,7 +19,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 
 def run(given: Namespace) -> int:
     """Write report.html."""
-    from agentgym_py.report import write_report
+    from agentgym_py.report.page import write_report
 
     print(write_report(Path(given["dir"])))
     return 0

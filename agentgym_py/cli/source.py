@@ -11,8 +11,7 @@ from types import ModuleType
 
 import gymnasium
 
-from agentgym_py import registry
-from agentgym_py.env import TextEnv
+from agentgym_py.env import TextEnv, registration
 from agentgym_py.errors import UnknownNameError, did_you_mean
 
 
@@ -29,13 +28,13 @@ def named(name: str) -> str:
     worlds = {key: each for key, each in vars(module).items() if _is_world(each)}
     own = [each for each in worlds.values() if each.__module__ == module.__name__]
     if wanted in worlds:
-        return registry.id_of(worlds[wanted])
+        return registration.id_of(worlds[wanted])
     if wanted or len(own) != 1:
         what = f"has no world {wanted!r}" if wanted else f"defines {len(own)} worlds: name one as {place}:Class"
         if not worlds:
             raise UnknownNameError(f"{place} defines no world: a world is a subclass of TextEnv.")
         raise UnknownNameError(f"{place} {what}." + did_you_mean(wanted, worlds, "There are"))
-    return registry.id_of(own[0])
+    return registration.id_of(own[0])
 
 
 def _is_world(value: object) -> bool:

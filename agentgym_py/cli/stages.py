@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from agentgym_py import tracking
 from agentgym_py.cli import module
 from agentgym_py.cli.common import known_model, trainer_class
 from agentgym_py.cli.parser import UsageError, explain, listed, load_yaml, meant, new_parser
 from agentgym_py.errors import AgentGymError, UnknownNameError, did_you_mean
-from agentgym_py.trainer import need_policy, product
+from agentgym_py.training import tracking
+from agentgym_py.training.trainer import need_policy, product
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -225,7 +225,7 @@ def _check_trainer(stage: Stage) -> None:
 
 def _check_model(stage: Stage, given: Namespace) -> None:
     """A model that is not the product of a stage must be there."""
-    from agentgym_py.publish import find
+    from agentgym_py.report.export import find
 
     model = str(given["model"])
     if not model or model.startswith("$") or given.get("agent") not in (None, "model"):

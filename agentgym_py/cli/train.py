@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py import ranks, tracking
-from agentgym_py.checkpoints import until_saved
+from agentgym_py import distributed
 from agentgym_py.cli import interrupted as say_interrupted
 from agentgym_py.cli import kill_is_a_way_out, status_of
 from agentgym_py.cli.agents import ModelOptions
@@ -26,11 +25,13 @@ from agentgym_py.cli.common import (
     whole_path,
 )
 from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, first_look, listed, read_options
-from agentgym_py.env import checked_seed
+from agentgym_py.env.base import checked_seed
 from agentgym_py.errors import RunError
-from agentgym_py.files import remove_halves
-from agentgym_py.runs import RunFolder, new_folder
-from agentgym_py.trainer import Trainer, checked, last_good_kept, need_shared, product
+from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.files import new_folder, remove_halves
+from agentgym_py.training import Trainer, tracking
+from agentgym_py.training.checkpoints import until_saved
+from agentgym_py.training.trainer import checked, last_good_kept, need_shared, product
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -141,22 +142,22 @@ def run(given: Namespace) -> int:
     except KeyboardInterrupt as stop:
         kept = any((Path(chosen.out) / states_in(trainer)).rglob("state-*"))
         how = "goes on from the state that was kept" if kept else "begins anew: no state was kept"
-        if ranks.first():
+        if distributed.first():
             say_interrupted(f"the same command {how}")
         return status_of(stop)
 
 
 def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: Trainer, files: Sequence[str]) -> int:
-    from agentgym_py.dataset import AgentTrajDataset
+    from agentgym_py.trajectory.dataset import AgentTrajDataset
 
     assert chosen.out is not None
-    ranks.join(model.device)
-    out = ranks.once(_folder, chosen.out, states_in(trainer))
+    distributed.join(model.device)
+    out = distributed.once(_folder, chosen.out, states_in(trainer))
     data = AgentTrajDataset(each for file in files for each in played_in(file))
     need_model(model.model, model.threads)
     policy = model.load(chosen.seed)
     made_with = provenance() | {"base_policy": policy.digest()}
-    from agentgym_py.ui import Phases, loss_text
+    from agentgym_py.report.terminal import Phases, loss_text
 
     began, extra = time.monotonic(), out / states_in(trainer)
     settings = {
@@ -174,14 +175,14 @@ def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: T
             with last_good_kept(policy, out / "last_good") if product(trainer) == "policy" else nullcontext():
                 done = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
             report = checked(done, trainer, policy)
-            digest = ranks.same("weights", policy.digest())
+            digest = distributed.same("weights", policy.digest())
             result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
             result["provenance"] = made_with
-            if ranks.first():
+            if distributed.first():
                 if product(trainer) == "policy":
                     policy.save(out / "checkpoint")
                 RunFolder(out).write_json(_REPORT, result)
-    if not ranks.first():
+    if not distributed.first():
         return 0
     if chosen.json:
         print_json(result)

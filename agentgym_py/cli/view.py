@@ -108,8 +108,8 @@ def _export(index: Index, target: str, limit: int) -> int:
 
 
 def _judged(root: Path, target: str) -> int:
-    from agentgym_py import store
     from agentgym_py.errors import DataError
+    from agentgym_py.trajectory import store
     from agentgym_py.viewer.feedback import judged
 
     found = judged(root)

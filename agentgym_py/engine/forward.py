@@ -16,7 +16,7 @@ from torch.nn.functional import linear, silu
 
 from agentgym_py.engine.kvcache import Plan, SlotCache
 from agentgym_py.errors import PolicyError
-from agentgym_py.policy import is_quantized
+from agentgym_py.policy.adapters import is_quantized
 
 Forward = Callable[[Tensor, Tensor, Tensor, SlotCache, Plan], Tensor]
 """(ids (N,), positions (N,), wanted (B,) places in the pack, cache, plan) -> logits (B, V)."""

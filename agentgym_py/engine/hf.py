@@ -20,12 +20,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from agentgym_py.engine import Generation
+from agentgym_py.engine.base import Generation
+from agentgym_py.engine.cache_slots import Ids, SlotBook, common_prefix
 from agentgym_py.engine.decoding import draw
 from agentgym_py.engine.forward import forward_of
 from agentgym_py.engine.kvcache import CausalBand, DecodePlan, Move, PrefillPlan, Segment, SlotCache, attended
 from agentgym_py.engine.sampling import SamplingParams
-from agentgym_py.engine.slots import Ids, SlotBook, common_prefix
 from agentgym_py.errors import ConfigError, NotANumberError, PolicyError
 from agentgym_py.policy import Policy
 

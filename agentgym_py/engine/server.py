@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from agentgym_py import ranks
-from agentgym_py.asking import Asker, FullError, LostError, MissingError, checked_address, together, wait_for
-from agentgym_py.engine import Generation, SamplingParams, ServerKind
-from agentgym_py.engine.dialects import DIALECTS, Sampled
+from agentgym_py import distributed
+from agentgym_py.engine.base import Generation, ServerKind
+from agentgym_py.engine.sampling import SamplingParams
+from agentgym_py.engine.server_protocols import DIALECTS, Sampled
 from agentgym_py.errors import ConfigError, EndpointError, PolicyError
+from agentgym_py.http_client import Asker, FullError, LostError, MissingError, checked_address, together, wait_for
 from agentgym_py.policy import Policy
+from agentgym_py.policy.tokens import Sample
 from agentgym_py.rng import seed_of
-from agentgym_py.samples import Sample
 
 _LOADING = 1800.0
 """Seconds that a server may take to load weights."""
@@ -102,7 +103,7 @@ class ServerEngine:
             EndpointError: it did not load them, or is broken.
         """
         (held, self.digest), digest = (self.digest, ""), policy.digest()
-        self.fixed = ranks.once(self._loaded, policy) if self._push else "it was not to be given any (push)"
+        self.fixed = distributed.once(self._loaded, policy) if self._push else "it was not to be given any (push)"
         """Why it cannot be given other weights; empty where it can."""
         if self.fixed and held not in ("", digest):
             raise PolicyError(f"{self._server.where} goes on with old weights: {self.fixed}")
@@ -228,7 +229,7 @@ def _own_logprobs(policy: Policy, prompt: Sequence[int], ids: Sequence[int]) -> 
     import torch
 
     from agentgym_py.engine.decoding import processed_logprobs
-    from agentgym_py.logprobs import agent_logits, padded
+    from agentgym_py.policy.logprobs import agent_logits, padded
 
     model = policy.model
     if max(ids) >= model.config.get_text_config().vocab_size:

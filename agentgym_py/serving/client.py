@@ -16,11 +16,10 @@ from urllib.parse import urlsplit
 
 import gymnasium
 
-from agentgym_py.actions import Reply
-from agentgym_py.env import Outcome, Task, TextEnv
+from agentgym_py.env import Outcome, Reply, Task, TextEnv
+from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.errors import ActionError, ConfigError, EndpointError, InfrastructureError, UnknownNameError
 from agentgym_py.serving.protocol import ERRORS, GONE, SESSIONS, written
-from agentgym_py.spaces import UnicodeText
 
 TOKEN = "AGENTGYM_TOKEN"  # noqa: S105  # the variable's name
 """The environment variable that holds the token."""

@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar, cast
 
 from agentgym_py import errors
-from agentgym_py.arguments import check_arguments
+from agentgym_py.checks import check_arguments
 from agentgym_py.errors import AgentGymError, ConfigError
 
 VERSION = 1

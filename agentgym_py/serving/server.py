@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Respons
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from agentgym_py.errors import AgentGymError
-from agentgym_py.loopback import Json, only_at, only_for
+from agentgym_py.serving.http import Json, only_at, only_for
 from agentgym_py.serving.protocol import SESSIONS, VERSION
 from agentgym_py.serving.sessions import RefusedError, Sessions
 

@@ -16,11 +16,10 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
-from agentgym_py.arguments import is_path, parameters_of
-from agentgym_py.collect import EnvSpec
-from agentgym_py.env import TextEnv
+from agentgym_py.checks import is_path, parameters_of
+from agentgym_py.env import EnvSpec, TextEnv
+from agentgym_py.env.registration import env_id, short_name
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError, did_you_mean
-from agentgym_py.registry import env_id, short_name
 from agentgym_py.serving.calls import CALLS, where
 from agentgym_py.serving.protocol import GONE, VERSION, Change, Make, read, written
 

@@ -17,9 +17,9 @@ What a world may declare: its `floor`, the share of episodes in which luck may s
 class says nothing, and no thoughtless agent may be above it); its `secrets()`, the texts that must not show yet.
 """
 
+from agentgym_py.testing.harness import Moves, Settings
 from agentgym_py.testing.report import Failure, Report, Result
 from agentgym_py.testing.runner import CHECKS, check_world, run_check, run_checks
-from agentgym_py.testing.subject import Moves, Settings
 
 __all__ = [
     "CHECKS", "Failure", "Moves", "Report", "Result", "Settings", "check_world", "run_check", "run_checks",

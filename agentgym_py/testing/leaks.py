@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym_py.testing.players import tail
-from agentgym_py.testing.subject import NONSENSE, NotApplicableError, Play, Subject, shown, stands_in
+from agentgym_py.testing.agents import tail
+from agentgym_py.testing.harness import NONSENSE, NotApplicableError, Play, Subject, shown, stands_in
 
 _WORD = re.compile(r"\w+(?:[.,:'/-]\w+)*")
 _ARGUMENT = re.compile(r"\[(.*)\]", re.DOTALL)

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from agentgym_py.collect import EnvSpec
-from agentgym_py.env import TextEnv
-from agentgym_py.registry import env_id, installed, target_of
-from agentgym_py.testing.subject import Moves, Settings
+from agentgym_py.env import EnvSpec, TextEnv
+from agentgym_py.env.registration import env_id, target_of
+from agentgym_py.registry import installed
+from agentgym_py.testing.harness import Moves, Settings
 
 _RESTORE = """before = env.snapshot()
 try:

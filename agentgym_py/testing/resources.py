@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from agentgym_py.rng import Rng
-from agentgym_py.testing.subject import (
+from agentgym_py.testing.harness import (
     NONSENSE,
     SEEDED,
     BrokenContractError,

@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentgym_py.collect import EnvSpec
-from agentgym_py.env import TextEnv
+from agentgym_py.env import EnvSpec, TextEnv
+from agentgym_py.env.registration import id_of
 from agentgym_py.errors import ConfigError, ConformanceError, UnknownNameError, did_you_mean
-from agentgym_py.registry import id_of
-from agentgym_py.testing import contract, fresh, leaks, players, resources, snapshots, strings
-from agentgym_py.testing.report import Failure, Report, Result, Status
-from agentgym_py.testing.subject import (
+from agentgym_py.testing import agents, fuzz, interface, leaks, reproducibility, resources, snapshots
+from agentgym_py.testing.harness import (
     BrokenContractError,
     NotApplicableError,
     Settings,
@@ -26,24 +24,25 @@ from agentgym_py.testing.subject import (
     shown_raising,
     where_raised,
 )
+from agentgym_py.testing.report import Failure, Report, Result, Status
 
 Check = Callable[[Subject], None]
 
 CHECKS: Mapping[str, Check] = {
-    "gymnasium": contract.gymnasium_check,
-    "vectors": contract.vectors,
-    "interface": contract.interface,
-    "tasks": contract.tasks,
-    "card": contract.card,
-    "reproducible": fresh.reproducible,
+    "gymnasium": interface.gymnasium_check,
+    "vectors": interface.vectors,
+    "interface": interface.interface,
+    "tasks": interface.tasks,
+    "card": interface.card,
+    "reproducible": reproducibility.reproducible,
     "futures": snapshots.futures,
     "forks": snapshots.forks,
     "corrupt": snapshots.corrupt,
-    "expert": players.expert,
-    "actions": players.actions,
-    "wanderer": players.wanderer,
-    "floor": players.floor,
-    "strings": strings.strings,
+    "expert": agents.expert,
+    "actions": agents.actions,
+    "wanderer": agents.wanderer,
+    "floor": agents.floor,
+    "strings": fuzz.strings,
     "leaks": leaks.leaks,
     "globals": resources.global_generators,
     "memory": resources.memory,

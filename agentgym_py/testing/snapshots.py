@@ -13,8 +13,8 @@ from typing import Any
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
+from agentgym_py.testing.harness import BrokenContractError, Moves, Play, Subject, Turn, raising, shown
 from agentgym_py.testing.report import listed
-from agentgym_py.testing.subject import BrokenContractError, Moves, Play, Subject, Turn, raising, shown
 
 _FORK = """actions, here = {rest}, env.snapshot()
 turns = [env.step(action) for action in actions]

@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentgym_py import store
 from agentgym_py.errors import DataError
-from agentgym_py.pairs import opening
-from agentgym_py.trajectory import Preference, Trajectory
+from agentgym_py.trajectory import Trajectory, store
+from agentgym_py.trajectory.preferences import opening
+from agentgym_py.trajectory.types import Preference
 
 FILE = "feedback.jsonl"
 

@@ -22,10 +22,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from agentgym_py import store
+from agentgym_py.env.registration import short_name
 from agentgym_py.errors import ConfigError, DataError, UnknownNameError
-from agentgym_py.registry import short_name
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer.source import Source, short_digest
 
 Outcome = Literal["success", "failure", "error"]

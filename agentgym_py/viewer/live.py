@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from agentgym_py.actions import entered
 from agentgym_py.agents import Agent, AgentReply, Episode
-from agentgym_py.collect import Collector, EnvSpec, Fork, Job
+from agentgym_py.collection import Collector, Job
+from agentgym_py.collection.branching import forks
+from agentgym_py.collection.env_pool import EnvPool
+from agentgym_py.collection.job import Fork
 from agentgym_py.env import Prompt
+from agentgym_py.env.actions import entered
 from agentgym_py.errors import AgentGymError, UnknownNameError
-from agentgym_py.fork import forks
-from agentgym_py.pool import EnvPool
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def plans(trajectory: Trajectory) -> list[list[str]]:
     pool = EnvPool()
     try:
         states = forks(trajectory, range(len(trajectory.steps)), pool)
-        env = pool.take(EnvSpec.of(trajectory))
+        env = pool.take(trajectory.env_spec())
         found = []
         for state in states:
             env.restore(state.snapshot)
@@ -68,7 +69,7 @@ class Live:
         Raises:
             AgentGymError: the world is not installed, does not show what it showed then, or there is no such step.
         """
-        self._spec, self._prompt = EnvSpec.of(trajectory), cast(Prompt, trajectory.provenance.prompt)
+        self._spec, self._prompt = trajectory.env_spec(), cast(Prompt, trajectory.provenance.prompt)
         self._fork: Fork = forks(trajectory, [at])[0]
         self._task, self._split = trajectory.task_id, trajectory.split
         self._number = time.time_ns() // 1_000_000
@@ -187,8 +188,8 @@ def evaluated_model(root: Path) -> str | None:
 
     What another agent calls its model, such as an endpoint, is none.
     """
-    from agentgym_py.policy import BUILT_IN
-    from agentgym_py.runs import RunFolder
+    from agentgym_py.evolution.run_folder import RunFolder
+    from agentgym_py.policy.loading import BUILT_IN
 
     try:
         options: Any = RunFolder(root).read_json("result.json").get("options")

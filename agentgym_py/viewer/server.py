@@ -24,11 +24,11 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from agentgym_py import store
 from agentgym_py.agents import Agent, ExpertAgent
 from agentgym_py.errors import AgentGymError, DataError, UnknownNameError
-from agentgym_py.loopback import Json, only_at, only_for
 from agentgym_py.policy import Policy
+from agentgym_py.serving.http import Json, only_at, only_for
+from agentgym_py.trajectory import store
 from agentgym_py.viewer import feedback
 from agentgym_py.viewer.feedback import Ref
 from agentgym_py.viewer.index import Filter, Index, Order

@@ -11,9 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from agentgym_py import store
 from agentgym_py.errors import AgentGymError
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer.live import checkpoints, evaluated_model, plans
 
 _POLICY, _DATA = ("<!-- an exported page has its policy here -->", "<!-- an exported page has its data here -->")
@@ -49,7 +48,7 @@ class TokenTexts:
         return None
 
     def _paths(self) -> Iterable[Path]:
-        from agentgym_py.tiny import base_folder
+        from agentgym_py.policy.tiny import base_folder
 
         yield from (path.with_name("tokenizer.json") for path in checkpoints(self._root))
         if evaluated := evaluated_model(self._root):

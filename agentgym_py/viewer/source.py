@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentgym_py.dataset import detect
 from agentgym_py.errors import ConfigError, DataError
+from agentgym_py.trajectory.dataset import detect
 
 
 @dataclass(frozen=True, slots=True)

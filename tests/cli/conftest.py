@@ -9,8 +9,8 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from agentgym_py import charts
 from agentgym_py.cli import main
+from agentgym_py.report import svg
 
 WORLD = "GuessForTests-v0"
 Run = Callable[..., tuple[int, str, str]]
@@ -37,7 +37,7 @@ def agentgym(
 
     Reports have no charts, which take longer than all else of a small run; `tests/viewer` looks at one that has.
     """
-    monkeypatch.setattr(charts, "there", lambda: False)
+    monkeypatch.setattr(svg, "there", lambda: False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
 
@@ -55,7 +55,7 @@ def small_model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Folder of a model of a few thousand weights that can write the world's actions."""
     pytest.importorskip("torch")
     from agentgym_py.policy import Policy
-    from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
+    from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
 
     tokenizer = build_tokenizer(["Action: guess[12]\nHigher. Lower. Found. Find a number below 64."] * 4, 300)
     model = build_model(tiny_config(len(tokenizer), hidden_size=32, layers=1, heads=2, max_length=512))

@@ -14,7 +14,7 @@ import gymnasium
 import pytest
 
 from agentgym_py import registry
-from agentgym_py.collect import EnvSpec
+from agentgym_py.env import EnvSpec, registration
 from agentgym_py.testing import Failure, runner
 
 Run = Callable[..., tuple[int, str, str]]
@@ -133,8 +133,8 @@ def test_a_file_is_checked_where_another_copy_is_installed(
     (info / "entry_points.txt").write_text("[agentgym.envs]\nAgentGuess-v0 = copied_world:GuessEnv\n")
     (site / "copied_world.py").write_text(source.replace("Find a number below", "Guess one below"), encoding="utf-8")
     monkeypatch.syspath_prepend(site)
-    registry._points.cache_clear()
-    registry.register_envs()
+    registry.entry_points_of.cache_clear()
+    registration.register_envs()
     try:
         Path("my_world.py").write_text(source, encoding="utf-8")
         status, out, err = agentgym("check", "my_world.py", "--only", "card,vectors,reproducible", "--episodes", "5")
@@ -145,7 +145,7 @@ def test_a_file_is_checked_where_another_copy_is_installed(
         })  # fmt: skip
         assert "Find a number below" in done.stdout and done.stderr == ""
     finally:
-        registry._points.cache_clear()
+        registry.entry_points_of.cache_clear()
 
 
 def test_a_card_without_an_id_is_told_the_class_s_name(agentgym: Run) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_py import store
 from agentgym_py.cli.data import FORMATS
-from agentgym_py.dataset import AgentTrajDataset
 from agentgym_py.errors import DataError
+from agentgym_py.trajectory import store
+from agentgym_py.trajectory.dataset import AgentTrajDataset
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -81,7 +81,7 @@ def interrupt_after(
     episodes: int, monkeypatch: pytest.MonkeyPatch, by: BaseException | type[BaseException] = KeyboardInterrupt
 ) -> None:
     """Ctrl-C, or an error, comes when so many episodes are written."""
-    from agentgym_py.collect import Collector
+    from agentgym_py.collection import Collector
 
     whole = Collector.in_order
 

@@ -13,9 +13,10 @@ pytest.importorskip("httpx2")
 pytest.importorskip("uvicorn")
 pytest.importorskip("trl")
 
-from agentgym_py import asking, store
+from agentgym_py import http_client
 from agentgym_py.policy import Policy
 from agentgym_py.testing.model_server import ModelServer, serving
+from agentgym_py.trajectory import store
 
 Run = Callable[..., tuple[int, str, str]]
 GUESS = ("--env", "GUESS", "--env_kwargs.max_steps", "3", "--threads", "1", "--max_new_tokens", "8")
@@ -24,8 +25,8 @@ GUESS = ("--env", "GUESS", "--env_kwargs.max_steps", "3", "--threads", "1", "--m
 @pytest.fixture
 def server(small_model: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     """A server that holds the small model."""
-    monkeypatch.delenv(asking.KEY, raising=False)
-    monkeypatch.setattr(asking, "_FIRST_WAIT", 0.01)
+    monkeypatch.delenv(http_client.KEY, raising=False)
+    monkeypatch.setattr(http_client, "_FIRST_WAIT", 0.01)
     with serving(ModelServer(Policy.load(small_model, device="cpu"))) as made:
         yield made
 

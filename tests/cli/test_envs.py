@@ -22,7 +22,7 @@ from agentgym_py import registry
 from agentgym_py.cli import main
 from agentgym_py.cli.envs import _about
 from agentgym_py.cli.play import HELP
-from agentgym_py.collect import EnvSpec
+from agentgym_py.env import EnvSpec, registration
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -36,11 +36,15 @@ def test_list_shows_what_is_installed(agentgym: Run) -> None:
 
 def test_list_is_a_line_a_world_in_80_columns(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sorted by short name; each world once, without the package that all share, its id or a full stop at the end."""
-    ours = {name: point for name, point in registry._points("agentgym.envs").items() if "agentgym_envs" in point.value}
+    ours = {
+        name: point
+        for name, point in registry.entry_points_of("agentgym.envs").items()
+        if "agentgym_envs" in point.value
+    }
     monkeypatch.setattr(registry, "_points", lambda group: ours)
     head, *lines = agentgym("envs", "list")[1].splitlines()
     assert head.split(None, 2) == ["name", "id", "what one does there"]
-    assert [line.split()[0] for line in lines] == sorted(map(registry.short_name, ours))
+    assert [line.split()[0] for line in lines] == sorted(map(registration.short_name, ours))
     for line in lines:
         _, env_id, about = line.split(None, 2)
         assert len(line) <= 80 and env_id not in about and about[0].islower() and about[-1].isalpha(), line

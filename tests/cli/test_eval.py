@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agentgym_py import store
-from agentgym_py.collect import Collector
+from agentgym_py.collection import Collector
 from agentgym_py.env import TextEnv
+from agentgym_py.trajectory import store
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = ("eval", "--env", "calculator", "--env_kwargs.difficulty", "easy", "--tasks", "4", "--samples", "2")

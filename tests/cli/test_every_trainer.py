@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentgym_py import registry
-from agentgym_py.trainer import product
+from agentgym_py.training.trainer import product
 
 pytest.importorskip("trl")
 Run = Callable[..., tuple[int, str, str]]

@@ -20,18 +20,19 @@ from typing import Any, ClassVar
 import pytest
 import yaml
 
-from agentgym_py import registry, store
+from agentgym_py import registry
 from agentgym_py.cli import build, module
 from agentgym_py.cli.common import read_cloner, read_trainer, settings_of
 from agentgym_py.cli.parser import spelled
 from agentgym_py.cli.train import interrupted
-from agentgym_py.collect import EnvSpec
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import PolicyError
-from agentgym_py.report import SMOKE
-from agentgym_py.rounds import EvolveConfig
-from agentgym_py.runs import RunFolder
-from agentgym_py.select import SelectConfig
-from agentgym_py.trainer import TrainReport
+from agentgym_py.evolution import EvolveConfig
+from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.report.page import SMOKE
+from agentgym_py.training import TrainReport
+from agentgym_py.trajectory import store
+from agentgym_py.trajectory.selectors import SelectConfig
 from agentgym_trainers.filtered_bc import FilteredBC
 
 pytest.importorskip("trl")
@@ -236,7 +237,7 @@ def test_resume_takes_no_other_settings(agentgym: Run, finished: Path) -> None:
 
 def test_a_run_in_use_is_refused(agentgym: Run, finished: Path) -> None:
     """Two processes never work on one run."""
-    from agentgym_py.runs import RunFolder
+    from agentgym_py.evolution.run_folder import RunFolder
 
     with RunFolder.open(finished).locked():
         status, _, err = agentgym("evolve", "--resume", "run")
@@ -279,7 +280,7 @@ def test_ctrl_c_says_how_to_go_on_and_it_goes_on(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that was interrupted in round 1 ends as if nothing had happened."""
-    from agentgym_py.evolve import Evolution
+    from agentgym_py.evolution import Evolution
 
     explore = Evolution._explore
 
@@ -335,7 +336,7 @@ def test_a_run_goes_on_with_its_threads(agentgym: Run, small_model: str, monkeyp
 
 def test_kill_is_said_like_ctrl_c(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGTERM in the middle of a round: the same line, status 143, and the run goes on from its last round."""
-    from agentgym_py.evolve import Evolution
+    from agentgym_py.evolution import Evolution
 
     def killed(self: Evolution, number: int) -> Any:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -368,7 +369,7 @@ WAITS = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started without
 from agentgym_py.cli import main
-from agentgym_py import callbacks
+from agentgym_py.training import callbacks
 
 tell, trainings = callbacks.Tell, []
 
@@ -418,7 +419,7 @@ def test_a_run_stopped_in_a_training_ends_as_if_nothing_had_happened(
 
 def begun(agentgym: Run, monkeypatch: pytest.MonkeyPatch, *argv: str) -> dict[str, Any]:
     """Provenance of a run that was interrupted at its very beginning."""
-    from agentgym_py.evolve import Evolution
+    from agentgym_py.evolution import Evolution
 
     def interrupted(self: Evolution, number: int) -> Any:
         raise KeyboardInterrupt
@@ -573,7 +574,7 @@ def test_a_training_that_was_stopped_goes_on(agentgym: Run, small_model: str, mo
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("agentgym_py.ui.Phases.training", lambda *_: stopping)
+        patch.setattr("agentgym_py.report.terminal.Phases.training", lambda *_: stopping)
         status, _, err = agentgym(*words, "--out", "bc")
         assert status == 130 and err == "\ninterrupted; the same command goes on from the state that was kept\n"
         status, _, err = agentgym(*words, "--trainer.checkpoint_minutes", "5", "--out", "none")
@@ -593,8 +594,8 @@ def test_a_judge_of_other_tokens_is_refused_at_once(agentgym: Run, small_model: 
     """Before anything is played or written: in a round it would be too late."""
     from torch import nn
 
-    from agentgym_py.process import ProcessRewardModel, new_heads
-    from agentgym_py.reward import Member, RewardModel
+    from agentgym_py.rewards.process_reward_model import ProcessRewardModel, new_heads
+    from agentgym_py.rewards.reward_model import Member, RewardModel
 
     other = toys.word_policy()
     heads = nn.Linear(other.model.config.hidden_size, 1)
@@ -779,7 +780,7 @@ def test_a_reward_model_that_was_stopped_goes_on(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("agentgym_py.ui.Phases.training", lambda *_: stopping)
+        patch.setattr("agentgym_py.report.terminal.Phases.training", lambda *_: stopping)
         assert agentgym(*words, "--out", "run")[0] == 130
     for out in ("run", "whole"):
         assert agentgym(*words, "--out", out)[0] == 0
@@ -861,7 +862,7 @@ def test_a_model_collects_at_several_temperatures(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """--model is who plays; one policy serves all temperatures; Ctrl-C in the second leaves the first."""
-    from agentgym_py.collect import Collector
+    from agentgym_py.collection import Collector
     from agentgym_py.policy import Policy
 
     loads: list[str] = []

@@ -14,11 +14,11 @@ torch = pytest.importorskip("torch")
 
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from agentgym_py.cards import _chain, of_round
+from agentgym_py.evolution import EvolveConfig
+from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy import Policy
-from agentgym_py.publish import export, find
-from agentgym_py.rounds import EvolveConfig
-from agentgym_py.runs import RunFolder
+from agentgym_py.report.export import export, find
+from agentgym_py.report.model_card import _chain, of_round
 
 
 def said(folder: Any) -> Any:

@@ -14,10 +14,11 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 pytest.importorskip("torch")
 
-from agentgym_py import asking, store
-from agentgym_py.judging import KEPT
+from agentgym_py import http_client
 from agentgym_py.policy import Policy
+from agentgym_py.rewards.llm_judge import KEPT
 from agentgym_py.testing.model_server import ModelServer, serving
+from agentgym_py.trajectory import store
 
 Run = Callable[..., tuple[int, str, str]]
 SECRET = "sk-of-the-tests-0123456789"
@@ -28,8 +29,8 @@ def test_a_judge_from_the_command_line(
 ) -> None:
     """`agentgym train` asks it; a server that is down is one line and leaves what goes on; its key stands nowhere."""
     with serving(ModelServer(Policy.load(small_model), says=lambda body: "Mark: 7")) as server:
-        monkeypatch.setenv(asking.KEY, SECRET)
-        monkeypatch.setattr(asking, "_FIRST_WAIT", 0.02)
+        monkeypatch.setenv(http_client.KEY, SECRET)
+        monkeypatch.setattr(http_client, "_FIRST_WAIT", 0.02)
         store.write(
             "played.jsonl", [replace(episode("a", "b", "c", "d"), id="one"), replace(episode("x", "y"), id="two")]
         )

@@ -13,9 +13,9 @@ import yaml
 
 pytest.importorskip("torch")
 
-from agentgym_py import store
 from agentgym_py.cli.stages import read_file, stages_of
 from agentgym_py.policy import Policy
+from agentgym_py.trajectory import store
 
 Run = Callable[..., tuple[int, str, str]]
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "pipelines").glob("*.yaml"))
@@ -122,7 +122,7 @@ def test_a_folder_goes_on_only_with_what_it_was_begun_with(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the file was changed twice meanwhile: a run would go on by its own settings, not the file's."""
-    from agentgym_py.evolve import Evolution
+    from agentgym_py.evolution import Evolution
 
     with monkeypatch.context() as patch:
         patch.setattr(Evolution, "run", lambda *_: 1 / 0)
@@ -173,7 +173,7 @@ def test_whatever_is_interrupted_there_is_one_advice(
 
     file = written(short(small_model))
     for place, stage in (
-        ("agentgym_py.evolve.Evolution._round", "sft"),
+        ("agentgym_py.evolution.evolution.Evolution._round", "sft"),
         ("agentgym_py.cli.eval._result", "evaluate"),
     ):
         with monkeypatch.context() as patch:
@@ -185,7 +185,7 @@ def test_whatever_is_interrupted_there_is_one_advice(
 
 def test_an_interrupted_evaluation_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """From its last episode, as the command itself does."""
-    from agentgym_py.manifest import EvalFolder
+    from agentgym_py.evaluation.folder import EvalFolder
 
     file = written(short(small_model))
     with monkeypatch.context() as patch:
@@ -206,7 +206,7 @@ def test_an_interrupted_evaluation_goes_on(agentgym: Run, small_model: str, monk
 
 def test_an_interrupted_pipeline_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run of rounds from its last round, another stage from its beginning; what was done stays."""
-    from agentgym_py.evolve import Evolution
+    from agentgym_py.evolution import Evolution
 
     held = short(small_model, sft={"rounds": 1, "explore_tasks": 4, "allow_empty": True})
     file, round_of = written(held), Evolution._round
@@ -243,7 +243,7 @@ def test_an_interrupted_training_goes_on(agentgym: Run, small_model: str, monkey
     file = written({"defaults": {"env": "GuessForTests-v0"}, "stages": stages})
 
     with monkeypatch.context() as patch:
-        patch.setattr("agentgym_py.ui.Phases.training", lambda *_: stopping)
+        patch.setattr("agentgym_py.report.terminal.Phases.training", lambda *_: stopping)
         status, _, err = agentgym("pipeline", file, "--out", "made")
     assert status == 130 and f"agentgym pipeline {file} --out made goes on from there" in err
     assert any(Path("made/02-sft/trainer").rglob("state-*"))
@@ -268,7 +268,7 @@ def test_a_training_that_was_killed_at_its_end_goes_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("agentgym_py.ui.Phases.training", lambda *_: stopping)
+        patch.setattr("agentgym_py.report.terminal.Phases.training", lambda *_: stopping)
         assert agentgym("pipeline", file, "--out", "made")[0] == 130
     with monkeypatch.context() as patch:
         patch.setattr(Policy, "save", killed)

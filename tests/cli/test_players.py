@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from agentgym_py import asking, store
+from agentgym_py import http_client
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collect import Collector, jobs_for
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.trajectory import store
 
 Run = Callable[..., tuple[int, str, str]]
 SECRET = "sk-of-the-tests-0123456789"
@@ -29,7 +30,7 @@ MAZE = ("--env", "maze", "--env_kwargs.difficulty", "easy", "--tasks", "2")
 
 def solution() -> list[str]:
     """What solves the two tasks."""
-    from agentgym_py.collect import EnvSpec
+    from agentgym_py.env import EnvSpec
 
     played = Collector(ExpertAgent()).collect_batch(jobs_for(EnvSpec("maze", {"difficulty": "easy"}), "test", range(2)))
     return [step.action for t in played for step in t.steps]
@@ -119,8 +120,8 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A server, and a key for it."""
-    monkeypatch.setenv(asking.KEY, SECRET)
-    monkeypatch.setattr(asking, "_FIRST_WAIT", 0.01)
+    monkeypatch.setenv(http_client.KEY, SECRET)
+    monkeypatch.setattr(http_client, "_FIRST_WAIT", 0.01)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
         made.asked, made.left = [], 1000  # type: ignore[attr-defined]  # ours
         Thread(target=made.serve_forever, daemon=True).start()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_py.cli import listen
-from agentgym_py.collect import EnvSpec
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import InfrastructureError
 from agentgym_py.serving import RemoteEnv
 

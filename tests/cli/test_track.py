@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_py.runs import RunFolder
+from agentgym_py.evolution.run_folder import RunFolder
 
 pytest.importorskip("trl")
 accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_py import store
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.cli import listen
-from agentgym_py.collect import Collector, jobs_for
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer import feedback
 from agentgym_py.viewer.feedback import Ref
 

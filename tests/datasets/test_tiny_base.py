@@ -17,7 +17,7 @@ import pytest
 from agentgym_envs.shop.catalogue import Product, load_catalogue
 from agentgym_envs.shop.react import product_line
 from agentgym_envs.shop.tasks import split_of
-from agentgym_py.actions import parse_reply
+from agentgym_py.env.actions import parse_reply
 from agentgym_py.rng import Rng
 
 FOLDER = Path(__file__).resolve().parents[2] / "datasets"
@@ -209,7 +209,7 @@ _STEPS = """
 import os, sys
 import torch, torch.distributed as dist
 import make_tiny_base as base
-from agentgym_py.policy import Policy
+from agentgym_py.policy.policy import Policy
 
 dist.init_process_group("gloo")
 policy = Policy.load("tiny")

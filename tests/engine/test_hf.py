@@ -15,7 +15,7 @@ from agentgym_py.engine.decoding import processed_logprobs
 from agentgym_py.engine.forward import FusedLlama, HuggingFaceForward
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.policy import Policy
-from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
+from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
 
 WORDS = ["search", "click", "buy", "red", "blue", "shoes", "lamp", "size", "price", "back", "page", "you", "see", "12"]
 

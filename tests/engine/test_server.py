@@ -15,16 +15,17 @@ fastapi = pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 torch = pytest.importorskip("torch")
 
-from agentgym_py import asking
+from agentgym_py import http_client
 from agentgym_py.agents import ModelAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams, ServerEngine
 from agentgym_py.engine.decoding import processed_logprobs
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, EndpointError, PolicyError
-from agentgym_py.evaluate import summarise
+from agentgym_py.evaluation import summarise
 from agentgym_py.policy import Policy
+from agentgym_py.policy.tiny import build_model, build_tokenizer, tiny_config
 from agentgym_py.testing.model_server import ModelServer, serving
-from agentgym_py.tiny import build_model, build_tokenizer, tiny_config
 from agentgym_py.trajectory import Trajectory
 
 KINDS: list[Any] = ["vllm", "sglang", "llamacpp"]
@@ -56,8 +57,8 @@ def policy() -> Policy:
 @pytest.fixture
 def server(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     """A server that holds it; what fails is soon asked again."""
-    monkeypatch.delenv(asking.KEY, raising=False)
-    monkeypatch.setattr(asking, "_FIRST_WAIT", 0.02)
+    monkeypatch.delenv(http_client.KEY, raising=False)
+    monkeypatch.setattr(http_client, "_FIRST_WAIT", 0.02)
     with serving(ModelServer(policy)) as made:
         yield made
 
@@ -279,9 +280,9 @@ def test_no_reply_is_taken_before_it_is_known_whose_it_is(server: ModelServer, p
         asked = [engine.answer(prompt, SHORT, seed) for seed in range(12)]
         return await asyncio.gather(*asked, return_exceptions=True)
 
-    assert [type(each) for each in asking.wait_for(outcomes())] == [PolicyError] * 12
+    assert [type(each) for each in http_client.wait_for(outcomes())] == [PolicyError] * 12
     server.hold(policy)
-    assert all(each.error is None for each in asking.wait_for(outcomes()))
+    assert all(each.error is None for each in http_client.wait_for(outcomes()))
 
 
 # ---- what a server must give ----------------------------------------------------------------------------------------

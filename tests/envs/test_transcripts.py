@@ -13,16 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_py import registry
-from agentgym_py.collect import EnvSpec
-from agentgym_py.env import SPLITS, TextEnv
+from agentgym_py.env import SPLITS, EnvSpec, TextEnv, registration
+from agentgym_py.env.registration import env_plugins
 from agentgym_py.rng import Rng
 
 FOLDER = Path(__file__).parent / "transcripts"
 ENVS = {
-    registry.short_name(each.name): each.name
-    for each in registry.plugins("agentgym.envs")
-    if each.target.startswith("agentgym_envs.")
+    registration.short_name(each.name): each.name for each in env_plugins() if each.target.startswith("agentgym_envs.")
 }
 DIFFICULTIES = ("easy", "medium", "hard")
 """Of a world that does not say its own, in `limits`."""

@@ -10,12 +10,11 @@ import pytest
 from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.todo.env import TodoEnv
 from agentgym_envs.tools.env import ToolsEnv
-from agentgym_py import registry
-from agentgym_py.collect import EnvSpec
-from agentgym_py.env import TextEnv
+from agentgym_py.env import EnvSpec, TextEnv
+from agentgym_py.env.registration import env_plugins
 from agentgym_py.errors import UnknownNameError
 
-WORLDS = [each.name for each in registry.plugins("agentgym.envs") if each.target.startswith("agentgym_envs.")]
+WORLDS = [each.name for each in env_plugins() if each.target.startswith("agentgym_envs.")]
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -15,10 +15,8 @@ pytest.importorskip("fastapi")
 uvicorn = pytest.importorskip("uvicorn")
 
 from agentgym_py import registry
-from agentgym_py.actions import Reply
 from agentgym_py.cli.listen import LOOPBACK, listening
-from agentgym_py.collect import EnvSpec
-from agentgym_py.env import Outcome, Task, TextEnv
+from agentgym_py.env import EnvSpec, Outcome, Reply, Task, TextEnv
 from agentgym_py.serving import RemoteEnv
 from agentgym_py.serving.client import Connection
 from agentgym_py.serving.sessions import Limits, Sessions

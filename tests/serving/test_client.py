@@ -16,7 +16,8 @@ from gymnasium.utils.env_checker import check_env
 
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent, RandomAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import (
     ActionError,
     ConfigError,
@@ -26,13 +27,13 @@ from agentgym_py.errors import (
     SnapshotError,
     UnknownNameError,
 )
-from agentgym_py.evaluate import evaluate
-from agentgym_py.manifest import manifest_of
+from agentgym_py.evaluation import evaluate
+from agentgym_py.evaluation.folder import manifest_of
 from agentgym_py.rng import Rng
 from agentgym_py.serving import client
 from agentgym_py.serving.client import RemoteEnv
+from agentgym_py.testing.harness import NONSENSE, Settings, any_action
 from agentgym_py.testing.runner import run_check
-from agentgym_py.testing.subject import NONSENSE, Settings, any_action
 
 WORLDS = registry.names("agentgym.envs")
 TOKEN = "a-token-for-tests"

@@ -16,7 +16,7 @@ pytest.importorskip("fastapi")
 from starlette.testclient import TestClient
 
 from agentgym_py import registry
-from agentgym_py.collect import EnvSpec
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, InfrastructureError
 from agentgym_py.serving.calls import CALLS
 from agentgym_py.serving.protocol import SESSIONS

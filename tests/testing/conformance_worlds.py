@@ -11,11 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from agentgym_py.actions import Reply
-from agentgym_py.env import Outcome, Task, bare_action
-from agentgym_py.generated import Draft, GeneratedEnv
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, bare_action
+from agentgym_py.env.generated import Draft
+from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.rng import Rng
-from agentgym_py.spaces import UnicodeText
 
 DIGITS = 4
 ASKERS = {"train": "Ann", "valid": "Bob", "test": "Cem"}

@@ -19,14 +19,14 @@ from typing import Any
 import gymnasium
 import pytest
 
-from agentgym_py.collect import EnvSpec
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, ConformanceError, SnapshotError, UnknownNameError
 from agentgym_py.testing import CHECKS, Failure, Moves, Settings, check_world, run_check, run_checks
-from agentgym_py.testing.contract import _out_of_reach
-from agentgym_py.testing.players import tail
+from agentgym_py.testing.agents import tail
+from agentgym_py.testing.fuzz import MEGABYTE
+from agentgym_py.testing.harness import time_limit
+from agentgym_py.testing.interface import _out_of_reach
 from agentgym_py.testing.report import written
-from agentgym_py.testing.strings import MEGABYTE
-from agentgym_py.testing.subject import time_limit
 
 FOLDER = Path(__file__).parent
 QUICK = Settings(episodes=15, memory_episodes=400)
@@ -320,7 +320,7 @@ def test_what_raises_elsewhere_is_another_cause() -> None:
 
 def test_a_check_that_is_not_over_in_time_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was stopped, and says why; nor did it pass."""
-    monkeypatch.setattr("agentgym_py.testing.fresh._SECONDS", 0.01)
+    monkeypatch.setattr("agentgym_py.testing.reproducibility._SECONDS", 0.01)
     report = run_checks("ConformanceHonest-v0", ("reproducible", "card"), QUICK)
     assert [each.status for each in report.results] == ["stopped", "passed"] and not report.failed and not report.ok
     assert "stopped reproducible" in report.text() and "not over after 0.01 seconds: ask for fewer" in report.text()
@@ -435,6 +435,6 @@ def test_a_failure_without_moves_has_a_program_all_the_same() -> None:
 
 def test_without_hypothesis_the_note_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check passes without it, with fewer strings."""
-    monkeypatch.setattr("agentgym_py.testing.strings.find_spec", lambda _: None)
+    monkeypatch.setattr("agentgym_py.testing.fuzz.find_spec", lambda _: None)
     report = run_checks(EnvSpec("maze"), ["strings"], Settings(episodes=2))
     assert report.ok and "pip install hypothesis" in report.results[0].line

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from agentgym_py.policy import Policy
-from agentgym_py.samples import encode
+from agentgym_py.policy.tokens import encode
 from agentgym_py.trajectory import Trajectory
 
 
 @pytest.fixture(scope="session")
 def choices(episode: Callable[..., Trajectory]) -> Callable[..., list[float]]:
     """A function: a policy's log-probabilities of whole episodes that begin alike and end with one of the actions."""
-    from agentgym_py.logprobs import sample_logprobs
+    from agentgym_py.policy.logprobs import sample_logprobs
 
     def say(policy: Policy, before: list[str], *actions: str) -> list[float]:
         return sample_logprobs(policy.model, [encode(episode(*before, each), policy.chat) for each in actions], 2)

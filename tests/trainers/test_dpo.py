@@ -13,12 +13,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import ExpertAgent, RandomAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.finetune import arguments, fit, usable_pairs
-from agentgym_py.logprobs import agent_logits, agent_logprobs, sample_logprobs
 from agentgym_py.policy import Policy
-from agentgym_py.samples import IGNORED, Sample, encode
+from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, sample_logprobs
+from agentgym_py.policy.tokens import IGNORED, Sample, encode
+from agentgym_py.training.finetune import arguments, fit, usable_pairs
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO, LogRatios, LossType, _collate, dpo_loss, sft_loss
 

@@ -11,12 +11,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import ExpertAgent, ModelAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError, TrainingError
-from agentgym_py.finetune import FOREIGN, _on_device
 from agentgym_py.policy import Policy
-from agentgym_py.samples import encode, encode_all
+from agentgym_py.policy.tokens import encode, encode_all
+from agentgym_py.training.finetune import FOREIGN, _on_device
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
 

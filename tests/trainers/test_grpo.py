@@ -11,9 +11,9 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.env import Outcome
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
-from agentgym_py.rl.learner import Learner
-from agentgym_py.rl.losses import token_weights
-from agentgym_py.samples import IGNORED
+from agentgym_py.policy.tokens import IGNORED
+from agentgym_py.training.rl.learner import Learner
+from agentgym_py.training.rl.losses import token_weights
 from agentgym_trainers.grpo import GRPO, VARIANTS, Kind, grpo_loss, overlong_penalty
 
 KINDS: list[Kind] = ["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"]

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.samples import Sample, encode, encode_all
+from agentgym_py.policy.tokens import Sample, encode, encode_all
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.kto import KTO, kto_loss, mismatched, reference_point
 

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.samples import Sample, encode
+from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.orpo import ORPO, log1mexp, orpo_loss
 

@@ -8,10 +8,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py.collect import EnvSpec
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
-from agentgym_py.rl.learner import Learner
-from agentgym_py.rl.records import record_of
+from agentgym_py.training.rl.batch import record_of
+from agentgym_py.training.rl.learner import Learner
 from agentgym_trainers.ppo import PPO, adapted, ppo_loss
 
 
@@ -70,7 +70,7 @@ def estimated(toys: Any, proofs: Any, trainer: PPO, monkeypatch: pytest.MonkeyPa
 
     All in double precision.
     """
-    monkeypatch.setattr("agentgym_py.rl.records.record_of", lambda *x, **y: proofs.wide([record_of(*x, **y)])[0])
+    monkeypatch.setattr("agentgym_py.training.rl.batch.record_of", lambda *x, **y: proofs.wide([record_of(*x, **y)])[0])
     policy = proofs.doubled(toys.word_policy())
     made = Learner(policy, trainer, seed=0, reference=True, critic_rate=1e-3)
     torch.nn.init.normal_(made.module.value.weight, generator=torch.Generator().manual_seed(0))

@@ -11,12 +11,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import ExpertAgent, RandomAgent
-from agentgym_py.collect import Collector, EnvSpec, Job
+from agentgym_py.collection import Collector, Job
+from agentgym_py.collection.branching import forks
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
-from agentgym_py.fork import forks
-from agentgym_py.process import ProcessRewardModel, labelled, paired, step_labels
+from agentgym_py.rewards.process_reward_model import ProcessRewardModel, labelled, paired, step_labels
+from agentgym_py.rewards.state_values import exact_values, marked, monte_carlo, player
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.values import exact_values, marked, monte_carlo, player
 from agentgym_trainers.process_reward import ProcessReward, process_loss
 
 

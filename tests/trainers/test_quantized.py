@@ -11,12 +11,13 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("bitsandbytes")
 
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collect import Collector, jobs_for
+from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.engine.hf import _checksums
 from agentgym_py.errors import ConfigError, PolicyError
-from agentgym_py.policy import Policy, is_quantized
-from agentgym_py.process import ProcessRewardModel
-from agentgym_py.reward import RewardModel
+from agentgym_py.policy import Policy
+from agentgym_py.policy.adapters import is_quantized
+from agentgym_py.rewards.process_reward_model import ProcessRewardModel
+from agentgym_py.rewards.reward_model import RewardModel
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.grpo import GRPO
 from agentgym_trainers.process_reward import ProcessReward

@@ -11,13 +11,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agentgym_py import fork
+from agentgym_py.collection import branching
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.process import ProcessRewardModel, marked_sample
-from agentgym_py.rl.records import Record, collate, record_of
-from agentgym_py.samples import IGNORED
-from agentgym_py.values import CHANGED
+from agentgym_py.policy.tokens import IGNORED
+from agentgym_py.rewards.process_reward_model import ProcessRewardModel, marked_sample
+from agentgym_py.rewards.state_values import CHANGED
+from agentgym_py.training.rl.batch import Record, collate, record_of
 from agentgym_trainers.ppo import PPO
 from agentgym_trainers.r3 import R3, ProcessRewards, placed
 
@@ -64,7 +64,7 @@ def test_observations_get_no_gradient(toys: Any, proofs: Any) -> None:
     """Neither from the policy's loss nor from the critic's: only the states before agent tokens are read."""
     policy, trainer = toys.word_policy(), R3(**FEW, prm_labels="outcome")
     rollouts = toys.rollouts(policy, toys.CHAIN, 8, tokens=2)
-    from agentgym_py.rl.learner import Learner
+    from agentgym_py.training.rl.learner import Learner
 
     learner = Learner(policy, trainer, seed=0, critic_rate=1e-3)
     episodes = [group[0] for group in rollouts.groups(8, 1)]
@@ -182,7 +182,7 @@ def test_a_world_that_fails_as_steps_are_labelled_ends_nothing(
     toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it ends nothing while it is played."""
-    forks = fork.forks
+    forks = branching.forks
     calls = list[int]()
 
     def fails(*given: Any) -> Any:
@@ -191,7 +191,7 @@ def test_a_world_that_fails_as_steps_are_labelled_ends_nothing(
             raise TimeoutError("no world")
         return forks(*given)
 
-    monkeypatch.setattr("agentgym_py.values.forks", fails)
+    monkeypatch.setattr("agentgym_py.rewards.state_values.forks", fails)
     for labels in ("exact", "monte_carlo"):
         with pytest.warns(UserWarning, match="whose world failed as it was to play it again"):
             _, report, _ = toys.improved(toys.CHAIN, R3(**FEW, prm_labels=labels), 160, tmp_path / labels)

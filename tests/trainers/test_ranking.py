@@ -11,11 +11,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import ExpertAgent, RandomAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.finetune import usable
-from agentgym_py.logprobs import sample_logprobs
-from agentgym_py.samples import encode_all
+from agentgym_py.policy.logprobs import sample_logprobs
+from agentgym_py.policy.tokens import encode_all
+from agentgym_py.training.finetune import usable
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO, LogRatios, dpo_loss
 from agentgym_trainers.ranking import Ranking, best_loss, ranking_loss, spread

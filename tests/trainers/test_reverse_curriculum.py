@@ -9,10 +9,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import Episode, ExpertAgent, ModelAgent
-from agentgym_py.collect import Collector, EnvSpec
+from agentgym_py.collection import Collector
+from agentgym_py.collection.branching import forks
+from agentgym_py.collection.processes import Workers
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, InfrastructureError, SnapshotError
-from agentgym_py.fork import forks
-from agentgym_py.workers import Workers
 from agentgym_trainers.grpo import GRPO
 from agentgym_trainers.reverse_curriculum import ExpertsWay, ReverseCurriculum, start_of_stage
 

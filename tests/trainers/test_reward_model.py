@@ -14,8 +14,8 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.reward import RewardModel, require_reward_model
-from agentgym_py.samples import encode
+from agentgym_py.policy.tokens import encode
+from agentgym_py.rewards.reward_model import RewardModel, require_reward_model
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.reward_model import RewardModelling, _untrained, bradley_terry_loss, require_heads
 

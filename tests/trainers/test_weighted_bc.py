@@ -13,11 +13,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.finetune import arguments, fit
-from agentgym_py.logprobs import sample_logprobs
-from agentgym_py.samples import encode_all
+from agentgym_py.policy.logprobs import sample_logprobs
+from agentgym_py.policy.tokens import encode_all
+from agentgym_py.training.finetune import arguments, fit
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
 from agentgym_trainers.weighted_bc import WeightedBC, advantage_weights, softmax_weights, weighted_bc_loss

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from agentgym_py import store
 from agentgym_py.agents import ExpertAgent, ModelAgent
-from agentgym_py.collect import Collector, jobs_for
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.trajectory import Trajectory, store
 
 SCRIPT = "<script>window.ran = true; alert('from an observation')</script><img src=x onerror=alert(1)>"
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agentgym_py import store
+from agentgym_py.trajectory import store
 from agentgym_py.viewer import feedback
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the extra `dev` has playwright")

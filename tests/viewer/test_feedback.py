@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentgym_py import agenttraj, export, pairs, store
 from agentgym_py.errors import DataError
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Trajectory, preferences, store
+from agentgym_py.trajectory.formats import agenttraj, trl
 from agentgym_py.viewer import feedback
 from agentgym_py.viewer.feedback import Ref
 
@@ -92,7 +92,7 @@ def test_trainers_of_pairs_pair_as_people_did(folder: Path) -> None:
     """`pairs.build`, which DPO, ORPO and the reward model use, has the chosen episode first."""
     feedback.prefer(folder, A, C, 1)  # the world says the opposite
     judged = feedback.judged(folder)
-    (pair,) = pairs.build(judged).pairs
+    (pair,) = preferences.build(judged).pairs
     assert (judged[pair.chosen].id, judged[pair.rejected].id) == ("a", "c")
 
 
@@ -119,7 +119,7 @@ def test_preferences_are_the_pairs_themselves(folder: Path, tmp_path: Path) -> N
     feedback.prefer(folder, C, A, -1)
     (pair,) = feedback.preferences(folder)
     assert (pair.chosen.id, pair.rejected.id) == ("a", "c")
-    row = export.preference(pair)
+    row = trl.preference(pair)
     assert row is not None
     assert "Action: x" in json.dumps(row["chosen"])
     assert agenttraj.write_pairs(tmp_path / "pairs.json", [pair]) == 1

@@ -15,10 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_py import store
+from agentgym_py.env.registration import short_name
 from agentgym_py.errors import AgentGymError, ConfigError, DataError, UnknownNameError
-from agentgym_py.registry import short_name
-from agentgym_py.trajectory import Provenance, Step, Trajectory
+from agentgym_py.trajectory import Provenance, Step, Trajectory, store
 from agentgym_py.viewer import index as index_module
 from agentgym_py.viewer.index import Filter, Index, Order, Outcome, outcome_of, words
 from agentgym_py.viewer.source import Source

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from agentgym_py import store
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collect import Collector, jobs_for
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection.replay import replay
 from agentgym_py.errors import SnapshotError, UnknownNameError
 from agentgym_py.policy import Policy
-from agentgym_py.replay import replay
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer.live import Live, Models, Person, evaluated_model, plans
 
 

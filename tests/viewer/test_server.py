@@ -13,9 +13,8 @@ pytest.importorskip("fastapi")
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
-from agentgym_py import store
 from agentgym_py.policy import Policy
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer import feedback
 from agentgym_py.viewer.index import Filter, Index
 from agentgym_py.viewer.server import CONTINUED, Viewer, app_of

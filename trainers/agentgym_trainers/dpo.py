@@ -24,11 +24,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from agentgym_py.arguments import check_least, check_positive
+from agentgym_py.checks import check_least, check_positive
 from agentgym_py.errors import ConfigError
-from agentgym_py.finetune import PairTuning, arguments, dealt, lora, nothing_left, trained, usable_pairs
-from agentgym_py.samples import IGNORED, Sample
-from agentgym_py.trainer import CONTRASTS, Progress, Tensor, TrainReport
+from agentgym_py.policy.adapters import lora
+from agentgym_py.policy.tokens import IGNORED, Sample
+from agentgym_py.policy.typing import Tensor
+from agentgym_py.training import TrainReport
+from agentgym_py.training.finetune import PairTuning, arguments, dealt, nothing_left, trained, usable_pairs
+from agentgym_py.training.progress import Progress
+from agentgym_py.training.trainer import CONTRASTS
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -122,7 +126,7 @@ class DPO(PairTuning):
         import datasets
         from trl import DPOConfig
 
-        from agentgym_py.logprobs import sample_logprobs
+        from agentgym_py.policy.logprobs import sample_logprobs
 
         refs = sample_logprobs(policy.model, samples, 2 * self.batch_size, self.bf16)
         rows = [
@@ -139,7 +143,7 @@ class DPO(PairTuning):
             precompute_ref_log_probs=True, remove_unused_columns=False, train_sampling_strategy="group_by_length",
         )  # fmt: skip
         return _agent_token_trainer(self.sft_weight)(
-            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self),
+            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self.lora_rank),
             train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
         )  # fmt: skip
 
@@ -148,7 +152,7 @@ def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
     """A batch as trl's loss reads it, the better ones before the worse ones; `completion_mask` is 1 on agent tokens."""
     import torch
 
-    from agentgym_py.logprobs import agent_mask, padded_ids
+    from agentgym_py.policy.logprobs import agent_mask, padded_ids
 
     sides = ("chosen", "rejected")
     ids, labels = ([row[f"{side}_{name}"] for side in sides for row in rows] for name in ("ids", "labels"))
@@ -160,7 +164,7 @@ def _agent_token_trainer(sft_weight: float) -> Any:
     """The DPOTrainer whose loss is `dpo_loss`, and `sft_weight` times the better one's `sft_loss`."""
     from trl import DPOTrainer
 
-    from agentgym_py.logprobs import row_logprobs
+    from agentgym_py.policy.logprobs import row_logprobs
 
     class AgentTokenTrainer(dealt(DPOTrainer)):  # type: ignore[misc]  # trl is untyped here
         def compute_loss(

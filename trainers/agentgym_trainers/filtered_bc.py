@@ -21,17 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agentgym_py.errors import ConfigError
-from agentgym_py.finetune import (
-    FineTuning,
-    agent_trainer,
-    arguments,
-    lora,
-    nothing_left,
-    trained,
-    usable,
-)
-from agentgym_py.samples import Sample
-from agentgym_py.trainer import Progress, Tensor, TrainReport
+from agentgym_py.policy.adapters import lora
+from agentgym_py.policy.tokens import Sample
+from agentgym_py.policy.typing import Tensor
+from agentgym_py.training import TrainReport
+from agentgym_py.training.finetune import FineTuning, agent_trainer, arguments, nothing_left, trained, usable
+from agentgym_py.training.progress import Progress
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -88,6 +83,6 @@ class FilteredBC(FineTuning):
             dataset_kwargs={"skip_prepare_dataset": True}, train_sampling_strategy="group_by_length",
         )  # fmt: skip
         return agent_trainer(lambda logprobs_N, batch, tokens: bc_loss(logprobs_N, tokens))(
-            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self),
+            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self.lora_rank),
             train_dataset=datasets.Dataset.from_list([{"input_ids": s.input_ids, "labels": s.labels} for s in samples]),
         )  # fmt: skip

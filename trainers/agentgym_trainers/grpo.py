@@ -39,20 +39,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
-from agentgym_py.arguments import check_least
+from agentgym_py.checks import check_least
 from agentgym_py.errors import ConfigError
-from agentgym_py.rl.loop import Kept
-from agentgym_py.rl.settings import LearnerSettings
-from agentgym_py.trainer import Progress, Tensor, TrainReport
+from agentgym_py.policy.typing import Tensor
+from agentgym_py.training import TrainReport
+from agentgym_py.training.progress import Progress
+from agentgym_py.training.rl.loop import Kept
+from agentgym_py.training.rl.settings import LearnerSettings
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
+    from agentgym_py.collection.rollouts import Rollouts
     from agentgym_py.policy import Policy
-    from agentgym_py.rl.advantages import Scale
-    from agentgym_py.rl.learner import Learner, Loss, Output
-    from agentgym_py.rl.losses import Weighting
-    from agentgym_py.rl.records import Batch, Record
-    from agentgym_py.rollouts import Rollouts
+    from agentgym_py.training.rl.advantages import Scale
+    from agentgym_py.training.rl.batch import Batch, Record
+    from agentgym_py.training.rl.learner import Learner, Loss, Output
+    from agentgym_py.training.rl.losses import Weighting
 
 Play = Callable[["Rollouts", int], list[list[Trajectory]]]
 """Plays a group of each of the next tasks."""
@@ -83,8 +85,8 @@ def grpo_loss(
     kind: Kind = "grpo", low: float = 0.2, high: float = 0.2, ref_logps_N: Tensor | None = None, kl: float = 0.0,
 ) -> Loss:  # fmt: skip
     """The loss of each of N agent tokens, before they are weighted; `row_N` says of which trajectory each one is."""
-    from agentgym_py.rl.learner import Loss
-    from agentgym_py.rl.losses import clipped_ratio, k3, row_mean, row_sum
+    from agentgym_py.training.rl.learner import Loss
+    from agentgym_py.training.rl.losses import clipped_ratio, k3, row_mean, row_sum
 
     log_ratio_N = logps_N - old_logps_N
     if kind == "gspo":
@@ -195,8 +197,8 @@ class GRPO(LearnerSettings):
         self, policy: Policy, rollouts: Rollouts, seed: int, output_dir: Path, progress: Progress | None,
         starts: Starts | None = None,
     ) -> TrainReport:  # fmt: skip
-        from agentgym_py.rl.learner import Learner, training
-        from agentgym_py.rl.loop import Loop
+        from agentgym_py.training.rl.learner import Learner, training
+        from agentgym_py.training.rl.loop import Loop
 
         self.check_round(rollouts.budget)
         made = Learner(
@@ -245,8 +247,8 @@ class GRPO(LearnerSettings):
         """The group's records with their advantages; none where all tries came to the same."""
         import torch
 
-        from agentgym_py.rl.advantages import group_advantages
-        from agentgym_py.rl.records import record_of
+        from agentgym_py.training.rl.advantages import group_advantages
+        from agentgym_py.training.rl.batch import record_of
 
         sound = [trajectory for trajectory in group if trajectory.error is None]
         dropped.update(["ended by an infrastructure error"] * (len(group) - len(sound)))
@@ -268,7 +270,7 @@ class GRPO(LearnerSettings):
         self, learner: Learner, records: list[Record], groups: Sequence[Sequence[Trajectory]]
     ) -> dict[str, float]:
         """Steps on an iteration's records; what was logged of them, and of the groups."""
-        from agentgym_py.rl.records import averaged
+        from agentgym_py.training.rl.batch import averaged
 
         steps = []
         if records:
@@ -293,7 +295,7 @@ class GRPO(LearnerSettings):
         )  # fmt: skip
 
     def _of(self, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
-        from agentgym_py.rl.records import played
+        from agentgym_py.training.rl.batch import played
 
         same, most = [group for group in groups if not self._differ(group)], max(len(groups), 1)
         ends = [{each.success for each in group if each.error is None} for group in same]

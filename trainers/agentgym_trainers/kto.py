@@ -22,13 +22,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from agentgym_py import ranks
-from agentgym_py.arguments import check_least, check_positive
+from agentgym_py import distributed
+from agentgym_py.checks import check_least, check_positive
 from agentgym_py.errors import ConfigError
-from agentgym_py.finetune import FineTuning, arguments, dealt, lora, nothing_left, trained, usable
+from agentgym_py.policy.adapters import lora
+from agentgym_py.policy.tokens import IGNORED, Sample
+from agentgym_py.policy.typing import Tensor
 from agentgym_py.rng import Rng
-from agentgym_py.samples import IGNORED, Sample
-from agentgym_py.trainer import WEIGHS, Progress, Tensor, TrainReport
+from agentgym_py.training import TrainReport
+from agentgym_py.training.finetune import FineTuning, arguments, dealt, nothing_left, trained, usable
+from agentgym_py.training.progress import Progress
+from agentgym_py.training.trainer import WEIGHS
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -128,7 +132,7 @@ class KTO(FineTuning):
         import datasets
         from trl import KTOConfig
 
-        from agentgym_py.logprobs import sample_logprobs
+        from agentgym_py.policy.logprobs import sample_logprobs
 
         args = arguments(
             KTOConfig, self, policy, seed, output_dir,
@@ -149,7 +153,7 @@ class KTO(FineTuning):
             for i, other, other_ref in zip(order, others, other_refs, strict=True)
         ]  # fmt: skip
         return _agent_token_trainer()(
-            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self),
+            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self.lora_rank),
             train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
         )  # fmt: skip
 
@@ -174,7 +178,7 @@ def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
     """A batch as trl's loss reads it; the masks are 1 on agent tokens."""
     import torch
 
-    from agentgym_py.logprobs import agent_mask, padded_ids
+    from agentgym_py.policy.logprobs import agent_mask, padded_ids
 
     batch = {"label": torch.tensor([row["label"] for row in rows])}
     for prefix in ("", "KL_"):
@@ -190,7 +194,7 @@ def _agent_token_trainer() -> Any:
     import torch
     from trl import KTOTrainer
 
-    from agentgym_py.logprobs import row_logprobs
+    from agentgym_py.policy.logprobs import row_logprobs
 
     def logps_of(model: Any, batch: Any, prefix: str) -> Any:
         ids, agent = batch[f"{prefix}input_ids"], batch[f"{prefix}completion_mask"]
@@ -204,7 +208,7 @@ def _agent_token_trainer() -> Any:
             with torch.no_grad():
                 others = torch.stack([logps_of(model, inputs, "KL_"), inputs["ref_KL_logps"]])
             own = others[:, : len(good_B) if share > 0 else 0].cpu()
-            z = reference_point(*torch.cat(ranks.gather(own), 1)).to(share)
+            z = reference_point(*torch.cat(distributed.gather(own), 1)).to(share)
             logps_B = logps_of(model, inputs, "")
             loss, rewards_B = kto_loss(
                 logps_B, inputs["ref_logps"], good_B, z, self.beta, self.desirable_weight, self.undesirable_weight

@@ -19,10 +19,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from agentgym_py.arguments import check_least
-from agentgym_py.finetune import PairTuning, arguments, dealt, lora, nothing_left, trained, usable_pairs
-from agentgym_py.samples import IGNORED, Sample
-from agentgym_py.trainer import CONTRASTS, Progress, Tensor, TrainReport
+from agentgym_py.checks import check_least
+from agentgym_py.policy.adapters import lora
+from agentgym_py.policy.tokens import IGNORED, Sample
+from agentgym_py.policy.typing import Tensor
+from agentgym_py.training import TrainReport
+from agentgym_py.training.finetune import PairTuning, arguments, dealt, nothing_left, trained, usable_pairs
+from agentgym_py.training.progress import Progress
+from agentgym_py.training.trainer import CONTRASTS
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -120,14 +124,14 @@ class ORPO(PairTuning):
             for good, bad in zip(samples[::2], samples[1::2], strict=True)
         ]  # fmt: skip
         return _agent_token_trainer()(
-            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self),
+            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self.lora_rank),
             train_dataset=Ready.from_list(rows), data_collator=_collate,
         )  # fmt: skip
 
 
 def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
     """A batch as trl's loss reads it, the two sides apart but of one width."""
-    from agentgym_py.logprobs import padded_ids, padded_rows
+    from agentgym_py.policy.logprobs import padded_ids, padded_rows
 
     sides = ("chosen", "rejected")
     ids, labels = ([row[f"{side}_{name}"] for side in sides for row in rows] for name in ("input_ids", "labels"))
@@ -141,7 +145,7 @@ def _agent_token_trainer() -> Any:
     import torch
     from trl.experimental.orpo import ORPOTrainer
 
-    from agentgym_py.logprobs import row_logprobs
+    from agentgym_py.policy.logprobs import row_logprobs
 
     class AgentTokenTrainer(dealt(ORPOTrainer)):  # type: ignore[misc]  # trl is untyped here
         def compute_loss(

@@ -25,18 +25,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
-from agentgym_py.arguments import check_least
+from agentgym_py.checks import check_least
 from agentgym_py.errors import ConfigError
-from agentgym_py.rl.loop import Kept
-from agentgym_py.rl.settings import LearnerSettings
-from agentgym_py.trainer import Progress, Tensor, TrainReport
+from agentgym_py.policy.typing import Tensor
+from agentgym_py.training import TrainReport
+from agentgym_py.training.progress import Progress
+from agentgym_py.training.rl.loop import Kept
+from agentgym_py.training.rl.settings import LearnerSettings
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
+    from agentgym_py.collection.rollouts import Rollouts
     from agentgym_py.policy import Policy
-    from agentgym_py.rl.learner import Learner, Loss, Output
-    from agentgym_py.rl.records import Batch, Record
-    from agentgym_py.rollouts import Rollouts
+    from agentgym_py.training.rl.batch import Batch, Record
+    from agentgym_py.training.rl.learner import Learner, Loss, Output
 
 
 def ppo_loss(
@@ -47,8 +49,8 @@ def ppo_loss(
     """The loss of each of N agent tokens; `valued_N` is 1 where the critic is trained (default: everywhere)."""
     import torch
 
-    from agentgym_py.rl.learner import Loss
-    from agentgym_py.rl.losses import clipped_surrogate
+    from agentgym_py.training.rl.learner import Loss
+    from agentgym_py.training.rl.losses import clipped_surrogate
 
     actor = clipped_surrogate(logps_N, old_logps_N, advantages_N, clip, clip)
     near_N = torch.clamp(values_N, old_values_N - value_clip, old_values_N + value_clip)
@@ -160,9 +162,9 @@ class PPO(LearnerSettings):
         self, policy: Policy, rollouts: Rollouts, seed: int, output_dir: Path, progress: Progress | None,
         more: MoreRewards | None = None,
     ) -> TrainReport:  # fmt: skip
-        from agentgym_py.rl.learner import Learner, training
-        from agentgym_py.rl.loop import Loop
-        from agentgym_py.rl.records import played
+        from agentgym_py.training.rl.batch import played
+        from agentgym_py.training.rl.learner import Learner, training
+        from agentgym_py.training.rl.loop import Loop
 
         self.check_round(rollouts.left)
         made = Learner(
@@ -193,8 +195,8 @@ class PPO(LearnerSettings):
         more: MoreRewards | None = None, ended: bool = False,
     ) -> list[Record]:  # fmt: skip
         """The episodes' records with values, advantages and returns; `ended` where truncated ones are worth no more."""
-        from agentgym_py.rl.advantages import whiten
-        from agentgym_py.rl.records import record_of
+        from agentgym_py.training.rl.advantages import whiten
+        from agentgym_py.training.rl.batch import record_of
 
         kept, records = [], []
         for episode in episodes:
@@ -229,7 +231,7 @@ class PPO(LearnerSettings):
         """Put advantages, returns and where they are meant for the critic into a record."""
         import torch
 
-        from agentgym_py.rl.advantages import gae
+        from agentgym_py.training.rl.advantages import gae
 
         values_n, bootstrap = record.extra["values"], record.bootstrap
         if self.level == "token":
@@ -247,7 +249,7 @@ class PPO(LearnerSettings):
     def _iterate(self, learner: Learner, records: list[Record], only_critic: bool) -> dict[str, float]:
         import torch
 
-        from agentgym_py.rl.records import averaged
+        from agentgym_py.training.rl.batch import averaged
 
         learner.net.critic_gradient = 0.0 if only_critic else self.critic_gradient
         loss_of = self._critic_loss if only_critic else self._loss

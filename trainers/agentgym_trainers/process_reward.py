@@ -4,14 +4,14 @@
          + pair_weight * mean over pairs of  BCE(sigma(10 (said_g - said_b)), sigma(10 (label_g - label_b))) / 10
 
 A step is read where its thought ends, by two layers on the backbone's last state and the step's number: relevance,
-correctness, progress; see `agentgym_py.process` for what each means. Correctness and progress are labelled with the
-values of states (`agentgym_py.values`): `outcome` traces the episode's success back (Math-Shepherd's hard estimate,
-arXiv:2312.08935, with one continuation), `exact` replays the trajectory in its world and asks the expert, `monte_carlo`
-continues from states of it by the policy itself (Math-Shepherd's soft estimate), and `judge` has a language model mark
-each step (`agentgym_py.judging`). Relevance is always labelled by the trajectory: whether the world could do the
-action, and whether it was new. The pairs are steps that differ in one and the same state, met in one step of the
-optimizer; the second term is least where the difference is the labels', so the two terms do not pull against each
-other.
+correctness, progress; see `rewards.process_reward_model` for what each means. Correctness and progress are labelled
+with the values of states (`rewards.state_values`): `outcome` traces the episode's success back (Math-Shepherd's hard
+estimate, arXiv:2312.08935, with one continuation), `exact` replays the trajectory in its world and asks the expert,
+`monte_carlo` continues from states of it by the policy itself (Math-Shepherd's soft estimate), and `judge` has a
+language model mark each step (`rewards.llm_judge`). Relevance is always labelled by the trajectory: whether the world
+could do the action, and whether it was new. The pairs are steps that differ in one and the same state, met in one step
+of the optimizer; the second term is least where the difference is the labels', so the two terms do not pull against
+each other.
 
 Deviations: a value, not a class, is learnt (arXiv:2305.20050 has three classes of marks by people); the model is a copy
 of the policy with heads of its own, no second language model, and is told the step's number; batches keep tries at one
@@ -31,15 +31,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from agentgym_py import ranks, tracking
-from agentgym_py.arguments import check_least
-from agentgym_py.checkpoints import Checkpoints, digest_of
-from agentgym_py.descent import descend
+from agentgym_py import distributed
+from agentgym_py.checks import check_least
 from agentgym_py.errors import ConfigError
-from agentgym_py.finetune import FineTuning, nothing_left, usable, with_adapters
-from agentgym_py.judging import KEPT, OpenAIJudge
-from agentgym_py.policy import input_hooks, merged, require_trainable, stop_recomputing
-from agentgym_py.process import (
+from agentgym_py.policy.adapters import input_hooks, merged, require_trainable, stop_recomputing, with_adapters
+from agentgym_py.policy.typing import Tensor
+from agentgym_py.rewards.llm_judge import KEPT, OpenAIJudge
+from agentgym_py.rewards.process_reward_model import (
     CORRECTNESS,
     Labelled,
     ProcessRewardModel,
@@ -49,10 +47,22 @@ from agentgym_py.process import (
     states_at_marks,
     untrained,
 )
+from agentgym_py.rewards.state_values import (
+    Play,
+    Values,
+    exact_of_all,
+    monte_carlo,
+    outcome_values,
+    played_again,
+    player,
+)
 from agentgym_py.rng import Rng
-from agentgym_py.trainer import Progress, Tensor, TrainReport
+from agentgym_py.training import TrainReport, tracking
+from agentgym_py.training.checkpoints import Checkpoints, digest_of
+from agentgym_py.training.descent import descend
+from agentgym_py.training.finetune import FineTuning, nothing_left, usable
+from agentgym_py.training.progress import Progress
 from agentgym_py.trajectory import Trajectory
-from agentgym_py.values import Play, Values, exact_of_all, monte_carlo, outcome_values, played_again, player
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
@@ -216,13 +226,15 @@ class ProcessReward(FineTuning):
             return Valued(list(trajectories), [outcome_values(each, self.discount) for each in trajectories])
         if self.labels == "judge":
             judge, kept = OpenAIJudge.of(self.judge), folder / KEPT if folder else None
-            return Valued(list(trajectories), list(ranks.once(judge.values, trajectories, kept)))
+            return Valued(list(trajectories), list(distributed.once(judge.values, trajectories, kept)))
         if self.labels == "exact":
-            exact, without = ranks.once(exact_of_all, trajectories, self.discount)  # worlds that fail must fail for all
+            exact, without = distributed.once(
+                exact_of_all, trajectories, self.discount
+            )  # worlds that fail must fail for all
             dropped.update(without)
             sound = [each for each, known in zip(trajectories, exact, strict=True) if known is not None]
             return Valued(sound, [known for known in exact if known is not None])
-        again, without = ranks.once(played_again, trajectories)
+        again, without = distributed.once(played_again, trajectories)
         dropped.update(without)
         sound = [each for each, same in zip(trajectories, again, strict=True) if same]
         found = monte_carlo(
@@ -285,7 +297,7 @@ class ProcessReward(FineTuning):
         if self.train_backbone:
             require_trainable(model.policy.model, self.lora_rank)
         before = input_hooks(model.policy.model)
-        adapters = with_adapters(model.policy.model, self, seed)
+        adapters = with_adapters(model.policy.model, self.lora_rank, seed)
         if adapters is None:
             model.policy.model.requires_grad_(self.train_backbone)  # merged adapters leave it frozen
         frozen = list[Tensor]()
@@ -335,7 +347,7 @@ class ProcessReward(FineTuning):
 
         parts = list[list[int]]()
         for number, (_, tries) in enumerate(groupby(range(len(batch)), lambda i: batch[i].states[0])):
-            own = list(tries) if number % ranks.world() == ranks.rank() else []
+            own = list(tries) if number % distributed.world() == distributed.rank() else []
             if parts and len(parts[-1]) + len(own) <= self.batch_size:
                 parts[-1] += own
             else:

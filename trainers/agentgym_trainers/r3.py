@@ -30,11 +30,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py import ranks
-from agentgym_py.arguments import check_least
-from agentgym_py.checkpoints import clear
+from agentgym_py import distributed
+from agentgym_py.checks import check_least
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.process import (
+from agentgym_py.policy.typing import Tensor
+from agentgym_py.rewards.process_reward_model import (
     Floats,
     Labelled,
     ProcessRewardModel,
@@ -45,15 +45,17 @@ from agentgym_py.process import (
     require_process_reward,
 )
 from agentgym_py.rng import Rng, seed_of
-from agentgym_py.trainer import Progress, Tensor, TrainReport
+from agentgym_py.training import TrainReport
+from agentgym_py.training.checkpoints import clear
+from agentgym_py.training.progress import Progress
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.ppo import PPO
 from agentgym_trainers.process_reward import Labels, ProcessReward
 
 if TYPE_CHECKING:
+    from agentgym_py.collection.rollouts import Rollouts
     from agentgym_py.policy import Policy
-    from agentgym_py.rl.records import Record
-    from agentgym_py.rollouts import Rollouts
+    from agentgym_py.training.rl.batch import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +217,7 @@ class ProcessRewards:
             )
         said, paid = list[Floats](), [[0.0] * len(each.steps) for each in episodes]
         if self.model is not None:
-            said = ranks.once(self.model.by_dimension, episodes)
+            said = distributed.once(self.model.by_dimension, episodes)
             paid = [self.model.weigh(each).tolist() for each in said]
         for episode, record, paid_T in zip(episodes, records, paid, strict=True):
             record.extra["process"] = placed(record, marked_sample(episode, self.policy).marks, paid_T)
@@ -228,7 +230,7 @@ class ProcessRewards:
 
     def save(self, folder: Path) -> None:
         """Write the model, and how many iterations it has read."""
-        if ranks.first():
+        if distributed.first():
             about = {"iteration": self.iteration, "learnt": self.learnt, "notes": self.notes}
             (folder / "judge.json").write_text(json.dumps(about), encoding="utf-8")
         if self.model:
@@ -304,7 +306,7 @@ def placed(record: Record, marks: Sequence[int], paid: Sequence[float]) -> Tenso
     """What each step is paid, at its mark, (n,): the last of its agent tokens up to there, or else its last one."""
     import torch
 
-    from agentgym_py.samples import IGNORED
+    from agentgym_py.policy.tokens import IGNORED
 
     at_n = (record.labels != IGNORED).nonzero()[:, 0]  # where in the record its agent tokens stand
     rewards_n = torch.zeros_like(record.old_logps_n)

@@ -21,13 +21,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from agentgym_py import pairs
-from agentgym_py.arguments import check_least, check_positive
-from agentgym_py.finetune import FineTuning, Kept, arguments, dealt, lora, nothing_left, trained, usable
-from agentgym_py.samples import IGNORED, Sample
-from agentgym_py.select import best_first
-from agentgym_py.trainer import CONTRASTS, Progress, Tensor, TrainReport
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.checks import check_least, check_positive
+from agentgym_py.policy.adapters import lora
+from agentgym_py.policy.tokens import IGNORED, Sample
+from agentgym_py.policy.typing import Tensor
+from agentgym_py.training import TrainReport
+from agentgym_py.training.finetune import FineTuning, Kept, arguments, dealt, nothing_left, trained, usable
+from agentgym_py.training.progress import Progress
+from agentgym_py.training.trainer import CONTRASTS
+from agentgym_py.trajectory import Trajectory, preferences
+from agentgym_py.trajectory.selectors import best_first
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
@@ -123,10 +126,10 @@ class Ranking(FineTuning):
 
     def _groups(self, kept: Kept) -> tuple[list[list[int]], dict[str, float]]:
         """Positions of the trajectories of each task that are ranked, and counts; who is not goes to `dropped`."""
-        found = pairs.build(kept.trajectories, match="all", max_pairs=None)
+        found = preferences.build(kept.trajectories, match="all", max_pairs=None)
         tasks: dict[object, set[int]] = {}
         for pair in found.pairs:
-            tasks.setdefault(pairs.opening(kept.trajectories[pair.chosen]), set()).update(pair[:2])
+            tasks.setdefault(preferences.opening(kept.trajectories[pair.chosen]), set()).update(pair[:2])
         groups = [spread(best_first(kept.trajectories, task), self.max_per_task) for task in tasks.values()]
         kept.dropped.update(found.dropped)
         beyond = sum(map(len, tasks.values())) - sum(map(len, groups))
@@ -137,7 +140,7 @@ class Ranking(FineTuning):
         import datasets
         from trl import DPOConfig
 
-        from agentgym_py.logprobs import sample_logprobs
+        from agentgym_py.policy.logprobs import sample_logprobs
 
         samples: list[Sample] = [kept.samples[i] for group in groups for i in group]
         refs = iter(sample_logprobs(policy.model, samples, 4 * self.batch_size, self.bf16))
@@ -156,7 +159,7 @@ class Ranking(FineTuning):
             precompute_ref_log_probs=True, remove_unused_columns=False, train_sampling_strategy="group_by_length",
         )  # fmt: skip
         return _ranking_trainer(self.sft_weight)(
-            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self),
+            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self.lora_rank),
             train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
         )  # fmt: skip
 
@@ -172,7 +175,7 @@ def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
     """The trajectories of all the rows' tasks, one below the other."""
     import torch
 
-    from agentgym_py.logprobs import padded_rows
+    from agentgym_py.policy.logprobs import padded_rows
 
     def flat(name: str) -> list[Any]:
         return [each for row in rows for each in row[name]]
@@ -190,7 +193,7 @@ def _ranking_trainer(sft_weight: float) -> Any:
     """The DPOTrainer whose loss is `ranking_loss`, and `sft_weight` times `best_loss`."""
     from trl import DPOTrainer
 
-    from agentgym_py.logprobs import row_logprobs
+    from agentgym_py.policy.logprobs import row_logprobs
 
     class RankingTrainer(dealt(DPOTrainer)):  # type: ignore[misc]  # trl is untyped here
         def compute_loss(

@@ -30,21 +30,23 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
-from agentgym_py import ranks
+from agentgym_py import distributed
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.arguments import check_least
-from agentgym_py.collect import Fork, Job
+from agentgym_py.checks import check_least
+from agentgym_py.collection import Job
+from agentgym_py.collection.branching import forks, unless_it_fails
+from agentgym_py.collection.env_pool import EnvPool
+from agentgym_py.collection.job import Fork
 from agentgym_py.errors import ConfigError, SnapshotError
-from agentgym_py.fork import forks, unless_it_fails
-from agentgym_py.pool import EnvPool
 from agentgym_py.rng import Rng
-from agentgym_py.trainer import Progress, TrainReport
+from agentgym_py.training import TrainReport
+from agentgym_py.training.progress import Progress
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.grpo import GRPO
 
 if TYPE_CHECKING:
+    from agentgym_py.collection.rollouts import Rollouts
     from agentgym_py.policy import Policy
-    from agentgym_py.rollouts import Rollouts
 
 
 _RATES = "stages.json"
@@ -133,7 +135,7 @@ class ExpertsWay:
         agent = ExpertAgent(fair=how.expert == "fair", thoughts=how.expert_thoughts)
         shown = rollouts.collector(agent).collect_batch(jobs)  # in all processes: they share the episodes out
         stages = [self.stage(rollouts, job) for job in jobs]
-        groups = rollouts.go_on(jobs, ranks.once(self._starts, rollouts, jobs, shown, stages), how.group_size)
+        groups = rollouts.go_on(jobs, distributed.once(self._starts, rollouts, jobs, shown, stages), how.group_size)
         self._note(stages, shown, groups)
         return groups
 
@@ -150,7 +152,7 @@ class ExpertsWay:
     def save(self, folder: Path) -> None:
         """Write how well each stage went."""
         self._settle()
-        if ranks.first():
+        if distributed.first():
             (folder / _RATES).write_text(json.dumps(self.rates), encoding="utf-8")
 
     def load(self, folder: Path) -> None:

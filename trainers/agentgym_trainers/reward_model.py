@@ -24,28 +24,28 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from agentgym_py import pairs
-from agentgym_py.arguments import check_least
+from agentgym_py.checks import check_least
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, did_you_mean
-from agentgym_py.finetune import (
+from agentgym_py.policy.adapters import merged, with_adapters
+from agentgym_py.policy.quiet import quiet
+from agentgym_py.policy.tokens import Sample, encode
+from agentgym_py.policy.typing import Tensor
+from agentgym_py.rewards.reward_model import OUTCOMES, Aggregate, Member, at_last_token, outcome, write
+from agentgym_py.rng import seed_of
+from agentgym_py.training import TrainReport
+from agentgym_py.training.finetune import (
     Kept,
     PairTuning,
     arguments,
     dealt,
     fit,
     nothing_left,
-    quiet,
     recomputed,
     report,
     usable,
-    with_adapters,
 )
-from agentgym_py.policy import merged
-from agentgym_py.reward import OUTCOMES, Aggregate, Member, at_last_token, outcome, write
-from agentgym_py.rng import seed_of
-from agentgym_py.samples import Sample, encode
-from agentgym_py.trainer import Progress, Tensor, TrainReport
-from agentgym_py.trajectory import Trajectory
+from agentgym_py.training.progress import Progress
+from agentgym_py.trajectory import Trajectory, preferences
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
@@ -143,11 +143,15 @@ class RewardModelling(PairTuning):
         require_heads(self.heads, kept.trajectories)
         for number, head in enumerate(self.heads):
             by_outcome = [replace(each, reward=outcome(each, head)) for each in kept.trajectories]
-            found = pairs.build(by_outcome, match=self.match, level=self.level, max_pairs=self.max_pairs, seed=seed)
+            found = preferences.build(
+                by_outcome, match=self.match, level=self.level, max_pairs=self.max_pairs, seed=seed
+            )
             if not found.pairs:
                 raise _no_pair(head, kept, found, trajectories)
             for pair in found.pairs:
-                better, worse = (encode(each, policy.chat) for each in pairs.sides(kept.trajectories, pair, self.level))
+                better, worse = (
+                    encode(each, policy.chat) for each in preferences.sides(kept.trajectories, pair, self.level)
+                )
                 judged.append(_Judged(better, worse, number))
                 used |= {pair.chosen, pair.rejected}
             ties += found.ties
@@ -168,7 +172,7 @@ class RewardModelling(PairTuning):
             recomputed(member.policy),
         ):  # trl makes a folder at once, and saves nothing there
             with quiet():
-                adapters = with_adapters(member.policy.model, self, seed)
+                adapters = with_adapters(member.policy.model, self.lora_rank, seed)
                 trainer = self._reward(member, judged, seed, Path(scratch))
             fit(trainer, member.policy, progress, keep=False)
         if adapters:
@@ -205,7 +209,9 @@ def require_heads(heads: Iterable[str], trajectories: Sequence[Trajectory]) -> N
         raise ConfigError(f"heads: no outcome {wrong!r}.{did_you_mean(wrong, known, 'These trajectories have')}")
 
 
-def _no_pair(head: str, kept: Kept, found: pairs.Pairs, trajectories: Sequence[Trajectory]) -> NothingToTrainOnError:
+def _no_pair(
+    head: str, kept: Kept, found: preferences.Pairs, trajectories: Sequence[Trajectory]
+) -> NothingToTrainOnError:
     error = nothing_left("reward_model", kept.dropped + found.dropped)
     return NothingToTrainOnError(f"{error}; no pair for the head {head!r}, {found.ties} of them ties")
 
@@ -260,7 +266,7 @@ def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
     """A batch as trl's loss reads it, the better ones before the worse ones; and the head of each row."""
     import torch
 
-    from agentgym_py.logprobs import padded_ids
+    from agentgym_py.policy.logprobs import padded_ids
 
     ids = [row[f"{side}_ids"] for side in ("chosen", "rejected") for row in rows]
     return {**padded_ids(ids), "head": torch.tensor([row["head"] for row in rows] * 2)}

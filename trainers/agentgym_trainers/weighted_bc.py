@@ -24,19 +24,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from agentgym_py.arguments import check_positive
-from agentgym_py.finetune import (
-    FineTuning,
-    Kept,
-    agent_trainer,
-    arguments,
-    lora,
-    nothing_left,
-    trained,
-    usable,
-)
-from agentgym_py.samples import IGNORED, Sample
-from agentgym_py.trainer import WEIGHS, Progress, Tensor, TrainReport
+from agentgym_py.checks import check_positive
+from agentgym_py.policy.adapters import lora
+from agentgym_py.policy.tokens import IGNORED, Sample
+from agentgym_py.policy.typing import Tensor
+from agentgym_py.training import TrainReport
+from agentgym_py.training.finetune import FineTuning, Kept, agent_trainer, arguments, nothing_left, trained, usable
+from agentgym_py.training.progress import Progress
+from agentgym_py.training.trainer import WEIGHS
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -157,7 +152,7 @@ class WeightedBC(FineTuning):
             for each, weight in zip(samples, weights_B, strict=True)
         ]
         return agent_trainer(_loss, ["weight"])(
-            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self),
+            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self.lora_rank),
             train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
         )  # fmt: skip
 

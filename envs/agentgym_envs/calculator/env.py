@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 
 from agentgym_envs.calculator.expressions import ExpressionError, evaluate, rounded, shown
 from agentgym_envs.calculator.problems import Problem, draft
-from agentgym_py.actions import Reply
-from agentgym_py.env import Outcome, Task, bare_action, function_tool, text_parameter
-from agentgym_py.generated import Draft, GeneratedEnv
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, bare_action, function_tool, text_parameter
+from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
 
 _ACTION = re.compile(r"(calculate|finish)\[(.*)\]", re.DOTALL)

@@ -9,7 +9,7 @@ from functools import cache
 
 from agentgym_envs.calculator.expressions import evaluate, shown
 from agentgym_envs.calculator.words import BESIDE, FOODS, GOODS, NAMES, ROUGHLY, SAY
-from agentgym_py.generated import Draft
+from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
 
 TOLERANCE = Fraction(1, 100)

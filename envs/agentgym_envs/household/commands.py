@@ -7,8 +7,7 @@ from typing import Any
 
 from agentgym_envs.household.house import KNIVES, Command, House
 from agentgym_envs.household.room import ABLE, NOWHERE, STATIONS, Receptacle, Thing
-from agentgym_py.actions import Reply
-from agentgym_py.env import function_tool, text_parameter
+from agentgym_py.env import Reply, function_tool, text_parameter
 
 _TWO: Mapping[tuple[str, str], str] = {
     **{(verb, word): verb for verb, word in (("take", "from"), ("slice", "with"))},

@@ -15,10 +15,9 @@ from agentgym_envs.household.house import QUIRKS, House
 from agentgym_envs.household.room import Room
 from agentgym_envs.household.search import next_command, reason, untold
 from agentgym_envs.household.words import RULES, Alfworld, Dialect, React
-from agentgym_py.actions import Reply
-from agentgym_py.env import Outcome, Task, checked_split
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, checked_split
+from agentgym_py.env.generated import Draft
 from agentgym_py.errors import ConfigError, SnapshotError, UnknownNameError, did_you_mean
-from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng
 
 Mode = Literal["react", "alfworld"]

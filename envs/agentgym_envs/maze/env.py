@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentgym_envs.maze.house import STEPS, House, build, nearest, way
-from agentgym_py.actions import Reply
-from agentgym_py.env import Outcome, Task, function_tool, text_parameter
-from agentgym_py.generated import Draft, GeneratedEnv
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
+from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
 
 _LONGEST = 100

@@ -12,13 +12,12 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+from agentgym_envs.shop.json_checks import ITEMS, Entry, find_file, read_json
 from agentgym_envs.shop.nouns import nouns_by_rule
-from agentgym_envs.shop.reading import Entry, read_json
 from agentgym_envs.shop.search import SearchIndex, document
 from agentgym_py.errors import CatalogueError
 from agentgym_py.rng import Rng
 
-ITEMS = "items_shuffle"
 INSTRUCTIONS = "items_ins_v2"
 HUMAN = "items_human_ins"
 PAGE_SIZE = 10
@@ -148,16 +147,6 @@ class _Sources:
     human: Entry
     prices: Entry
     nouns: Entry
-
-
-def find_file(folder: Path, stem: str) -> Path:
-    """`stem*.json` or `stem*.json.gz` in a folder: the plain name first, else the first in alphabetical order."""
-    if not folder.is_dir():
-        raise CatalogueError(f"{folder}: no such folder")
-    found = sorted(path for path in folder.glob(f"{stem}*.json*") if path.name.endswith((".json", ".json.gz")))
-    if not found:
-        raise CatalogueError(f"{folder}: no {stem}*.json or {stem}*.json.gz in it")
-    return min(found, key=lambda path: (path.name.split(".")[0] != stem, path.name))
 
 
 def _optional(folder: Path, stem: str) -> Path | None:

@@ -17,16 +17,8 @@ from agentgym_envs.shop.reward import exact_match, reward_parts
 from agentgym_envs.shop.strict import StrictMoves, split_action
 from agentgym_envs.shop.tasks import Difficulty, Errand, GeneratedTasks, Goals, ListedTasks
 from agentgym_envs.shop.visit import Moves, Visit, plain
-from agentgym_py.actions import Reply, parse_reply
-from agentgym_py.env import (
-    Outcome,
-    Task,
-    TextEnv,
-    bare_action,
-    checked_split,
-    function_tool,
-    text_parameter,
-)
+from agentgym_py.env import Outcome, Reply, Task, TextEnv, bare_action, checked_split, function_tool, text_parameter
+from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import ConfigError, SnapshotError, UnknownNameError
 
 Mode = Literal["react", "text", "text_rich", "html", "url"]

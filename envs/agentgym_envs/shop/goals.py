@@ -9,8 +9,8 @@ from dataclasses import replace
 from itertools import product as combinations
 
 from agentgym_envs.shop.catalogue import Catalogue, Product
+from agentgym_envs.shop.json_checks import Entry
 from agentgym_envs.shop.nouns import nouns_by_rule
-from agentgym_envs.shop.reading import Entry
 from agentgym_envs.shop.reward import Goal, Option
 from agentgym_py.errors import CatalogueError
 from agentgym_py.rng import Rng

@@ -58,8 +58,7 @@ def name_nouns(titles: Iterable[tuple[str, str]], nouns: Callable[[str], tuple[s
 
 def main(arguments: list[str] | None = None) -> int:
     """The command: write `name_nouns.json` and print which tagger made it."""
-    from agentgym_envs.shop.catalogue import ITEMS, find_file
-    from agentgym_envs.shop.reading import Entry, read_json
+    from agentgym_envs.shop.json_checks import ITEMS, Entry, find_file, read_json
     from agentgym_py.errors import CatalogueError
 
     parser = argparse.ArgumentParser(prog="python -m agentgym_envs.shop.nouns", description=main.__doc__)

@@ -11,10 +11,10 @@ from agentgym_envs.sql import questions
 from agentgym_envs.sql.guard import Cell, GuardedDatabase, Result, StatementError
 from agentgym_envs.sql.questions import Question
 from agentgym_envs.sql.tables import Layout, layout, rows, tables
-from agentgym_py.actions import Reply, parse_reply
-from agentgym_py.env import Outcome, Task, bare_action, function_tool, text_parameter
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, bare_action, function_tool, text_parameter
+from agentgym_py.env.actions import parse_reply
+from agentgym_py.env.generated import Draft
 from agentgym_py.errors import CatalogueError
-from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng
 
 SHOWN_ROWS = 12

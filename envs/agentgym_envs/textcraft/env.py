@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 
 from agentgym_envs.textcraft.recipes import Book, Folder, Recipe, closure, depth, read_folder, shortest
 from agentgym_envs.textcraft.trees import DEPTHS, grow
-from agentgym_py.actions import Reply
-from agentgym_py.env import Outcome, Task, function_tool, text_parameter
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
+from agentgym_py.env.generated import Draft
 from agentgym_py.errors import CatalogueError, SnapshotError
-from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng, seed_of
 
 _GET = re.compile(r"get\s+([0-9]{1,4})\s+(.+)")

@@ -11,9 +11,9 @@ from agentgym_envs.todo.errands import Errand
 from agentgym_envs.todo.plan import plan, written
 from agentgym_envs.todo.requests import draft
 from agentgym_envs.todo.tools import TOOLS, call, checked
-from agentgym_py.actions import Reply, parse_call
-from agentgym_py.env import Outcome, Task
-from agentgym_py.generated import Draft, GeneratedEnv
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
+from agentgym_py.env.actions import parse_call
+from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
 
 _ASKED = "Do what is asked for in the to-do list, nothing else, then finish."

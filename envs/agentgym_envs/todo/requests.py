@@ -11,7 +11,7 @@ from agentgym_envs.todo.app import App, RefusedError
 from agentgym_envs.todo.board import Board, same
 from agentgym_envs.todo.errands import Drafter, Errand, NoneFitError, Part, Pick
 from agentgym_envs.todo.tools import TOOLS
-from agentgym_py.generated import Draft
+from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
 
 Maker = Callable[[Drafter], Part]

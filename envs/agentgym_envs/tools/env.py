@@ -10,10 +10,10 @@ from agentgym_envs.tools.errands import Errand, draft
 from agentgym_envs.tools.session import Session
 from agentgym_envs.tools.tool import Refused, Tool, unknown_tool
 from agentgym_envs.tools.world import DESK
-from agentgym_py.actions import Reply, parse_call
-from agentgym_py.env import Outcome, Task
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
+from agentgym_py.env.actions import parse_call
+from agentgym_py.env.generated import Draft
 from agentgym_py.errors import SnapshotError
-from agentgym_py.generated import Draft, GeneratedEnv
 from agentgym_py.rng import Rng
 
 

@@ -13,7 +13,7 @@ from agentgym_envs.tools.plans import Again, Call, Key, Planner, divisions, poss
 from agentgym_envs.tools.themes import THEMES
 from agentgym_envs.tools.tool import Refused, rows_of
 from agentgym_envs.tools.world import WORLDS, Desk, World, clock, world_of
-from agentgym_py.generated import Draft
+from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
 
 OFFERED = {"easy": 8, "medium": 14, "hard": 20}

@@ -21,9 +21,8 @@ from agentgym_envs.wordle.solver import (
     marks,
     words,
 )
-from agentgym_py.actions import Reply
-from agentgym_py.env import Outcome, Task, bare_action, function_tool, text_parameter
-from agentgym_py.generated import Draft, GeneratedEnv
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, bare_action, function_tool, text_parameter
+from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng, seed_of
 
 _ACTION = re.compile(r"\s*(?:guess\s*\[([^\[\]]*)\]|([a-z]{5}))\s*", re.IGNORECASE)

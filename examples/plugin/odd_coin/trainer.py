@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_py.errors import ConfigError
-from agentgym_py.finetune import nothing_left, usable
+from agentgym_py.policy.tokens import Sample
+from agentgym_py.policy.typing import Tensor
 from agentgym_py.rng import Rng
-from agentgym_py.samples import Sample
-from agentgym_py.trainer import Progress, Tensor, TrainReport
+from agentgym_py.training import TrainReport
+from agentgym_py.training.finetune import nothing_left, usable
+from agentgym_py.training.progress import Progress
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ def _step(policy: Policy, optimizer: Optimizer, sample: Sample) -> float:
     """One step of the optimizer; the loss before it."""
     import torch
 
-    from agentgym_py.logprobs import agent_logits, agent_logprobs
+    from agentgym_py.policy.logprobs import agent_logits, agent_logprobs
 
     ids, labels = (torch.tensor([each], device=policy.model.device) for each in (sample.input_ids, sample.labels))
     loss = loss_of(agent_logprobs(agent_logits(policy.model, ids, labels)))

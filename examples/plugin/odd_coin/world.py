@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agentgym_py.actions import Reply
-from agentgym_py.env import Outcome, Task, bare_action
-from agentgym_py.generated import Draft, GeneratedEnv
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, bare_action
+from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
 
 COINS = {"easy": 24, "medium": 60, "hard": 150}

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from agentgym_py import registry
-from agentgym_py.collect import EnvSpec
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
-from agentgym_py.evaluate import evaluate
+from agentgym_py.evaluation import evaluate
 
 Clumsy = registry.load("agentgym.agents", "clumsy")
 

@@ -7,7 +7,8 @@ import pytest
 
 from agentgym_py import registry
 from agentgym_py.agents import RandomAgent
-from agentgym_py.collect import Collector, EnvSpec, jobs_for
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.env import EnvSpec
 
 Clumsy = registry.load("agentgym.agents", "clumsy")
 Shortest = registry.load("agentgym.trainers", "shortest")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_py.collect import EnvSpec
+from agentgym_py.env import EnvSpec
 from agentgym_py.testing import CHECKS, check_world
 
 DIFFICULTIES = ("easy", "medium", "hard")

@@ -18,8 +18,8 @@ from agentgym_envs.todo.phrases import ASK, COUNT, DO, EXCEPT, IF, WHAT
 from agentgym_envs.todo.plan import written
 from agentgym_envs.todo.tools import TOOLS, call
 from agentgym_envs.todo.words import FILL
-from agentgym_py.actions import format_reply, parse_reply
 from agentgym_py.env import SPLITS
+from agentgym_py.env.actions import format_reply, parse_reply
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from agentgym_envs.tools.env import ToolsEnv
 from agentgym_envs.tools.session import same_answer
-from agentgym_py.actions import format_reply
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collect import Collector, EnvSpec, Job
-from agentgym_py.env import Task, TextEnv
+from agentgym_py.collection import Collector, Job
+from agentgym_py.env import EnvSpec, Task, TextEnv
+from agentgym_py.env.actions import format_reply
 from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.rng import Rng
 

@@ -1,0 +1,45 @@
+"""The agent that follows the world's expert."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agentgym_py.agents.base import EXPERT, AgentReply, Episode
+from agentgym_py.env import TextEnv
+from agentgym_py.env.actions import format_reply
+
+if TYPE_CHECKING:
+    pass
+
+
+class ExpertAgent:
+    """Does what the world's expert says, asked anew before each step.
+
+    The exact expert knows everything; with `fair` it is the one that knows only what the episode has shown
+    (`TextEnv.fair_expert`). An agent that sees no more than that can learn all that the fair one does, but not what the
+    exact one does for reasons that it cannot see (Weihs et al., arXiv:2007.12173, on the imitation gap). With
+    `thoughts` the teacher's thought (`TextEnv.think`) stands before an action, where there is one.
+    """
+
+    name = EXPERT
+    policy_digest: str | None = None
+
+    def __init__(self, *, fair: bool = False, thoughts: bool = True) -> None:
+        self.fair, self.thoughts = fair, thoughts
+        self.sampling: dict[str, Any] = {"fair": fair, "thoughts": thoughts}
+
+    def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+        """The expert's next action from where each episode stands."""
+        return [self._reply(episode.env) for episode in episodes]
+
+    def _reply(self, env: TextEnv) -> AgentReply | None:
+        action = env.fair_expert() if self.fair else next(iter(env.expert()), None)
+        return None if action is None else AgentReply(framed(env, action, env.think(action) if self.thoughts else ""))
+
+
+def framed(env: TextEnv, action: str, thought: str = "") -> str:
+    """The ReAct text of a reply; the bare action in a world that reads no frames."""
+    said = env.read(action)
+    text = format_reply(said.action, thought, said.action_input)
+    return action if env.read(text).action == text else text

@@ -1,0 +1,106 @@
+"""The agent that is a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from agentgym_py.agents.base import AgentReply, Episode, Playing, _seed
+from agentgym_py.errors import ConfigError
+from agentgym_py.policy.tokens import encode_steps
+from agentgym_py.trajectory import Tokens
+from agentgym_py.trajectory.types import opening_text
+
+if TYPE_CHECKING:
+    from agentgym_py.engine import BatchEngine, Engine, Generation, RemoteEngine, SamplingParams
+    from agentgym_py.policy import Policy
+
+
+class ModelAgent:
+    """A policy behind an engine: token ids in, token ids out, nothing sampled is ever encoded again."""
+
+    def __init__(self, policy: Policy, engine: Engine, params: SamplingParams, name: str | None = None) -> None:
+        require_room(policy, params.max_new_tokens)
+        self.name = name or policy.name
+        self.params = params
+        self.sampling: dict[str, Any] = params.as_dict()
+        self._policy, self._engine = policy, engine
+        self.elsewhere = hasattr(engine, "answer")
+        """Whether `reply` takes the place of `act`."""
+        if self.elsewhere:
+            self.sampling["engine"] = cast("RemoteEngine", engine).kind
+
+    @property
+    def policy_digest(self) -> str:
+        """SHA-256 of the weights that the engine was last given."""
+        return self._engine.digest
+
+    def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+        """One sampled reply an episode; an episode that would outgrow the context is given up."""
+        prompts = [self._prompt(episode) for episode in episodes]
+        live = [(episode, prompt) for episode, prompt in zip(episodes, prompts, strict=True) if prompt]
+        seeds = [_seed(episode) for episode, _ in live]
+        found = self._engine.generate([prompt for _, prompt in live], self.params, seeds)
+        replies = iter([self._taken(episode, prompt, out) for (episode, prompt), out in zip(live, found, strict=True)])
+        return [next(replies) if prompt else None for prompt in prompts]
+
+    async def reply(self, episode: Episode) -> AgentReply | None:
+        """The same for one episode, of an engine whose replies come from elsewhere."""
+        prompt = self._prompt(episode)
+        if not prompt:
+            return None
+        engine = cast("RemoteEngine", self._engine)
+        return self._taken(episode, prompt, await engine.answer(prompt, self.params, _seed(episode)))
+
+    def playing(self) -> Playing | None:
+        """Replies as they end, where the engine gives them so."""
+        if not hasattr(self._engine, "batch"):
+            return None
+        batch, asked = cast("BatchEngine", self._engine).batch(self.params), dict[Hashable, list[int]]()
+
+        def some(live: Mapping[int, Episode]) -> list[tuple[int, AgentReply | None]]:
+            given_up = list[tuple[int, AgentReply | None]]()
+            for number, episode in live.items():
+                if number in asked:
+                    continue
+                if prompt := self._prompt(episode):
+                    asked[number] = prompt
+                    batch.add(number, prompt, _seed(episode))
+                else:
+                    given_up.append((number, None))
+            if given_up:
+                return given_up
+            ended = [(cast("int", number), out) for number, out in batch.ended()]
+            return [(number, self._taken(live[number], asked.pop(number), out)) for number, out in ended]
+
+        return some
+
+    def _prompt(self, episode: Episode) -> list[int]:
+        """The episode's ids and those of what it sees now; none where no reply has room behind them."""
+        if episode.steps and not episode.ids:  # it goes on from another's steps
+            episode.ids = encode_steps(episode.rules, episode.steps, self._policy.chat).input_ids
+        prompt = episode.ids + self._context(episode)
+        return prompt if len(prompt) + self.params.max_new_tokens <= self._policy.max_length else []
+
+    def _taken(self, episode: Episode, prompt: list[int], out: Generation) -> AgentReply:
+        if out.error is not None:
+            return AgentReply("", error=out.error)
+        context, ids = prompt[len(episode.ids) :], tuple(out.ids)
+        episode.ids = prompt + list(ids)
+        tokens = Tokens(tuple(context), ids, tuple(out.logprobs), (1,) * len(ids))
+        return AgentReply(self._policy.decode(ids), tokens)
+
+    def _context(self, episode: Episode) -> list[int]:
+        chat = self._policy.chat
+        if not episode.steps:
+            return chat.opening(opening_text(episode.rules, episode.observation))
+        forced = [] if episode.ids[-1] == chat.end_of_turn else [chat.end_of_turn]
+        return forced + chat.turn(episode.observation)
+
+
+def require_room(policy: Policy, max_new_tokens: int) -> None:
+    """ConfigError where even an empty opening and a reply of `max_new_tokens` outgrow the policy's context."""
+    if len(policy.chat.opening("")) + max_new_tokens > policy.max_length:
+        raise ConfigError(
+            f"max_new_tokens {max_new_tokens} leaves no room for a prompt in {policy.name!r}'s {policy.max_length}"
+        )

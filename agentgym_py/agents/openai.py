@@ -1,0 +1,236 @@
+"""A model behind an OpenAI-compatible endpoint as an agent: chat completions, as ReAct text or with tool calls.
+
+What the model writes is text for a world and never run. The key comes from the environment variable `OPENAI_API_KEY`,
+goes into the header of a request, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentgym_py.agents.base import AgentReply, Episode
+from agentgym_py.agents.expert import framed
+from agentgym_py.env import TextEnv, function_tool, text_parameter
+from agentgym_py.env.actions import format_reply
+from agentgym_py.errors import ConfigError, EndpointError
+from agentgym_py.http_client import Asker, FullError, LostError, checked_address, read_json, together, wait_for
+from agentgym_py.rng import seed_of
+from agentgym_py.trajectory.formats.openai import tool_answer, tool_call
+from agentgym_py.trajectory.types import Usage, opening_text
+
+_ACT = function_tool("act", "Do one action.", {"action": text_parameter("The action, as the rules have it.")})
+
+
+class OpenAIAgent:
+    """A model that answers `POST {base_url}/chat/completions` as OpenAI's does; many episodes are asked for at once.
+
+    A request that is refused for now (408, 409, 429, 5xx), times out, cannot connect or is answered with something else
+    than a completion is made again, after what `Retry-After` says or after 1, 2, 4, … seconds, less up to half by
+    chance. If it stays unanswered its episode ends with an infrastructure failure, which is no evidence; an endpoint
+    that has never answered, or left five requests in a row unanswered, is an EndpointError, as are at once a wrong key
+    and a wrong address. A prompt that is longer than the model's context gives its episode up.
+
+    Args:
+        model: The endpoint's name of the model.
+        base_url: The address, up to `/v1`.
+        tools: Offer the world's tools (where it has none, one called `act`) and take the first tool call of a reply;
+            else, and where a reply calls none, its text is taken.
+        temperature: Sampling temperature; None sends none, for models that take none.
+        max_new_tokens: Longest reply, as `max_tokens`.
+        concurrency: Requests at once.
+        timeout: Seconds for one answer.
+        retries: How often a request is made again.
+        prompt_price: Price of a million tokens that are sent, in any currency.
+        completion_price: Price of a million tokens that are answered.
+        seeds: Send a seed, for endpoints that draw by it.
+        extra: More fields of every request, such as `{"top_p": 0.9}`; null takes one out.
+
+    Raises:
+        ConfigError: a value that cannot be; a password in the address; httpx2 is not installed.
+    """
+
+    policy_digest: str | None = None
+    elsewhere = True
+    """No episode waits for another's reply."""
+
+    def __init__(
+        self,
+        model: str = "",
+        base_url: str = "https://api.openai.com/v1",
+        *,
+        tools: bool = False,
+        temperature: float | None = None,
+        max_new_tokens: int = 1024,
+        concurrency: int = 16,
+        timeout: float = 120.0,
+        retries: int = 5,
+        prompt_price: float | None = None,
+        completion_price: float | None = None,
+        seeds: bool = False,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        if not model:
+            raise ConfigError("an endpoint serves models by name: say which model")
+        if max_new_tokens < 1:
+            raise ConfigError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
+        if (prompt_price is None) != (completion_price is None) or min(prompt_price or 0, completion_price or 0) < 0:
+            raise ConfigError("prompt_price and completion_price belong together, and must not be negative")
+        self.name = model
+        self.sampling: dict[str, Any] = {
+            "base_url": checked_address(base_url), "tools": tools, "temperature": temperature,
+            "max_new_tokens": max_new_tokens, "seeds": seeds, "extra": extra or {},
+        }  # fmt: skip
+        self._fixed = {"model": model, "temperature": temperature, "max_tokens": max_new_tokens, **(extra or {})}
+        self._tools, self._seeds = tools, seeds
+        self._prices = (prompt_price, completion_price or 0) if prompt_price is not None else None
+        self._waiting = 0
+        """Replies that are asked for; where the last of them is lost, and none ever came, nobody is there."""
+        self._server = Asker(
+            f"{self.sampling['base_url']} (model {model!r})", concurrency=concurrency, timeout=timeout, retries=retries,
+            advice="An address ends in /v1 with most servers",
+        )  # fmt: skip
+
+    # ---- episodes ---------------------------------------------------------------------------------------------------
+
+    def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+        """One reply an episode, `concurrency` of them asked for at a time.
+
+        Raises:
+            EndpointError: the endpoint refuses, or is broken.
+        """
+        return wait_for(together([self.reply(episode) for episode in episodes]))
+
+    async def reply(self, episode: Episode) -> AgentReply | None:
+        """The same for one episode."""
+        tools = _tools_of(episode.env) if self._tools else None
+        body = {**self._fixed, "messages": messages(episode, tools)} | ({"tools": tools} if tools else {})
+        seed = seed_of(episode.seed, len(episode.steps))
+        if self._seeds:
+            body["seed"] = seed >> 33  # 31 bits, which every server takes
+        sent = {key: each for key, each in body.items() if each is not None}
+        address = f"{self.sampling['base_url']}/chat/completions"
+        self._waiting += 1
+        try:
+            answer = await self._server.ask(address, sent, completion, "chat completion", seed)
+        except FullError:
+            return None
+        except LostError as lost:
+            if self._waiting == 1 and not self._server.answered:
+                raise EndpointError(str(lost)) from None
+            return AgentReply("", error=str(lost))
+        finally:
+            self._waiting -= 1
+        return AgentReply(_text(answer.message, episode.env, tools), usage=self._usage(answer))
+
+    def _usage(self, answer: Completion) -> Usage:
+        asked, said = (_count(answer.usage.get(key)) for key in ("prompt_tokens", "completion_tokens"))
+        cost = None
+        if self._prices and asked is not None and said is not None:
+            cost = (asked * self._prices[0] + said * self._prices[1]) / 1e6
+        return Usage(asked, said, cost, answer.model)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A chat completion, as far as it is used."""
+
+    message: Mapping[str, Any]
+    usage: Mapping[str, Any]
+    model: str
+    cut: bool
+    """Whether it ended because it may not be longer."""
+
+    @property
+    def text(self) -> str:
+        """What the model wrote."""
+        return _content(self.message.get("content"))
+
+
+# ---- what is sent ---------------------------------------------------------------------------------------------------
+
+
+def messages(episode: Episode, tools: Sequence[Mapping[str, Any]] | None = None) -> list[dict[str, Any]]:
+    """The episode so far as a conversation that the next reply is wanted of.
+
+    With `tools` a step that called one (every step, where `act` is offered) is a tool call, and what it brought the
+    tool's answer; else steps are the texts as they were.
+    """
+    names = {each["function"]["name"] for each in tools or ()}
+    turns: list[dict[str, Any]] = []
+    answers = [*(step.observation for step in episode.steps[1:]), episode.observation]
+    first = episode.steps[0].observation if episode.steps else episode.observation
+    turns.append({"role": "user", "content": opening_text(episode.rules, first)})
+    for number, (step, after) in enumerate(zip(episode.steps, answers, strict=False)):
+        if tools == [_ACT] or (step.action_input is not None and step.action in names):
+            turns += [tool_call(number, step), tool_answer(number, after)]
+        else:
+            turns += [{"role": "assistant", "content": step.reply}, {"role": "user", "content": after}]
+    return turns
+
+
+def _tools_of(env: TextEnv) -> list[dict[str, Any]]:
+    """The world's tools; `act` where it has none, or reads no calls, as one that reproduces a strict original."""
+    reads = env.read(format_reply("name", "", "{}")).arguments == {}
+    return env.tools() or [_ACT] if reads else [_ACT]
+
+
+# ---- what comes back: anything at all -------------------------------------------------------------------------------
+
+
+def _text(message: Mapping[str, Any], env: TextEnv, tools: Sequence[Mapping[str, Any]] | None) -> str:
+    """What the world is given: the text as it is, or a tool call, in ReAct text where the world reads that alike."""
+    content = _content(message.get("content"))
+    call = _first_call(message.get("tool_calls")) if tools else None
+    if call is None:
+        return content
+    name, arguments = call
+    if tools == [_ACT]:
+        given = read_json(arguments.encode("utf-8", "surrogatepass"))
+        action = given.get("action") if isinstance(given, dict) and name == "act" else None
+        return framed(env, action, content.strip()) if isinstance(action, str) else arguments
+    text = format_reply(name, content.strip(), arguments)
+    said = env.read(text)
+    if (said.action, said.thought, said.action_input) == (name, content.strip(), arguments):
+        return text
+    function = {"name": name, "arguments": arguments}
+    return json.dumps({"content": content, "tool_calls": [{"function": function}]}, ensure_ascii=False)
+
+
+def _content(content: object) -> str:
+    """The text of a message, which some servers send in parts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _first_call(calls: object) -> tuple[str, str] | None:
+    """Name and arguments of the first call, as they were written; a world says what is wrong with them."""
+    call = calls[0] if isinstance(calls, list) and calls else None
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        return None
+    arguments = function.get("arguments") or "{}"
+    return function["name"].strip(), (arguments if isinstance(arguments, str) else json.dumps(arguments)).strip()
+
+
+def completion(data: object) -> Completion | None:
+    """What a server's JSON says, None where that is no chat completion."""
+    try:
+        choice = data["choices"][0]  # type: ignore[index]  # whatever it is
+        message = choice["message"]
+    except (KeyError, IndexError, TypeError):
+        return None
+    if not isinstance(data, dict) or not isinstance(message, dict):
+        return None
+    usage, model = data.get("usage"), data.get("model")
+    return Completion(
+        message, usage if isinstance(usage, dict) else {}, model if isinstance(model, str) else "",
+        isinstance(choice, dict) and choice.get("finish_reason") == "length",
+    )  # fmt: skip
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None

@@ -1,0 +1,147 @@
+"""`replay`: run a stored trajectory again in its world and say whether it still holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+
+from agentgym_py.collection.env_pool import EnvPool
+from agentgym_py.env import TextEnv
+from agentgym_py.errors import AgentGymError
+from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.formats.agenttraj import AGENT
+
+_FROM_AGENTTRAJ = (
+    "AgentTraj does not hold what a replay needs (the world, its arguments and seed); "
+    "replay the store that it was made from"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where a replay first departs from what was stored."""
+
+    step: int
+    """Number of the step, from 1, before which (`observation`) or in which it departs; 0 before the first."""
+    what: str
+    """`observation`, `reward`, `valid`, `return`, ..."""
+    stored: Any
+    replayed: Any
+
+    def __str__(self) -> str:
+        return f"step {self.step}: {self.what} was {self.stored!r}, is {self.replayed!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """What came of one trajectory."""
+
+    id: str
+    task_id: str
+    steps: int
+    """Steps that agree."""
+    difference: Difference | None = None
+    skipped: str | None = None
+    """Why it was not replayed: nothing can be said of it."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it was replayed, and all of it agrees."""
+        return self.difference is None and self.skipped is None
+
+
+def replay(trajectory: Trajectory, env: TextEnv | None = None) -> ReplayResult:
+    """Do the stored replies again and compare all that a world says of them: everything but the token records.
+
+    `env` is a world to replay in; by default the one that the provenance names is made.
+    """
+    if env is None:
+        return next(replay_all([trajectory]))
+    if trajectory.error is not None:
+        return _result(trajectory, 0, skipped=f"ended by an infrastructure failure: {trajectory.error}")
+    try:
+        observation, _ = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
+    except (AgentGymError, gymnasium.error.Error) as error:  # Gymnasium's: a seed below 0
+        return _result(trajectory, 0, Difference(0, "task", trajectory.task_id, str(error)))
+    for done, difference in enumerate(_departures(trajectory, env, observation)):
+        if difference:
+            return _result(trajectory, max(done - 1, 0), difference)
+    return _result(trajectory, len(trajectory.steps))
+
+
+def replay_all(trajectories: Iterable[Trajectory]) -> Iterator[ReplayResult]:
+    """Replay one after another; each world is made once, and closed at the end."""
+    with closing(EnvPool()) as pool:
+        for trajectory in trajectories:
+            try:
+                spec = trajectory.env_spec()
+                env = pool.take(spec)
+            except (AgentGymError, OSError) as error:
+                unsaid = trajectory.provenance.agent == AGENT
+                yield _result(trajectory, 0, skipped=_FROM_AGENTTRAJ if unsaid else str(error))
+                continue
+            yield replay(trajectory, env)
+            pool.give(spec, env)
+
+
+def _result(
+    trajectory: Trajectory, steps: int, difference: Difference | None = None, skipped: str | None = None
+) -> ReplayResult:
+    return ReplayResult(trajectory.id, trajectory.task_id, steps, difference, skipped)
+
+
+def _departures(trajectory: Trajectory, env: TextEnv, observation: str) -> Iterator[Difference | None]:
+    """None for the opening and for each step that agrees; the difference where one does not."""
+    task = env.current
+    assert task is not None
+    rules = env.rules.get(trajectory.provenance.prompt, trajectory.rules)
+    yield (
+        _compare(0, "version of the world", trajectory.provenance.env_version, env.version)
+        or _compare(0, "instruction", trajectory.instruction, task.instruction)
+        or _compare(0, "rules", trajectory.rules, rules)
+        or _compare(0, "split", trajectory.split, task.split)
+        or _compare(0, "kind", trajectory.kind, task.kind)
+        or _compare(0, "difficulty", trajectory.difficulty, task.difficulty)
+        or _compare(0, "optimal steps", trajectory.optimal_steps, task.optimal_steps)
+    )
+    total = 0.0
+    for number, step in enumerate(trajectory.steps, 1):
+        difference = _compare(number, "observation", step.observation, observation)
+        said = env.read(step.reply)
+        observation, reward, _, _, info = env.step(step.reply)
+        total += reward
+        yield (
+            difference
+            or _compare(number, "thought", step.thought, said.thought)
+            or _compare(number, "action", step.action, said.action)
+            or _compare(number, "action input", step.action_input, said.action_input)
+            or _compare(number, "reward", step.reward, float(reward))
+            or _compare(number, "reward parts", step.reward_parts, info.get("reward_parts", {}))
+            or _compare(number, "valid", step.valid, bool(info["valid_action"]))
+        )
+    last = len(trajectory.steps)
+    terminated = env.ended == "terminated"
+    yield (
+        _compare(last, "last observation", trajectory.final_observation, observation)
+        or _compare(last, "success", trajectory.success, env.succeeded)
+        or _compare(last, "terminated", trajectory.terminated, terminated)
+        or _compare(last, "truncated", trajectory.truncated, not terminated)
+        or _compare(last, "return", trajectory.reward, total)
+    )
+
+
+def _compare(step: int, what: str, stored: Any, replayed: Any) -> Difference | None:
+    return None if _same(stored, replayed) else Difference(step, what, stored, replayed)
+
+
+def _same(stored: Any, replayed: Any) -> bool:
+    if isinstance(stored, float) and isinstance(replayed, float):
+        return math.isclose(stored, replayed, rel_tol=1e-9, abs_tol=1e-12)
+    if isinstance(stored, Mapping) and isinstance(replayed, Mapping):
+        return stored.keys() == replayed.keys() and all(_same(each, replayed[name]) for name, each in stored.items())
+    return bool(stored == replayed)

@@ -1,0 +1,225 @@
+"""How servers of each kind are asked for token ids, and for other weights. What they take and give is theirs to change.
+
+Written after the sources of vLLM 0.32, SGLang 0.5.23 and llama.cpp b11434.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from agentgym_py.engine.base import ServerKind
+from agentgym_py.engine.sampling import SamplingParams
+from agentgym_py.errors import EndpointError
+from agentgym_py.http_client import LostError, MissingError
+
+Post = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+"""Asks for a path with a body; what it comes to as JSON values, an empty answer as none."""
+_FLUSHES, _BETWEEN = 100, 0.1
+"""Tries at emptying a cache that replies nobody waits for any more still use, and seconds between them."""
+
+
+class Sampled(NamedTuple):
+    """Token ids and the log-probability of each, as a server gave them."""
+
+    ids: list[int]
+    logprobs: list[float]
+
+
+class Dialect(Protocol):
+    """What a kind of server understands."""
+
+    path: str
+    """Where it takes prompts as token ids."""
+    needs: str
+    """What makes it give log-probabilities of the distribution that is drawn from; empty where it always does so."""
+    truncates: bool
+    """Whether they are those after `top_k` and `top_p`, too."""
+
+    def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
+        """A request for one reply of at most `limit` tokens, which ends with the token `end`."""
+        ...
+
+    def read(self, prompt: Sequence[int], data: Any) -> Sampled | None:
+        """The reply in an answer; None where it is none, or was broken off.
+
+        Raises:
+            EndpointError: it will never have token ids, or is of another prompt.
+            LostError: this one has none.
+        """
+        ...
+
+    async def may_load(self, post: Post) -> None:
+        """MissingError where the server has no means to load weights."""
+        ...
+
+    async def load(self, post: Post, folder: str) -> None:
+        """Make the server play the checkpoint in a folder, and forget what it computed before.
+
+        Raises:
+            LostError: it did not.
+        """
+        ...
+
+
+class VLLM:
+    """`vllm serve`. What is not sent would come from the model's generation_config.json."""
+
+    path = "/v1/completions"
+    needs = "start vLLM with --logprobs-mode processed_logprobs"
+    truncates = True
+
+    def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
+        """See `Dialect`. Other ends of sequences than `end` are tokens as any, as for `HFEngine`."""
+        return {
+            "prompt": list(prompt), "max_tokens": limit, "temperature": params.temperature, "top_p": params.top_p,
+            "top_k": params.top_k, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0,
+            "frequency_penalty": 0.0, "stop_token_ids": [end], "ignore_eos": True, "seed": seed, "logprobs": 0,
+            "return_token_ids": True,
+        }  # fmt: skip
+
+    def read(self, prompt: Sequence[int], data: Any) -> Sampled | None:
+        """See `Dialect`."""
+        choice = _at(data, "choices", 0)
+        if _at(choice, "finish_reason") not in ("stop", "length"):
+            return None
+        ids = _at(choice, "token_ids")
+        if ids is None:
+            raise EndpointError(
+                "the server gives no token ids (`return_token_ids`), and text is never encoded again: too old a vLLM, "
+                "or another server"
+            )
+        _require_same(prompt, _at(choice, "prompt_token_ids"))
+        return _sampled(ids, _at(choice, "logprobs", "token_logprobs"))
+
+    async def may_load(self, post: Post) -> None:
+        """See `Dialect`."""
+        try:
+            await post("/reset_prefix_cache", {})
+        except MissingError:
+            raise MissingError("vLLM loads other weights where it is started with VLLM_SERVER_DEV_MODE=1") from None
+
+    async def load(self, post: Post, folder: str) -> None:
+        """See `Dialect`."""
+        await post("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": folder}})
+        for _ in range(_FLUSHES):
+            if _at(await post("/reset_prefix_cache", {}), "success") is not False:  # old ones say nothing
+                return
+            await asyncio.sleep(_BETWEEN)
+        raise LostError("it does not forget what it computed with the old weights (/reset_prefix_cache)")
+
+
+class SGLang:
+    """SGLang's own `/generate`. Seeds count with `--enable-deterministic-inference` only."""
+
+    path = "/generate"
+    needs = "start SGLang without SGLANG_RETURN_ORIGINAL_LOGPROB"
+    truncates = False
+
+    def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
+        """See `Dialect`. No `ignore_eos`, which would have it ignore `end`, too."""
+        sampling = {
+            "max_new_tokens": limit, "temperature": params.temperature, "top_p": params.top_p,
+            "top_k": params.top_k or -1, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0,
+            "frequency_penalty": 0.0, "stop_token_ids": [end], "sampling_seed": seed,
+        }  # fmt: skip
+        return {"input_ids": list(prompt), "sampling_params": sampling, "return_logprob": True}
+
+    def read(self, prompt: Sequence[int], data: Any) -> Sampled | None:
+        """See `Dialect`."""
+        meta = _at(data, "meta_info")
+        if _at(meta, "finish_reason", "type") not in ("stop", "length"):
+            return None
+        _require_as_long(prompt, _at(meta, "prompt_tokens"))
+        pairs = _at(meta, "output_token_logprobs")
+        if not isinstance(pairs, list):
+            return None
+        return _sampled([_at(pair, 1) for pair in pairs], [_at(pair, 0) for pair in pairs])
+
+    async def may_load(self, post: Post) -> None:
+        """See `Dialect`: always."""
+        del post
+
+    async def load(self, post: Post, folder: str) -> None:
+        """See `Dialect`."""
+        await post("/update_weights_from_disk", {"model_path": folder, "flush_cache": True, "abort_all_requests": True})
+
+
+class LlamaCpp:
+    """llama.cpp's `llama-server`, whose own `/completion` gives ids; it holds a GGUF file and loads no other."""
+
+    path = "/completion"
+    needs = ""
+    truncates = True
+
+    def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
+        """See `Dialect`. A reply ends with any end of sequence that the model file names."""
+        del end
+        plain = params.greedy or (params.temperature == 1 and params.top_p == 1 and not params.top_k)
+        return {
+            "prompt": list(prompt), "n_predict": limit, "temperature": params.temperature, "top_p": params.top_p,
+            "top_k": params.top_k, "samplers": ["temperature", "top_k", "top_p"], "seed": seed, "return_tokens": True,
+            "n_probs": 1, "post_sampling_probs": not plain,
+        }  # fmt: skip
+
+    def read(self, prompt: Sequence[int], data: Any) -> Sampled | None:
+        """See `Dialect`."""
+        if _at(data, "stop_type") not in ("eos", "limit"):
+            return None
+        ids, probs = _at(data, "tokens"), _at(data, "completion_probabilities")
+        if not ids or not isinstance(probs, list):
+            raise EndpointError("the server gives no token ids (`return_tokens`), and text is never encoded again")
+        _require_as_long(prompt, _at(data, "tokens_evaluated"))
+        if [_at(each, "id") for each in probs] != ids:
+            raise LostError("it has no log-probability of a token that ends within a character")
+        return _sampled(ids, [_logprob(each) for each in probs])
+
+    async def may_load(self, post: Post) -> None:
+        """See `Dialect`: never."""
+        del post
+        raise MissingError("llama.cpp's server loads no other weights than those that it was started with")
+
+    async def load(self, post: Post, folder: str) -> None:
+        """See `Dialect`."""
+        raise NotImplementedError
+
+
+DIALECTS: Mapping[ServerKind, Dialect] = {"vllm": VLLM(), "sglang": SGLang(), "llamacpp": LlamaCpp()}
+
+
+def _at(data: Any, *path: str | int) -> Any:
+    """What stands there in JSON values, or None."""
+    for key in path:
+        try:
+            data = data[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data
+
+
+def _sampled(ids: Any, logprobs: Any) -> Sampled | None:
+    if not (isinstance(ids, list) and isinstance(logprobs, list) and len(ids) == len(logprobs) > 0):
+        return None
+    whole = all(type(each) is int and each >= 0 for each in ids)
+    return Sampled(ids, logprobs) if whole and all(map(_is_finite, logprobs)) else None
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _logprob(entry: Any) -> Any:
+    prob = _at(entry, "prob")
+    return math.log(prob) if isinstance(prob, float) and prob > 0 else _at(entry, "logprob")
+
+
+def _require_same(prompt: Sequence[int], read: Any) -> None:
+    if read != list(prompt):
+        raise EndpointError("the server read other token ids than it was sent as the prompt")
+
+
+def _require_as_long(prompt: Sequence[int], read: Any) -> None:
+    if read != len(prompt):
+        raise EndpointError(f"the server read {read} tokens as the prompt and was sent {len(prompt)}")

@@ -1,0 +1,24 @@
+"""JSON schemas of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def function_tool(
+    name: str, description: str, properties: Mapping[str, Mapping[str, Any]], required: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """An OpenAI function tool: a JSON schema by parameter, and which parameters must be given (default: all)."""
+    parameters = {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties if required is None else required),
+        "additionalProperties": False,
+    }
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+def text_parameter(description: str) -> dict[str, str]:
+    """The JSON schema of a parameter that is any text."""
+    return {"type": "string", "description": description}

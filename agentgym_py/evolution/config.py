@@ -1,0 +1,142 @@
+"""What the rounds of AgentEvol are told, and which trainers can follow it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from agentgym_py.checks import check_fields, check_least
+from agentgym_py.collection.watchdog import checked_timeout
+from agentgym_py.engine import SamplingParams
+from agentgym_py.env import Prompt
+from agentgym_py.env.base import checked_seed
+from agentgym_py.errors import ConfigError
+from agentgym_py.rewards.reward_model import require_reward_model
+from agentgym_py.training import OnPolicyTrainer, Trainer
+from agentgym_py.training.trainer import need_shared
+from agentgym_py.trajectory.selectors import SelectConfig
+
+if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
+    from agentgym_py.policy import Policy
+Order = Literal["uniform", "hard"]
+"""New tasks in each round, drawn uniformly; or as many, drawn by weight from these and all that were explored."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvolveConfig:
+    """Settings of the rounds."""
+
+    seed: int = 0
+    rounds: int = 3
+    """Rounds after Agent_v0."""
+    prompt: Prompt = "brief"
+    """Which rules text opens an episode."""
+    expert_tasks: int = 12
+    """Training tasks of each world whose trajectories by the --expert make Agent_v0; few, so that the rounds have
+    something to do: in the shop 12 make an agent of 27 %, 90 one of 75 %. 0: the model is Agent_v0 as it stands."""
+    expert: Literal["exact", "fair"] = "fair"
+    """Who plays round 0. The exact expert knows all and always succeeds; the fair one knows only what the episode has
+    shown, so that all it does can be learnt, and may fail."""
+    expert_thoughts: bool = True
+    """Whether the expert says its thought, where it has one, before an action."""
+    reward_model: str | None = None
+    """Folder of a reward model: a trainer that plays itself learns from its scores in place of the world's rewards."""
+    explore_tasks: int = 1000
+    """Training tasks of each world that a round explores."""
+    explore_weights: dict[str, float] = field(default_factory=dict)
+    """Weights of several worlds, as {shop: 3, maze: 0.5}, by which a round's tasks are shared out; 1 where none is
+    given. A round has as many tasks as without."""
+    explore_order: Order = "uniform"
+    """`uniform`: a round explores new tasks; `hard`: as many, but drawn from new and explored ones, by weight: who
+    failed more comes more often."""
+    tries: int = 1
+    """Episodes a task in exploration."""
+    forks: int = 0
+    """States in the midst of each of them, drawn by the seed, from which further ones go on: pairs of one state, for
+    `--trainer dpo --trainer.level fork`."""
+    fork_tries: int = 4
+    """Episodes that go on from each of these states, beside the --tries."""
+    temperature: float = 0.5
+    """Sampling temperature of exploration; evaluation is greedy."""
+    max_new_tokens: int = 64
+    """Longest reply."""
+    select: SelectConfig = field(default_factory=SelectConfig)
+    merge: Literal["all", "last", "initial+last"] = "last"
+    """Which rounds' selected data a round trains on; `all` includes the expert's, as in the paper."""
+    restart: Literal["base", "previous"] = "previous"
+    """Where a round's training starts: the base model, as in the paper, or the last round's agent."""
+    valid_tasks: int = 100
+    """Tasks of each world's valid split that every round is evaluated on."""
+    test_tasks: int = 300
+    """Tasks of each world's test split on which Agent_v0 and the final agent are compared at the end."""
+    patience: int = 0
+    """Stop after so many rounds without a better valid success rate; 0 never stops early."""
+    slots: int = 128
+    """Episodes that are live at once."""
+    step_timeout: float | None = None
+    """Seconds that a world may take to begin or for a step; later ones are stopped, begun again once, and then left
+    out as infrastructure failures. Worlds run in a process of their own then."""
+    save_episodes: int = 1024
+    """Exploration of more episodes is played in parts of so many, each written down when it is over: a run that is
+    killed goes on after the last one."""
+    allow_empty: bool = False
+    """Go on when a round has nothing to train on (its agent is then the last round's)."""
+
+    def __post_init__(self) -> None:
+        checked_seed(self.seed)
+        check_fields(self)
+        played = dict.fromkeys(("explore_tasks", "tries", "fork_tries", "valid_tasks", "slots", "save_episodes"), 1.0)
+        check_least(self, played | dict.fromkeys(("expert_tasks", "rounds", "forks", "test_tasks", "patience"), 0.0))
+        checked_timeout(self.step_timeout)
+        SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
+
+
+def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, worlds: int = 1) -> None:
+    """ConfigError where a trainer that plays itself would ignore a setting of the rounds, or could not learn by it.
+
+    Where several processes train together, for a trainer that does not, too; and what its own `check_round` says.
+    """
+    need_shared(trainer)
+    if not isinstance(trainer, OnPolicyTrainer):
+        if config.reward_model is not None:
+            raise ConfigError(
+                "reward_model is for a trainer that plays itself; this one learns from what select leaves"
+            )
+        return
+    if (config.merge, config.restart) != ("last", "previous"):
+        raise ConfigError(
+            "this trainer plays itself, from the last round's agent and on no older data: merge must be last, restart "
+            f"previous, got {config.merge} and {config.restart}"
+        )
+    if config.forks:
+        raise ConfigError("forks are for a trainer that learns from what was stored; grpo has branches of its own")
+    if not config.temperature:
+        raise ConfigError("this trainer plays itself, and learns nothing at temperature 0: all tries are the same")
+    if config.reward_model is not None and not getattr(trainer, "by_return", True):
+        raise ConfigError(
+            "reward_model scores what is returned, and the trainer, as it is set, compares by something else"
+        )
+    if config.rounds and (check := getattr(trainer, "check_round", None)):
+        check(worlds * config.explore_tasks * config.tries)
+
+
+def require_cloner(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, cloner: Trainer | None) -> None:
+    """ConfigError where nobody can make Agent_v0 of an expert's episodes."""
+    if config.expert_tasks and cloner is None and isinstance(trainer, OnPolicyTrainer):
+        raise ConfigError(
+            f"{type(trainer).__name__} plays itself, and there is no cloner to make Agent_v0 of the expert's episodes: "
+            "set expert_tasks 0, or name one (class attribute cloner = 'filtered_bc'; in Python Evolution(cloner=...))"
+        )
+
+
+def require_judges(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, policy: Policy) -> None:
+    """ConfigError where the reward model cannot read what the policy writes, or what the trainer's `check_policy` says.
+
+    The same is found out when the first round that needs it begins, after what comes before it has been played.
+    """
+    require_reward_model(config.reward_model, policy)
+    if config.rounds and (check := getattr(trainer, "check_policy", None)):
+        check(policy)

@@ -1,0 +1,84 @@
+"""LoRA adapters, quantized layers, and what training leaves on a model."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, get_args
+
+from agentgym_py.errors import (
+    ConfigError,
+)
+from agentgym_py.policy.loading import Quantized
+from agentgym_py.policy.quiet import quiet
+from agentgym_py.registry import install_advice
+
+if TYPE_CHECKING:
+    pass
+
+
+def is_quantized(model: Any) -> bool:
+    """Whether a model has weights that are no floating-point numbers."""
+    return any(not parameter.is_floating_point() for parameter in model.parameters())
+
+
+def require_bits(quantize: str | None) -> None:
+    """ConfigError where weights cannot be quantized so, before a model is loaded."""
+    if quantize is None:
+        return
+    if quantize not in get_args(Quantized):
+        raise ConfigError(f"quantize must be one of {', '.join(get_args(Quantized))}, got {quantize!r}")
+    if find_spec("bitsandbytes") is None:
+        raise ConfigError(f"quantize {quantize} needs bitsandbytes: {install_advice('train,quantize')}")
+
+
+def require_trainable(model: Any, lora_rank: int) -> None:
+    """ConfigError where every weight is to be trained and some are quantized."""
+    if not lora_rank and is_quantized(model):
+        raise ConfigError("a quantized model's weights are not trained, only adapters are: lora_rank must be above 0")
+
+
+def input_hooks(model: Any) -> set[int]:
+    """The hooks on what a model reads, as recomputation in training leaves them there: for `stop_recomputing`."""
+    return set(model.get_input_embeddings()._forward_hooks)
+
+
+def stop_recomputing(model: Any, before: set[int]) -> None:
+    """Keep again what layers make, and take away the hooks that came since `before`."""
+    if any(getattr(each, "gradient_checkpointing", False) for each in model.modules()):
+        model.gradient_checkpointing_disable()
+    hooks = model.get_input_embeddings()._forward_hooks
+    for key in hooks.keys() - before:
+        del hooks[key]
+
+
+def merged(model: Any) -> Any:
+    """A model with its adapters merged in; a quantized one is dequantized first, whose format would round them away."""
+    if not is_quantized(model):
+        return model.merge_and_unload()
+    from peft import get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+
+    settings, weights = model.peft_config["default"], get_peft_model_state_dict(model)
+    plain = get_peft_model(model.unload().dequantize(), settings)
+    set_peft_model_state_dict(plain, weights)
+    return plain.merge_and_unload()
+
+
+def lora(rank: int) -> Any:
+    """Return the LoRA configuration for all linear layers, with alpha twice the rank; None for rank 0."""
+    if not rank:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
+
+
+def with_adapters(model: Any, rank: int, seed: int) -> Any:
+    """Return the model with new LoRA adapters, drawn by `seed`; None for rank 0."""
+    if not rank:
+        return None
+    import torch
+    from peft import get_peft_model
+
+    with quiet(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return get_peft_model(model, lora(rank))

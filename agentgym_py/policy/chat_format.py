@@ -1,0 +1,251 @@
+"""Turns as token ids, from a tokenizer's own chat template, such that earlier turns never change.
+
+A conversation grows by appending ids: `opening`, a reply as it was sampled, `turn`, a reply, `turn`, … For this the
+template must render a longer conversation as a continuation of the shorter one; that is checked here, once. Contents
+are encoded as plain text: a special token spelt out in an observation stays text.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+from agentgym_py.errors import TemplateError
+
+Fallback = Literal["chatml", "plain"]
+
+_FALLBACKS: dict[str, tuple[str, str | None]] = {
+    "chatml": (
+        "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+        "<|im_end|>",
+    ),
+    "plain": (
+        "{% for m in messages %}{{ m['role'].capitalize() }}:{% if m['role'] == 'assistant' %}{{ m['content'] }}"
+        "{{ eos_token }}\n{% else %} {{ m['content'] }}\n{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}Assistant:{% endif %}",
+        None,
+    ),
+}
+"""Template and end-of-turn token (None: the tokenizer's own end-of-sequence) by name."""
+
+_MARK = "ContentZq{}Zq"
+_THOUGHT = "<think>\nWell.\n</think>\n\n"
+_Piece = int | str
+"""A token id, a text of the template, or, where it looks like `_MARK`, the place of a content."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Renders:
+    """One conversation of marks, rendered as it grows."""
+
+    asked: str  # [user] and generation prompt
+    answered: str  # [user, assistant]
+    asked_again: str  # [user, assistant, user] and generation prompt
+    answered_again: str
+    asked_thrice: str
+
+
+class ChatFormat:
+    """How one tokenizer writes turns. `fallback` names a format to use when its own template is missing or unfit."""
+
+    end_of_turn: int
+    """The id that a reply ends with."""
+
+    def __init__(self, tokenizer: Any, *, fallback: Fallback | None = None) -> None:
+        if fallback is not None and fallback not in _FALLBACKS:
+            raise TemplateError(f"no fallback chat format {fallback!r}: there are {', '.join(_FALLBACKS)}")
+        self.tokenizer = tokenizer
+        self.format = "template"
+        """`template`, or the name of the fallback in use."""
+        self._added = {token.content: id_ for id_, token in tokenizer.added_tokens_decoder.items()}
+        self._cut = re.compile("|".join(re.escape(t) for t in sorted(self._added, key=len, reverse=True)) or r"(?!)")
+        self._opening_after_system: list[_Piece] | None = None
+        try:
+            self._adopt()
+        except TemplateError as error:
+            if fallback is None:
+                raise TemplateError(f"{error} (chat_format chatml or plain takes the place of the template)") from error
+            self._take_over(fallback)
+
+    # ---- what a conversation is made of --------------------------------------------------------------------------
+
+    def opening(self, user_text: str, *, system: str | None = None) -> list[int]:
+        """Ids of a first user turn, up to where the reply begins."""
+        if system is None:
+            return self._encode(self._opening, user_text)
+        if self._opening_after_system is None:
+            self._opening_after_system = self._pieces(self._checked_renders("", system=_MARK.format("S")).asked)
+        return self._encode(self._opening_after_system, system, user_text)
+
+    def turn(self, observation: str) -> list[int]:
+        """Ids to append after a reply that ended with `end_of_turn`, up to where the next reply begins."""
+        return self._encode(self._turn, observation)
+
+    def reply(self, text: str) -> list[int]:
+        """Ids of a reply written by somebody else (an expert), its end of turn included."""
+        return self._encode(self._reply, text)
+
+    # ---- reading the template ------------------------------------------------------------------------------------
+
+    def _take_over(self, name: Fallback) -> None:
+        """Give the tokenizer a format of ours; a checkpoint that is saved with it keeps it."""
+        template, end = _FALLBACKS[name]
+        if end is not None and end not in self._added:
+            raise TemplateError(f"the tokenizer has no token {end!r}, which the chat format {name} needs")
+        self.format = name
+        self.tokenizer.chat_template = template
+        self._adopt()
+
+    def _adopt(self) -> None:
+        if not getattr(self.tokenizer, "chat_template", None):
+            raise TemplateError("the tokenizer has no chat template")
+        renders = self._checked_renders("")
+        self._checked_renders(_THOUGHT)
+        self._opening = self._pieces(renders.asked)
+        after_reply = renders.answered[len(renders.asked) :]
+        self.end_of_turn, reply = self._reply_pieces(after_reply)
+        end_text = self._text_of(self.end_of_turn)
+        self._reply = reply
+        rest = after_reply[after_reply.rindex(end_text) + len(end_text) :]
+        self._turn = self._pieces(rest + renders.asked_again[len(renders.answered) :])
+        self._check_turns_alike(renders, rest)
+        self._check_ids()
+
+    def _render(self, contents: Sequence[str], system: str | None = None) -> str:
+        roles = ("user", "assistant")
+        messages = [{"role": roles[i % 2], "content": content} for i, content in enumerate(contents)]
+        if system is not None:
+            messages.insert(0, {"role": "system", "content": system})
+        try:
+            return str(
+                self.tokenizer.apply_chat_template(
+                    messages,
+                    tokenize=False,
+                    add_generation_prompt=len(contents) % 2 == 1,
+                )
+            )
+        except Exception as error:  # jinja's errors and whatever a template raises on purpose
+            raise TemplateError(f"the chat template does not render a plain conversation: {error}") from error
+
+    def _checked_renders(self, thought: str, system: str | None = None) -> _Renders:
+        """Render a conversation as it grows; each render must begin with the one before."""
+        contents = [("" if i % 2 == 0 else thought) + _MARK.format(i) for i in range(5)]
+        texts = [self._render(contents[: n + 1], system) for n in range(5)]
+        for shorter, longer in pairwise(texts):
+            if not longer.startswith(shorter):
+                raise TemplateError(_difference(shorter, longer, thought))
+        for content in contents:
+            if texts[-1].count(content) != 1:
+                raise TemplateError(f"the chat template does not write a message's content as it is: {texts[-1]!r}")
+        return _Renders(*texts)
+
+    def _reply_pieces(self, after_reply: str) -> tuple[int, list[_Piece]]:
+        """The end-of-turn id and the pieces of a reply, from what a render has after the generation prompt."""
+        pieces = self._pieces(after_reply)
+        after = pieces[_place_of_mark(pieces) + 1 :]
+        ends = [i for i, piece in enumerate(after) if isinstance(piece, int)]
+        if not ends:
+            raise TemplateError(f"the chat template ends a reply with no special token: {after_reply!r}")
+        last = after[ends[-1]]
+        assert isinstance(last, int)
+        return last, pieces[: len(pieces) - len(after) + ends[-1] + 1]
+
+    def _check_turns_alike(self, renders: _Renders, rest: str) -> None:
+        first = rest + renders.asked_again[len(renders.answered) :]
+        second = rest + renders.asked_thrice[len(renders.answered_again) :]
+        if first.replace(_MARK.format(2), "") != second.replace(_MARK.format(4), ""):
+            raise TemplateError(f"the chat template writes the second turn {first!r} and the third {second!r}")
+
+    def _check_ids(self) -> None:
+        """The tokenizer must not merge tokens across the border of two turns."""
+        contents = ["Where is it?", "Look there.", "It is not there."]
+        ids = [self._tokenize(self._render(contents[: n + 1]), special=True) for n in range(3)]
+        for shorter, longer in pairwise(ids):
+            if longer[: len(shorter)] != shorter:
+                raise TemplateError(
+                    "the tokenizer encodes the beginning of a conversation otherwise when the conversation goes on: "
+                    + _difference(self.tokenizer.decode(shorter), self.tokenizer.decode(longer), "")
+                )
+        if [*self.opening(contents[0]), *self.reply(contents[1]), *self.turn(contents[2])] != ids[2]:
+            warnings.warn(
+                "this tokenizer encodes a conversation otherwise than its turns one by one, which is how an agent sees"
+                " it: the model reads ids that its template would not give",
+                stacklevel=4,
+            )
+
+    # ---- encoding ------------------------------------------------------------------------------------------------
+
+    def _pieces(self, text: str) -> list[_Piece]:
+        """The template's special tokens as ids, its texts, and the marks where contents go."""
+        pieces: list[_Piece] = []
+        for part, is_token in _split(self._cut, text):
+            if is_token:
+                pieces.append(self._added[part])
+            else:
+                pieces.extend(p for p, _ in _split(re.compile(_MARK.format("[0-9S]")), part))
+        return pieces
+
+    def _encode(self, pieces: Sequence[_Piece], *contents: str) -> list[int]:
+        """Ids of the pieces with `contents` in the marks' places; texts between special tokens are encoded as one."""
+        rest = iter(contents)
+        ids: list[int] = []
+        text = ""
+        for piece in pieces:
+            if isinstance(piece, int):
+                ids += self._plain(text)
+                ids.append(piece)
+                text = ""
+            else:
+                text += next(rest) if _is_mark(piece) else piece
+        return ids + self._plain(text)
+
+    def _plain(self, text: str) -> list[int]:
+        """Ids of a text in which no token of the template can occur, whatever it spells."""
+        ids: list[int] = []
+        start = 0
+        for match in self._cut.finditer(text):  # cut each spelt token after its first character
+            ids += self._tokenize(text[start : match.start() + 1])
+            start = match.start() + 1
+        return ids + self._tokenize(text[start:])
+
+    def _tokenize(self, text: str, *, special: bool = False) -> list[int]:
+        if not text:
+            return []
+        return list(self.tokenizer(text, add_special_tokens=False, split_special_tokens=not special)["input_ids"])
+
+    def _text_of(self, token: int) -> str:
+        return next(str(text) for text, id_ in self._added.items() if id_ == token)
+
+
+def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, bool]]:
+    """The parts of a text and whether each matches the pattern; empty parts are left out."""
+    start = 0
+    for match in pattern.finditer(text):
+        if match.start() > start:
+            yield text[start : match.start()], False
+        yield match.group(), True
+        start = match.end()
+    if start < len(text):
+        yield text[start:], False
+
+
+def _is_mark(piece: _Piece) -> bool:
+    return isinstance(piece, str) and re.fullmatch(_MARK.format("[0-9S]"), piece) is not None
+
+
+def _place_of_mark(pieces: Sequence[_Piece]) -> int:
+    return next(i for i, piece in enumerate(pieces) if _is_mark(piece))
+
+
+def _difference(shorter: str, longer: str, thought: str) -> str:
+    at = next((i for i, (a, b) in enumerate(zip(shorter, longer, strict=False)) if a != b), len(shorter))
+    what = "strips or rewrites earlier thinking" if thought else "rewrites earlier turns"
+    return (
+        f"the chat template {what}: what a shorter conversation has as {shorter[at : at + 40]!r} "
+        f"the longer one has as {longer[at : at + 40]!r}"
+    )

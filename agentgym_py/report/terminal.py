@@ -1,0 +1,288 @@
+"""What a run looks like: in a terminal progress bars and a row a round, elsewhere plain lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from agentgym_py.evaluation.text import few, interval, left
+from agentgym_py.evolution.run_folder import read_estimate
+from agentgym_py.trajectory import Trajectory
+
+SILENCE = 60.0
+"""Seconds after which a phase that has no bar says how far it is."""
+Listener = Callable[[Trajectory], None]
+Steps = Callable[[int, int], None]
+
+
+class Phases:
+    """Phases one after another, each with a bar: count, success so far, time.
+
+    In a file each is a line when it ends, and one a minute until then.
+    """
+
+    def __init__(self, console: Console | None = None, *, bars: bool = True) -> None:
+        """Show phases; without `bars` as lines in a terminal too, where a person types."""
+        self.console = console or Console(highlight=False, markup=False)
+        self._progress = _bars(self.console) if bars and self.console.is_terminal else None
+        self._current: _Phase | None = None
+
+    def __enter__(self) -> Phases:
+        if self._progress:
+            self._progress.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.end()
+        if self._progress:
+            self._progress.stop()
+
+    def begin(self, what: str, total: int) -> Listener:
+        """A phase of `total` episodes begins, and the one before it is over; call the result with each trajectory."""
+        return self._begin(what, total).heard
+
+    def training(self, what: str) -> Steps:
+        """A training begins, and the phase before it is over; call the result with the steps done and all of them."""
+        return self._begin(what, None).stepped
+
+    def _begin(self, what: str, total: int | None) -> _Phase:
+        self.end()
+        count = "" if total is None else f"0/{total}"
+        task = self._progress.add_task(what, total=total, count=count, success="") if self._progress else None
+        say = None if self._progress else partial(self.console.print, soft_wrap=True)
+        self._current = phase = _Phase(what, total, self._progress, task, say)
+        return phase
+
+    def end(self) -> None:
+        """The phase is over."""
+        if self._current is None:
+            return
+        if self._progress is None:
+            self.console.print(self._current.line, soft_wrap=True)
+        self._current.stop()
+        self._current = None
+
+    def clear(self) -> None:
+        """Take the bars away: what they showed is about to stand in a table."""
+        self.end()
+        if self._progress:
+            for task in self._progress.task_ids:
+                self._progress.remove_task(task)
+            self._progress.refresh()
+
+
+class _Phase:
+    def __init__(
+        self,
+        what: str,
+        total: int | None,
+        progress: Progress | None,
+        task: TaskID | None,
+        say: Callable[[str], object] | None,
+    ) -> None:
+        self.what, self.total, self._progress, self._task, self._say = what, total, progress, task, say
+        self.began = self._said = time.monotonic()
+        self.played = self.successes = self.counted = self.steps = 0
+
+    def heard(self, trajectory: Trajectory) -> None:
+        """One more episode is over."""
+        self.played += 1
+        if trajectory.error is None:
+            self.counted += 1
+            self.successes += trajectory.success
+        self._draw(self.played)
+
+    def stepped(self, done: int, total: int) -> None:
+        """So many of the training's steps are done."""
+        self.steps, self.total = done, total
+        self._draw(done)
+
+    def _draw(self, done: int) -> None:
+        if self._progress and self._task is not None:
+            count = f"{done}/{self.total}"
+            self._progress.update(self._task, completed=done, total=self.total, count=count, success=self.success)
+        elif self._say and time.monotonic() - self._said >= SILENCE:
+            self._said = time.monotonic()
+            success = f"{self.success}, " if self.success else ""
+            self._say(f"  {self.what}: {done} of {self.total}, {success}{duration(self._said - self.began)}")
+
+    @property
+    def success(self) -> str:
+        """`success 43.2 %`, or nothing before the first episode."""
+        return f"success {100 * self.successes / self.counted:.1f} %" if self.counted else ""
+
+    @property
+    def line(self) -> str:
+        """The whole phase in a line."""
+        done = f"{self.played} episodes, " if self.played else f"{self.steps} steps, " if self.steps else ""
+        success = f"{self.success}, " if self.success else ""
+        lost = self.played - self.counted
+        failed = f"{lost} infrastructure error{'s' * (lost > 1)}, " if lost else ""
+        return f"  {self.what}: {done}{failed}{success}{duration(time.monotonic() - self.began)}"
+
+    def stop(self) -> None:
+        """No more episodes or steps."""
+        if self._progress and self._task is not None:
+            done = max(1, self.played, self.steps)
+            self._progress.update(self._task, total=done, completed=done)
+            self._progress.stop_task(self._task)
+
+
+def _bars(console: Console) -> Progress:
+    return Progress(
+        SpinnerColumn(finished_text=" "), TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
+        TextColumn("{task.fields[count]}", markup=False), TextColumn("{task.fields[success]}", markup=False),
+        TimeElapsedColumn(), TimeRemainingColumn(elapsed_when_finished=False), console=console,
+        refresh_per_second=4, transient=True,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------------------- evolution
+
+
+_COLUMNS = (
+    ("round", 5), ("explored", 14), ("kept", 5), ("loss", 12), ("valid success", 16), ("reward", 6), ("steps", 5),
+    ("time", 6),
+)  # fmt: skip
+
+
+class TerminalReporter:
+    """The `Reporter` of `agentgym evolve`; `after_round` is called when a round's row stands there."""
+
+    def __init__(self, console: Console, after_round: Callable[[], object] | None = None) -> None:
+        self.console = console
+        self.phases = Phases(console)
+        self._after_round = after_round
+        self._headed = False
+
+    def __enter__(self) -> TerminalReporter:
+        self.phases.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.phases.__exit__(*error)
+
+    def header(self, *lines: str) -> None:
+        """What is about to run."""
+        for line in lines:
+            self.console.print(line, soft_wrap=True)
+        self.console.print()
+
+    def phase(self, round_number: int, what: str, total: int) -> Listener:
+        """A phase begins."""
+        return self.phases.begin(f"round {round_number}, {what}", total)
+
+    def training(self, round_number: int, trajectories: int) -> Steps:
+        """Training begins."""
+        return self.phases.training(f"round {round_number}, train on {trajectories}")
+
+    def round(self, number: int, metrics: dict[str, Any]) -> None:
+        """A round is over: its row, and what was dropped and why."""
+        self.phases.clear()
+        if not self._headed:
+            self.console.print(Text(_cells([name for name, _ in _COLUMNS]), style="bold"), soft_wrap=True)
+        self._headed = True
+        self.console.print(_cells(round_cells(number, metrics)), soft_wrap=True)
+        self.console.print(Text("       " + selection_line(metrics), style="dim"), soft_wrap=True)
+        if self._after_round:
+            self._after_round()
+
+    def finish(self, rows: Sequence[Sequence[str]], verdict: str, report: Path) -> None:
+        """The run is over: the comparison on the test split, and where the report is."""
+        self.phases.clear()
+        if rows:
+            self.console.print()
+            print_table(self.console, ("test split", "success [95 %]", "reward [95 %]", "steps", "invalid"), rows)
+        if verdict:
+            self.console.print(verdict, soft_wrap=True)
+        self.console.print(f"\nreport: {report}", soft_wrap=True)
+
+
+def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
+    """A round's metrics as the cells of its row."""
+    explored, valid, training = metrics["explored"], metrics["valid"], metrics["training"]
+    loss = training["loss"] if training else []
+    episodes = metrics["selection"]["kept"] + sum(metrics["selection"]["dropped"].values())
+    return [
+        str(number),
+        f"{episodes} at {number_text(explored['success']['value'], 1, 100)} %" if episodes else "–",
+        str(metrics["selection"]["kept"]),
+        f"{loss_text(loss[0])} → {loss_text(loss[-1])}" if loss else "not trained" if training is None else "–",
+        interval(read_estimate(valid["success"])),
+        number_text(valid["reward"]["value"], 2),
+        number_text(valid["steps"], 1),
+        duration(metrics["seconds"]),
+    ]
+
+
+def selection_line(metrics: Mapping[str, Any]) -> str:
+    """Who explored, how many were kept, why the others not, on how many was trained, what was given up, valid success.
+
+    Of the valid success whether the tasks are few, and where several worlds are mixed, that in each.
+    """
+    training, valid = metrics["training"], metrics["valid"]
+    trained = f"; trained on {training['trajectories']} in all" if training else "; not trained"
+    if training and (dropped := training.get("dropped")):
+        trained += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"
+    explored, given_up = (left(metrics[phase].get("given_up", 0)) for phase in ("explored", "valid"))
+    marks = [few(read_estimate(valid["success"])), given_up]
+    marks += [f"{name} {interval(read_estimate(each['success']))}" for name, each in several_worlds(valid).items()]
+    player = f"{metrics['player']}: " if "player" in metrics else ""  # runs of older versions did not note it
+    played = metrics["selection"]["kept"] or metrics["selection"]["dropped"]
+    line = player + str(metrics["selection"]["line"]) if played else "nobody played"
+    said = line + trained + f"; exploration: {explored}" * bool(explored)
+    return said + (f"; valid: {', '.join(filter(None, marks))}" if any(marks) else "")
+
+
+def several_worlds(summary: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Each world's part of a summary, where there are several; runs of older versions did not note it."""
+    worlds: Mapping[str, Any] = summary.get("worlds", {})
+    return worlds if len(worlds) > 1 else {}
+
+
+def print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Aligned columns below a bold header, without spaces at the ends of lines; a terminal cuts lines too long."""
+    head, *body = columns([header, *rows])
+    console.print(Text(head, style="bold"), soft_wrap=True)
+    for line in map(Text, body):
+        if console.is_terminal:
+            line.truncate(console.width, overflow="ellipsis")
+        console.print(line, soft_wrap=True)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines whose cells stand below each other, two spaces apart."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(set_cell_size(*each) for each in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def number_text(value: float | None, digits: int, scale: float = 1) -> str:
+    """A number with so many digits after the point, or a dash where there is none."""
+    return "–" if value is None else f"{scale * value:.{digits}f}"
+
+
+def loss_text(loss: float) -> str:
+    """A loss with two digits after the point, or a small one with its first two."""
+    return f"{loss:.2f}" if not abs(loss) < 0.1 else f"{loss:.2g}"
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `3:05` or `1:02:03`."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def _cells(cells: Sequence[str]) -> str:
+    return " ".join(f"{cell:>{width}}" for cell, (_, width) in zip(cells, _COLUMNS, strict=True)).rstrip()

@@ -1,0 +1,212 @@
+"""Reward models: what a trajectory is worth, read off a language model at the trajectory's last token.
+
+A reward model has a head for each outcome that makes a trajectory good, and is an ensemble of members that were trained
+apart. Its folder holds `reward_model.json` and a folder a member: an ordinary policy checkpoint, `heads.safetensors`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym_py import distributed
+from agentgym_py.errors import ConfigError, PolicyError
+from agentgym_py.files import not_there, write_atomic
+from agentgym_py.policy import Policy
+from agentgym_py.policy.policy import require_reader
+from agentgym_py.policy.tokens import Sample, encode
+from agentgym_py.policy.typing import Tensor
+from agentgym_py.trajectory import Trajectory
+
+Floats = NDArray[np.float64]
+Aggregate = Literal["mean", "min", "mean-std"]
+"""What an ensemble says: the mean of its members, the least of them, or the mean less `std_weight` deviations."""
+
+_FILE = "reward_model.json"
+_HEADS = "heads.safetensors"
+
+
+OUTCOMES = ("reward", "success", "steps", "valid")
+"""What every trajectory has; a world's reward parts are outcomes, too."""
+
+
+def outcome(trajectory: Trajectory, head: str) -> float:
+    """How good a trajectory was in the respect of a head, more being better.
+
+    `reward` (the return), `success`, `steps` (fewer are better), `valid` (share of valid actions), or else the sum of
+    the steps' reward parts of that name.
+    """
+    steps = trajectory.steps
+    if head == "reward":
+        return trajectory.reward
+    if head == "success":
+        return float(trajectory.success)
+    if head == "steps":
+        return -float(len(steps))
+    if head == "valid":
+        return sum(step.valid for step in steps) / max(len(steps), 1)
+    return math.fsum(step.reward_parts.get(head, 0.0) for step in steps)
+
+
+class Member(NamedTuple):
+    """One of an ensemble."""
+
+    policy: Policy
+    """The backbone with its tokenizer; the language model's own head is not used."""
+    heads: Any
+    """A `torch.nn.Linear` in float32, from the backbone's last state to H numbers."""
+
+    def read(self, samples: Sequence[Sample], batch_size: int = 16) -> Floats:
+        """What the heads say at the last tokens of N samples, (N, H)."""
+        import torch
+
+        from agentgym_py.policy.logprobs import padded
+
+        self.policy.model.eval()
+        found = np.zeros((len(samples), self.heads.out_features))
+        by_length = sorted(range(len(samples)), key=lambda i: -len(samples[i].input_ids))
+        for start in range(0, len(samples), batch_size):
+            rows = by_length[start : start + batch_size]
+            batch = [samples[i] for i in rows]
+            lengths_B = torch.tensor([len(each.input_ids) for each in batch])
+            with torch.no_grad():
+                values_BH = at_last_token(
+                    self.policy.model, self.heads, padded(batch, self.policy.model.device)[0], lengths_B
+                )
+            found[rows] = values_BH.double().cpu().numpy()
+        return found
+
+
+def at_last_token(model: Any, heads: Any, input_ids: Tensor, lengths_B: Tensor) -> Tensor:
+    """What `heads` make of the last states of rows padded at their right end, (B, H); no mask is needed for that."""
+    import torch
+
+    states = model.base_model(input_ids=input_ids, use_cache=False).last_hidden_state  # (B, S, D)
+    rows = torch.arange(len(states), device=states.device)
+    values_BH: Tensor = heads(states[rows, lengths_B.to(states.device) - 1].to(heads.weight.dtype))
+    return values_BH
+
+
+def require_reward_model(folder: str | None, policy: Policy | None = None) -> None:
+    """ConfigError where a folder that is named by the setting `reward_model` holds none; no weights are loaded.
+
+    With a policy also where it cannot read what that writes.
+    """
+    if folder is None:
+        return
+    if not (Path(folder) / _FILE).is_file():
+        raise ConfigError(f"reward_model {folder} is no reward model: {not_there(Path(folder), _FILE)}")
+    if policy:
+        for member in sorted(Path(folder).glob("member_*")):
+            require_reader(member, policy, f"reward_model {folder}")
+
+
+@dataclass(slots=True)
+class RewardModel:
+    """Scores trajectories; an ensemble of one or more members."""
+
+    members: Sequence[Member]
+    heads: Mapping[str, float]
+    """Weight of each head in the score, by the name of its outcome, in the order of the members' heads."""
+    aggregate: Aggregate = "mean"
+    std_weight: float = 1.0
+    """How many standard deviations of the members `mean-std` takes off."""
+
+    def __post_init__(self) -> None:
+        if self.aggregate not in get_args(Aggregate):
+            raise ConfigError(f"aggregate must be one of {', '.join(get_args(Aggregate))}, got {self.aggregate!r}")
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], *, dtype: str = "float32", device: str | None = None) -> RewardModel:
+        """What a training wrote to its `output_dir`; `dtype` and `device` as for `Policy.load`.
+
+        Raises:
+            PolicyError: the folder holds no reward model, or a broken one.
+        """
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+        from torch import nn
+
+        path = Path(folder)
+        try:
+            about = json.loads((path / _FILE).read_text(encoding="utf-8"))
+            heads, rest = dict(about["heads"]), {"aggregate": about["aggregate"], "std_weight": about["std_weight"]}
+            members = []
+            for name in about["members"]:
+                if Path(name).name != name or name in ("", ".."):
+                    raise ValueError(f"the member {name!r} is no folder within")
+                policy = Policy.load(path / name, dtype=dtype, device=device)
+                weights = load_file(path / name / _HEADS)
+                made = nn.Linear(weights["weight"].shape[1], len(heads))
+                made.load_state_dict(weights)
+                members.append(Member(policy, made.to(policy.model.device)))
+            return cls(members, heads, **rest)
+        except (OSError, ValueError, LookupError, TypeError, RuntimeError, SafetensorError) as error:
+            raise PolicyError(f"the folder {str(path)!r} holds no reward model that opens: {error}") from error
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write all of it, `reward_model.json` last."""
+        write(Path(folder), self.members, self.heads, self.aggregate, self.std_weight)
+
+    def by_head(self, trajectories: Sequence[Trajectory], batch_size: int = 16) -> Floats:
+        """What each of K members' H heads says of N trajectories, (K, N, H).
+
+        Raises:
+            PolicyError: a trajectory without a turn, or one that is longer than the model's context.
+        """
+        chat, most = self.members[0].policy.chat, self.members[0].policy.max_length
+        samples = [encode(each, chat) for each in trajectories]
+        for trajectory, sample in zip(trajectories, samples, strict=True):
+            if not 0 < len(sample.input_ids) <= most:
+                raise PolicyError(
+                    f"the trajectory {trajectory.id!r} has {len(sample.input_ids)} tokens; a score is read at the last "
+                    f"one of 1 to {most}"
+                )
+        return np.stack([member.read(samples, batch_size) for member in self.members])
+
+    def score(self, trajectories: Sequence[Trajectory], batch_size: int = 16) -> Floats:
+        """One number a trajectory, (N,): the heads' weighted sum, aggregated over the members; errors as `by_head`."""
+        return aggregated(
+            self.by_head(trajectories, batch_size) @ np.array(list(self.heads.values())),
+            self.aggregate,
+            self.std_weight,
+        )
+
+
+def aggregated(scores_KN: Floats, aggregate: Aggregate, std_weight: float) -> Floats:
+    """What an ensemble of K members says of N trajectories, (N,); the deviation is that of a population."""
+    if aggregate == "mean":
+        return np.asarray(scores_KN.mean(0))
+    if aggregate == "min":
+        return np.asarray(scores_KN.min(0))
+    return np.asarray(scores_KN.mean(0) - std_weight * scores_KN.std(0))
+
+
+def write(
+    folder: Path, members: Iterable[Member], heads: Mapping[str, float], aggregate: Aggregate, std_weight: float
+) -> None:
+    """A reward model's folder; each member is written as it comes, so that they need not be in memory together.
+
+    Of several processes, which all make the members, the first one writes.
+    """
+    from safetensors.torch import save_file
+
+    names = []
+    for number, member in enumerate(members):
+        names.append(f"member_{number}")
+        if not distributed.first():
+            continue
+        member.policy.save(folder / names[-1])
+        weights = {name: each.detach().cpu().contiguous() for name, each in member.heads.state_dict().items()}
+        save_file(weights, folder / names[-1] / _HEADS)
+    about = {"heads": dict(heads), "aggregate": aggregate, "std_weight": std_weight, "members": names}
+    if distributed.first():
+        write_atomic(folder / _FILE, json.dumps(about, indent=1) + "\n")

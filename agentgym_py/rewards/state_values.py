@@ -1,0 +1,262 @@
+"""What the states of an episode are worth: by forks, by the expert, by what came of them, or as a judge says.
+
+An episode of T steps has T + 1 states: number i is the one before step i, number T the one that it ended in. A value is
+that of success in so many more steps: `discount` to the power of their number, 0 without success, so that with a
+discount below 1 a state nearer to the goal is worth more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from agentgym_py import distributed
+from agentgym_py.collection import Collector, Job, torchrun
+from agentgym_py.collection.branching import forks, said_failing, unless_it_fails
+from agentgym_py.collection.env_pool import EnvPool
+from agentgym_py.collection.job import Fork
+from agentgym_py.env import TextEnv
+from agentgym_py.errors import AgentGymError, InfrastructureError, PlanError, SnapshotError
+from agentgym_py.rng import Rng, seed_of
+from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_py.policy import Policy
+
+Values = Sequence[float | None]
+"""Of the T + 1 states of a trajectory, None where nobody knows."""
+Play = Callable[[Sequence[Job]], list[Trajectory]]
+"""Plays jobs and gives their trajectories in order, as `Collector.collect_batch` and `Rollouts.play` do."""
+Judge = Callable[[Trajectory, int], float | None]
+"""The mark of a step, None where there is none: how good the state is that it led to. What a model or a person is shown
+for that is its own; `judging.OpenAIJudge` is a model behind an endpoint."""
+Of = Literal["success", "return"]
+CHANGED, NO_PLAN = "whose world does not play it again", "whose expert gave no plan"
+FAILED = "whose world failed as it was to play it again"
+"""Why a trajectory has no values."""
+
+
+class Value(NamedTuple):
+    """An estimate from several continuations of a state."""
+
+    mean: float
+    stderr: float
+    """Standard error of the mean; NaN of one continuation, 0 where the episode is over.
+
+    Of success it is Agresti and Coull's, of the tries and one more that half succeeds: that none of eight succeeded
+    does not say that none will.
+    """
+    tries: int
+    """Continuations that did not fail by infrastructure; 0 for a state in which the episode is over."""
+
+
+def exact_value(env: TextEnv, discount: float = 1.0) -> float:
+    """What the state of a live world is worth to the expert; the world is left as it was.
+
+    The expert's plan is played to its end: 0 where it does not succeed within the steps that are left. It is the best
+    that can be had where the world's expert says that its plans are shortest.
+
+    Raises:
+        PlanError: the expert failed.
+    """
+    if env.ended:
+        return float(env.succeeded)
+    here, done = env.snapshot(), 0
+    try:
+        for action in _plan(env):
+            env.step(action)
+            done += 1
+            if env.ended:
+                break
+        return discount**done if env.ended and env.succeeded else 0.0
+    finally:
+        env.restore(here)
+
+
+def _plan(env: TextEnv) -> list[str]:
+    try:
+        return env.expert()
+    except InfrastructureError:
+        raise
+    except Exception as error:  # whatever a stranger's expert raises
+        raise PlanError(f"{type(env).__name__}'s expert gave no plan: {error!r}") from error
+
+
+def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | None = None) -> list[float]:
+    """The exact value of each of the T + 1 states, found again by doing the replies again; worlds come from `pool`.
+
+    Raises:
+        SnapshotError: the world does not show what it showed then.
+        PlanError: its expert failed.
+        AgentGymError: there is no such world here.
+    """
+    if pool is None:
+        with closing(EnvPool()) as own:
+            return exact_values(trajectory, discount, own)
+    found = list[float]()
+    states = forks(trajectory, range(len(trajectory.steps)), pool)
+    with pool.lent(trajectory.env_spec()) as env:
+        _to_the_end(trajectory, states, env)  # whether it plays again comes before what its expert says
+        last = exact_value(env, discount)
+        for state in states:
+            env.restore(state.snapshot)
+            found.append(exact_value(env, discount))
+    return [*found, last]
+
+
+def _to_the_end(trajectory: Trajectory, states: Sequence[Fork], env: TextEnv) -> None:
+    """Bring a world to the state in which the trajectory ended; SnapshotError where it shows something else."""
+    if states:
+        env.restore(states[-1].snapshot)
+        shown = env.step(trajectory.steps[-1].reply)[0]
+    else:
+        shown = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})[0]
+    if shown != trajectory.final_observation:
+        raise SnapshotError(f"{trajectory.id}: its end showed something else than it shows now")
+
+
+def exact_of_all(trajectories: Sequence[Trajectory], discount: float = 1.0) -> tuple[list[Values | None], Counter[str]]:
+    """The exact values of each trajectory, None for one that has none, and why so many have none."""
+    found, without = list[Values | None](), Counter[str]()
+    with closing(EnvPool()) as pool:
+        for each in trajectories:
+            try:
+                found.append(exact_values(each, discount, pool))
+            except Exception as error:
+                found.append(None)
+                without[_why(error)] += 1
+    return found, without
+
+
+def _why(error: Exception) -> str:
+    """A stranger's world may raise whatever it likes."""
+    if isinstance(error, PlanError):
+        return NO_PLAN
+    if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
+        return CHANGED
+    said_failing(error)
+    return FAILED
+
+
+def played_again(trajectories: Sequence[Trajectory]) -> tuple[list[bool], Counter[str]]:
+    """Whether the world of each trajectory shows what it showed then, step by step, and why so many do not.
+
+    No expert is asked.
+    """
+    found, without = list[bool](), Counter[str]()
+    with closing(EnvPool()) as pool:
+        for each in trajectories:
+            try:
+                states = forks(each, range(len(each.steps)), pool)
+                with pool.lent(each.env_spec()) as env:
+                    _to_the_end(each, states, env)
+                found.append(True)
+            except Exception as error:
+                found.append(False)
+                without[_why(error)] += 1
+    return found, without
+
+
+def outcome_values(trajectory: Trajectory, discount: float = 1.0) -> list[float]:
+    """The episode's success, traced back to each of its T + 1 states: a single continuation of each, the episode's."""
+    last = len(trajectory.steps)
+    return [float(trajectory.success) * discount ** (last - i) for i in range(last + 1)]
+
+
+def marked(trajectory: Trajectory, judge: Judge) -> list[float | None]:
+    """A judge's mark of each step as the value of the state that it led to; of the first state none."""
+    return [None, *(judge(trajectory, i) for i in range(len(trajectory.steps)))]
+
+
+def monte_carlo(
+    trajectories: Sequence[Trajectory],
+    play: Play,
+    *,
+    tries: int = 8,
+    states: int | None = None,
+    discount: float = 1.0,
+    of: Of = "success",
+    seed: int = 0,
+    first_try: int = 0,
+) -> list[list[Value | None]]:
+    """The mean of `tries` continuations of the states of each trajectory, all played as one batch; None where none.
+
+    At most `states` of a trajectory (None: all), drawn by `seed`; the state in which an episode ended costs nothing.
+    `of` `return` sums the discounted rewards that are still to come. Tries are numbered from `first_try`: who asks
+    again for fresh ones of the same states wants another. Where a world fails as its states are found again, they have
+    no value.
+
+    Raises:
+        SnapshotError: a world does not show what it showed then.
+    """
+    found: list[list[Value | None]] = []
+    places: list[tuple[int, int]] = []
+    jobs: list[Job] = []
+    drawn = distributed.once(_drawn, trajectories, states, seed)  # a world that fails must fail for all
+    for number, (each, some) in enumerate(zip(trajectories, drawn, strict=True)):
+        over = float(each.success) if of == "success" else 0.0
+        found.append([*[None] * len(each.steps), Value(over, 0.0, 0)])
+        spec = each.env_spec()
+        for fork in some:
+            places.append((number, len(fork.steps)))
+            jobs += [Job(spec, each.task_id, each.split, first_try + k, fork) for k in range(tries)]
+    played = play(jobs)
+    for at, (number, state) in enumerate(places):
+        found[number][state] = _mean(played[at * tries : (at + 1) * tries], state, discount, of)
+    return found
+
+
+def _drawn(trajectories: Sequence[Trajectory], states: int | None, seed: int) -> list[list[Fork]]:
+    """Some states of each trajectory; none of one whose world fails."""
+    found = []
+    with closing(EnvPool()) as pool:
+        for each in trajectories:
+            places = Rng("states", seed, each.id).sample(range(len(each.steps)), len(each.steps))[:states]
+            found.append((unless_it_fails(partial(forks, each, places, pool)) if places else None) or [])
+    return found
+
+
+def player(policy: Policy, temperature: float, max_new_tokens: int, seed: int) -> Play:
+    """The policy itself goes on from states, in each process that trains with its share of the jobs."""
+
+    def play(jobs: Sequence[Job]) -> list[Trajectory]:
+        from agentgym_py.agents import ModelAgent
+        from agentgym_py.engine import HFEngine, SamplingParams
+
+        params = SamplingParams(temperature=temperature, max_new_tokens=max_new_tokens)
+        agent = ModelAgent(policy, HFEngine(policy, slots=64), params)
+        with torchrun.Ranks() as workers:
+            collector = Collector(agent, slots=64, seed=seed_of(seed, "continuations"), workers=workers)
+            return collector.collect_batch(jobs)
+
+    return play
+
+
+def _mean(continued: Sequence[Trajectory], state: int, discount: float, of: Of) -> Value | None:
+    """The value of a state by the episodes that went on from it."""
+    gained = [_gained(each, state, discount, of) for each in continued if each.error is None]
+    if not gained:
+        return None
+    if len(gained) == 1:
+        return Value(gained[0], math.nan, 1)
+    return Value(fmean(gained), _stderr(gained, of), len(gained))
+
+
+def _stderr(gained: Sequence[float], of: Of) -> float:
+    """The standard error of a mean; see `Value`."""
+    if of == "return":
+        return stdev(gained) / math.sqrt(len(gained))
+    tries = len(gained) + 1
+    mean, square = (sum([*each, 0.5]) / tries for each in (gained, [value * value for value in gained]))
+    return math.sqrt((square - mean * mean) / tries)
+
+
+def _gained(went: Trajectory, state: int, discount: float, of: Of) -> float:
+    if of == "success":
+        return float(went.success) * discount ** (len(went.steps) - state)
+    return sum(step.reward * discount**k for k, step in enumerate(went.steps[state:]))

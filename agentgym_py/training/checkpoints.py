@@ -1,0 +1,173 @@
+"""The state of a training: written aside with the digest of each file, then renamed, so that a kill leaves the last."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from agentgym_py import distributed
+from agentgym_py.errors import RunError
+from agentgym_py.files import remove, to_disk, write_atomic, writing
+
+_ABOUT = "state.json"
+"""Says of which training a state is, and the digest of every other file; written last."""
+_over: ContextVar[list[Path] | None] = ContextVar("over", default=None)
+"""Folders of trainings that are over, where their states are not to be removed yet."""
+
+
+def digest_of(*parts: object) -> str:
+    """SHA-256 of what the parts print as; a number is the same as a float and as an int, as it may be written."""
+    return hashlib.sha256(
+        "\x1f".join(repr(_plain(each)) for each in parts).encode("utf-8", "surrogatepass")
+    ).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """The value with ints for the floats that equal one; settings by name."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if is_dataclass(value):
+        return type(value).__name__, {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)) and not set(map(type, value)) <= {int, str}:  # token ids need no look
+        return [_plain(each) for each in value]
+    return value
+
+
+class Checkpoints:
+    """Keeps the last state of one training in a folder.
+
+    `training` is a digest of all that the training is made of: a state of another one is refused. `minutes` is how
+    often it is worth keeping one; with 0 always. Where several processes train together all ask and write, each its
+    own files.
+    """
+
+    def __init__(self, folder: Path, training: str, minutes: float) -> None:
+        self.folder, self.training, self.minutes, self.split = folder, training, minutes, _split()
+        self._kept = time.monotonic()
+
+    def due(self) -> bool:
+        """Whether the last one was kept so long ago."""
+        return distributed.once(lambda: time.monotonic() - self._kept >= 60 * self.minutes)
+
+    def keep(self, write: Callable[[Path], None]) -> None:
+        """Keep what `write`, called in every process, puts into the folder that it is given."""
+        aside = self.folder / ".writing"
+        with writing(self.folder):
+            distributed.once(_made, aside)
+            write(aside)
+        self.take(aside)
+
+    def take(self, aside: Path) -> None:
+        """Keep this folder, which stands beside the state and is whole, and drop the one before."""
+        distributed.once(self._take, aside)
+        self._kept = time.monotonic()
+
+    def _take(self, aside: Path) -> None:
+        older = self._states()
+        with writing(self.folder):
+            about = {
+                "training": self.training,
+                "split": self.split,
+                "files": {name: _digest(aside / name) for name in _names(aside)},
+            }
+            write_atomic(aside / _ABOUT, json.dumps(about, indent=1) + "\n")
+            for each in (*aside.rglob("*"), aside):
+                to_disk(each)
+            aside.replace(self.folder / f"state-{int(older[-1].name[6:]) + 1 if older else 1:06d}")
+            to_disk(self.folder)
+        for each in older:
+            shutil.rmtree(each, ignore_errors=True)  # the next one tries again
+
+    def last(self) -> Path | None:
+        """The folder of the last state, if there is one.
+
+        Raises:
+            RunError: a file of it is not what was written, or it is of another training.
+        """
+        return distributed.once(self._last)
+
+    def _last(self) -> Path | None:
+        if not (states := self._states()):
+            return None
+        state = states[-1]
+        way_out = f"delete {self.folder} to begin this training anew"
+        try:
+            about: Mapping[str, Any] = json.loads((state / _ABOUT).read_text(encoding="utf-8"))
+            damaged = [name for name, digest in about["files"].items() if _digest(state / name) != digest]
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise RunError(f"{state} is damaged ({error}); {way_out}") from error
+        if damaged:
+            raise RunError(f"{state} is damaged ({', '.join(damaged)}: not what was written); {way_out}")
+        if about.get("training") != self.training:
+            raise RunError(f"{state} is the state of another training (other data, settings or weights); {way_out}")
+        if (split := about.get("split", "")) != self.split:
+            ways = [f"split by {way}" if way else "in whole" for way in (split, self.split)]
+            raise RunError(f"{state} was kept {ways[0]}, and is not read {ways[1]}: go on as it began, or {way_out}")
+        return state
+
+    def _states(self) -> list[Path]:
+        return sorted(self.folder.glob("state-*"))
+
+    def clear(self) -> None:
+        """The training is over: leave nothing."""
+        clear(self.folder)
+
+
+@contextmanager
+def until_saved() -> Iterator[None]:
+    """The states of a training that ends within stay to the end, for what replaces them is to be written first.
+
+    Where something is raised they stay for good: the training goes on from them.
+    """
+    over: list[Path] = []
+    before = _over.set(over)
+    try:
+        yield
+    finally:
+        _over.reset(before)
+    for folder in over:
+        clear(folder)
+
+
+def clear(folder: Path) -> None:
+    """Remove the states of a training that is over, and the folder they stand in where that is then empty."""
+    if (over := _over.get()) is None:
+        distributed.once(_removed, folder)
+    else:
+        over.append(folder)
+
+
+def _removed(folder: Path) -> None:
+    remove(folder)
+    with suppress(OSError):  # there is something else in it, or it never was
+        folder.parent.rmdir()
+
+
+def _split() -> str:
+    """By what; DeepSpeed's states are read by as many processes alone."""
+    name = distributed.engine() or ""
+    return f"{name} over {distributed.world()} processes" if name == "DeepSpeed" else name
+
+
+def _made(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file())
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

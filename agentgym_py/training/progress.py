@@ -1,0 +1,36 @@
+"""What a run tells whoever watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from torch import Tensor as Tensor
+
+else:
+    Tensor = Any
+if TYPE_CHECKING:
+    pass
+
+
+class Reporter(Protocol):
+    """Who is told how a run goes; the command line shows it, a test may listen."""
+
+    def phase(self, round_number: int, what: str, total: int) -> Callable[[Trajectory], None]:
+        """A phase begins; call the result with each of its `total` trajectories."""
+        ...
+
+    def training(self, round_number: int, trajectories: int) -> Callable[[int, int], None]:
+        """Training begins; call the result with the steps that are done and how many there will be."""
+        ...
+
+    def round(self, number: int, metrics: dict[str, Any]) -> None:
+        """A round is over."""
+        ...
+
+
+Progress = Callable[[int, int], None]
+"""Called with the optimizer steps that are done, and how many there will be."""

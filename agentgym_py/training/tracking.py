@@ -1,0 +1,224 @@
+"""Tracking: what a training logs, while it goes, in tensorboard, trackio or wandb, by accelerate's trackers.
+
+A trainer says what it logs by `log`, whoever listens; a `Tracker` that is entered does. Its steps are the rows that the
+whole run has logged so far, so they only ever grow; docs/tracking.md has the names. Nothing is sent anywhere unless the
+user's environment says so.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+
+from agentgym_py import distributed
+from agentgym_py.errors import ConfigError, RunError
+from agentgym_py.files import JsonFolder
+from agentgym_py.registry import install_advice
+from agentgym_py.training.checkpoints import digest_of
+from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_py.training.progress import Reporter
+
+Service = Literal["tensorboard", "trackio", "wandb"]
+FOLDER = "tracking"
+"""In the run's folder: how far it has logged, and what tensorboard and wandb write."""
+
+_listener: ContextVar[Callable[[Mapping[str, float], int | None], None] | None] = ContextVar("listener", default=None)
+
+
+def wanted() -> bool:
+    """Whether somebody listens, so that every step is worth logging."""
+    return _listener.get() is not None
+
+
+def log(row: Mapping[str, float], step: int | None = None) -> None:
+    """Tell whoever listens what a training logs of its `step`, counted from 1.
+
+    A step that was told before is not told again, such as one that a killed training does anew; None tells it always.
+    """
+    if listener := _listener.get():
+        listener(row, step)
+
+
+def need(service: Service | None) -> None:
+    """ConfigError where the package of a service is not installed."""
+    if service and getattr(find_spec(service), "origin", None) is None:  # a folder of that name has none
+        raise ConfigError(
+            f"--track {service} needs the package {service}: pip install {service}, or with all three services: "
+            f"{install_advice('tracking')}"
+        )
+
+
+@dataclass(slots=True)
+class _Told:
+    """How far a run has logged; kept in its folder after each row."""
+
+    config: str
+    """Digest of the run's settings."""
+    id: str
+    step: int = 0
+    """Rows so far."""
+    training: int = -1
+    """The round whose training logged last."""
+    at: int = 0
+    """The last step of it."""
+    round: int = -1
+    """The last round that was summed up."""
+    test: bool = False
+
+
+class Tracker:
+    """Logs one run; one that goes on appends to what is there.
+
+    Where several processes train together each has one, and only that of rank 0 writes.
+    """
+
+    def __init__(self, service: Service, folder: Path, config: Mapping[str, Any]) -> None:
+        """Track the run of these settings in this folder.
+
+        Raises:
+            ConfigError: the service's package is not installed.
+            RunError: the folder has the tracking of another run.
+        """
+        need(service)
+        self._run, self._training = JsonFolder(folder), 0
+        self._told = distributed.once(self._read, digest_of(sorted(config.items())))
+        self._to = _started(service, folder, self._told, config) if distributed.first() else None
+
+    def _read(self, made_of: str) -> _Told:
+        if not (self._run.path / FOLDER / "state.json").is_file():
+            return _Told(made_of, secrets.token_hex(4))
+        held = _Told(**self._run.read_json(f"{FOLDER}/state.json"))
+        if held.config != made_of:
+            raise RunError(f"{self._run.path / FOLDER} is of a run with other settings")
+        return held
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Within, what trainers log is heard; afterwards the service is let go of."""
+        before = _listener.set(self._hear)
+        try:
+            yield
+        finally:
+            _listener.reset(before)
+            if self._to:
+                with redirect_stdout(sys.stderr):
+                    self._to.finish()
+
+    def reporter(self, shown: Reporter) -> Reporter:
+        """One that tells `shown` all it hears, and tracks the rounds."""
+        return _Rounds(self, shown)
+
+    def begin(self, number: int) -> None:
+        """What is logged from now on is of this round."""
+        self._training = number
+
+    def round(self, number: int, metrics: Mapping[str, Any]) -> None:
+        """A round is over, and `metrics` is what its folder says of it."""
+        if number <= self._told.round:
+            return
+        training = metrics["training"] or {}
+        kept, dropped = metrics["selection"]["kept"], sum(metrics["selection"]["dropped"].values())
+        values = {"round": number, "select/kept": kept, "select/dropped": dropped}
+        values |= {"select/trained": training.get("trajectories", 0)}
+        for name, phase in (("explore", "explored"), ("valid", "valid")):
+            values |= _summary(name, metrics[phase])
+        self._told.round = number
+        self._write(values)
+
+    def test(self, result: Mapping[str, Any]) -> None:
+        """The run is over, and this is what `test.json` says."""
+        if self._told.test:
+            return
+        values: dict[str, float] = {}
+        for name, number in (("first", 0), ("best", result["best"]), ("last", result["last"])):
+            if found := result["rounds"].get(str(number)):
+                values |= _summary(f"test/{name}", found)
+        self._told.test = True
+        self._write(values)
+
+    def _hear(self, row: Mapping[str, float], step: int | None) -> None:
+        told = self._told
+        if step is not None:
+            if (self._training, step) <= (told.training, told.at):
+                return
+            told.training, told.at = self._training, step
+        told.step += 1
+        self._write({"round": self._training, **{f"train/{name}": value for name, value in row.items()}})
+
+    def _write(self, values: Mapping[str, float]) -> None:
+        if self._to:
+            self._to.log(dict(values), step=self._told.step)
+            self._run.write_json(f"{FOLDER}/state.json", asdict(self._told))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rounds:
+    """A reporter that tells a tracker, too."""
+
+    tracker: Tracker
+    shown: Reporter
+
+    def phase(self, round_number: int, what: str, total: int) -> Callable[[Trajectory], None]:
+        self.tracker.begin(round_number)
+        return self.shown.phase(round_number, what, total)
+
+    def training(self, round_number: int, trajectories: int) -> Callable[[int, int], None]:
+        self.tracker.begin(round_number)
+        return self.shown.training(round_number, trajectories)
+
+    def round(self, number: int, metrics: dict[str, Any]) -> None:
+        self.tracker.round(number, metrics)
+        self.shown.round(number, metrics)
+
+
+def _summary(name: str, found: Mapping[str, Any]) -> dict[str, float]:
+    """A summary of episodes as numbers by name; what is no number is left out."""
+    values = {each: found.get(each) for each in ("steps", "invalid", "tokens")}
+    for each in ("success", "reward"):
+        of = found[each]
+        values |= {each: of["value"], f"{each}_low": of["low"], f"{each}_high": of["high"]}
+    return {f"{name}/{each}": value for each, value in values.items() if value is not None and isfinite(value)}
+
+
+def _started(service: Service, folder: Path, told: _Told, config: Mapping[str, Any]) -> Any:
+    """Accelerate's tracker of a run, ready to log."""
+    import torch
+    from accelerate import PartialState, tracking
+
+    PartialState(cpu=config.get("device") == "cpu" or not torch.cuda.is_available())  # the trackers ask it
+    name = f"{folder.absolute().name}-{told.id}"
+    if service == "tensorboard":
+        to: Any = tracking.TensorBoardTracker(FOLDER, folder)
+        to.start()
+        if not told.step:
+            to.log({"config": "    " + yaml.safe_dump(dict(config), sort_keys=False).replace("\n", "\n    ")}, step=0)
+        return to
+    if service == "trackio":
+        to = tracking.TrackioTracker("agentgym", name=name, resume="allow", config=dict(config))
+    else:
+        for key, value in (("MODE", "offline"), ("SILENT", "true"), ("CONSOLE", "off")):
+            os.environ.setdefault(f"WANDB_{key}", value)
+        place = folder / FOLDER
+        place.mkdir(exist_ok=True)
+        to = tracking.WandBTracker(
+            "agentgym", name=name, id=told.id, resume="allow", dir=str(place), config=dict(config)
+        )
+    with redirect_stdout(sys.stderr):  # where trackio says hello; stdout may be for a program
+        to.start()
+    if service == "trackio":  # which says once more when the program ends that the run is over
+        atexit.register(setattr, sys, "stdout", sys.stderr)
+    return to

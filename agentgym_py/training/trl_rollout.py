@@ -1,0 +1,101 @@
+"""Any environment for trl's GRPOTrainer: a `rollout_func` that plays episodes, and a reward function beside it.
+
+    GRPOTrainer(
+        model, reward_funcs=episode_return, rollout_func=rollout_func("shop"), args=args, processing_class=tokenizer,
+        train_dataset=Dataset.from_dict({"prompt": task_ids("shop", "train", range(1000))}),
+    )
+
+An episode is one row: its prompt is all before the first reply, its completion all after, with an `env_mask` that is 0
+on what the agent did not say. So trl's loss is of the agent's tokens only; its `max_completion_length` cuts none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from agentgym_py.agents import ModelAgent
+from agentgym_py.collection import Collector, Job
+from agentgym_py.env import EnvSpec, Prompt
+from agentgym_py.errors import ConfigError
+from agentgym_py.policy import Policy
+from agentgym_py.policy.tokens import encode
+from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_py.policy.chat_format import ChatFormat
+
+Row = dict[str, Any]
+
+
+def task_ids(env: EnvSpec | str, split: str, tasks: Iterable[int]) -> list[str]:
+    """The ids of these tasks of a split: the prompts of a data set for `rollout_func`."""
+    with closing((EnvSpec(env) if isinstance(env, str) else env).make()) as world:
+        return [world.task(number, split).id for number in tasks]
+
+
+def rollout_func(
+    env: EnvSpec | str, *, max_new_tokens: int = 64, slots: int = 64, prompt: Prompt = "brief"
+) -> Callable[[Sequence[str], Any], dict[str, list[Any]]]:
+    """What GRPOTrainer takes as `rollout_func`: prompts are task ids, and each comes as often as it is to be tried.
+
+    Replies have at most `max_new_tokens` tokens each, and are sampled at the trainer's temperature by its model as it
+    is then; tries are numbered on through the training, and drawn by the trainer's `seed`. An episode without a reply
+    to learn, or one that ended by an infrastructure error, is a row without a loss; trl has no way to leave it out of
+    its group's mean.
+
+    Raises:
+        ConfigError: the trainer would sample from a part of the distribution only (`top_p`, `top_k`, `min_p`).
+    """
+    spec, met = EnvSpec(env) if isinstance(env, str) else env, Counter[str]()
+
+    def played(prompts: Sequence[str], trainer: Any) -> dict[str, list[Any]]:
+        from agentgym_py.engine import HFEngine, SamplingParams
+
+        args, ranks = trainer.args, trainer.accelerator
+        if args.top_p < 1 or args.top_k or args.min_p:
+            raise ConfigError(f"top_p must be 1, top_k and min_p 0, got {args.top_p}, {args.top_k}, {args.min_p}")
+        jobs = []
+        for task in prompts:
+            jobs.append(Job(spec, task, attempt=met[task] * ranks.num_processes + ranks.process_index))
+            met[task] += 1
+        model = ranks.unwrap_model(trainer.model)
+        training = model.training
+        policy = Policy(model.eval(), trainer.processing_class, "policy")
+        params = SamplingParams(temperature=args.temperature, max_new_tokens=max_new_tokens)
+        agent = ModelAgent(policy, HFEngine(policy, slots=slots), params)
+        try:
+            episodes = Collector(agent, slots=slots, prompt=prompt, seed=args.seed).collect_batch(jobs)
+        finally:
+            model.train(training)
+        rows = [row(each, policy.chat) for each in episodes]
+        return {name: [each[name] for each in rows] for name in rows[0]}
+
+    return played
+
+
+def episode_return(reward: Sequence[float], **_: Any) -> list[float]:
+    """The episodes' returns, as GRPOTrainer takes a reward function; `success` comes beside `reward`."""
+    return list(reward)
+
+
+def row(trajectory: Trajectory, chat: ChatFormat) -> Row:
+    """An episode as trl wants it: ids, log-probabilities as sampled (0 where the agent did not write), mask."""
+    sample, about = encode(trajectory, chat), {"reward": trajectory.reward, "success": trajectory.success}
+    if trajectory.error is not None or not any(sample.mask):
+        end = chat.end_of_turn
+        opening = sample.input_ids or [end]
+        return {"prompt_ids": opening, "completion_ids": [end], "logprobs": [0.0], "env_mask": [0], **about}
+    cut = sample.mask.index(1)
+    sampled = [
+        logp
+        for step in trajectory.steps
+        if step.tokens
+        for logp in [0.0] * len(step.tokens.context) + list(step.tokens.logprobs)
+    ]
+    return {
+        "prompt_ids": sample.input_ids[:cut], "completion_ids": sample.input_ids[cut:], "logprobs": sampled[cut:],
+        "env_mask": sample.mask[cut:], **about,
+    }  # fmt: skip

@@ -1,0 +1,189 @@
+"""Selectors: which trajectories a round learns from, and how many were dropped for what reason.
+
+A selector is a function from trajectories to a `Selection`; `threshold(1.0)`, `per_task(2)` and the like make one.
+The kept ones stay in the order they came in. Among equals the better is: more reward, then fewer steps, then the
+smaller id, then the earlier one; so a selection never depends on hashing or chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from agentgym_py.errors import ConfigError
+from agentgym_py.trajectory.types import Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a selector kept, and why it dropped the others."""
+
+    kept: tuple[Trajectory, ...]
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """How many were dropped, by reason; no reason stands with 0."""
+
+    @property
+    def line(self) -> str:
+        """One line: how many were kept and why the others were not."""
+        total = len(self.kept) + sum(self.dropped.values())
+        reasons = ", ".join(f"{number} {reason}" for reason, number in self.dropped.items())
+        return f"kept {len(self.kept)} of {total}" + (f"; dropped: {reasons}" if reasons else "")
+
+
+Selector = Callable[[Sequence[Trajectory]], Selection]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectConfig:
+    """Which trajectories to learn from; `build` makes the selector."""
+
+    threshold: float = 1.0
+    """Least reward."""
+    success_only: bool = True
+    """Whether the episode must also have succeeded."""
+    dedupe: bool = True
+    """Whether to keep one of the trajectories that did the same actions in the same task."""
+    per_task: int | None = None
+    """At most so many of each task, the best first (rejection sampling); None for all."""
+    top_ratio: float | None = None
+    """Share of the trajectories to keep, in (0, 1], the best first; None for all."""
+    top_percentile: float | None = None
+    """Percentile of the rewards, in [0, 100], that a trajectory must reach; None for all."""
+
+    def __post_init__(self) -> None:
+        build(self)
+
+
+def build(spec: SelectConfig) -> Selector:
+    """The selector that a config describes; trajectories that ended by an infrastructure failure are always dropped.
+
+    Raises:
+        ConfigError: a number out of its range.
+    """
+    steps: list[Selector] = [no_errors(), threshold(spec.threshold)]
+    if spec.success_only:
+        steps.append(success_only())
+    if spec.dedupe:
+        steps.append(dedupe())
+    if spec.per_task is not None:
+        steps.append(per_task(spec.per_task))
+    if spec.top_ratio is not None:
+        steps.append(top_ratio(spec.top_ratio))
+    if spec.top_percentile is not None:
+        steps.append(top_percentile(spec.top_percentile))
+    return chain(*steps)
+
+
+def chain(*selectors: Selector) -> Selector:
+    """The selectors one after another; their counts are added."""
+
+    def select(trajectories: Sequence[Trajectory]) -> Selection:
+        kept, dropped = tuple(trajectories), dict[str, int]()
+        for selector in selectors:
+            result = selector(kept)
+            kept = result.kept
+            for reason, number in result.dropped.items():
+                dropped[reason] = dropped.get(reason, 0) + number
+        return Selection(kept, dropped)
+
+    return select
+
+
+def where(predicate: Callable[[Trajectory], bool], reason: str) -> Selector:
+    """Keep those for which `predicate` holds; the others are counted under `reason`."""
+    return lambda trajectories: _split(trajectories, [predicate(each) for each in trajectories], reason)
+
+
+def threshold(min_reward: float) -> Selector:
+    """Keep a reward of at least `min_reward`."""
+    if math.isnan(min_reward):
+        raise ConfigError("threshold must be a number, got nan")
+    return where(lambda each: each.reward >= min_reward, f"below reward {min_reward:g}")
+
+
+def success_only() -> Selector:
+    """Keep episodes that succeeded."""
+    return where(lambda each: each.success, "without success")
+
+
+def no_errors() -> Selector:
+    """Keep episodes that no infrastructure failure ended."""
+    return where(lambda each: each.error is None, "ended by an infrastructure error")
+
+
+def dedupe() -> Selector:
+    """Keep the best of those with the same task and the same sequence of actions."""
+    return _best_of(_actions_key, 1, "duplicates")
+
+
+def per_task(k: int) -> Selector:
+    """Keep at most `k` of each task, the best first: rejection sampling."""
+    if k < 1:
+        raise ConfigError(f"per_task must be at least 1, got {k}")
+    return _best_of(lambda each: each.provenance.task_key, k, f"beyond the best {k} of their task")
+
+
+def top_ratio(r: float) -> Selector:
+    """Keep the best share `r` of all, rounded up; 0 < r <= 1."""
+    if not 0 < r <= 1:
+        raise ConfigError(f"top_ratio must be in (0, 1], got {r}")
+
+    def select(trajectories: Sequence[Trajectory]) -> Selection:
+        number = math.ceil(r * len(trajectories) - 1e-9)  # 0.1 * 30 is 3.0000000000000004
+        best = set(best_first(trajectories, range(len(trajectories)))[:number])
+        return _split(trajectories, [i in best for i in range(len(trajectories))], f"below the best {r:.4g} of all")
+
+    return select
+
+
+def top_percentile(p: float) -> Selector:
+    """Keep a reward that reaches the `p`-th percentile of all rewards (linear interpolation); 0 <= p <= 100."""
+    if not 0 <= p <= 100:
+        raise ConfigError(f"top_percentile must be in [0, 100], got {p}")
+
+    def select(trajectories: Sequence[Trajectory]) -> Selection:
+        if not trajectories:
+            return Selection(())
+        bound = float(np.percentile([each.reward for each in trajectories], p))
+        return where(lambda each: each.reward >= bound, f"below percentile {p:g} of the rewards")(trajectories)
+
+    return select
+
+
+def _best_of(key: Callable[[Trajectory], Hashable], k: int, reason: str) -> Selector:
+    def select(trajectories: Sequence[Trajectory]) -> Selection:
+        groups: dict[Hashable, list[int]] = defaultdict(list)
+        for i, each in enumerate(trajectories):
+            groups[key(each)].append(i)
+        kept = {i for group in groups.values() for i in best_first(trajectories, group)[:k]}
+        return _split(trajectories, [i in kept for i in range(len(trajectories))], reason)
+
+    return select
+
+
+def ranked(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """The trajectories, the best first."""
+    return [trajectories[i] for i in best_first(trajectories, range(len(trajectories)))]
+
+
+def best_first(trajectories: Sequence[Trajectory], positions: Iterable[int]) -> list[int]:
+    """Positions, that of the best trajectory first."""
+
+    def rank(i: int) -> tuple[float, int, str, int]:
+        return -trajectories[i].reward, len(trajectories[i].steps), trajectories[i].id, i
+
+    return sorted(positions, key=rank)
+
+
+def _actions_key(trajectory: Trajectory) -> Hashable:
+    return trajectory.provenance.task_key, tuple((step.action, step.action_input) for step in trajectory.steps)
+
+
+def _split(trajectories: Sequence[Trajectory], keep: Sequence[bool], reason: str) -> Selection:
+    kept = tuple(each for each, good in zip(trajectories, keep, strict=True) if good)
+    dropped = len(trajectories) - len(kept)
+    return Selection(kept, {reason: dropped} if dropped else {})

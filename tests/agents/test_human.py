@@ -1,0 +1,71 @@
+"""A person as an agent: hints, commands, one episode after the other, the end of input."""
+
+from __future__ import annotations
+
+import io
+import sys
+from contextlib import suppress
+
+import pytest
+
+from agentgym_py.agents import ExpertAgent
+from agentgym_py.agents.human import COMMANDS, PersonAgent
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.env import EnvSpec
+from agentgym_py.env.actions import one_line
+from agentgym_py.trajectory import Trajectory
+
+
+def play(monkeypatch: pytest.MonkeyPatch, lines: list[str], env: EnvSpec, tasks: int) -> list[Trajectory]:
+    """What is played by typing these lines; slots for many episodes are there."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+    played: list[Trajectory] = []
+    with suppress(KeyboardInterrupt):
+        played.extend(Collector(PersonAgent(), slots=8).in_order(jobs_for(env, "train", range(tasks))))
+    return played
+
+
+@pytest.mark.parametrize("world", ["maze", "tools", "calculator"])
+def test_a_person_who_types_what_the_expert_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], world: str
+) -> None:
+    """One episode is over before the next begins; calls are typed in a line; all is said on stderr."""
+    env = EnvSpec(world)
+    expert = Collector(ExpertAgent(thoughts=False)).collect_batch(jobs_for(env, "train", range(3)))
+    made = env.make()
+    typed = []
+    for trajectory in expert:
+        made.reset(seed=0, options={"task": trajectory.task_id})
+        while not made.ended:
+            typed.append(one_line(made.expert()[0]))
+            made.step(made.expert()[0])
+    played = play(monkeypatch, typed, env, 3)
+    assert [[(s.action, s.action_input) for s in t.steps] for t in played] == [
+        [(s.action, s.action_input) for s in t.steps] for t in expert
+    ]
+    assert all(t.success for t in played) and {t.provenance.agent for t in played} == {"person"}
+    said = capsys.readouterr()
+    assert said.out == "" and played[0].rules in said.err
+    seen = [said.err.index(text) for t in played for text in (t.task_id, t.steps[-1].observation)]
+    assert seen == sorted(seen)
+
+
+def test_hints_and_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Some valid actions stand there unasked, `:actions` lists all; a command or an empty line is no step."""
+    env = EnvSpec("household")
+    (trajectory,) = play(monkeypatch, ["", ":actions", ":nonsense", "look", ":skip"], env, 1)
+    assert [s.action for s in trajectory.steps] == ["look"] and trajectory.given_up and trajectory.error is None
+    err = capsys.readouterr().err
+    made = env.make()
+    made.reset(seed=0, options={"task": trajectory.task_id})
+    actions = made.actions() or []
+    assert len(actions) > 8 and f"\n  … and {len(actions) - 8} more: :actions\n" in err
+    assert "\n".join(f"  {each}" for each in actions[:8]) in err and "\n".join(actions) in err
+    assert err.count(":skip     gives this episode up") == 2 and all(each in err for each in COMMANDS)
+
+
+@pytest.mark.parametrize("last", [[":quit", "look"], []])
+def test_the_end_of_input_ends_it(monkeypatch: pytest.MonkeyPatch, last: list[str]) -> None:
+    """What was over is there; the episode that was left is not."""
+    played = play(monkeypatch, [":skip", "look", *last], EnvSpec("maze"), 3)
+    assert len(played) == 1 and played[0].given_up

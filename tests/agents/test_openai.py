@@ -1,0 +1,602 @@
+"""An OpenAI-compatible endpoint as an agent: against a server that does what a test says, and one that generates."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+pytest.importorskip("httpx2")
+fastapi = pytest.importorskip("fastapi")
+uvicorn = pytest.importorskip("uvicorn")
+
+from agentgym_py import http_client
+from agentgym_py.agents import ExpertAgent, RandomAgent
+from agentgym_py.agents.openai import OpenAIAgent
+from agentgym_py.collection import Collector, Job, jobs_for
+from agentgym_py.collection.branching import forks
+from agentgym_py.env import EnvSpec
+from agentgym_py.errors import ConfigError, EndpointError
+from agentgym_py.evaluation import summarise
+from agentgym_py.evaluation.evaluate import Spent
+from agentgym_py.trajectory import Trajectory, store
+from agentgym_py.trajectory.formats.openai import openai_chat
+from agentgym_py.trajectory.types import Usage
+
+SECRET = "sk-of-the-tests-0123456789"
+MAZE = EnvSpec("maze", {"difficulty": "easy"})
+
+
+@dataclass
+class Server:
+    """Answers by its script, an entry a request, the last one for ever: a response, seconds to hang, or a function."""
+
+    url: str = ""
+    script: list[Any] = field(default_factory=list)
+    asked: list[tuple[float, dict[str, str], dict[str, Any]]] = field(default_factory=list)
+    """When, headers and body of each request."""
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        """What was asked."""
+        return [body for _, _, body in self.asked]
+
+    def app(self) -> Any:
+        """The application."""
+        made = fastapi.FastAPI()
+
+        async def completions(request: Any) -> Any:
+            self.asked.append((time.monotonic(), dict(request.headers), await request.json()))
+            said = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+            if callable(said) and not isinstance(said, fastapi.Response):
+                said = await said(self.asked[-1][2])
+            if isinstance(said, float):
+                await asyncio.sleep(said)
+                return refusal(500)
+            return said
+
+        made.add_route("/v1/chat/completions", completions, methods=["POST"])
+        return made
+
+
+def completion(content: Any = "look", calls: Any = None, usage: Any = (100, 10)) -> Any:
+    """A whole answer."""
+    message = {"role": "assistant", "content": content} | ({"tool_calls": calls} if calls is not None else {})
+    counted = {"prompt_tokens": usage[0], "completion_tokens": usage[1]} if usage else None
+    body = {"model": "served-1", "choices": [{"index": 0, "message": message}], "usage": counted}
+    return fastapi.Response(json.dumps(body), media_type="application/json")
+
+
+def refusal(status: int, text: str = "{}", **headers: str) -> Any:
+    """Anything else."""
+    return fastapi.Response(text, status, headers)
+
+
+def call(name: str, arguments: Any) -> list[Any]:
+    """The tool calls of a message that makes two; only the first counts."""
+    made = [{"name": name, "arguments": arguments}, {"name": "finish", "arguments": "{}"}]
+    return [{"id": f"x{i}", "type": "function", "function": each} for i, each in enumerate(made)]
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[str]:
+    """The address of a server in a thread."""
+    with socket.socket() as own:
+        own.bind(("127.0.0.1", 0))
+        running = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [own]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{own.getsockname()[1]}/v1"
+        finally:
+            running.should_exit = running.force_exit = True
+            thread.join(5)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Server]:
+    """One server for all tests."""
+    server = Server()
+    with serving(server.app()) as server.url:
+        yield server
+
+
+@pytest.fixture
+def server(running: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server with nothing asked yet; no key is set, and a second try comes soon."""
+    running.script, running.asked = [completion()], []
+    monkeypatch.delenv(http_client.KEY, raising=False)
+    monkeypatch.setattr(http_client, "_FIRST_WAIT", 0.02)
+    return running
+
+
+def play(server: Server, *, tasks: int = 1, env: EnvSpec = MAZE, steps: int = 2, **settings: Any) -> list[Trajectory]:
+    """Episodes of a few steps."""
+    agent = OpenAIAgent("served", server.url, **settings)
+    short = EnvSpec(env.name, {**env.kwargs, "max_steps": steps})
+    return Collector(agent).collect_batch(jobs_for(short, "train", range(tasks)))
+
+
+def experts(name: str) -> Trajectory:
+    """What the expert does in a world."""
+    return Collector(ExpertAgent()).collect(Job(EnvSpec(name), 3))
+
+
+# ---- conversations --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["tools", "shop", "household", "todo"])
+def test_an_endpoint_that_writes_the_experts_texts_is_the_expert(server: Server, name: str) -> None:
+    """What it says is what the world is given, and each request has the whole conversation so far."""
+    expert = experts(name)
+    server.script = [completion(step.reply) for step in expert.steps]
+    played = Collector(OpenAIAgent("served", server.url, temperature=0.5, extra={"top_p": 0.9, "max_tokens": None}))
+    trajectory = played.collect(Job(EnvSpec(name), 3))
+    assert [s.reply for s in trajectory.steps] == [s.reply for s in expert.steps] and trajectory.success
+    last = server.bodies[-1]
+    assert {key: last[key] for key in last if key != "messages"} == {
+        "model": "served",
+        "temperature": 0.5,
+        "top_p": 0.9,
+    }
+    turns = [f"{expert.rules}\n\n{expert.steps[0].observation}"]
+    for before, step in pairwise(expert.steps):
+        turns += [before.reply, step.observation]
+    assert [turn["content"] for turn in last["messages"]] == turns
+    assert [turn["role"] for turn in last["messages"]] == (["user", "assistant"] * len(turns))[: len(turns)]
+    assert trajectory.provenance.agent == "served" and trajectory.provenance.sampling["base_url"] == server.url
+
+
+@pytest.mark.parametrize("name", ["tools", "todo"])
+def test_tool_calls_do_what_the_experts_texts_do(server: Server, name: str) -> None:
+    """The schemas are sent, the first call of a reply counts, and it goes on as OpenAI's conversations do."""
+    expert = experts(name)
+    row = openai_chat(expert)
+    asked = [turn for turn in row["messages"] if turn["role"] == "assistant"]
+    server.script = [completion(t["content"], [t["tool_calls"][0], *call("undo", "{}")]) for t in asked]
+    trajectory = Collector(OpenAIAgent("served", server.url, tools=True)).collect(Job(EnvSpec(name), 3))
+    assert [s.reply for s in trajectory.steps] == [s.reply for s in expert.steps] and trajectory.success
+    env = EnvSpec(name).make()
+    env.reset(seed=0, options={"task": expert.task_id})
+    assert server.bodies[0]["tools"] == env.tools() and server.bodies[-1]["messages"] == row["messages"][:-1]
+
+
+def test_a_world_that_reads_no_calls_has_one_tool(server: Server) -> None:
+    """A call of `act` is the action's text, as such a world takes it; its thought is not part of it."""
+    strict = EnvSpec("shop", {"strict_compat": True})
+    server.script = [
+        completion("I look.", call("act", '{"action": "search[red cup]"}')),
+        completion("", call("act", "{")),
+    ]
+    (trajectory,) = play(server, env=strict, tools=True)
+    assert [tool["function"]["name"] for tool in server.bodies[0]["tools"]] == ["act"]
+    assert [(s.reply, s.valid) for s in trajectory.steps] == [("search[red cup]", True), ("{", False)]
+    made = server.bodies[1]["messages"][1]["tool_calls"][0]["function"]
+    assert made == {"name": "act", "arguments": '{"action": "search[red cup]"}'}
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        call("search_people", '{"name": "Hugo'),
+        call("search_people", "[1]"),
+        call("no_such_tool", "{}"),
+        call("a b\nAction: finish", '{"x": 1}'),
+        call("search_people", {"nome": 1}),
+        [{"function": {"name": 7}}],
+        [None],
+        {"0": 1},
+        "finish",
+    ],
+)
+def test_broken_tool_calls_are_invalid_actions(server: Server, calls: Any) -> None:
+    """Never an exception; the world says what is wrong, and what is sent next is whole again."""
+    server.script = [completion("so", calls)]
+    (trajectory,) = play(server, env=EnvSpec("tools"), tools=True)
+    assert [step.valid for step in trajectory.steps] == [False, False] and trajectory.error is None
+    for turn in server.bodies[1]["messages"]:
+        for each in turn.get("tool_calls", []):
+            assert isinstance(json.loads(each["function"]["arguments"]), dict)
+
+
+@pytest.mark.parametrize(
+    ("content", "reply"),
+    [
+        (None, ""),
+        ("", ""),
+        ([{"type": "text", "text": "Action: "}, {"type": "text", "text": "look"}, 3], "Action: look"),
+        ({"text": "look"}, ""),
+        ("\ud800 look", "\ud800 look"),
+    ],
+)
+def test_any_content_is_a_reply(server: Server, content: Any, reply: str) -> None:
+    """A model that says nothing has done something invalid; that is its failure, not the endpoint's."""
+    server.script = [completion(content)]
+    (trajectory,) = play(server)
+    assert [step.reply for step in trajectory.steps] == [reply] * 2 and trajectory.error is None
+    assert len(server.asked) == 2 and store.from_line(store.to_line(trajectory)) == trajectory
+
+
+def test_seeds_are_the_episodes_own(server: Server) -> None:
+    """Where they are asked for, another for each request, and the same the next time."""
+    play(server, tasks=2, seeds=True)
+    first = sorted(body["seed"] for body in server.bodies)
+    server.asked = []
+    play(server, tasks=2, seeds=True)
+    assert sorted(body["seed"] for body in server.bodies) == first and len(set(first)) == 4
+    server.asked = []
+    play(server)
+    assert "seed" not in server.bodies[0] and "temperature" not in server.bodies[0]
+
+
+def test_so_many_requests_at_once_and_no_more(server: Server) -> None:
+    """Eight episodes through three connections, whatever the batch is."""
+    live, most = 0, 0
+
+    async def slowly(_: Any) -> Any:
+        nonlocal live, most
+        live += 1
+        most = max(most, live)
+        await asyncio.sleep(0.05)
+        live -= 1
+        return completion()
+
+    server.script = [slowly]
+    assert len(play(server, tasks=8, concurrency=3)) == 8 and len(server.asked) == 16
+    assert most == 3
+
+
+def test_it_plays_where_a_loop_runs_already(server: Server) -> None:
+    """As in a notebook."""
+
+    async def cell() -> list[Trajectory]:
+        return play(server)
+
+    assert len(asyncio.run(cell())[0].steps) == 2
+
+
+def test_it_goes_on_from_others_steps(server: Server) -> None:
+    """What was done before is sent as its own, and nothing that only files for training have."""
+    env = EnvSpec("tools")
+    expert = Collector(ExpertAgent()).collect(Job(env, 3))
+    (fork,) = forks(expert, [1])
+    server.script = [completion("", call("finish", '{"answer": "x"}'))]
+    (trajectory,) = Collector(OpenAIAgent("m", server.url, tools=True)).collect_batch([Job(env, 3, fork=fork)])
+    assert len(trajectory.steps) == 2 and server.bodies[0]["messages"] == openai_chat(expert)["messages"][:3]
+
+
+# ---- faults ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        refusal(429),
+        refusal(500, "<html>oh</html>"),
+        refusal(503, json.dumps({"error": {"message": "busy"}})),
+        refusal(408),
+        refusal(200, "{garbage"),
+        refusal(200, "[" * 100_000),
+        refusal(200, '{"choices": []}'),
+        refusal(200, '{"error": {"message": "upstream is down"}}'),
+        refusal(200, '{"choices": [{"message": "look"}]}'),
+        refusal(200, "\x00", **{"content-length": "100"}),
+        30.0,
+    ],
+)
+def test_what_fails_for_now_is_asked_again(server: Server, fault: Any) -> None:
+    """The same request, until it is answered; the episode does not show it."""
+    server.script = [fault, fault, completion()]
+    (trajectory,) = play(server, steps=1, timeout=0.5)
+    assert trajectory.error is None and [s.reply for s in trajectory.steps] == ["look"]
+    assert len(server.asked) == 3 and server.bodies[0] == server.bodies[2]
+
+
+def gaps(server: Server) -> list[float]:
+    """Seconds between requests."""
+    times = [at for at, _, _ in server.asked]
+    return [after - before for before, after in pairwise(times)]
+
+
+def test_an_agent_that_is_gone_leaves_no_connection(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connections are closed with it: a process may make many agents."""
+    import httpx2
+
+    clients, post = list[Any](), httpx2.AsyncClient.post
+
+    async def noted(self: Any, *given: Any, **more: Any) -> Any:
+        clients.append(self)
+        return await post(self, *given, **more)
+
+    monkeypatch.setattr(httpx2.AsyncClient, "post", noted)
+    agent = OpenAIAgent("served", server.url)
+    Collector(agent).collect(Job(EnvSpec("maze", {"max_steps": 1}), 0))
+    (client,) = clients
+    assert not client.is_closed
+    del agent
+    gc.collect()
+    asyncio.run_coroutine_threadsafe(asyncio.sleep(0), http_client.loop()).result(10)
+    assert client.is_closed
+
+
+def test_waits_double_and_vary(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From one try to the next, less up to half by chance, so that episodes that failed together part."""
+    monkeypatch.setattr(http_client, "_FIRST_WAIT", 0.1)
+    server.script = [refusal(500), refusal(500), refusal(500), completion()]
+    play(server, steps=1)
+    for gap, longest in zip(gaps(server), (0.1, 0.2, 0.4), strict=True):
+        assert gap >= longest / 2
+    server.script, server.asked = [refusal(500)] * 16 + [completion()], []
+    play(server, steps=1, tasks=16)
+    first = sorted(at for at, _, _ in server.asked[16:])
+    assert first[-1] - first[0] > 0.01
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_retry_after_is_honoured(server: Server, form: str) -> None:
+    """As seconds or as a date: no request comes sooner."""
+    until = int(time.time()) + 2
+    when = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(until))
+    server.script = [refusal(429, **{"retry-after": "1" if form == "seconds" else when}), completion()]
+    (trajectory,) = play(server, steps=1)
+    assert trajectory.error is None
+    assert gaps(server)[0] >= 1.0 if form == "seconds" else time.time() >= until
+
+
+def test_a_wait_of_an_hour_is_not_waited_for(server: Server) -> None:
+    """The error says how long the server asks for."""
+    server.script = [refusal(429, '{"error": {"message": "slow down"}}', **{"retry-after": "3600"})]
+    with pytest.raises(
+        EndpointError, match=r"\(model 'served'\) gave no answer: 429 .*slow down; it asks to wait 3600 s"
+    ):
+        play(server)
+    assert len(server.asked) == 1
+
+
+def test_an_endpoint_that_never_answered_is_an_error(server: Server) -> None:
+    """After as many tries as were asked for; nobody is there either."""
+    server.script = [refusal(502, '{"detail": "no model"}')]
+    with pytest.raises(EndpointError, match=r"gave no answer: 502 Bad Gateway: no model \(3 tries\)$"):
+        play(server, tasks=4, retries=2)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        server = Server(f"http://127.0.0.1:{nobody.getsockname()[1]}/v1")
+        with pytest.raises(EndpointError, match=r"gave no answer: ConnectError: .*\(2 tries\)$"):
+            play(server, retries=1)
+
+
+def test_one_lost_request_is_one_lost_episode(server: Server) -> None:
+    """It is no evidence; its steps, and what they cost, stay; the others go on."""
+    expert = experts("maze").steps[0].observation
+
+    async def picky(body: dict[str, Any]) -> Any:
+        turns = body["messages"]
+        return refusal(500) if len(turns) == 3 and expert in turns[0]["content"] else completion()
+
+    server.script = [picky]
+    played = play(server, tasks=5, env=EnvSpec("maze"), retries=1)
+    lost = f"{server.url} (model 'served') gave no answer: 500 Internal Server Error: {{}} (2 tries)"
+    assert [t.error for t in played] == [None, None, None, lost, None]
+    said = summarise(played)
+    assert said.errors == 1 and said.success.n == 4 and said.spent is not None and said.spent.replies == 9
+
+
+def test_a_first_request_that_is_refused_is_not_the_endpoints_end(server: Server) -> None:
+    """Where another of the same batch is answered, as where a filter dislikes one prompt."""
+    server.script = [refusal(400, '{"message": "a bad word"}'), completion()]
+    played = play(server, tasks=3, concurrency=1)
+    assert ["a bad word" in (t.error or "") for t in played] == [True, False, False]
+
+
+def test_no_episode_waits_for_anothers_reply(server: Server) -> None:
+    """The first of an episode's replies comes when another episode is over: in lock-step none would ever be."""
+    over = asyncio.Event()
+
+    async def held(body: dict[str, Any]) -> Any:
+        if len(server.asked) == 1:
+            await asyncio.wait_for(over.wait(), 20)
+        elif len(body["messages"]) == 5:
+            over.set()
+        return completion()
+
+    server.script = [held]
+    first, second = play(server, tasks=2, steps=3, retries=0)
+    assert (len(first.steps), first.error, len(second.steps), second.error) == (3, None, 3, None)
+
+
+def test_an_endpoint_that_breaks_ends_it(server: Server) -> None:
+    """Five requests in a row without an answer are no bad luck."""
+    server.script = [completion(), refusal(500)]
+    with pytest.raises(EndpointError, match="gave no answer: 500"):
+        play(server, tasks=12, retries=0, concurrency=1)
+    assert len(server.asked) in (6, 7)  # the next one may be on its way
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (
+            refusal(401, f'{{"detail": "not {SECRET}"}}'),
+            "401 Unauthorized: not …. The key in",
+        ),
+        (refusal(403, "no"), "403 Forbidden: no. The key in the environment variable OPENAI_API_KEY may not use it"),
+        (refusal(404, '{"detail": "Not Found"}'), "is not there: 404 Not Found: Not Found. An address ends in /v1"),
+        (refusal(400, '{"message": "no such field"}'), "gave no answer: 400 Bad Request: no such field"),
+        (refusal(307, "", location="http://elsewhere/"), "gave no answer: 307"),
+        (
+            refusal(429, '{"error": {"message": "pay", "code": "insufficient_quota"}}'),
+            "refuses: 429 Too Many Requests: pay",
+        ),
+    ],
+)
+def test_what_will_not_mend_is_said_at_once(
+    server: Server, monkeypatch: pytest.MonkeyPatch, fault: Any, said: str
+) -> None:
+    """In a sentence, which never shows the key."""
+    monkeypatch.setenv(http_client.KEY, SECRET)
+    server.script = [fault]
+    with pytest.raises(EndpointError) as error:
+        play(server)
+    assert said in str(error.value) and SECRET not in str(error.value) and len(server.asked) == 1
+    assert server.asked[0][1]["authorization"] == f"Bearer {SECRET}"
+
+
+def test_without_a_key_none_is_sent(server: Server) -> None:
+    """And where one is wanted, it is said that there is none."""
+    server.script = [completion(), refusal(401)]
+    with pytest.raises(EndpointError, match=r"OPENAI_API_KEY is not set$"):
+        play(server)
+    assert "authorization" not in server.asked[0][1]
+
+
+def test_a_key_that_is_none_is_not_shown(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One with a line feed within, as two lines of a file are."""
+    monkeypatch.setenv(http_client.KEY, f"{SECRET}\nx")
+    with pytest.raises(EndpointError, match="characters that no key has") as error:
+        play(server)
+    assert SECRET not in str(error.value) and not server.asked
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": "context_length_exceeded", "message": "too long"},
+        {"message": "This model's maximum context length is 4096 tokens."},
+        {"type": "exceed_context_size_error", "message": "the request exceeds the available context size"},
+    ],
+)
+def test_a_full_context_gives_the_episode_up(server: Server, error: dict[str, str]) -> None:
+    """As that of a local model does; such an episode counts."""
+    server.script = [completion(), refusal(400, json.dumps({"error": error}))]
+    (trajectory,) = play(server, steps=5)
+    assert trajectory.given_up and trajectory.error is None and len(trajectory.steps) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_does_not_wait_for_an_answer(server: Server) -> None:
+    """It ends the request under way."""
+    server.script = [60.0]
+    timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
+    began = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        play(server)
+    assert time.monotonic() - began < 10
+
+
+# ---- counts ---------------------------------------------------------------------------------------------------------
+
+
+def test_tokens_and_cost_are_counted(server: Server) -> None:
+    """In each step, and in all; by the user's prices."""
+    server.script = [completion(usage=(1000, 20)), completion(usage=(3000, 40))]
+    (trajectory,) = play(server, prompt_price=2.0, completion_price=10.0)
+    assert [s.usage for s in trajectory.steps] == [
+        Usage(1000, 20, 0.0022, "served-1"), Usage(3000, 40, 0.0064, "served-1"),
+    ]  # fmt: skip
+    found = summarise([trajectory])
+    assert found.spent == Spent(2, 4000, 60, 0, 0.0086, ("served-1",)) and found.tokens == 60
+    assert str(found.spent) == "2 replies, 4,000 prompt and 60 completion tokens, cost 0.0086"
+    assert store.from_line(store.to_line(trajectory)) == trajectory
+
+
+@pytest.mark.parametrize("usage", [None, (None, 3), ("9", 3), (-1, 3), (2.5, 3), (True, 3)])
+def test_what_was_not_counted_is_said(server: Server, usage: Any) -> None:
+    """It is not zero."""
+    server.script = [completion(usage=(100, 10)), completion(usage=usage)]
+    (trajectory,) = play(server, prompt_price=1.0, completion_price=1.0)
+    counted = trajectory.steps[1].usage
+    assert counted is not None and counted.prompt_tokens is None and counted.cost is None
+    found = summarise([trajectory])
+    assert found.spent is not None and found.tokens is None
+    assert (found.spent.prompt_tokens, found.spent.uncounted) == (100, 1) and "1 replies not counted" in str(
+        found.spent
+    )
+
+
+def test_others_cost_nothing() -> None:
+    """An agent that is no endpoint has no such figures."""
+    assert summarise(Collector(RandomAgent()).collect_batch(jobs_for("maze", "train", [0]))).spent is None
+
+
+# ---- settings -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"model": ""}, "say which model"),
+        ({"base_url": "localhost:8000/v1"}, "base_url must be an address such as http://localhost:8000/v1"),
+        ({"base_url": "ftp://a/v1"}, "base_url must be an address"),
+        ({"base_url": "http://a:99999/v1"}, "base_url must be an address"),
+        ({"base_url": "http://a/v1?key=x"}, "base_url must be an address"),
+        ({"base_url": "http://a/v 1"}, "base_url must be an address"),
+        ({"base_url": f"https://me:{SECRET}@a/v1"}, "base_url must hold no user and no password"),
+        ({"concurrency": 0}, "concurrency must be at least 1"),
+        ({"timeout": 0}, "timeout above 0"),
+        ({"prompt_price": 1.0}, "prompt_price and completion_price belong together"),
+        ({"prompt_price": -1.0, "completion_price": 1.0}, "must not be negative"),
+    ],
+)
+def test_wrong_settings_are_refused(settings: dict[str, Any], said: str) -> None:
+    """Before anything is sent; a password is not repeated."""
+    with pytest.raises(ConfigError, match=said) as error:
+        OpenAIAgent(**{"model": "m", "base_url": "http://127.0.0.1:9/v1"} | settings)
+    assert SECRET not in str(error.value)
+
+
+def test_importing_it_loads_no_client() -> None:
+    """The client is loaded when something is sent."""
+    code = "import sys, agentgym_py.agents.openai; sys.exit('httpx2' in sys.modules or 'torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# ---- a server that generates ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not (find_spec("transformers") and find_spec("openai")), reason="needs transformers[serving]")
+def test_a_model_behind_a_real_server_says_what_it_says_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`transformers serve` with the base of `tiny`: its greedy replies and counts of tokens are our engine's."""
+    pytest.importorskip("torch")
+    from transformers.cli.serve import Serve
+
+    from agentgym_py.agents import ModelAgent
+    from agentgym_py.engine import HFEngine, SamplingParams
+    from agentgym_py.policy import Policy
+    from agentgym_py.policy.tiny import base_folder
+
+    monkeypatch.delenv(http_client.KEY, raising=False)
+    with base_folder() as folder:
+        with socket.socket() as own:
+            own.bind(("127.0.0.1", 0))
+            port = own.getsockname()[1]
+        served = Serve(str(folder), host="127.0.0.1", port=port, device="cpu", log_level="error", non_blocking=True)
+        try:
+            agent = OpenAIAgent(str(folder), f"http://127.0.0.1:{port}/v1", temperature=0, max_new_tokens=16)
+            jobs = jobs_for(EnvSpec("maze", {"max_steps": 3}), "train", range(3))
+            there = Collector(agent).collect_batch(jobs)
+        finally:
+            served.kill_server()
+    policy = Policy.load("tiny", device="cpu")
+    local = ModelAgent(policy, HFEngine(policy), SamplingParams(temperature=0, max_new_tokens=16))
+    for served_episode, episode in zip(there, Collector(local).collect_batch(jobs), strict=True):
+        first, own_first = served_episode.steps[0], episode.steps[0]
+        assert first.reply == own_first.reply and first.usage is not None and own_first.tokens is not None
+        assert first.usage.prompt_tokens == len(own_first.tokens.context)
+        assert first.usage.completion_tokens == len(own_first.tokens.ids)
+        assert len(served_episode.steps) == 3 and served_episode.error is None

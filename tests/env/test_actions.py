@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agentgym_py.env import Reply
+from agentgym_py.env.actions import entered, format_reply, one_line, parse_call, parse_reply
+
+anything = st.text(st.characters(), max_size=60)  # surrogates and controls included
+LABELS = ["Thought:", "Action:", "action :", "Action Input:", "Observation:", "<tool_call>", "</tool_call>", "```json"]
+MARKS = ["\n", " ", "{", "}", "[", "]", ":", ",", "```", "NaN", "1e999", "\ud800"]
+MARKS += ['"name"', '"f"', '"arguments"', '"tool_calls"']
+pieces = st.lists(st.sampled_from(LABELS + MARKS), max_size=20).map("".join)
+line = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=20).map(str.strip)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(anything | pieces)
+@settings(max_examples=400)
+def test_the_parser_is_total(text: str) -> None:
+    """Any string at all gives a reply whose parts are strings, stripped, and JSON arguments are JSON."""
+    reply = parse_reply(text)
+    assert reply.action == reply.action.strip() and isinstance(reply.thought, str)
+    assert reply.form != "react" or "\n" not in reply.action
+    if reply.arguments is not None:
+        assert json.loads(reply.action_input or "") == reply.arguments
+
+
+@given(line, line, st.none() | line)
+@example("search[action: figure]", "I read Action: x, then", None)
+@example("Action: x", "Thought: y", "Action Input: z")
+@example("Observation: x", "Observation: y", "Observation: z")
+def test_format_and_parse_round_trip(action: str, thought: str, action_input: str | None) -> None:
+    """What `format_reply` writes, `parse_reply` takes apart again, labels within the parts included."""
+    text = format_reply(action, thought, action_input)
+    if "<tool_call>" in text or "action input" in action.lower():
+        return
+    found = parse_reply(text)
+    assert (found.action, found.thought, found.action_input, found.form) == (action, thought, action_input, "react")
+
+
+@given(st.text(min_size=1, max_size=10), st.dictionaries(st.text(max_size=5), json_values, max_size=3))
+def test_every_way_to_write_a_tool_call(name: str, arguments: dict[str, object]) -> None:
+    """Bare, tagged, fenced, OpenAI's message and function object, with arguments as object or as text."""
+    call = {"name": name, "arguments": arguments}
+    as_text = {"name": name, "arguments": json.dumps(arguments)}
+    message = {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": as_text}]}
+    texts = [json.dumps(each) for each in (call, as_text, {"type": "function", "function": call}, message)]
+    texts += [f"<tool_call>\n{texts[0]}\n</tool_call>", f"<tool_call>{texts[1]}", f"```json\n{texts[0]}\n```"]
+    texts += [json.dumps(call, indent=2), json.dumps({"name": name, "parameters": arguments})]
+    for text in texts:
+        found = parse_reply(text)
+        assert (found.action, found.arguments, found.form) == (name.strip(), arguments, "tool_call")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("click[buy now]", Reply("click[buy now]")),
+        ("  look \n", Reply("look")),
+        ("", Reply("")),
+        ("Action:", Reply("", form="react")),
+        ("Thought: I only think", Reply("", "I only think")),
+        ("Thought:\nI look.\n\nAction:\nsearch[red cup]", Reply("search[red cup]", "I look.", form="react")),
+        ("Thought: I look. Action: search[red cup]", Reply("search[red cup]", "I look.", form="react")),
+        ("THOUGHT: x\nACTION : y\nmore", Reply("y", "x", form="react")),
+        ("Action: a\nObservation: b\nAction: c", Reply("a", form="react")),
+        ("Action: a\nAction: b", Reply("b", "Action: a", form="react")),
+        ("search[action: figure]", Reply("search[action: figure]")),
+        ("click[Action: x]", Reply("click[Action: x]")),
+        ("put the action: figure back", Reply("put the action: figure back")),
+        ('Action: f\nAction Input: {"a":\n 1}', Reply("f", "", '{"a":\n 1}', {"a": 1}, "react")),
+        ('Thought: t. Action: f Action Input: {"a": 1}', Reply("f", "t.", '{"a": 1}', {"a": 1}, "react")),
+        ('f\nAction Input: {"a": 1}', Reply("f", "", '{"a": 1}', {"a": 1})),
+        ("search[x Action Input: y]", Reply("search[x Action Input: y]")),
+        ("Action: f\nAction Input: plain", Reply("f", "", "plain", None, "react")),
+        ("Action: f\nAction Input: [1]", Reply("f", "", "[1]", None, "react")),
+        ('{"name": "f"}', Reply("f", "", "{}", {}, "tool_call")),
+        ('{"name": "f", "arguments": 3}', Reply("f", "", "3", None, "tool_call")),
+        ('{"name": "f", "arguments": "x"}', Reply("f", "", "x", None, "tool_call")),
+        ('{"thought": "t", "name": "f"}', Reply("f", "t", "{}", {}, "tool_call")),
+        ('I call <tool_call>{"name": "f"}</tool_call> now', Reply("f", "I call", "{}", {}, "tool_call")),
+        ('{"content": "t", "tool_calls": [{"function": {"name": "f"}}, 3]}', Reply("f", "t", "{}", {}, "tool_call")),
+        ('{"name": 3}', Reply('{"name": 3}')),
+        ('{"tool_calls": []}', Reply('{"tool_calls": []}')),
+        ('{"name": "f"} and more', Reply('{"name": "f"} and more')),
+        ("<tool_call>none\nAction: look", Reply("look", "<tool_call>none", form="react")),
+    ],
+)
+def test_forms(text: str, expected: Reply) -> None:
+    """The forms of a reply, and which wins."""
+    assert parse_reply(text) == expected
+
+
+BROKEN = [
+    '{"name": "f", "arguments": "{"}',
+    '{"name": "f", "arguments": "x"}',
+    '{"name": "f", "arguments": 3}',
+    '{"name": "f", "arguments": [1]}',
+    '{"tool_calls": [{"function": {"name": "f", "arguments": "{\\"a\\": 1"}}]}',
+    '<tool_call>{"name": "f", "arguments": "{}}"}</tool_call>',
+    "Action: f\nAction Input: {'a': 1}",
+    'Action: f\nAction Input: {"a": 1} and more',
+    "Thought: t. Action: f Action Input: {",
+    'f\nAction Input: {"a": NaN}',
+    "f\nAction Input: " + '{"a":' * 101,
+]
+
+
+@pytest.mark.parametrize("text", BROKEN, ids=lambda text: text[:60])
+def test_an_input_that_should_be_an_object_and_is_none_is_wrong(text: str) -> None:
+    """In every form of a call, and it says what was given."""
+    found = parse_reply(text)
+    assert found.wrong.startswith("The input of 'f' must be one JSON object") and len(found.wrong) < 300
+    assert found.action == "f" and found.arguments is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "search[{]",
+        "{",
+        "Action: f",
+        "Action: f\nAction Input: red cup",
+        "Action: f\nAction Input: [1]",
+        "Action: f\nAction Input:",
+        '{"name": "f", "arguments": ""}',
+        '{"name": "f", "arguments": " { } "}',
+        'f\nAction Input: {"a": 1}',
+    ],
+)
+def test_what_is_text_or_an_object_is_not(text: str) -> None:
+    """A text after `Action Input:` need not be JSON, nor need there be an input."""
+    assert parse_reply(text).wrong == ""
+
+
+def test_where_a_call_is_broken_is_told() -> None:
+    """The place in the text, as the reader of JSON has it."""
+    found = parse_reply("Action: f\nAction Input: {'a': 1}").wrong
+    assert "not \"{'a': 1}\": Expecting property name enclosed in double quotes: line 1 column 2" in found
+
+
+def test_a_tag_within_the_arguments_does_not_end_the_call() -> None:
+    """The object is read as JSON, not cut at the first closing tag."""
+    found = parse_reply('<tool_call>{"name": "f", "arguments": {"a": "}</tool_call>"}}</tool_call>')
+    assert found.arguments == {"a": "}</tool_call>"}
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", "9" * 5000])
+def test_numbers_that_json_has_not_make_no_call(value: str) -> None:
+    """What could not be written as JSON again is not read as JSON."""
+    text = f'{{"name": "f", "arguments": {{"a": {value}}}}}'
+    assert parse_reply(text) == Reply(text)
+
+
+def test_nesting_has_a_limit_that_does_not_depend_on_the_stack() -> None:
+    """The same text reads the same however deep the caller stands; brackets in strings count as brackets."""
+
+    def text(depth: int) -> str:
+        return '{"name": "f", "arguments": {"a": ' + "[" * depth + "]" * depth + "}}"
+
+    def deep(levels: int, depth: int) -> Reply:
+        return deep(levels - 1, depth) if levels else parse_reply(text(depth))
+
+    assert parse_reply(text(98)).form == deep(500, 98).form == "tool_call"
+    assert parse_reply(text(99)).form == deep(500, 99).form == "bare"
+    assert parse_reply('{"name": "f", "arguments": {"a": [' + "[]," * 500 + "1]}}").form == "tool_call"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call>{" * 40_000,
+        "<tool_call>{} " * 30_000,
+        ("<tool_call>" + " " * 100) * 3_000,
+        "{" * 300_000,
+        '{"a":' * 100_000,
+        "[" * 300_000,
+        "{" + "[]" * 200_000,
+        "```" + " " * 300_000,
+        "```{" + "}  " * 100_000,
+        "Action:" * 50_000,
+        "\nAction:" * 50_000,
+        "Action Input:" * 30_000,
+        "Observation:\n" * 30_000,
+        " " * 300_000 + "x",
+        "action" + " " * 300_000,
+        "\ud800" * 100_000,
+        "a(" + " " * 300_000 + "x",
+        "a({}" + "\t" * 300_000 + "x",
+        "Action: a(" + " " * 300_000 + "x",
+        "a {" + "} " * 150_000 + "x",
+        "a" * 300_000 + " (",
+        "a" + " " * 300_000 + "{x",
+        "Action: a" + "\n" * 300_000 + "x",
+        "Action: a\n" * 30_000,
+        "**Action:** `a`" + " " * 300_000,
+        "words {" + "[{" * 100_000,
+        "words " * 50_000 + "{}" * 50_000,
+        "[TOOL_CALLS]" * 30_000,
+        "**action" * 40_000,
+    ],
+    ids=lambda text: f"{text[:12]!r}",
+)
+def test_no_text_is_slow(text: str) -> None:
+    """Time grows no faster than the text: a third of a megabyte takes well under a second."""
+    for read in (parse_reply, parse_call):
+        begin = time.thread_time()
+        read(text)
+        assert time.thread_time() - begin < 2, read
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('set_due {"task": "t7"}', {"task": "t7"}),
+        ('set_due({"task": "t7"})', {"task": "t7"}),
+        ("set_due()", {}),
+        ("Thought: so\nAction: set_due ( )", {}),
+        ('Action: set_due {"a": {"b": ")"}}', {"a": {"b": ")"}}),
+        ('set_due\nAction Input: {"task": "t7"}', {"task": "t7"}),
+    ],
+)
+def test_a_call_may_stand_in_one_line(text: str, arguments: dict[str, object]) -> None:
+    """With its arguments or without, in a bare line or as an action."""
+    reply = parse_call(text)
+    assert (reply.action, reply.arguments) == ("set_due", arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "thought"),
+    [
+        ('**Thought:** so\n**Action:** f\n**Action Input:** {"a": 1}', "so"),
+        ('**Action**: f\n**Action Input**: {"a": 1}', ""),
+        ('Action: `f`\nAction Input: {"a": 1}', ""),
+        ('Action: f\nAction Input: ```json\n{"a": 1}\n```', ""),
+        ('Thought: so\nAction: f\n{"a": 1}', "so"),
+        ('Action: `f`\n\n  {"a":\n1}', ""),
+        ('{"function_call": {"name": "f", "arguments": "{\\"a\\": 1}"}}', ""),
+        ('{"name": "f", "input": {"a": 1}}', ""),
+        ('[{"name": "f", "arguments": {"a": 1}}]', ""),
+        ('[TOOL_CALLS] [{"name": "f", "arguments": {"a": 1}}]', ""),
+        ('Sure! {"name": "f", "arguments": {"a": 1}}', "Sure!"),
+        ('Sure!\n```json\n{"name": "f", "arguments": {"a": 1}}\n```', "Sure!"),
+        ('Thought: so\n{"name": "f", "parameters": {"a": 1}}', "so"),
+    ],
+)
+def test_what_models_write_around_a_call(text: str, thought: str) -> None:
+    """Marks of Markdown, other keys, a list of one, words before it, a missing label: it is the same call."""
+    reply = parse_call(text)
+    assert (reply.action, reply.arguments, reply.thought, reply.wrong) == ("f", {"a": 1}, thought, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('f {"a": 1', "The input of 'f' must be one JSON object"),
+        ('Action: f({"a": 1)', "The input of 'f' must be one JSON object"),
+        ('f {"a": 1} and more', "The input of 'f' must be one JSON object"),
+        ('{"name": "f", "arguments": {"a": 1}', "A call must be one JSON object"),
+        ('[{"name": "f", "arguments": {}}, {"name": "g", "arguments": {}}]', "Only one call a turn is done, and this"),
+        ('<tool_call>{"name": "f"}</tool_call>\n<tool_call>{"name": "g"}</tool_call>', "Only one call a turn"),
+        ('{"tool_calls": [{"function": {"name": "f"}}, {"function": {"name": "g"}}]}', "Only one call a turn is done"),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_said(text: str, said: str) -> None:
+    """JSON that is broken, and more than one call; a world without tools takes the first call as ever."""
+    assert parse_call(text).wrong.startswith(said)
+    assert "Only" not in parse_reply(text).wrong
+
+
+@pytest.mark.parametrize("text", ['I say f {"name": "Ann"}', "Sure! {1: 2}", "[1, 2]", "Well [{}]", "`f`"])
+def test_what_might_be_something_else_is_no_call(text: str) -> None:
+    """Words with some JSON behind them that names no tool and no arguments."""
+    assert parse_call(text).arguments is None
+
+
+@given(st.text())
+def test_what_is_no_call_in_one_line_is_read_as_ever(text: str) -> None:
+    """Any text without brackets."""
+    text = text.replace("{", "").replace("(", "")
+    assert parse_call(text) == parse_reply(text)
+
+
+@pytest.mark.parametrize("line", ['list_due {"start": "2030-01-01", "end": "2030-01-02"}', "list_labels()"])
+def test_a_call_in_one_line_is_a_step_of_a_world_that_reads_two(line: str) -> None:
+    """It is written so that the parser of every world reads it; what is no call of a tool is left alone."""
+    tools = [{"type": "function", "function": {"name": name}} for name in ("list_due", "list_labels")]
+    assert parse_reply(entered(line, tools)).arguments is not None
+    for other in ("list_labels", "nothing()", "list_labels {", "list_labels(all)"):
+        assert entered(other, tools) == other
+    assert entered(line, None) == line
+
+
+def test_an_action_is_shown_in_one_line() -> None:
+    """A call's input moves up to its name; anything else stays as it is."""
+    assert one_line('set_due\nAction Input: {"task": "t7"}') == 'set_due {"task": "t7"}'
+    assert one_line("search[Action Input: 3]") == "search[Action Input: 3]"

@@ -1,0 +1,150 @@
+"""Evaluations beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agentgym_py.errors import ConfigError
+from agentgym_py.evaluation.compare import Algorithm, Entrant, compare, compare_algorithms, latex, markdown
+from agentgym_py.evaluation.stats import bootstrap_mean, holm, mcnemar, runs_mean, sign_flips
+
+WORLD = {"id": "AgentShop-v0", "version": 1, "kwargs": {}, "max_steps": 15, "rules": "r", "first_state": "s"}
+
+
+def entrant(name: str, outcomes: Sequence[Sequence[int]], digest: str | None = None, **manifest: Any) -> Entrant:
+    """An evaluation by the outcomes of each task's tries; an empty task was left out."""
+    tasks = [f"shop/test/medium/{i:03}" for i in range(len(outcomes))]
+    usual: Mapping[str, Any] = {
+        "worlds": [WORLD | {"tasks": tasks}], "split": "test", "prompt": "brief", "seed": 0, "options": {},
+        "attempts": max(map(len, outcomes)), "agent": {"name": "tiny", "policy_digest": digest, "sampling": {}},
+    }  # fmt: skip
+    tries = {("AgentShop-v0", "{}", task): [bool(won) for won in each]
+             for task, each in zip(tasks, outcomes, strict=True) if each}  # fmt: skip
+    return Entrant(name, {**usual, **manifest}, tries)
+
+
+A = entrant("a", [[1]] * 30 + [[0]] * 30)
+B = entrant("b", [[1]] * 18 + [[0]] * 40 + [[1]] * 2)
+
+
+def test_two_agents_once_a_task() -> None:
+    """McNemar's p of the discordant counts; the sign is that of the first less the second."""
+    found = compare([A, B])
+    (pair,) = found.pairs
+    assert (pair.first, pair.second, found.tasks, found.left_out) == ("a", "b", 60, 0)
+    assert (pair.paired.only_first, pair.paired.only_second) == (12, 2)
+    assert pair.paired.p == pair.p_holm == mcnemar(12, 2)
+    assert pair.paired.difference.value == pytest.approx(10 / 60)
+
+
+def test_two_agents_several_times_a_task() -> None:
+    """The tasks' means are the unit, whatever the order of the tries and however many each agent had."""
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 2, (40, 4)).tolist(), rng.integers(0, 2, (40, 2)).tolist()
+    (pair,) = compare([entrant("a", first), entrant("b", second)]).pairs
+    differences = np.mean(first, 1) - np.mean(second, 1)
+    assert pair.paired.difference == bootstrap_mean(differences) and pair.paired.p == sign_flips(differences)
+
+
+def test_several_agents_are_adjusted_by_holm() -> None:
+    """Every two, in order; a p of three looks is dearer than of one."""
+    found = compare([A, B, entrant("c", [[0]] * 60)])
+    assert [(each.first, each.second) for each in found.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [each.p_holm for each in found.pairs] == holm([each.paired.p for each in found.pairs])
+    assert "p (Holm)" in markdown(found) and "p (Holm)" not in markdown(compare([A, B]))
+
+
+def test_tasks_without_a_try_are_left_out_of_all() -> None:
+    """And counted; the success rates stay each agent's own."""
+    found = compare([A, entrant("b", [[1]] * 29 + [[]] + [[0]] * 30)])
+    assert (found.tasks, found.left_out, found.pairs[0].paired.only_first) == (59, 1, 0)
+    assert "1 tasks are left out" in markdown(found)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"split": "valid"}, "split: test, not valid"),
+        ({"prompt": "full"}, "prompt: brief, not full"),
+        ({"seed": 3}, "seed: 0, not 3"),
+        ({"worlds": [WORLD | {"tasks": ["x"]}]}, "AgentShop-v0's tasks: 60, not 1, with 0 in both"),
+        ({"worlds": [{**A.manifest["worlds"][0], "max_steps": 9}]}, "AgentShop-v0's max_steps: 15, not 9"),
+        ({"worlds": [{**A.manifest["worlds"][0], "version": 2}]}, "AgentShop-v0's version: 1, not 2"),
+        ({"worlds": [{**A.manifest["worlds"][0], "kwargs": {"difficulty": "hard"}}]}, "AgentShop-v0's kwargs: {}, not"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(other: dict[str, Any], said: str) -> None:
+    """And it is said in what they differ; agents, sampling and tries may differ."""
+    with pytest.raises(ConfigError) as error:
+        compare([A, replace(B, manifest={**B.manifest, **other})])
+    assert f"a and b cannot be compared: {said}" in str(error.value)
+
+
+def test_one_is_no_comparison() -> None:
+    """Nor is one with itself."""
+    with pytest.raises(ConfigError, match="two evaluations at least"):
+        compare([A])
+    with pytest.raises(ConfigError, match="a is given twice"):
+        compare([A, B, A])
+
+
+def test_the_table_says_how_to_read_it() -> None:
+    """Who decodes how, that tasks are few, and which test it is."""
+    greedy = {"name": "tiny", "policy_digest": None, "sampling": {"temperature": 0.0}}
+    one = entrant("a", [[1]] * 5, agent=greedy)
+    other = entrant("b", [[0]] * 5, agent=greedy | {"sampling": {"temperature": 0.7}})
+    said = markdown(compare([one, other]))
+    assert "| a | tiny, greedy | 1 | 100.0 % [57, 100] |" in said and "tiny, sampled at temperature 0.7" in said
+    assert "Only 5 tasks." in said and "different questions" in said and "McNemar" in said
+    assert "| a − b | +100.0 [" in said and "] | 0.0625 | 5 : 0 |" in said
+    assert said.startswith("AgentShop-v0 (5 tasks); test split, brief prompt, seed 0\n\n| evaluation |")
+
+
+def test_latex_compiles_whatever_a_folder_is_called() -> None:
+    """Signs that mean something there are escaped; every row has as many cells as the head."""
+    said = latex(compare([replace(A, name="evals/a_1&2%"), replace(B, name="b~^\\{}#$")]))
+    assert r"evals/a\_1\&2\%" in said and r"b\textasciitilde{}\textasciicircum{}\textbackslash{}\{\}\#\$" in said
+    rows = [line for line in said.splitlines() if line.endswith(r"\\")]
+    assert {row.replace(r"\&", "").count("&") for row in rows} == {3, 4} and said.count(r"\begin{tabular}") == 2
+
+
+def runs(name: str, rates: Sequence[float]) -> Algorithm:
+    """An algorithm with a run of twenty tasks a rate."""
+    made = [entrant(f"{name}/{i}", [[1]] * round(20 * r) + [[0]] * (20 - round(20 * r)), digest=f"{name}{i}")
+            for i, r in enumerate(rates)]  # fmt: skip
+    return Algorithm(name, made)
+
+
+def test_algorithms_are_compared_by_their_seeds() -> None:
+    """Interquartile mean over seeds and the chance that a run beats another; under five seeds it says so."""
+    ppo, bc = runs("ppo", [0.5, 0.6, 0.7, 0.65, 0.55]), runs("bc", [0.4, 0.5, 0.45, 0.5, 0.35])
+    found = compare_algorithms([ppo, bc])
+    assert found.means[0] == runs_mean([[0.5], [0.6], [0.7], [0.65], [0.55]]) and found.means[0].n == 5
+    assert found.pairs[0].probability.value == pytest.approx(24 / 25)  # 0.5 equals two of five
+    said = markdown(found)
+    assert "| ppo | 5 | 0.600 [" in said and "| ppo > bc | 0.960 [" in said and "Fewer than" not in said
+    assert "Fewer than 5 training seeds" in markdown(compare_algorithms([runs("a", [0.1, 0.2]), bc]))
+    assert found.as_dict()["algorithms"][1]["scores"] == [[0.4], [0.5], [0.45], [0.5], [0.35]]
+
+
+def test_a_run_twice_is_no_second_seed() -> None:
+    """Also where nothing is known of its weights, as of an endpoint's."""
+    run = replace(runs("x", [0.5]).runs[0], manifest=entrant("x", [[1]] * 20, digest=None).manifest)
+    with pytest.raises(ConfigError, match="x/0 is given twice"):
+        compare_algorithms([Algorithm("x", [run, run]), runs("bc", [0.4, 0.5])])
+
+
+def test_a_checkpoint_twice_is_no_second_seed() -> None:
+    """Equal weights are refused, and so are runs that were asked other questions."""
+    one = runs("ppo", [0.5, 0.6])
+    twice = Algorithm("x", [one.runs[0], replace(one.runs[0], name="copy")])
+    with pytest.raises(ConfigError, match="ppo/0 and copy are of the same weights"):
+        compare_algorithms([twice, runs("bc", [0.1, 0.2])])
+    odd = Algorithm("x", [replace(one.runs[0], manifest={**one.runs[0].manifest, "seed": 2})])
+    with pytest.raises(ConfigError, match="cannot be compared: seed"):
+        compare_algorithms([one, odd])

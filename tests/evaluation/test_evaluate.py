@@ -1,0 +1,125 @@
+"""Evaluations and how their figures are written."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from agentgym_py.agents import AgentReply, Episode, RandomAgent
+from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.env import EnvSpec
+from agentgym_py.errors import ConfigError
+from agentgym_py.evaluation import evaluate, summarise
+from agentgym_py.evaluation.evaluate import as_json, by_world
+from agentgym_py.evaluation.stats import Estimate
+from agentgym_py.evaluation.text import decimal, percent
+from agentgym_py.trajectory import Tokens, Trajectory
+
+RATE = Estimate(0.5612, 0.462, 0.653, 100)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "said"),
+    [
+        (RATE, "56.1 % [46, 65]"),
+        (replace(RATE, n=4), "56.1 % [46, 65] (only 4 tasks)"),
+        (replace(RATE, n=1), "56.1 % [46, 65] (only 1 task)"),
+        (Estimate(math.nan, 0.0, 1.0, 0), "– (only 0 tasks)"),
+    ],
+)
+def test_a_rate_says_how_few_its_tasks_are(estimate: Estimate, said: str) -> None:
+    """The mark explains itself."""
+    assert percent(estimate) == said
+
+
+@pytest.mark.parametrize(
+    ("estimate", "said"),
+    [
+        (RATE, "0.561 [0.46, 0.65]"),
+        (Estimate(0.5, math.nan, math.nan, 9), "0.500 (n too small)"),
+        (Estimate(1.0, math.nan, math.nan, 300), "1.000 (all equal)"),
+        (Estimate(math.nan, math.nan, math.nan, 0), "–"),
+    ],
+)
+def test_a_mean_without_an_interval_says_why(estimate: Estimate, said: str) -> None:
+    """Never an interval of no width."""
+    assert decimal(estimate) == said
+
+
+def test_worlds_are_apart(episode: Callable[..., Trajectory]) -> None:
+    """Each by its short name with its own kinds, which may have equal names; beside them all in one."""
+    shop = [episode("look", success=False) for _ in range(3)]
+    origin = replace(shop[0].provenance, env_id="AgentTodo-v0")
+    todo = [replace(episode("look"), provenance=origin)]
+    found = as_json([*shop, *todo])
+    assert {name: each["by_kind"]["buy"]["value"] for name, each in found["worlds"].items()} == {"shop": 0, "todo": 1}
+    assert found["by_kind"]["buy"]["value"] == 0.25 and found["success"]["n"] == 2 and as_json([])["worlds"] == {}
+    hard = [replace(todo[0], provenance=replace(origin, env_kwargs={"difficulty": "hard"}))]
+    assert list(by_world([*shop, *todo, *hard])) == ["shop", 'todo {"max_steps": 15}', 'todo {"difficulty": "hard"}']
+
+
+def test_an_agent_is_evaluated_on_tasks_of_worlds() -> None:
+    """What comes of an agent's episodes, and the episodes: each task of each world, in order, every try once."""
+    worlds = [EnvSpec("shop", {"max_steps": 4}), EnvSpec("shop", {"difficulty": "easy"})]
+    heard: list[Trajectory] = []
+    found, played = evaluate(
+        RandomAgent(), worlds, "valid", range(2, 5), attempts=2, slots=3, prompt="full", seed=7, progress=heard.append
+    )
+    assert played == Collector(RandomAgent(), prompt="full", seed=7).collect_batch(
+        jobs_for(worlds, "valid", range(2, 5), 2)
+    )
+    assert found == summarise(played) and found.success.n == 6 and len(heard) == len(played) == 12
+
+
+class Quitter(RandomAgent):
+    """Gives an episode up after some steps."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
+        """None where the episode is that old."""
+        said = super().act(episodes)
+        return [reply if len(each.steps) < self.steps else None for each, reply in zip(episodes, said, strict=True)]
+
+
+def test_episodes_that_the_agent_gave_up_are_counted() -> None:
+    """They count as what they are worth; one that ran out of steps was not given up."""
+    shop = EnvSpec("shop", {"max_steps": 2})
+    for steps, given_up in ((1, 4), (2, 0)):
+        found, played = evaluate(Quitter(steps), [shop], "test", range(4))
+        assert (found.given_up, found.success.n, found.steps) == (given_up, 4, float(steps))
+        assert {each.given_up for each in played} == {steps == 1} and all(each.truncated for each in played)
+    with pytest.raises(ConfigError, match="random gave up all 4 episodes before its first reply"):
+        evaluate(Quitter(0), [shop], "test", range(4))
+
+
+def test_equal_rewards_of_a_few_tasks_claim_nothing(episode: Callable[..., Trajectory]) -> None:
+    """Four failures: success keeps Wilson's width, the mean reward has no interval."""
+    played = [episode("look", task=f"shop/test/easy/{i}", reward=0.0, success=False) for i in range(4)]
+    found = summarise(played)
+    assert percent(found.success) == "0.0 % [0, 49] (only 4 tasks)" and decimal(found.reward) == "0.000 (n too small)"
+
+
+@pytest.mark.parametrize(("worlds", "tasks"), [(["shop"], []), ([], range(3))])
+def test_nothing_to_evaluate_is_no_evaluation(worlds: list[str], tasks: Sequence[int]) -> None:
+    """No success rate comes of no episodes."""
+    with pytest.raises(ConfigError, match="nothing to evaluate"):
+        evaluate(RandomAgent(), worlds, "test", tasks)
+
+
+def test_returns_are_counted_and_surprise_is_a_mean_over_sampled_tokens(episode: Callable[..., Trajectory]) -> None:
+    """By returns of two digits; tokens that were put into a reply say nothing; JSON holds both."""
+    played = [episode("a", reward=reward) for reward in (0.123, 0.12, 1.0)]
+    found = summarise(played)
+    assert found.rewards == {0.12: 2, 1.0: 1} and found.surprisal is None
+    tokens = Tokens((1,), (2, 3, 4), (-1.0, -0.5, 0.0), (1, 1, 0))
+    said = [replace(each, steps=(replace(each.steps[0], tokens=tokens),)) for each in played]
+    assert summarise(said).surprisal == 0.75
+    assert json.loads(json.dumps(as_json(said)))["rewards"] == {"0.12": 2, "1.0": 1}
+    assert summarise([replace(each, error="lost") for each in played]).rewards == {}

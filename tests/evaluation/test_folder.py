@@ -1,0 +1,119 @@
+"""Evaluation folders and their manifests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_py.agents import ExpertAgent, RandomAgent
+from agentgym_py.env import EnvSpec
+from agentgym_py.errors import RunError
+from agentgym_py.evaluation.folder import SAME_QUESTION, EvalFolder, differences, manifest_of, read_manifest
+from agentgym_py.trajectory import Trajectory, store
+
+SHOP = EnvSpec("shop", {"difficulty": "easy"})
+
+
+def made(*envs: EnvSpec, tasks: int = 3, **fields: Any) -> dict[str, Any]:
+    """The manifest of a small evaluation, as the command line writes it."""
+    asked: dict[str, Any] = {"split": "test", "attempts": 1, "prompt": "brief", "seed": 0} | fields
+    return manifest_of(RandomAgent(), envs or (SHOP,), tasks=range(tasks), **asked) | {"options": {"tasks": tasks}}
+
+
+def test_a_manifest_names_what_decides_the_episodes() -> None:
+    """Worlds as they are made, their tasks by id, the agent and its sampling; JSON that is read back as it was."""
+    found = made(tasks=2)
+    (world,) = found["worlds"]
+    assert world["tasks"] == ["shop/test/easy/0", "shop/test/easy/1"] and world["kwargs"] == {"difficulty": "easy"}
+    assert world["id"] == "AgentShop-v0" and world["max_steps"] == 15 and world["version"] == SHOP.make().version
+    assert found["agent"] == {"name": "random", "policy_digest": None, "sampling": {}}
+    assert json.loads(json.dumps(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (
+            {"split": "valid"},
+            ["AgentShop-v0's first_state: ", "AgentShop-v0's tasks: 3, not 3, with 0 ", "split: "],
+        ),
+        ({"prompt": "full"}, ["AgentShop-v0's rules: ", "prompt: brief, not full"]),
+        ({"tasks": 5}, ["AgentShop-v0's tasks: 3, not 5, with 3 in both"]),
+        ({"seed": 4}, ["seed: 0, not 4"]),
+        ({"attempts": 4}, []),
+    ],
+)
+def test_what_matters_is_named(other: dict[str, Any], said: list[str]) -> None:
+    """In the order of the manifest, each with both values; how often a task is tried is nobody's question."""
+    found = differences(made(), made(**other), SAME_QUESTION)
+    assert len(found) == len(said) and all(one.startswith(start) for one, start in zip(found, said, strict=True)), found
+
+
+def test_worlds_that_differ_are_named() -> None:
+    """By arguments, by steps, by version, or by who they are."""
+    longer = made(EnvSpec("shop", {"difficulty": "easy", "max_steps": 9}))
+    said = differences(made(), longer, SAME_QUESTION)
+    assert said[:2] == [
+        'AgentShop-v0\'s kwargs: {"difficulty": "easy"}, not {"difficulty": "easy", "max_steps": 9}',
+        "AgentShop-v0's max_steps: 15, not 9",
+    ]
+    assert [each.partition(":")[0] for each in said[2:]] == ["AgentShop-v0's first_state"]  # it holds the arguments
+    newer = made()
+    newer["worlds"][0]["version"] += 1
+    assert [each.partition(":")[0] for each in differences(made(), newer, SAME_QUESTION)] == ["AgentShop-v0's version"]
+    assert differences(made(), made(EnvSpec("maze")), SAME_QUESTION) == ["worlds: AgentShop-v0, not AgentMaze-v0"]
+    assert differences(made(), made(), (*SAME_QUESTION, "agent")) == []
+    expert = manifest_of(ExpertAgent(), [SHOP], "test", range(3), 1, "brief", 0)
+    assert differences(made(), expert, ["agent"])[0] == "agent's name: random, not expert"
+
+
+def test_a_folder_goes_on_where_it_was_left(tmp_path: Path, episode: Callable[..., Trajectory]) -> None:
+    """The episodes that are there come back, a torn one is not; another evaluation is refused and told apart."""
+    folder = EvalFolder.free(tmp_path / "a")
+    with folder.begun(made()) as before:
+        assert before == []
+        store.append(folder.rows, [episode("look"), episode("look")])
+    with folder.rows.open("ab") as file:
+        file.write(b'{"id": "t2", "pro')
+    with EvalFolder.free(tmp_path / "a").begun(made()) as before:
+        assert [each.id for each in before] == ["t0", "t0"]
+        with pytest.raises(RunError, match="in use"), EvalFolder.free(tmp_path / "a").begun(made()):
+            pass
+    with pytest.raises(RunError, match=r"holds another evaluation: seed: 0, not 1$"), folder.begun(made(seed=1)):
+        pass
+    folder.finish({})
+    with pytest.raises(RunError, match="already holds a finished evaluation"):
+        EvalFolder.free(tmp_path / "a")
+    assert EvalFolder.finished(tmp_path / "a").manifest() == made()
+
+
+def test_other_files_are_left_alone(tmp_path: Path) -> None:
+    """A folder of something else is refused; one that stopped before its first episode leaves nothing in the way."""
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "notes.txt").touch()
+    with pytest.raises(RunError, match="already holds other files"):
+        EvalFolder.free(tmp_path / "b")
+    folder = EvalFolder.free(tmp_path / "c")
+    with folder.begun(made()):
+        folder.forget()
+    with EvalFolder.free(tmp_path / "c").begun(made(seed=9)) as before:
+        assert before == []
+
+
+def test_what_is_no_finished_evaluation_says_why(tmp_path: Path) -> None:
+    """No folder, no result, no manifest, one of something else."""
+    with pytest.raises(RunError, match=r"no manifest\.json \(there is no such folder\)"):
+        EvalFolder.finished(tmp_path / "no")
+    folder = EvalFolder.free(tmp_path / "a")
+    with folder.begun(made()):
+        store.append(folder.rows, [])
+    with pytest.raises(RunError, match=r"it has no result\.json$"):
+        EvalFolder.finished(tmp_path / "a")
+    for text, said in (("{", "cannot be read"), ("{}", "has no 'worlds'"), (json.dumps(made() | {"format": 2}), "2")):
+        (tmp_path / "m.json").write_text(text)
+        with pytest.raises(RunError, match=said):
+            read_manifest(tmp_path / "m.json")

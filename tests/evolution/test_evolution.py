@@ -1,0 +1,515 @@
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from agentgym_py.collection.rollouts import Rollouts
+from agentgym_py.env import EnvSpec
+from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError, TrainingError
+from agentgym_py.evolution import Evolution, EvolveConfig
+from agentgym_py.evolution.config import require_fit
+from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.policy import Policy
+from agentgym_py.training import OnPolicyTrainer, TrainReport
+from agentgym_py.trajectory import Trajectory, store
+from agentgym_py.trajectory.selectors import SelectConfig
+from agentgym_trainers.grpo import GRPO
+from agentgym_trainers.r3 import R3
+from agentgym_trainers.reverse_curriculum import ReverseCurriculum
+
+SMALL = EvolveConfig(
+    rounds=2, expert_tasks=3, explore_tasks=4, valid_tasks=3, test_tasks=2, max_new_tokens=6,
+    select=SelectConfig(threshold=0.0, success_only=False, dedupe=False),
+)  # fmt: skip
+
+
+@dataclass
+class Nudge:
+    """A trainer that moves one weight by how many trajectories it got: enough to tell rounds apart."""
+
+    got: list[int] = field(default_factory=list)
+
+    def train(self, policy: Policy, trajectories: Sequence[Trajectory], **_: Any) -> TrainReport:
+        self.got.append(len(trajectories))
+        policy.model.model.norm.weight.data[0] += 0.01 * len(trajectories)
+        return TrainReport(len(trajectories), {}, 0, 0, 0.0)
+
+
+@dataclass
+class Player:
+    """An on-policy trainer that plays twice, moves one weight in between, and may find nothing to learn."""
+
+    nothing: bool = False
+
+    def improve(self, policy: Policy, rollouts: Rollouts, **_: Any) -> TrainReport:
+        rollouts.groups(1, 2)
+        if self.nothing:
+            raise NothingToTrainOnError("player: nothing to learn")
+        policy.model.model.norm.weight.data[0] += 0.01
+        rollouts.sync()
+        rollouts.groups(1, rollouts.left)
+        return TrainReport(len(rollouts.played), {}, 0, 0, 0.0)
+
+
+class Listener:
+    """Writes down what the loop says."""
+
+    def __init__(self, stop_at: tuple[int, str] | None = None) -> None:
+        self.phases: list[tuple[int, str]] = []
+        self.rounds: list[int] = []
+        self.stop_at = stop_at
+
+    def training(self, round_number: int, trajectories: int) -> Callable[[int, int], None]:
+        self.phases.append((round_number, "train"))
+
+        def step(done: int, total: int) -> None:
+            if self.stop_at == (round_number, "train") and done == 2:
+                raise KeyboardInterrupt
+
+        return step
+
+    def phase(self, round_number: int, what: str, total: int) -> Callable[[Trajectory], None]:
+        self.phases.append((round_number, what))
+        if self.stop_at == (round_number, what):
+            raise KeyboardInterrupt
+        return lambda _: None
+
+    def round(self, number: int, metrics: dict[str, Any]) -> None:
+        self.rounds.append(number)
+
+
+def evolution(path: Path, policy: Any, config: EvolveConfig, **changes: Any) -> Evolution:
+    """A run of the shop in `path`, new or taken up again."""
+    folder = RunFolder.open(path) if (path / "run.yaml").exists() else RunFolder.create(path, {})
+
+    def load(name: str | None) -> Policy:
+        return Policy.load(name) if name else Policy(copy.deepcopy(policy.model), policy.tokenizer, "base")
+
+    parts: dict[str, Any] = {"trainer": Nudge(), "reporter": Listener(), **changes}
+    if isinstance(parts["trainer"], OnPolicyTrainer):
+        parts["cloner"] = Nudge()
+    return Evolution(folder, [EnvSpec("shop", {"max_steps": 6})], config, load_policy=load, **parts)
+
+
+def test_other_seeds_meet_other_training_tasks(tiny_policy: Any, tmp_path: Path) -> None:
+    """A seed draws its training tasks: each is met once in a run, again by the same seed, and not by another."""
+
+    def tasks(name: str, seed: int) -> list[str]:
+        run = evolution(tmp_path / name, tiny_policy, replace(SMALL, seed=seed, valid_tasks=1, test_tasks=0))
+        run.run()
+        return [t.task_id for r in range(3) for t in store.read(run.folder.round(r) / "trajectories.jsonl")]
+
+    first, again, other = tasks("a", 0), tasks("b", 0), tasks("c", 1)
+    assert len(set(first)) == len(first) == 3 + 2 * 4
+    assert first == again and not set(first) & set(other)
+
+
+def test_a_run_leaves_everything_in_plain_files(tiny_policy: Any, tmp_path: Path) -> None:
+    """Each round has its trajectories, evaluation, metrics and checkpoint; explored tasks are new in each round."""
+    run = evolution(tmp_path / "run", tiny_policy, SMALL)
+    result = run.run()
+    assert result["last"] == 2 and set(result["rounds"]) >= {"0", "2"}
+    asked = [[t.task_id for t in store.read(run.folder.round(r) / "trajectories.jsonl")] for r in range(3)]
+    assert [len(tasks) for tasks in asked] == [3, 4, 4] and len({task for tasks in asked for task in tasks}) == 11
+    assert all((run.folder.round(r) / "checkpoint" / "model.safetensors").is_file() for r in range(3))
+    played = list(store.read(run.folder.round(1) / "trajectories.jsonl"))
+    assert all(t.has_tokens and t.provenance.policy_digest == run.folder.metrics(0)["policy_digest"] for t in played)
+    assert {t.split for t in store.read(run.folder.round(2) / "valid.jsonl")} == {"valid"}
+    for summary in (run.folder.metrics(1)["explored"], run.folder.metrics(1)["valid"], result["rounds"]["2"]):
+        assert summary["worlds"]["shop"]["success"] == summary["success"]
+
+
+def test_the_expert_teaches_as_it_is_told(tiny_policy: Any, tmp_path: Path) -> None:
+    """Which expert makes Agent_v0, and whether it thinks aloud, are settings, and stand in the trajectories."""
+    config = replace(SMALL, rounds=0, expert_tasks=12)
+    told = evolution(tmp_path / "told", tiny_policy, config)
+    exact = evolution(tmp_path / "exact", tiny_policy, replace(config, expert="exact", expert_thoughts=False))
+    for run, fair in ((told, True), (exact, False)):
+        run.run()
+        steps = [s for t in store.read(run.folder.round(0) / "trajectories.jsonl") for s in t.steps]
+        assert any(s.thought for s in steps) == fair
+        assert any(" with " in s.action for s in steps) == fair  # searches for the options, too
+
+
+@pytest.mark.parametrize("stop", [(0, "valid"), (1, "explore"), (1, "valid"), (2, "test")])
+def test_an_interrupted_run_ends_as_if_nothing_had_happened(tiny_policy: Any, tmp_path: Path, stop: Any) -> None:
+    """Stopped in any phase and taken up again, weights, trajectories and results equal the uninterrupted run's."""
+    whole = evolution(tmp_path / "whole", tiny_policy, SMALL)
+    expected = whole.run()
+    with pytest.raises(KeyboardInterrupt):
+        evolution(tmp_path / "cut", tiny_policy, SMALL, reporter=Listener(stop_at=stop)).run()
+    resumed = evolution(tmp_path / "cut", tiny_policy, SMALL)
+    assert resumed.run() | {"seconds": 0} == expected | {"seconds": 0} != expected
+    for number in range(3):
+        names = [r.folder.round(number) / "trajectories.jsonl" for r in (whole, resumed)]
+        assert names[0].read_bytes() == names[1].read_bytes()
+        digests = [r.folder.metrics(number)["policy_digest"] for r in (whole, resumed)]
+        assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize(
+    ("stop", "number", "name"),
+    [((1, "valid"), 1, "trajectories"), ((2, "explore"), 0, "trajectories"), ((2, "test"), 2, "valid")],
+)
+@pytest.mark.parametrize("keep", [0.5, "lines"])
+def test_a_file_that_lost_episodes_is_refused(
+    tiny_policy: Any, tmp_path: Path, stop: Any, number: int, name: str, keep: Any
+) -> None:
+    """Cut in a line or between two, it is named; without it the run ends as if nothing had happened."""
+    with pytest.raises(KeyboardInterrupt):
+        evolution(tmp_path, tiny_policy, SMALL, reporter=Listener(stop_at=stop)).run()
+    run = evolution(tmp_path, tiny_policy, SMALL)
+    path = run.folder.round(number) / f"{name}.jsonl"
+    data = path.read_bytes()
+    lines = data.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]) if keep == "lines" else data[: int(keep * len(data))])
+    (run.folder.round(number) / "metrics.json").unlink(missing_ok=name == "trajectories")
+    with pytest.raises(RunError, match=rf"{name}\.jsonl is damaged \(holds \d of \d episodes\); delete it"):
+        run.run()
+    path.unlink() if number else path.write_bytes(data)
+    run.run()
+    assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("trainer", [Nudge, Player])
+def test_hard_tasks_are_drawn_again_and_an_interrupted_run_draws_the_same(
+    tiny_policy: Any, tmp_path: Path, trainer: Any
+) -> None:
+    """To the bit; some of a round's tasks were explored before, whoever plays them."""
+    config = replace(SMALL, explore_order="hard", test_tasks=0, valid_tasks=1, seed=1)
+
+    def explored(run: Evolution) -> list[bytes]:
+        return [(run.folder.round(r) / "trajectories.jsonl").read_bytes() for r in (1, 2)]
+
+    whole = evolution(tmp_path / "whole", tiny_policy, config, trainer=trainer())
+    whole.run()
+    with pytest.raises(KeyboardInterrupt):
+        stop = Listener(stop_at=(2, "explore" if trainer is Nudge else "improve"))
+        evolution(tmp_path / "cut", tiny_policy, config, trainer=trainer(), reporter=stop).run()
+    resumed = evolution(tmp_path / "cut", tiny_policy, config, trainer=trainer())
+    resumed.run()
+    assert explored(resumed) == explored(whole)
+    first, second = ({t.task_id for t in store.read(whole.folder.round(r) / "trajectories.jsonl")} for r in (1, 2))
+    assert len(second) == len(first) and first & second
+
+
+def test_worlds_are_explored_by_weight(tiny_policy: Any, tmp_path: Path) -> None:
+    """And a weight of a world that is not played is refused before anything is."""
+    config = replace(SMALL, rounds=1, explore_weights={"shop": 3.0}, test_tasks=0, merge="all")
+    run = evolution(tmp_path / "run", tiny_policy, config)
+    run.envs = [*run.envs, EnvSpec("maze", {"max_steps": 2})]
+    run.run()
+    played = [t.provenance.env_id for t in store.read(run.folder.round(1) / "trajectories.jsonl")]
+    assert sorted(played) == ["AgentMaze-v0"] * 2 + ["AgentShop-v0"] * 6
+    alone = evolution(tmp_path / "alone", tiny_policy, replace(config, explore_weights={"maze": 1.0}))
+    with pytest.raises(ConfigError, match="no world 'maze'"):
+        alone.run()
+    assert not (tmp_path / "alone" / "rounds" / "00" / "trajectories.jsonl").exists()
+
+
+FORKED = replace(SMALL, rounds=1, tries=2, forks=2, fork_tries=3, merge="all", test_tasks=0, save_episodes=5)
+
+
+@pytest.mark.parametrize("stop", [None, (1, "explore"), (1, "forks"), (1, "valid")])
+def test_exploration_goes_on_from_forks(tiny_policy: Any, tmp_path: Path, stop: Any) -> None:
+    """From states in the midst of its episodes, to the bit as without the interruption; the expert's have none."""
+    whole = evolution(tmp_path / "whole", tiny_policy, FORKED)
+    whole.run()
+    if stop:
+        with pytest.raises(KeyboardInterrupt):
+            evolution(tmp_path / "cut", tiny_policy, FORKED, reporter=Listener(stop_at=stop)).run()
+    run = evolution(tmp_path / "cut", tiny_policy, FORKED)
+    run.run()
+    paths = [each.folder.round(1) / "trajectories.jsonl" for each in (whole, run)]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    played = list(store.read(paths[0]))
+    done = [sum(not step.trained for step in each.steps) for each in played]
+    assert len(played) == 4 * 2 * (1 + 2 * 3) == len({each.id for each in played}) and done[:8] == [0] * 8
+    assert all(done[8:]) and all(len(set(done[at : at + 3])) == 1 for at in range(8, len(done), 3))
+    assert len(list(store.read(run.folder.round(0) / "trajectories.jsonl"))) == 3
+    assert run.folder.metrics(1)["training"]["trajectories"] == 3 + 56
+
+
+def test_a_file_that_lost_forks_is_refused(tiny_policy: Any, tmp_path: Path) -> None:
+    """How many there were is known by the episodes that they went on from."""
+    with pytest.raises(KeyboardInterrupt):
+        evolution(tmp_path, tiny_policy, FORKED, reporter=Listener(stop_at=(1, "valid"))).run()
+    run = evolution(tmp_path, tiny_policy, FORKED)
+    path = run.folder.round(1) / "trajectories.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises(RunError, match="holds 55 of 56 episodes"):
+        run.run()
+
+
+@pytest.mark.parametrize(("merge", "counts"), [("all", [3, 7, 11]), ("last", [3, 4, 4]), ("initial+last", [3, 7, 7])])
+def test_merge_decides_what_a_round_trains_on(tiny_policy: Any, tmp_path: Path, merge: Any, counts: list[int]) -> None:
+    """All rounds' data, the last round's, or the expert's and the last's."""
+    run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, merge=merge, test_tasks=0))
+    run.run()
+    assert isinstance(run.trainer, Nudge) and run.trainer.got == counts
+
+
+def test_a_cloner_makes_agent_v0(tiny_policy: Any, tmp_path: Path) -> None:
+    """Of the expert's full successes only, whatever the rounds select; after it the trainer goes on with theirs."""
+    cloner, config = Nudge(), replace(SMALL, rounds=1, test_tasks=0, expert_tasks=6)
+    run = evolution(tmp_path / "run", tiny_policy, config, cloner=cloner)
+    run.envs = [EnvSpec("shop", {"max_steps": 4})]  # too few for most tasks
+    run.run()
+    demos = list(store.read(run.folder.round(0) / "trajectories.jsonl"))
+    good = sum(each.success and each.reward == 1 for each in demos)
+    assert isinstance(run.trainer, Nudge) and cloner.got == [good] and run.trainer.got == [4] and 0 < good < 6
+    assert run.folder.metrics(0)["selection"]["kept"] == good
+
+
+def test_without_expert_tasks_the_model_is_agent_v0(tiny_policy: Any, tmp_path: Path) -> None:
+    """As a run does that goes on from a checkpoint: nothing is trained on at first, and the rounds go on from there."""
+    run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, expert_tasks=0, merge="all"))
+    run.run()
+    assert run.folder.metrics(0)["policy_digest"] == tiny_policy.digest()
+    assert run.folder.metrics(0)["training"] is None and run.folder.metrics(0)["valid"]["success"]["n"] == 3
+    assert isinstance(run.trainer, Nudge) and run.trainer.got == [4, 8]
+
+
+def test_a_round_whose_trainer_has_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:
+    """As one that selected nothing; allowed, its agent is the last round's and its training is none."""
+
+    class Picky(Nudge):
+        def train(self, policy: Policy, trajectories: Sequence[Trajectory], **_: Any) -> TrainReport:
+            raise NothingToTrainOnError("no pairs")
+
+    config = replace(SMALL, rounds=1, test_tasks=0)
+    with pytest.raises(NothingToTrainOnError, match="no pairs"):
+        evolution(tmp_path / "fails", tiny_policy, config, trainer=Picky(), cloner=Nudge()).run()
+    config = replace(config, allow_empty=True)
+    with pytest.raises(NothingToTrainOnError, match="no pairs"):
+        evolution(tmp_path / "v0", tiny_policy, config, trainer=Picky()).run()
+    run = evolution(tmp_path / "goes_on", tiny_policy, config, trainer=Picky(), cloner=Nudge())
+    run.run()
+    assert run.folder.metrics(1)["training"] is None
+    assert run.folder.metrics(1)["policy_digest"] == run.folder.metrics(0)["policy_digest"]
+
+
+@dataclass
+class Watchful(Nudge):
+    """One that has bounds of its own, and may have noted a collapse itself."""
+
+    max_repeated: float = 1.0
+    min_entropy: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    def train(self, policy: Policy, trajectories: Sequence[Trajectory], **_: Any) -> TrainReport:
+        return replace(super().train(policy, trajectories), notes=self.notes)
+
+
+@pytest.mark.parametrize(
+    ("temperature", "trainer", "noted"),
+    [
+        (1.0, Nudge(), []),
+        (0.01, Nudge(), ["collapse: entropy", "collapse: "]),  # it repeats itself, too
+        (0.01, Watchful(), []),
+        (0.01, Watchful(min_entropy=9.0, notes=("aside",)), ["aside", "collapse: entropy"]),
+        (0.01, Watchful(min_entropy=9.0, notes=("collapse, said already",)), ["collapse, said already"]),
+    ],
+)
+def test_a_collapse_is_noted_with_the_round_that_shows_it(
+    tiny_policy: Any,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    temperature: float,
+    trainer: Any,
+    noted: list[str],
+) -> None:
+    """Of any trainer, by what the round's agent said, and warned of; not again where the trainer did."""
+    config = replace(SMALL, rounds=1, temperature=temperature, test_tasks=0)
+    run = evolution(tmp_path, tiny_policy, config, trainer=trainer, cloner=Nudge())
+    run.run()
+    metrics, found = run.folder.metrics(1), [each for each in caplog.messages if "collapse" in each]
+    assert [note[: len(said)] for note, said in zip(metrics["training"]["notes"], noted, strict=True)] == noted
+    assert len(found) == sum(said.startswith("collapse: ") for said in noted) and all(
+        each.startswith("round 1: ") for each in found
+    )
+    explored = metrics["explored"]
+    assert (explored["entropy"] < 0.001) == (temperature < 1) and 0 <= explored["repeated"] <= 1
+    assert "entropy" not in run.folder.metrics(0)["explored"], "an expert has none"
+
+
+def test_restart_decides_where_training_starts(tiny_policy: Any, tmp_path: Path) -> None:
+    """From the base every round moves the weight by its own data; from the previous agent the moves add up."""
+    moved = {}
+    for restart in ("base", "previous"):
+        config = replace(SMALL, merge="last", restart=restart, test_tasks=0)
+        run = evolution(tmp_path / restart, tiny_policy, config)
+        run.run()
+        weight = Policy.load(run.folder.round(2) / "checkpoint").model.model.norm.weight[0].item()
+        moved[restart] = weight - tiny_policy.model.model.norm.weight[0].item()
+    assert moved["base"] == pytest.approx(0.04, abs=1e-5) and moved["previous"] == pytest.approx(0.11, abs=1e-5)
+
+
+def test_a_round_that_selects_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:
+    """Nothing to train on is an error that says what to change; allowed, the last agent goes on."""
+    strict = replace(SMALL, select=SelectConfig(success_only=True), test_tasks=0)
+    with pytest.raises(NothingToTrainOnError, match="round 1 selected no trajectory"):
+        evolution(tmp_path / "a", tiny_policy, strict).run()
+    run = evolution(tmp_path / "b", tiny_policy, replace(strict, allow_empty=True))
+    run.run()
+    assert run.folder.metrics(1)["training"] is None
+    assert run.folder.metrics(1)["policy_digest"] == run.folder.metrics(0)["policy_digest"]
+
+
+def test_a_reward_model_is_the_reward_of_a_trainer_that_plays_itself(tiny_policy: Any, tmp_path: Path) -> None:
+    """It gets the scores, after each last step; what is stored, and what is reported, has the world's rewards."""
+    from torch import nn
+
+    from agentgym_py.rewards.reward_model import Member, RewardModel
+
+    heads = nn.Linear(tiny_policy.model.config.hidden_size, 1)
+    RewardModel([Member(tiny_policy, heads)], {"reward": 1.0}).save(tmp_path / "judge")
+    got = list[Trajectory]()
+
+    class Keeps(Player):
+        def improve(self, policy: Policy, rollouts: Rollouts, **_: Any) -> TrainReport:
+            got.extend(rollouts.groups(1, rollouts.left)[0])
+            return TrainReport(len(rollouts.played), {}, 0, 0, 0.0)
+
+    config = replace(SMALL, rounds=1, test_tasks=0, reward_model=str(tmp_path / "judge"))
+    run = evolution(tmp_path / "run", tiny_policy, config, trainer=Keeps())
+    run.run()
+    stored = list(store.read(run.folder.round(1) / "trajectories.jsonl"))
+    expected = RewardModel.load(tmp_path / "judge").score(stored).tolist()
+    assert [each.reward for each in got] == pytest.approx(expected, abs=1e-5) and len(set(expected)) > 1
+    assert [[step.reward for step in each.steps] for each in got] == [
+        [0.0] * (len(each.steps) - 1) + [each.reward] for each in got
+    ]
+    assert [each.reward for each in stored] != [each.reward for each in got]
+    with pytest.raises(ConfigError, match="reward_model is for a trainer that plays itself"):
+        evolution(tmp_path / "other", tiny_policy, config).run()
+    for trainer in GRPO(reward="success"), ReverseCurriculum():
+        with pytest.raises(ConfigError, match="reward_model scores what is returned"):
+            evolution(tmp_path / "deaf", tiny_policy, config, trainer=trainer).run()
+    text, file = '"max_position_embeddings": ', tmp_path / "judge" / "member_0" / "config.json"
+    file.write_text(file.read_text().replace(f"{text}{tiny_policy.max_length}", f"{text}24"))
+    with pytest.raises(ConfigError, match="judge reads 24 tokens at most, the policy"):
+        evolution(tmp_path / "short", tiny_policy, config, trainer=Keeps()).run()
+
+
+def test_patience_stops_early(tiny_policy: Any, tmp_path: Path) -> None:
+    """Without a better round for `patience` rounds the run ends; the best of equals is the earliest."""
+    run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, rounds=5, patience=1, test_tasks=0))
+    assert run.run()["last"] == 1
+    assert isinstance(run.reporter, Listener) and run.reporter.rounds == [0, 1]
+
+
+@dataclass
+class Breaks(Nudge):
+    """A trainer that goes wrong after a good step, where it got no expert's trajectories."""
+
+    def train(self, policy: Policy, trajectories: Sequence[Trajectory], **_: Any) -> TrainReport:
+        report = Nudge.train(self, policy, trajectories)
+        if trajectories[0].provenance.agent != "expert":
+            raise TrainingError("loss nan at step 2")
+        return report
+
+
+@dataclass
+class BreaksPlaying:
+    """The same of one that plays itself."""
+
+    def improve(self, policy: Policy, rollouts: Rollouts, **_: Any) -> TrainReport:
+        Breaks().train(policy, rollouts.groups(1, 2)[0])
+        raise AssertionError
+
+
+@pytest.mark.parametrize("trainer", [Breaks(), BreaksPlaying()], ids=["stored", "plays"])
+def test_a_training_that_goes_wrong_leaves_what_was_last_good(tiny_policy: Any, tmp_path: Path, trainer: Any) -> None:
+    """The weights before the step that failed and those of the round before are kept, and the error names both."""
+    run = evolution(tmp_path / "run", tiny_policy, replace(SMALL, test_tasks=0), trainer=trainer)
+    with pytest.raises(TrainingError) as raised:
+        run.run()
+    good, before = run.folder.round(1) / "last_good", run.folder.round(0) / "checkpoint"
+    assert str(raised.value) == (
+        f"round 1: loss nan at step 2; what was last good: {good}; of the round before: {before}"
+    )
+    moved = Policy.load(good).model.model.norm.weight - Policy.load(before).model.model.norm.weight
+    assert moved[0].item() > 0.009 and not run.folder.done(1)
+
+
+def test_wrong_settings_are_refused() -> None:
+    """Counts that cannot be meant raise at once and name the setting."""
+    wrong: dict[str, Any] = {"expert_tasks": -1, "tries": 0, "slots": 0, "rounds": -1, "forks": -1, "fork_tries": 0}
+    for name, value in wrong.items():
+        with pytest.raises(ConfigError, match=name):
+            EvolveConfig(**{name: value})
+
+
+@pytest.mark.parametrize("stop", [None, (1, "improve"), (2, "valid")])
+def test_a_trainer_that_plays_itself_gets_the_rounds_episodes(tiny_policy: Any, tmp_path: Path, stop: Any) -> None:
+    """As many as another's round explores, on new tasks, from the last round's agent; they are stored, with who played.
+
+    Interrupted and taken up again it ends as if nothing had happened.
+    """
+    config = replace(SMALL, tries=2)
+    if stop:
+        with pytest.raises(KeyboardInterrupt):
+            evolution(tmp_path, tiny_policy, config, trainer=Player(), reporter=Listener(stop_at=stop)).run()
+    run = evolution(tmp_path, tiny_policy, config, trainer=Player())
+    result = run.run()
+    assert result["last"] == 2
+    rounds = [list(store.read(run.folder.round(r) / "trajectories.jsonl")) for r in range(3)]
+    assert [len(played) for played in rounds] == [3, 8, 8]
+    assert not {t.task_id for t in rounds[1]} & {t.task_id for t in rounds[2]}
+    for number in (1, 2):
+        digests = list(dict.fromkeys(t.provenance.policy_digest for t in rounds[number]))
+        metrics = run.folder.metrics(number)
+        assert digests == [run.folder.metrics(number - 1)["policy_digest"], metrics["policy_digest"]]
+        assert metrics["training"]["trajectories"] == 8 == metrics["selection"]["kept"]
+
+
+@pytest.mark.parametrize("ignored", [{"merge": "all"}, {"restart": "base"}, {"temperature": 0.0}, {"forks": 1}])
+def test_settings_that_a_trainer_that_plays_itself_would_ignore_are_refused(
+    tiny_policy: Any, tmp_path: Path, ignored: dict[str, Any]
+) -> None:
+    """Before anything is played; for another trainer they are in order."""
+    with pytest.raises(ConfigError, match=next(iter(ignored))):
+        evolution(tmp_path, tiny_policy, replace(SMALL, **ignored), trainer=Player()).run()
+    assert not (tmp_path / "rounds").exists() or not any((tmp_path / "rounds").iterdir())
+    require_fit(replace(SMALL, **ignored), Nudge())
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"critic_warmup": 2, "batch_tasks": 2}, "critic_warmup 2 times batch_tasks 2 leaves the policy none of 4"),
+        ({"prm": "nowhere", "batch_tasks": 1}, "prm nowhere is no process reward model"),
+        ({"prm_labels": "monte_carlo", "batch_tasks": 1}, "prm_labels monte_carlo"),
+    ],
+)
+def test_what_a_round_cannot_be_is_refused_before_anything_runs(
+    tiny_policy: Any, tmp_path: Path, setting: dict[str, Any], said: str
+) -> None:
+    """By the trainer's own `check_round`, for all worlds' episodes; without rounds it does not matter."""
+    trainer, config = R3(**setting), replace(SMALL, explore_tasks=2, tries=2, rounds=1)
+    with pytest.raises(ConfigError, match=said):
+        evolution(tmp_path, tiny_policy, config, trainer=trainer).run()
+    assert not (tmp_path / "rounds").exists() or not any((tmp_path / "rounds").iterdir())
+    require_fit(replace(config, rounds=0), trainer)
+
+
+def test_a_round_that_could_learn_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:
+    """Of a trainer that plays itself too: what was played is there to be looked at, and the policy is the last one."""
+    refused = evolution(tmp_path / "refused", tiny_policy, SMALL, trainer=Player(nothing=True))
+    with pytest.raises(NothingToTrainOnError, match=r"round 1: player: nothing .*01/trajectories.jsonl.*allow_empty"):
+        refused.run()
+    assert len(list(store.read(refused.folder.round(1) / "trajectories.jsonl"))) == 2
+    config = replace(SMALL, allow_empty=True)
+    allowed = evolution(tmp_path / "allowed", tiny_policy, config, trainer=Player(nothing=True))
+    assert allowed.run()["last"] == 2
+    metrics = [allowed.folder.metrics(number) for number in range(3)]
+    assert metrics[1]["selection"]["line"] == "kept 0 of 2; dropped: 2 with nothing to learn from"
+    assert metrics[1]["training"] is None and len({each["policy_digest"] for each in metrics}) == 1

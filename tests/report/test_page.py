@@ -1,0 +1,317 @@
+"""The page of a run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agentgym_py.errors import RunError
+from agentgym_py.evaluation import summarise
+from agentgym_py.evaluation.evaluate import as_json
+from agentgym_py.evolution.run_folder import RunFolder
+from agentgym_py.files import write_atomic
+from agentgym_py.report.page import SMOKE, comparison, role, turned, write_report
+from agentgym_py.trajectory import Provenance, Step, Trajectory, store
+
+NASTY = "<script>alert('x')</script> & \"quotes\" {{ 7 * 7 }} \ud800 ✓"
+CONFIG = {"env": ["guess"], "rounds": 3, "model": "tiny", "seed": 0, "trainer": {"name": "filtered_bc"}}
+
+
+def episode(number: int, success: bool, text: str = "Higher.") -> Trajectory:
+    """One episode of two steps."""
+    steps = (
+        Step("Find a number.", "Action: guess[3]", "I try the middle.", "guess[3]", None, 0.0, True),
+        Step(text, f"Action: {text}", "", text, "{}", float(success), success),
+    )
+    return Trajectory(
+        f"guess/valid/{number}#0", Provenance("Guess-v0", 0, {}, f"guess/valid/{number}", 1, "m"), "valid", "guess",
+        "easy", "Find a number.", "The rules.", steps, text, float(success), success, success, not success,
+    )  # fmt: skip
+
+
+def make_run(path: Path, rounds: int = 3, *, test: bool = True, text: str = "Higher.") -> RunFolder:
+    """A run whose success rate grows."""
+    folder = RunFolder.create(path, CONFIG)
+    folder.write_json("provenance.json", {"command": ["agentgym", "evolve"], "packages": {"torch": "2.13.0"}})
+    for number in range(rounds):
+        played = [episode(i, i % 10 < 3 + 2 * number, text) for i in range(60)]
+        for name in ("trajectories", "valid", "test"):
+            store.write(folder.round(number) / f"{name}.jsonl", played)
+        folder.finish(number, metrics_of(number, played))
+    if test:
+        result = {str(n): summarise([episode(i, i % 10 < 3 + 2 * n) for i in range(60)]).as_dict() for n in (0, 2)}
+        folder.write_json("test.json", {"last": 2, "best": 2, "tasks": 60, "rounds": result})
+    return folder
+
+
+def metrics_of(number: int, played: list[Trajectory]) -> dict[str, Any]:
+    """What `Evolution` writes of a round."""
+    line = "kept 18 of 60; dropped: 42 below reward 1"
+    return {
+        "round": number, "explored": summarise(played).as_dict(), "valid": summarise(played).as_dict(),
+        "selection": {"kept": 18, "dropped": {"below reward 1": 42}, "line": line},
+        "training": {"loss": [3.2, 0.4], "trajectories": 42}, "policy_digest": "d", "seconds": 12.0,
+    }  # fmt: skip
+
+
+class Tags(HTMLParser):
+    """Collects the tags and checks that they are closed in order."""
+
+    VOID = frozenset(("meta", "br", "line", "circle", "rect", "polygon", "polyline"))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A tag opens."""
+        self.seen.append(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A tag that closes itself."""
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """A tag closes: the last that opened."""
+        assert self.open.pop() == tag
+
+
+def page(path: Path) -> str:
+    """The written page."""
+    return write_report(path).read_text(encoding="utf-8")
+
+
+def test_everything_stands_in_it(tmp_path: Path) -> None:
+    """Rounds, selection, the curve, the comparison with its test, provenance and trajectories."""
+    make_run(tmp_path / "run")
+    html = page(tmp_path / "run")
+    for wanted in (
+        "kept 18 of 60; dropped: 42 below reward 1", "3.20 → 0.40", "<svg", "Agent_v0 (round 0)",
+        "last and best (round 2)", "McNemar p", "torch 2.13.0", "agentgym evolve", "Round 0", "Round 2",
+        "I try the middle.", "guess[3]", "not valid here", "guess/valid/0", "finished", "The rules.",
+    ):  # fmt: skip
+        assert wanted in html, wanted
+
+
+def test_the_time_is_the_rounds_and_the_tests(tmp_path: Path) -> None:
+    """What the run took in all; a run of an older version has no time of its test."""
+    folder = make_run(tmp_path / "run")
+    assert "<dd>36 s</dd>" in page(tmp_path / "run")
+    folder.write_json("test.json", folder.read_json("test.json") | {"seconds": 30.5})
+    assert "<dd>66 s</dd>" in page(tmp_path / "run")
+
+
+def test_it_is_whole_html_without_network(tmp_path: Path) -> None:
+    """Tags are closed in order; no script, link, image or address."""
+    make_run(tmp_path / "run")
+    html = page(tmp_path / "run")
+    tags = Tags()
+    tags.feed(html)
+    assert not tags.open and not {"script", "link", "img", "iframe"} & set(tags.seen)
+    assert not re.search(r"https?://|url\((?!#)|@import", html)
+
+
+def test_what_a_world_or_model_writes_is_text(tmp_path: Path) -> None:
+    """An observation with a script, a template or half a surrogate pair is shown as it is, never run."""
+    make_run(tmp_path / "run", text=NASTY)
+    html = page(tmp_path / "run")
+    assert "<script>" not in html and "&lt;script&gt;" in html
+    assert "{{ 7 * 7 }}" in html and "✓" in html
+
+
+@pytest.mark.parametrize(("done", "said"), [(0, "begun"), (1, "Agent_v0 and 0 of 3 rounds so far")])
+def test_a_run_at_its_beginning_has_a_page(tmp_path: Path, done: int, said: str) -> None:
+    """Nothing, or Agent_v0, and no test yet: rounds are counted as the command counts them."""
+    make_run(tmp_path / "run", done, test=False)
+    html = page(tmp_path / "run")
+    assert f">{said}<" in html and "McNemar" not in html
+
+
+def test_a_round_that_trained_on_nothing_says_so(tmp_path: Path) -> None:
+    """With allow_empty there is no training report."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    folder.finish(0, folder.metrics(0) | {"training": None})
+    assert "not trained" in page(tmp_path / "run")
+
+
+def test_without_examples_or_provenance_it_still_stands(tmp_path: Path) -> None:
+    """A run of an older version lacks files."""
+    folder = make_run(tmp_path / "run")
+    (folder.path / "provenance.json").unlink()
+    (folder.round(0) / "valid.jsonl").unlink()
+    (folder.round(2) / "valid.jsonl").write_bytes(b'{"torn')
+    assert "Rounds" in page(tmp_path / "run")
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    """There is nothing to report on."""
+    with pytest.raises(RunError, match="holds no run"):
+        write_report(tmp_path)
+
+
+def test_the_comparison_is_paired_by_task(tmp_path: Path) -> None:
+    """Rows for Agent_v0 and the last round; the sentence counts the tasks in which they differ."""
+    rows, sentence = comparison(make_run(tmp_path / "run"))
+    assert [row[0] for row in rows] == ["Agent_v0 (round 0)", "last and best (round 2)"]
+    assert "on the same 60 tasks: +40.0 points" in sentence and "only 24, by Agent_v0 only 0" in sentence
+
+
+def test_each_of_several_worlds_has_a_row(tmp_path: Path) -> None:
+    """Below the agent's, in the table and on the page."""
+    folder = make_run(tmp_path / "run")
+    played = [episode(i, False) for i in range(4)]
+    played += [replace(each, provenance=replace(each.provenance, env_id="AgentTodo-v0")) for each in played]
+    result = folder.read_json("test.json")
+    folder.write_json("test.json", result | {"rounds": result["rounds"] | {"2": as_json(played)}})
+    names = [row[0] for row in comparison(folder)[0]]
+    assert names == ["Agent_v0 (round 0)", "last and best (round 2)", "… in guess", "… in todo"]
+    assert "<td>… in todo</td>" in page(tmp_path / "run")
+
+
+def test_few_test_tasks_are_said(tmp_path: Path) -> None:
+    """Beside the table, whose cells stay short; agents that never differ may differ all the same."""
+    folder = make_run(tmp_path / "run")
+    played = [episode(i, False) for i in range(4)]
+    for number in (0, 2):
+        store.write(folder.round(number) / "test.jsonl", played)
+    same = dict.fromkeys(("0", "2"), summarise(played).as_dict())
+    folder.write_json("test.json", {"last": 2, "best": 0, "tasks": 4, "rounds": same})
+    rows, line = comparison(folder)
+    assert [row[1:3] for row in rows] == [["0.0 % [0, 49]", "0.000 (n too small)"]] * 2
+    assert line.startswith("only 4 tasks; last − Agent_v0 on the same 4 tasks: +0.0 points [-33, +33], McNemar p = 1.0")
+
+
+def test_tasks_that_do_not_match_are_not_compared(tmp_path: Path) -> None:
+    """Where one agent's episodes failed by infrastructure there is no pair."""
+    folder = make_run(tmp_path / "run")
+    played = list(store.read(folder.round(2) / "test.jsonl"))
+    store.write(folder.round(2) / "test.jsonl", [replace(played[0], error="boom"), *played[1:]])
+    assert comparison(folder)[1] == ""
+
+
+def test_tasks_turn_from_failed_to_solved_and_back() -> None:
+    """Counted against the round before, on the tasks that count in both; a task that never changed is not named."""
+    rows, changed = turned({
+        0: {"a": 0.0, "b": 1.0, "c": 1.0, "d": 0.0}, 1: {"a": 1.0, "b": 0.0, "c": 1.0},
+        3: {"a": 1.0, "b": 1.0, "c": 1.0},
+    })  # fmt: skip
+    assert rows == [[1, 2, 1, 1], [3, 3, 1, 0]]
+    assert {each.task: list(each.solved.values()) for each in changed} == {
+        "a": [False, True, True], "b": [True, False, True],
+    }  # fmt: skip
+
+
+def test_the_page_names_the_tasks_that_turned(tmp_path: Path) -> None:
+    """With their number by round, and links to those episodes that are shown."""
+    make_run(tmp_path / "run")
+    html = page(tmp_path / "run")
+    assert "<td>1</td><td>30</td><td>12</td><td>0</td>" in html.replace("\n", "")
+    (row,) = re.findall(r"<tr><td>guess/valid/3</td>.*?</tr>", html, re.DOTALL)
+    assert re.findall(r">(solved|failed|–)<", row) == ["failed", "solved", "solved"]
+    assert [anchor in html for anchor in re.findall(r'href="#(round-[\w-]+)"', row)] == [True, True]
+    assert "<td>guess/valid/0</td>" not in html
+
+
+def test_kinds_of_failure_lead_to_an_episode(tmp_path: Path) -> None:
+    """Each kind that came has a link to an example on the page, whose head says the kind."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    cut = replace(episode(0, False), terminated=False, truncated=True)
+    played = [episode(1, True), cut, replace(cut, id="2", given_up=True), *[replace(cut, id=f"n{i}") for i in range(3)]]
+    store.write(folder.round(0) / "valid.jsonl", played)
+    folder.finish(0, metrics_of(0, played))
+    html = page(tmp_path / "run")
+    links = dict(re.findall(r'(\d+) <a href="#(round-0-\d)">', html))
+    assert set(links) == {"1", "4"} and all(f'<div id="{anchor}">' in html for anchor in links.values())
+    assert html.count("failure (gave up)") == html.count("failure (out of steps)") == 1
+
+
+def test_without_matplotlib_the_numbers_stand_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page says what is missing, and its tables are open."""
+    monkeypatch.setattr("agentgym_py.report.svg.there", lambda: False)
+    make_run(tmp_path / "run")
+    html = page(tmp_path / "run")
+    assert "Charts need matplotlib" in html and "<svg" not in html and "<details open><summary>Success: numbers" in html
+
+
+def test_a_net_s_note_stands_with_its_round(tmp_path: Path) -> None:
+    """What a trainer noticed is not lost."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    training = folder.metrics(0)["training"] | {"notes": ["collapse: entropy <0.01"]}
+    folder.finish(0, folder.metrics(0) | {"training": training})
+    assert "collapse: entropy &lt;0.01" in page(tmp_path / "run")
+
+
+def test_roles() -> None:
+    """A round may be several things at once."""
+    assert role(0, 0, 0) == "Agent_v0 (round 0)"
+    assert role(0, 3, 0) == "Agent_v0 and best (round 0)"
+    assert role(2, 3, 2) == "best (round 2)"
+    assert role(3, 3, 2) == "last (round 3)"
+
+
+def test_a_round_without_a_counted_episode_has_a_page(tmp_path: Path) -> None:
+    """Infrastructure ended every episode: what is not a number is null in the files and a dash on the page."""
+    folder = make_run(tmp_path / "run", 2, test=False)
+    played = [replace(episode(i, False), error="lost") for i in range(3)]
+    folder.finish(1, metrics_of(1, played))
+    assert folder.metrics(1)["valid"]["success"]["value"] is None
+    assert "<td>–</td>" in page(tmp_path / "run")
+
+
+def test_resumptions_stand_on_the_page(tmp_path: Path) -> None:
+    """Each with its time and version."""
+    folder = make_run(tmp_path / "run")
+    again = {"started": "2031-02-03T04:05:06", "packages": {"agentgym-py": "9.9"}}
+    folder.write_json("provenance.json", {"resumed": [again]})
+    assert "2031-02-03T04:05:06 (agentgym-py 9.9)" in page(tmp_path / "run")
+
+
+def test_equal_steps_after_each_other_are_one(tmp_path: Path) -> None:
+    """A stuck agent's are folded, with their number; another observation, reward or action stands for itself."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    opening, stuck = episode(0, False).steps
+    other = replace(stuck, observation="Lower.")
+    steps = (opening, *[stuck] * 13, other, other, replace(other, reward=0.5), stuck)
+    store.write(folder.round(0) / "valid.jsonl", [replace(episode(0, False), steps=steps)])
+    html = page(tmp_path / "run")
+    assert re.findall(r"the same step (.*), to step (\d+)", html) == [("12 more times", "14"), ("1 more time", "16")]
+    assert re.findall(r">step (\d+)", html) == ["1", "2", "15", "17", "18"]
+    assert "18 steps" in html
+
+
+def test_an_instruction_that_the_episode_says_is_not_above_it_too(tmp_path: Path) -> None:
+    """It is in the line that opens the episode while that is closed; one that is said nowhere else stays."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    played = [episode(0, True), replace(episode(1, False), instruction="Be quick.")]
+    store.write(folder.round(0) / "valid.jsonl", played)
+    html = page(tmp_path / "run")
+    assert '<span class="told"><br>Find a number.</span>' in html and '<span class=""><br>Be quick.</span>' in html
+    assert "details[open] > summary .told { display: none; }" in html
+
+
+def test_a_smoke_run_says_that_its_rates_mean_nothing(tmp_path: Path) -> None:
+    """Above all else; any other run says no such thing."""
+    folder = make_run(tmp_path / "run")
+    assert SMOKE not in page(tmp_path / "run")
+    folder.write_json("provenance.json", {"preset": "smoke"})
+    head, _, rest = page(tmp_path / "run").partition("<dl")
+    assert SMOKE in head and SMOKE not in rest
+
+
+def test_it_says_which_expert_made_the_first_agent(tmp_path: Path) -> None:
+    """As the settings have it; a run of an older version may say no more than `expert`."""
+    folder = make_run(tmp_path / "run", 1, test=False)
+    assert "cloned from the expert." in page(tmp_path / "run")
+    write_atomic(folder.path / "run.yaml", yaml.safe_dump(CONFIG | {"expert": "fair"}))
+    folder.finish(0, folder.metrics(0) | {"player": "the fair expert"})
+    assert "cloned from the fair expert." in page(tmp_path / "run")
+    assert "the fair expert: kept 18 of 60" in page(tmp_path / "run")

@@ -1,0 +1,55 @@
+"""Charts as inline SVG."""
+
+from __future__ import annotations
+
+import math
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from agentgym_py.report.svg import Curve, histograms, lines, stacked
+
+pytest.importorskip("matplotlib")
+CURVES = [
+    Curve("valid", [0, 1, 2], [0.1, math.nan, 0.5], [0.0, math.nan, 0.4], [0.2, math.nan, 0.6]),
+    Curve("test", [0, 2], [0.1, 0.4], joined=False),
+]
+DRAWN = {
+    "lines": lambda: lines(CURVES, "round", percent=True, marks=[0.5]),
+    "stacked": lambda: stacked(["round 0", "round 1"], {"kept": [3, 1], "below reward 1": [0, 7]}),
+    "histograms": lambda: histograms({"round 0": {0.0: 5, 1.0: 2}, "round 1": {0.5: 1}}, "reward"),
+    "one value": lambda: histograms({"round 0": {0.25: 5}}, "reward"),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_chart_is_one_element_in_the_colours_of_its_page(name: str) -> None:
+    """Whole XML, nothing from elsewhere, every colour a variable, its words as text, and the same each time."""
+    svg = DRAWN[name]()
+    element = ElementTree.fromstring(svg.replace("xlink:href", "href"))  # noqa: S314  # made here
+    assert element.tag == "svg" and not re.search(r"https?:|url\((?!#)|<script|<image", svg)
+    assert set(re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)) <= {"none"} | set(re.findall(r"var\(--\w+\)", svg))
+    assert "var(--c" in svg and svg == DRAWN[name]()
+    words = {"".join(each.itertext()).strip() for each in element.iter("text")}
+    assert words > {
+        "lines": {"round", "0%", "100%"}, "stacked": {"episodes", "round 0", "round 1"},
+        "histograms": {"reward", "round 0", "round 1"}, "one value": {"reward", "round 0"},
+    }[name]  # fmt: skip
+
+
+def test_values_stand_where_they_belong() -> None:
+    """0 % is at the bottom, 100 % at the top; a bar is as long as its share; a missing value is no point."""
+    svg = lines([Curve("a", [0, 1, 2], [0.0, math.nan, 1.0])], "round", percent=True)
+    places = [
+        (float(x), float(y))
+        for x, y in re.findall(r'<use xlink:href="#\w+" x="([\d.]+)" y="([\d.]+)" style="fill: var\(--c0\)', svg)
+    ]
+    assert len(places) == 2 and places[0][0] < places[1][0] and places[0][1] > places[1][1] + 100
+    svg = stacked(["round 0"], {"kept": [10], "dropped": [30]})
+    bars = re.findall(r'<path d="([^"]*)"[^>]*style="fill: var\(--c([12])\)', svg)
+    widths = {}
+    for path, series in bars:
+        xs = [float(x) for x in re.findall(r"[ML] ([\d.]+) ", path)]
+        widths[series] = max(xs) - min(xs)
+    assert widths["1"] == pytest.approx(3 * widths["2"], rel=0.01)

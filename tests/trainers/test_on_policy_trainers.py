@@ -1,0 +1,135 @@
+"""Every registered trainer that plays itself keeps the contract of `OnPolicyTrainer`, without being listed here."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py import registry
+from agentgym_py.errors import NothingToTrainOnError, RunError
+from agentgym_py.training import OnPolicyTrainer, Trainer
+
+ON_POLICY = [
+    name for name in registry.names("agentgym.trainers") if hasattr(registry.load("agentgym.trainers", name), "improve")
+]
+SMALL = {"batch_tasks": 8, "group_size": 4, "minibatch": 8, "learning_rate": 0.01}
+"""Settings by name for few episodes; what a trainer has none for is left out."""
+
+
+@pytest.fixture(params=ON_POLICY)
+def player(request: pytest.FixtureRequest) -> Any:
+    """An on-policy trainer for few episodes."""
+    made = registry.load("agentgym.trainers", request.param)()
+    names = {each.name for each in fields(made)}
+    return replace(made, **{name: value for name, value in SMALL.items() if name in names})
+
+
+def test_an_on_policy_trainer_is_a_dataclass_of_settings_with_improve(player: Any) -> None:
+    """Its fields are its settings, each with a default, and nobody can take it for one that trains on files."""
+    assert is_dataclass(player) and isinstance(player, OnPolicyTrainer) and fields(player)
+    assert not isinstance(player, Trainer) and replace(player) == player
+
+
+def test_an_on_policy_trainer_changes_the_policy_reproducibly(player: Any, toys: Any, tmp_path: Path) -> None:
+    """The same seed gives the same, changed weights; counts add up to what was played, within the budget."""
+    digests, told = [], list[tuple[int, int]]()
+    for _ in range(2):
+        policy, output = toys.word_policy(), tmp_path / "output"
+        rollouts = toys.rollouts(policy, toys.CHAIN, 70, tokens=2)
+        report = player.improve(
+            policy, rollouts, seed=3, output_dir=output, progress=lambda done, total: told.append((done, total))
+        )
+        digests.append(policy.digest())
+        assert 60 < len(rollouts.played) <= 70 and report.trajectories > 0
+        assert report.trajectories + sum(report.dropped.values()) == len(rollouts.played)
+        assert all(report.dropped.values()) and 0 < report.agent_tokens < report.tokens and report.loss
+        assert len(report.history) > 1 and report.metrics == {k: v for row in report.history for k, v in row.items()}
+        finite = [torch.isfinite(torch.tensor(value)) for row in report.history for value in row.values()]
+        assert finite and all(finite)
+    assert digests[0] == digests[1] != toys.word_policy().digest()
+    assert [done for done, _ in told] == sorted(done for done, _ in told[: len(told) // 2]) * 2
+    assert {total for _, total in told} == {70} and told[-1][0] == len(rollouts.played)
+    assert all(any(each.iterdir()) for each in tmp_path.rglob("*") if each.is_dir()), "an empty folder was left"
+
+
+class Cut(KeyboardInterrupt):
+    """A training is cut off."""
+
+
+def test_an_on_policy_trainer_goes_on_to_the_same_end(player: Any, toys: Any, tmp_path: Path) -> None:
+    """Cut off after its second and its fourth iteration, it ends to the bit as one that was not."""
+    player = replace(player, checkpoint_minutes=0.0)
+
+    def improved(output: Path, cut: int | None = None) -> tuple[Any, ...]:
+        policy = toys.word_policy()
+        rollouts, told = toys.rollouts(policy, toys.CHAIN, 70, tokens=2), list[int]()
+
+        def tell(done: int, total: int) -> None:
+            told.append(done)
+            if len(told) == cut:
+                raise Cut
+
+        report = player.improve(policy, rollouts, seed=3, output_dir=output, progress=tell)
+        rows = [{k: v for k, v in row.items() if k != "tokens_per_second"} for row in report.history]
+        said = (rows, report.loss, report.dropped, report.tokens, report.agent_tokens, report.notes)
+        return policy.digest(), rollouts.played, said, told
+
+    whole, output = improved(tmp_path / "whole"), tmp_path / "cut"
+    for _ in range(2):
+        with pytest.raises(Cut):
+            improved(output, cut=2)
+        assert list((output / "states").iterdir())
+    resumed = improved(output)
+    assert resumed[:3] == whole[:3] and 0 < len(resumed[3]) < len(whole[3]), "it began anew"
+    assert not (output / "states").exists()
+
+
+def test_a_state_that_is_damaged_or_another_trainings_is_refused(player: Any, toys: Any, tmp_path: Path) -> None:
+    """With the way out; the state stays."""
+    player = replace(player, checkpoint_minutes=0.0)
+
+    def improve(seed: int, stop: int | None = None) -> None:
+        policy, told = toys.word_policy(), list[int]()
+
+        def tell(done: int, total: int) -> None:
+            told.append(done)
+            if len(told) == stop:
+                raise Cut
+
+        player.improve(policy, toys.rollouts(policy, toys.CHAIN, 70, tokens=2), seed=seed, output_dir=tmp_path,
+                       progress=tell)  # fmt: skip
+
+    with pytest.raises(Cut):
+        improve(3, stop=2)
+    with pytest.raises(RunError, match="another training"):
+        improve(4)
+    (state,) = (tmp_path / "states").iterdir()
+    weights = state / "trained.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    with pytest.raises(RunError, match=r"damaged \(trained.safetensors.*delete .*states to begin"):
+        improve(3)
+    (state / "state.json").write_text("{")
+    with pytest.raises(RunError, match="damaged"):
+        improve(3)
+    assert state.is_dir()
+
+
+def test_an_on_policy_trainer_that_learnt_nothing_says_so(
+    player: Any, toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no world begins, the policy stays as it is and the error counts why."""
+
+    def fails(self: Any, task: Any) -> str:
+        raise TimeoutError("it hangs")
+
+    monkeypatch.setattr(toys.Chain, "begin", fails)
+    policy = toys.word_policy()
+    before = policy.digest()
+    with pytest.raises(NothingToTrainOnError, match="ended by an infrastructure error"):
+        player.improve(policy, toys.rollouts(policy, toys.CHAIN, 70), seed=0, output_dir=tmp_path)
+    assert policy.digest() == before

@@ -1,0 +1,167 @@
+"""States of a training: the last whole one, refused where it is damaged, and nothing left at the end."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agentgym_py import files
+from agentgym_py.errors import RunError
+from agentgym_py.training.checkpoints import Checkpoints, digest_of, until_saved
+
+ROOT = Path(__file__).parents[2]
+
+
+def keep(kept: Checkpoints, text: str) -> None:
+    """Keep a state that holds this text."""
+    kept.keep(lambda folder: _write(folder / "text", text))
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def held(kept: Checkpoints) -> str | None:
+    """The text of the last state."""
+    last = kept.last()
+    return (last / "text").read_text() if last else None
+
+
+def test_the_last_state_is_found_by_the_same_training_alone(tmp_path: Path) -> None:
+    """A newer one replaces it, the end leaves no folder, and another training is told whose it is."""
+    folder = tmp_path / "out" / "states"
+    kept = Checkpoints(folder, digest_of("a", 1), 0.0)
+    assert kept.last() is None and not folder.exists()
+    for text in ("one", "two"):
+        keep(kept, text)
+        assert held(Checkpoints(folder, digest_of("a", 1), 0.0)) == text
+        assert len(list(folder.iterdir())) == 1
+    with pytest.raises(RunError, match=r"another training.*delete .*states to begin"):
+        Checkpoints(folder, digest_of("a", 2), 0.0).last()
+    kept.clear()
+    assert not (tmp_path / "out").exists()
+
+
+def test_settings_are_the_same_however_their_numbers_are_written() -> None:
+    """A preset's epochs are 1; read from the run's folder they are 1.0."""
+
+    @dataclass(frozen=True, slots=True)
+    class Settings:
+        epochs: float
+        weights: dict[str, float] | None = None
+
+    def digest(settings: Settings) -> str:
+        return digest_of([settings], ["a", 1], [[1, 2]])
+
+    assert digest(Settings(1)) == digest(Settings(1.0)) == digest_of([Settings(1)], ["a", 1.0], [[1, 2.0]])
+    assert digest(Settings(1, {"one": 2})) == digest(Settings(1, {"one": 2.0})) != digest(Settings(1, {"one": 2.5}))
+    assert len({digest(Settings(epochs)) for epochs in (1, 1.5, 2, float("inf"))}) == 4
+
+
+def test_what_a_kill_leaves_is_no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the rename the one before stands, and after it the new one, whatever of the old one is left."""
+    kept, rmtree = Checkpoints(tmp_path / "states", "x", 0.0), shutil.rmtree
+    keep(kept, "one")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", lambda *_: pytest.fail("killed"))
+        with pytest.raises(pytest.fail.Exception, match="killed"):
+            keep(kept, "two")
+    assert held(kept) == "one"
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            shutil, "rmtree", lambda path, **_: None if path.name.startswith("state-") else rmtree(path, True)
+        )
+        keep(kept, "three")
+    assert held(kept) == "three" and len(list((tmp_path / "states").glob("state-*"))) == 2
+    keep(kept, "four")
+    assert held(kept) == "four" and len(list((tmp_path / "states").glob("state-*"))) == 1
+
+
+def test_a_damaged_state_is_refused_and_stays(tmp_path: Path) -> None:
+    """The file that is not what was written is named, one that is missing too."""
+    kept = Checkpoints(tmp_path / "states", "x", 0.0)
+    keep(kept, "one")
+    state = kept.last()
+    assert state is not None
+    (state / "text").write_text("two")
+    with pytest.raises(RunError, match=r"damaged \(text: not what was written\)"):
+        kept.last()
+    (state / "text").unlink()
+    with pytest.raises(RunError, match="damaged"):
+        kept.last()
+    for about in ("", "null", "[]", '{"files": 1}'):
+        (state / "state.json").write_text(about)
+        with pytest.raises(RunError, match="damaged"):
+            kept.last()
+    assert state.is_dir()
+
+
+def test_a_state_is_due_after_its_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted from the last one, at first from the beginning."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    kept = Checkpoints(tmp_path / "states", "x", 2.0)
+    for _ in range(2):
+        assert not kept.due()
+        now[0] += 120
+        assert kept.due()
+        keep(kept, "one")
+
+
+def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Libraries say it in their own words, if at all; the project's own errors stay as they are."""
+    with pytest.raises(RunError, match="states cannot be written: unexpected pos"), files.writing(tmp_path / "states"):
+        raise RuntimeError("unexpected pos")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 0}))
+    with pytest.raises(RunError, match="no space left on its disk"), files.writing(tmp_path / "no" / "states"):
+        raise RuntimeError("unexpected pos")
+    with pytest.raises(RunError, match=r"^mine$"), files.writing(tmp_path):
+        raise RunError("mine")
+
+
+def test_a_kill_while_a_training_is_cleared_away_leaves_no_half_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is as if it had never been, and the next one leaves nothing."""
+    kept = Checkpoints(tmp_path / "out" / "states", "x", 0.0)
+    keep(kept, "one")
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            shutil, "rmtree", lambda path, **_: next(iter(path.glob("state-*/*")), path / "none").unlink(True)
+        )
+        kept.clear()
+    assert held(kept) is None
+    keep(kept, "two")
+    kept.clear()
+    assert not (tmp_path / "out").exists()
+
+
+def test_states_stay_until_what_replaces_them_is_written(tmp_path: Path) -> None:
+    """They are gone after it, and stay where it fails: the training is over for all that."""
+    kept = Checkpoints(tmp_path / "out" / "states", "x", 0.0)
+    keep(kept, "one")
+    with pytest.raises(OSError, match="full"), until_saved():
+        kept.clear()
+        raise OSError("full")
+    assert held(kept) == "one"
+    with until_saved():
+        kept.clear()
+        assert held(kept) == "one"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="fork, and /proc")
+@pytest.mark.parametrize("trainer", ["filtered_bc", "grpo"])
+def test_kill_9_and_go_on(trainer: str) -> None:
+    """At random moments and at each place of the code that changes a file; full and read-only disks; damaged states."""
+    command = [sys.executable, "benchmarks/kill.py", "--trainers", trainer, "--moments", "15"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(f"| {trainer} |") == 7

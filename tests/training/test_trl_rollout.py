@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.agents import Episode, ModelAgent
+from agentgym_py.errors import ConfigError
+from agentgym_py.policy.tokens import encode
+from agentgym_py.training.trl_rollout import episode_return, rollout_func, row, task_ids
+
+
+def trainer_of(toys: Any, folder: Path, **more: Any) -> Any:
+    """Trl's GRPOTrainer on the chain, whose policy knows twenty words."""
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    policy = toys.word_policy()
+    settings: dict[str, Any] = {"learning_rate": 0.01, "max_steps": 2, "temperature": 0.8, "seed": 3} | more
+    args = GRPOConfig(
+        output_dir=str(folder), use_cpu=True, bf16=False, gradient_checkpointing=False, report_to="none",
+        disable_tqdm=True, save_strategy="no", logging_steps=1, per_device_train_batch_size=8, num_generations=4,
+        **settings,
+    )  # fmt: skip
+    prompts = task_ids(toys.CHAIN, "train", range(4))
+    return GRPOTrainer(
+        model=policy.model, reward_funcs=episode_return, rollout_func=rollout_func(toys.CHAIN, max_new_tokens=2),
+        args=args, processing_class=policy.tokenizer, train_dataset=Dataset.from_dict({"prompt": prompts}),
+    )  # fmt: skip
+
+
+def test_trls_trainer_learns_from_episodes(toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its loss reads just the agent's tokens of what was played by the weights of then; no two tries draw alike."""
+    trainer, seeds, read = trainer_of(toys, tmp_path), list[int](), list[Any]()
+    prompt, loss = ModelAgent._prompt, type(trainer)._compute_loss
+
+    def noted(self: ModelAgent, episode: Episode) -> list[int]:
+        if not episode.ids:
+            seeds.append(episode.seed)
+        assert not trainer.model.training
+        return prompt(self, episode)
+
+    def reads(self: Any, model: Any, inputs: Any) -> Any:
+        assert model.training
+        read.append({name: each.clone() for name, each in inputs.items() if torch.is_tensor(each)})
+        return loss(self, model, inputs)
+
+    monkeypatch.setattr(ModelAgent, "_prompt", noted)
+    monkeypatch.setattr(type(trainer), "_compute_loss", reads)
+    before = {name: each.clone() for name, each in trainer.model.state_dict().items()}
+    trainer.train()
+    assert len(read) == 2 and len(set(seeds)) == 16 == len(seeds)
+    assert all(each["completion_ids"].shape == each["tool_mask"].shape for each in read)
+    assert all(0 < each["tool_mask"].sum() < each["completion_mask"].sum() for each in read)
+    assert not torch.equal(read[0]["advantages"], torch.zeros(8))
+    assert any(not torch.equal(each, before[name]) for name, each in trainer.model.state_dict().items())
+    assert -0.6 <= trainer.state.log_history[0]["reward"] <= 0.75
+
+
+def test_a_row_is_its_episode(toys: Any) -> None:
+    """Ids and mask are the sample's, cut before the first reply; log-probabilities those of its agent tokens."""
+    policy = toys.word_policy()
+    ((episode,),) = toys.rollouts(policy, toys.CHAIN, 1, tokens=2).groups(1, 1)
+    found, sample = row(episode, policy.chat), encode(episode, policy.chat)
+    cut = len(found["prompt_ids"])
+    assert found["prompt_ids"] + found["completion_ids"] == sample.input_ids and found["env_mask"] == sample.mask[cut:]
+    assert found["env_mask"][0] == 1 and not any(sample.mask[:cut])
+    own = [logp for logp, bit in zip(found["logprobs"], found["env_mask"], strict=True) if bit]
+    assert own == [logp for step in episode.steps for logp in step.tokens.logprobs]
+    assert len(own) == sum(sample.mask) and found["reward"] == episode.reward
+    lost = row(replace(episode, error="it hangs"), policy.chat)
+    assert lost["env_mask"] == [0] and len(lost["completion_ids"]) == len(lost["logprobs"]) == 1 and lost["prompt_ids"]
+
+
+def test_a_part_of_the_distribution_is_refused(toys: Any, tmp_path: Path) -> None:
+    """Its log-probabilities are not the model's."""
+    with pytest.raises(ConfigError, match="top_k"):
+        trainer_of(toys, tmp_path, top_k=3).train()

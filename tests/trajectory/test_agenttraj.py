@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_py.errors import DataError
+from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory.formats import agenttraj
+from agentgym_py.trajectory.types import Preference
+
+Make = Callable[..., Trajectory]
+REPLY = "Thought:\nI look.\n\nAction:\nsearch[red cup]"
+ROW = {
+    "item_id": "webshop_6",
+    "conversations": [
+        {"from": "human", "loss": None, "value": "<rules>"},
+        {"from": "gpt", "loss": False, "value": "Ok."},
+        {"from": "human", "loss": None, "value": "<observation>"},
+        {"from": "gpt", "loss": True, "value": REPLY},
+    ],
+}
+words = st.text(max_size=12)
+turns = st.lists(st.tuples(words, words, st.booleans()), max_size=4)
+
+
+def row_of(item: str, rules: str, pairs: list[tuple[str, str, bool]]) -> dict[str, Any]:
+    """A row in AgentTraj's first form."""
+    said = [{"from": "human", "loss": None, "value": rules}, {"from": "gpt", "loss": False, "value": "Ok."}]
+    for observation, reply, loss in pairs:
+        said += [
+            {"from": "human", "loss": None, "value": observation},
+            {"from": "gpt", "loss": loss, "value": reply},
+        ]
+    return {"item_id": item, "conversations": said}
+
+
+def test_the_first_form_is_read() -> None:
+    """Rules and "Ok." are no step; the reply is parsed, its text kept, and the episode counts as a success."""
+    found = agenttraj.from_row(ROW)
+    assert (found.id, found.task_id, found.kind, found.rules) == ("webshop_6", "webshop_6", "webshop", "<rules>")
+    assert found.provenance.env_id == "AgentGym/webshop"
+    assert [(s.observation, s.reply, s.thought, s.action) for s in found.steps] == [
+        ("<observation>", REPLY, "I look.", "search[red cup]")
+    ]
+    assert found.success and found.reward == found.steps[0].reward == 1.0 and found.final_observation == ""
+
+
+@given(st.sampled_from(["webshop_6", "lmrlgym_maze_3"]), words, turns)
+def test_the_first_form_round_trips(item: str, rules: str, pairs: list[tuple[str, str, bool]]) -> None:
+    """Reading a row and writing it gives the row, `loss` included."""
+    row = row_of(item, rules, pairs)
+    assert agenttraj.to_row(agenttraj.from_row(row)) == row
+
+
+@given(words, turns.filter(bool), words, st.booleans(), st.floats(-10, 10))
+def test_rollouts_round_trip(
+    rules: str, pairs: list[tuple[str, str, bool]], final: str, success: bool, reward: float
+) -> None:
+    """A rollout keeps its last observation, reward and success, through the row and through the trajectory."""
+    row = row_of("todo_1", rules, pairs)
+    row["conversations"].append({"from": "human", "loss": None, "value": final})
+    row |= {"reward": reward, "success": success}
+    found = agenttraj.from_row(row)
+    assert (found.final_observation, found.reward, found.success) == (final, reward, success)
+    assert agenttraj.to_row(found, rollout=True) == row
+    assert agenttraj.from_row(agenttraj.to_row(found, rollout=True)) == found
+
+
+@pytest.mark.parametrize("conversations", [None, []])
+def test_agenteval_rows_are_tasks_without_steps(conversations: Any) -> None:
+    """A row without a conversation is no demonstration of anything."""
+    found = agenttraj.from_row({"item_id": "babyai_3", "conversations": conversations})
+    assert found.steps == () and not found.success and found.reward == 0.0
+
+
+@pytest.mark.parametrize(
+    ("item", "env", "kind"),
+    [
+        ("webshop_6", "AgentGym/webshop", "webshop"),
+        ("look_at_obj_in_light-AlarmClock-None-DeskLamp-301_trial_T20190907_174127_043461",
+         "AgentGym/alfworld", "look_at_obj_in_light"),
+        ("pick_heat_then_place_in_recep-Egg-None-Fridge-2_trial_T20190908_082736_108723",
+         "AgentGym/alfworld", "pick_heat_then_place_in_recep"),
+        ("lmrlgym_wordle_12", "AgentGym/lmrlgym_wordle", "lmrlgym_wordle"),
+        ("strange", "", ""),
+    ],
+)  # fmt: skip
+def test_item_ids_name_the_world(item: str, env: str, kind: str) -> None:
+    """`<env>_<index>`, ALFWorld's `<task_type>_<task_id>`, and anything else without a claim."""
+    found = agenttraj.from_row({**ROW, "item_id": item})
+    assert (found.provenance.env_id, found.kind, found.task_id) == (env, kind, item)
+
+
+@pytest.mark.parametrize(
+    ("extra", "success", "reward"),
+    [
+        ({}, True, 1.0),
+        ({"reward": 0.4}, False, 0.4),
+        ({"reward": 100}, True, 100.0),
+        ({"success": 0}, False, 0.0),
+        ({"reward": 0.9, "success": True}, True, 0.9),
+        ({"reward": None, "success": None}, True, 1.0),
+    ],
+)
+def test_success_is_what_the_row_says(extra: dict[str, Any], success: bool, reward: float) -> None:
+    """Without a word a file holds demonstrations; with one, that counts."""
+    found = agenttraj.from_row({**ROW, **extra})
+    assert (found.success, found.reward) == (success, reward)
+
+
+def test_loss_is_honoured() -> None:
+    """The answer "Ok." is no step whatever its `loss`; a reply is trained on if `loss` is true or stands nowhere."""
+    for loss in (None, False, True):
+        turn = {"from": "gpt", "loss": loss, "value": "Ok."}
+        found = agenttraj.from_row({**ROW, "conversations": [ROW["conversations"][0], turn]})
+        assert found.rules == "<rules>" and found.steps == ()
+    human, reply = {"from": "human", "value": "o"}, {"from": "gpt", "value": "Action: a"}
+    said = [
+        human,
+        {**reply, "loss": True},
+        human,
+        {**reply, "loss": None},
+        human,
+        {**reply, "loss": False},
+        human,
+        reply,
+    ]
+    found = agenttraj.from_row({"item_id": "x_1", "conversations": said})
+    assert [step.trained for step in found.steps] == [True, False, False, True] and found.rules == ""
+
+
+def test_another_answer_to_the_rules_is_no_step() -> None:
+    """ALFWorld's "OK. I'll follow ..." has `loss` false and is dropped like "Ok."."""
+    said = json.loads(json.dumps(ROW["conversations"]))
+    said[1]["value"] = "OK. I'll follow your instructions and try my best to solve the task."
+    assert agenttraj.from_row({**ROW, "conversations": said}) == agenttraj.from_row(ROW)
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_files_round_trip(tmp_path: Path, name: str) -> None:
+    """An array or JSON lines by the file's ending; a second row of one item gets an id of its own."""
+    rows = [ROW, {**ROW, "item_id": "todo_1"}, ROW]
+    one = [agenttraj.from_row(row) for row in rows]
+    assert agenttraj.write(tmp_path / name, one) == 3
+    text = (tmp_path / name).read_text()
+    assert (json.loads(text) if name == "a.json" else [json.loads(line) for line in text.splitlines()]) == rows
+    found = list(agenttraj.read(tmp_path / name))
+    assert [each.id for each in found] == ["webshop_6", "todo_1", "webshop_6#2"]
+    assert [replace(each, id=each.task_id) for each in found] == one
+
+
+def test_an_empty_array_is_written_and_read(tmp_path: Path) -> None:
+    """No episodes make an empty file in either form."""
+    for name in ("a.json", "a.jsonl"):
+        assert agenttraj.write(tmp_path / name, []) == 0
+        assert list(agenttraj.read(tmp_path / name)) == []
+    assert json.loads((tmp_path / "a.json").read_text()) == []
+
+
+def test_a_byte_order_mark_and_blank_lines_are_no_harm(tmp_path: Path) -> None:
+    """Files that passed through an editor on Windows are read."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(ROW).encode() + b"\r\n\r\n" + json.dumps(ROW).encode() + b"\r\n")
+    assert len(list(agenttraj.read(path))) == 2
+    path.write_bytes(b"\xef\xbb\xbf \n" + json.dumps([ROW], indent=4).encode())
+    assert len(list(agenttraj.read(path))) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"item_id": None}, "item_id: expected a string"),
+        ({"conversations": {}}, "conversations: expected a list"),
+        ({"conversations": ["x"]}, r"conversations\[0\]: expected an object"),
+        ({"conversations": [{"from": "system", "value": ""}]}, r"conversations\[0\]\.from: .* found 'system'"),
+        ({"conversations": [{"from": "human", "value": None}]}, r"conversations\[0\]\.value: expected a string"),
+        ({"conversations": [{"from": "human", "value": "", "loss": 1}]}, r"conversations\[0\]\.loss"),
+        ({"conversations": [{"from": "human", "value": ""}] * 2}, r"conversations\[1\]: two turns of 'human'"),
+        ({"conversations": [{"from": "gpt", "value": ""}]}, r"conversations\[0\].*the first is not 'human'"),
+        ({"reward": "1"}, "reward: expected a finite number"),
+        ({"reward": float("nan")}, "reward: expected a finite number"),
+        ({"success": "yes"}, "success: expected true or false"),
+    ],
+)
+def test_a_wrong_row_names_itself(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    """File, row and key of what is wrong."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(ROW) + "\n" + json.dumps({**ROW, **change}) + "\n")
+    with pytest.raises(DataError, match=rf"a\.jsonl:2: {message}"):
+        list(agenttraj.read(path))
+    path.write_text(json.dumps([ROW, {**ROW, **change}]))
+    with pytest.raises(DataError, match=rf"a\.jsonl:row 2: {message}"):
+        list(agenttraj.read(path))
+
+
+@pytest.mark.parametrize("content", [b"[{]", b"{]\n", b"[1]", b"3\n", b'"\xff"\n', b"[" * 100_000, b'{"a": 1}\n'])
+def test_a_broken_file_is_a_data_error(tmp_path: Path, content: bytes) -> None:
+    """No JSON, no objects, no UTF-8 or other keys: one clear error."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"a\.jsonl"):
+        list(agenttraj.read(path))
+
+
+def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
+    """Rollouts of a killed process are read up to the tear, with a warning."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW)[:50])
+    with pytest.warns(UserWarning, match=r"a\.jsonl:2: torn last line"):
+        assert len(list(agenttraj.read(path))) == 1
+    assert len(list(agenttraj.read(path, warn=False))) == 1
+    with pytest.raises(DataError, match="no such file"):
+        agenttraj.read(tmp_path / "none.json")
+
+
+# ---- pairs -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**9), words, words, turns.filter(bool), turns.filter(bool))
+@settings(max_examples=50)
+def test_dpo_rows_round_trip(
+    number: int, rules: str, first: str, good: list[tuple[str, str, bool]], bad: list[tuple[str, str, bool]]
+) -> None:
+    """Reading a DPO row and writing it gives the row."""
+    good[0], bad[0] = (first, *good[0][1:]), (first, *bad[0][1:])
+    good_turns, bad_turns = (row_of("", rules, pairs)["conversations"] for pairs in (good, bad))
+    row = {"id": number, "prompt": good_turns[:3], "chosen": good_turns[3:], "rejected": bad_turns[3:]}
+    pair = agenttraj.pair_from_row(row)
+    assert agenttraj.pair_to_row(pair) == row
+    assert pair.chosen.success and not pair.rejected.success
+    assert pair.chosen.steps[0].observation == pair.rejected.steps[0].observation == first
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_dpo_files_round_trip(tmp_path: Path, episode: Make, name: str) -> None:
+    """Pairs of our own trajectories are written as the original does: an id `<env>_<index>` becomes its index."""
+    pairs = [Preference("webshop_6", episode("a", "b"), episode("c")), Preference("shop/1", episode("a"), episode("c"))]
+    assert agenttraj.write_pairs(tmp_path / name, pairs) == 2
+    found = list(agenttraj.read_pairs(tmp_path / name))
+    assert [each.id for each in found] == ["6", "shop/1"]
+    assert [each.reply for each in found[0].chosen.steps] == [each.reply for each in episode("a", "b").steps]
+    assert found[0].chosen.rules == "You shop."
+
+
+def test_alfworld_ids_are_not_cut_to_a_number(episode: Make) -> None:
+    """The original turns a trial's time stamp into an index beyond its games; here the id stays whole."""
+    name = "look_at_obj_in_light-AlarmClock-None-DeskLamp-301_trial_T20190907_174127_043461"
+    assert agenttraj.pair_to_row(Preference(name, episode("a"), episode("b")))["id"] == name
+
+
+def test_wrong_pairs_are_refused(tmp_path: Path, episode: Make) -> None:
+    """Different openings cannot be written; missing keys and prompts of other lengths cannot be read."""
+    with pytest.raises(DataError, match="do not open with the same"):
+        agenttraj.pair_to_row(Preference("x", episode("a"), episode("b", rules="other")))
+    with pytest.raises(DataError, match="do not open with the same"):
+        agenttraj.pair_to_row(Preference("x", episode(), episode()))
+    row = agenttraj.pair_to_row(Preference("x", episode("a"), episode("b")))
+    path = tmp_path / "a.json"
+    for change, message in (
+        ({"prompt": row["prompt"][:2]}, "prompt: expected 3 turns, found 2"),
+        ({"chosen": []}, "chosen: expected a reply"),
+        ({"id": None}, "id: expected a string"),
+    ):
+        path.write_text(json.dumps([{**row, **change}]))
+        with pytest.raises(DataError, match=rf"a\.json:row 1: {message}"):
+            list(agenttraj.read_pairs(path))

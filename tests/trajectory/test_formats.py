@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_py.env.actions import parse_reply
+from agentgym_py.errors import DataError
+from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory
+from agentgym_py.trajectory.formats import openai, parquet, rows, trl
+from agentgym_py.trajectory.types import Preference, Usage
+
+Make = Callable[..., Trajectory]
+_TEMPLATE = """{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}</s>{% endfor %}\
+{% if add_generation_prompt %}<assistant>{% endif %}"""
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    """A tokenizer of a few words with a chat template; it is made here, nothing is downloaded."""
+    pytest.importorskip("trl")
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    plain = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    plain.pre_tokenizer = pre_tokenizers.Whitespace()
+    made = PreTrainedTokenizerFast(tokenizer_object=plain, unk_token="[UNK]")
+    made.chat_template = _TEMPLATE
+    return made
+
+
+def loaded(rows: list[dict[str, Any]]) -> Any:
+    """The rows as Hugging Face `datasets` takes them."""
+    return pytest.importorskip("datasets").Dataset.from_list(rows)
+
+
+def unlearned(trajectory: Trajectory, *numbers: int) -> Trajectory:
+    """The trajectory with some replies marked as not to be trained on."""
+    steps = (replace(step, trained=i not in numbers) for i, step in enumerate(trajectory.steps))
+    return replace(trajectory, steps=tuple(steps))
+
+
+# ---- TRL -------------------------------------------------------------------------------------------------------------
+
+
+def test_messages_are_what_trl_calls_conversational(episode: Make, tokenizer: Any) -> None:
+    """TRL recognises the rows and renders rules, observations and replies in order, the last reply at the end."""
+    from trl.data_utils import is_conversational, maybe_apply_chat_template
+
+    data = loaded([trl.messages(episode("a", "b")), trl.messages(episode("c"))])
+    assert data.column_names == ["messages"] and is_conversational(data[0])
+    assert maybe_apply_chat_template(data[0], tokenizer)["text"] == (
+        "<user>You shop.\n\npage 0</s><assistant>Thought: so\nAction: a</s>"
+        "<user>page 1</s><assistant>Thought: so\nAction: b</s>"
+    )
+
+
+def test_messages_refuse_what_they_cannot_say(episode: Make) -> None:
+    """A reply that must not be trained on has no place in this form."""
+    with pytest.raises(DataError, match=r"'t0'.*use 'prompt_completion'"):
+        trl.messages(unlearned(episode("a", "b"), 0))
+
+
+def test_prompt_completion_trains_on_replies_only(episode: Make, tokenizer: Any) -> None:
+    """One row a reply: all before it is the prompt, and no completion holds an observation."""
+    from trl.data_utils import is_conversational, maybe_apply_chat_template
+
+    rows = trl.prompt_completion(unlearned(episode("a", "b", "c"), 1))
+    data = loaded(rows)
+    assert len(data) == 2 and is_conversational(data[0])
+    rendered = [maybe_apply_chat_template(row, tokenizer) for row in data]
+    assert rendered[0] == {
+        "prompt": "<user>You shop.\n\npage 0</s><assistant>",
+        "completion": "Thought: so\nAction: a</s>",
+    }
+    assert rendered[1]["completion"] == "Thought: so\nAction: c</s>"
+    assert rendered[1]["prompt"].endswith("<user>page 2</s><assistant>")
+    assert all(message["role"] == "assistant" for row in rows for message in row["completion"])
+
+
+def test_preferences_by_episode_and_by_turn(episode: Make, tokenizer: Any) -> None:
+    """`episode` keeps everything after the first observation; `turn` the two replies at which the episodes part."""
+    from trl.data_utils import is_conversational, maybe_apply_chat_template
+
+    pair = Preference("1", episode("a", "b", "c"), episode("a", "x"))
+    whole, turn = trl.preference(pair), trl.preference(pair, level="turn")
+    assert whole is not None and turn is not None
+    assert [len(whole[key]) for key in ("prompt", "chosen", "rejected")] == [1, 5, 3]
+    assert [len(turn[key]) for key in ("prompt", "chosen", "rejected")] == [3, 1, 1]
+    for row in loaded([whole, turn]):
+        assert is_conversational(row)
+        text = maybe_apply_chat_template(row, tokenizer)
+        assert text["prompt"].startswith("<user>You shop.") and text["prompt"].endswith("<assistant>")
+    assert maybe_apply_chat_template(turn, tokenizer)["rejected"] == "Thought: so\nAction: x</s>"
+
+
+def test_preferences_that_do_not_part_or_do_not_meet(episode: Make) -> None:
+    """A beginning of the other has no turn to compare; other openings are refused."""
+    assert trl.preference(Preference("1", episode("a", "b"), episode("a")), level="turn") is None
+    chance = episode("a", "b")
+    other = replace(chance, steps=(chance.steps[0], replace(chance.steps[1], observation="other")))
+    assert trl.preference(Preference("1", chance, other), level="turn") is None
+    for wrong in (episode("a", rules="other"), episode()):
+        with pytest.raises(DataError, match="do not open with the same"):
+            trl.preference(Preference("1", episode("a"), wrong))
+
+
+def test_stepwise_has_a_label_a_step(episode: Make) -> None:
+    """`prompt` is text, `completions` and `labels` are lists of one length, with the types that TRL documents."""
+    good, bad = episode("a", "b"), episode("a", success=False)
+    data = loaded([trl.stepwise(good), trl.stepwise(bad), trl.stepwise(good, lambda _, s: s.action == "b")])
+    assert {name: str(kind) for name, kind in data.features.items()} == {
+        "prompt": "Value('string')", "completions": "List(Value('string'))", "labels": "List(Value('bool'))"
+    }  # fmt: skip
+    assert data[0]["prompt"] == "You shop.\n\npage 0"
+    assert data[0]["completions"] == ["Thought: so\nAction: a", "Observation: page 1\nThought: so\nAction: b"]
+    assert data["labels"] == [[True, True], [False], [False, True]]
+
+
+# ---- OpenAI ----------------------------------------------------------------------------------------------------------
+
+
+def test_openai_chat_is_what_the_client_takes(episode: Make) -> None:
+    """Every message passes the types of the `openai` package; each call is answered under its id, but for the last."""
+    tool = Step("page 1", "x", "I look.", "find_paper", '{"title": "é"}', 0.0, True)
+    trajectory = episode("search[cup]", "buy")
+    trajectory = replace(trajectory, steps=(trajectory.steps[0], tool, trajectory.steps[1]))
+    row = openai.openai_chat(trajectory)
+    _check_openai(row)
+    assert [m["role"] for m in row["messages"]] == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
+    calls = [m["tool_calls"][0] for m in row["messages"] if m["role"] == "assistant"]
+    assert [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in calls] == [
+        ("call_0", "act", '{"action": "search[cup]"}'),
+        ("call_1", "find_paper", '{"title": "é"}'),
+        ("call_2", "act", '{"action": "buy"}'),
+    ]
+    assert [m["tool_call_id"] for m in row["messages"] if m["role"] == "tool"] == ["call_0", "call_1"]
+    assert [t["function"]["name"] for t in row["tools"]] == ["act", "find_paper"]
+    assert openai.openai_chat(trajectory, final=True)["messages"][-1] == {
+        "role": "tool", "tool_call_id": "call_2", "content": "Thanks."
+    }  # fmt: skip
+    assert json.loads(json.dumps(row)) == row and loaded([row]).num_rows == 1
+
+
+def test_openai_weights_and_tools(episode: Make) -> None:
+    """A reply that must not be trained on weighs 0, and given schemas stand as they are."""
+    schema = {"type": "function", "function": {"name": "act", "parameters": {}}}
+    row = openai.openai_chat(unlearned(episode("a", "b"), 0), tools=[schema])
+    assert [m.get("weight") for m in row["messages"] if m["role"] == "assistant"] == [0, None]
+    assert row["tools"] == [schema]
+    assert openai.openai_chat(episode())["messages"] == []
+
+
+@given(st.text(max_size=20), st.none() | st.text(max_size=20) | st.sampled_from(['{"a": 1}', "[1]", "[" * 10_000]))
+@settings(deadline=None)
+def test_openai_arguments_are_always_an_object(action: str, action_input: str | None) -> None:
+    """Whatever an agent wrote, the name is one that the service takes and the arguments are JSON text of an object."""
+    name, arguments = openai._function(Step("", "", "", action, action_input, 0.0, True))
+    assert openai._TOOL_NAME.fullmatch(name)
+    assert isinstance(json.loads(arguments), dict)
+    assert name == "act" or action == name
+
+
+def _check_openai(row: dict[str, Any]) -> None:
+    openai_types = pytest.importorskip("openai.types.chat")
+    pydantic = pytest.importorskip("pydantic")
+    message = pydantic.TypeAdapter(openai_types.ChatCompletionMessageParam)
+    for each in row["messages"]:
+        message.validate_python(each, strict=False)
+    tool = pydantic.TypeAdapter(openai_types.ChatCompletionToolParam)
+    for each in row["tools"]:
+        tool.validate_python(each)
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+
+def test_react_text_reads_like_react(episode: Make) -> None:
+    """Rules, then observation, thought and action by turns; each reply in it is parsed back."""
+    tool = Step("page 1", "raw", "", "find", '{"a": 1}', 0.0, True)
+    text = rows.react_text(replace(episode("go"), steps=(*episode("go").steps, tool)))
+    assert text == (
+        "You shop.\nObservation: page 0\nThought: so\nAction: go\n"
+        'Observation: page 1\nAction: find\nAction Input: {"a": 1}\nObservation: Thanks.\n'
+    )
+    assert parse_reply(text.split("Observation: page 0\n")[1]).action == "go"
+    assert rows.react_text(episode(rules="", final_observation="")) == "Observation: \n"
+
+
+# ---- parquet ---------------------------------------------------------------------------------------------------------
+
+
+def rich(number: int) -> Trajectory:
+    """A trajectory in which nothing stands at its default."""
+    record = Tokens((1, 2), (3,), (-0.25,), (1,))
+    step = Step(
+        "page é", "Action: a", "t", "a", "in", 0.5, False, {"price": 1.0}, record, False, Usage(11, 7, 0.5, "m")
+    )
+    origin = Provenance("AgentShop-v0", 1, {"mode": ["text", None]}, "shop/1", 2**64 - 1, "tiny", "abc",
+                        {"temperature": 0.7}, "brief", "0.1.0", 2**63 + 1)  # fmt: skip
+    made = Trajectory(f"t{number}", origin, "test", "buy", "hard", "Buy.", "rules", (step, step), "end", 0.5, True,
+                      False, True, 4, "timeout", True)  # fmt: skip
+    for part in (made, origin, step):
+        at_default = [each.name for each in fields(part) if getattr(part, each.name) in (each.default, None, {})]
+        assert not at_default, at_default
+    return made
+
+
+def test_parquet_round_trips(tmp_path: Path, episode: Make) -> None:
+    """Every field comes back, across blocks of rows, and `datasets` opens the file."""
+    datasets = pytest.importorskip("datasets")
+    all_of_them = [rich(i) for i in range(300)] + [episode("a"), episode()]
+    path = tmp_path / "deep" / "a.parquet"
+    assert parquet.write_parquet(path, iter(all_of_them)) == 302
+    assert list(parquet.read_parquet(path)) == all_of_them
+    data = datasets.Dataset.from_parquet(str(path), cache_dir=str(tmp_path / "cache"))
+    assert data.num_rows == 302
+    assert data[0]["steps"][0]["tokens"]["ids"] == [3] and data[0]["provenance"]["seed"] == 2**64 - 1
+    assert data[0]["provenance"]["env_seed"] == 2**63 + 1
+    assert parquet.write_parquet(path, []) == 0 and list(parquet.read_parquet(path)) == []
+
+
+def test_parquet_has_a_column_for_every_field() -> None:
+    """A field that a record gets one day is not silently left out of the file, at any depth."""
+    pa = pytest.importorskip("pyarrow")
+
+    def check(record: Any, column: Any) -> None:
+        assert {each.name for each in column} == {each.name for each in fields(record)}, type(record)
+        for each in column:
+            kind = each.type.value_type if pa.types.is_list(each.type) else each.type
+            value = getattr(record, each.name)
+            held = value[0] if isinstance(value, tuple) else value
+            assert is_dataclass(held) == pa.types.is_struct(kind), each.name
+            if is_dataclass(held):
+                check(held, kind)
+
+    check(rich(0), parquet._schema())
+
+
+@pytest.mark.parametrize("wrong", [2**64, -1, "\ud800"])
+def test_what_parquet_cannot_hold_is_a_data_error(tmp_path: Path, wrong: Any) -> None:
+    """A seed outside 64 bits or text that is no UTF-8; no half file is left."""
+    origin = rich(0).provenance
+    changed = replace(origin, agent=wrong) if isinstance(wrong, str) else replace(origin, seed=wrong)
+    with pytest.raises(DataError, match=r"a\.parquet"):
+        parquet.write_parquet(tmp_path / "a.parquet", [replace(rich(0), provenance=changed)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_files_are_a_data_error(tmp_path: Path) -> None:
+    """No file, no parquet, and parquet of something else."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+
+    path = tmp_path / "a.parquet"
+    with pytest.raises(DataError, match=r"a\.parquet"):
+        list(parquet.read_parquet(path))
+    path.write_text("hello")
+    with pytest.raises(DataError, match=r"a\.parquet"):
+        list(parquet.read_parquet(path))
+    pq.write_table(pa.table({"x": [1]}), path)
+    with pytest.raises(DataError, match=r"a\.parquet"):
+        list(parquet.read_parquet(path))
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Reading and writing parquet say how to get it."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(DataError, match="parquet needs pyarrow, of the extra `train`: "):
+        list(parquet.read_parquet(tmp_path / "x"))
+    with pytest.raises(DataError, match="parquet needs pyarrow, of the extra `train`: "):
+        parquet.write_parquet(tmp_path / "x", [])
