@@ -22,7 +22,7 @@ from safetensors.torch import load_file
 from agentgym_py import distributed, registry
 from agentgym_py.agents import RandomAgent
 from agentgym_py.cli import _main, main
-from agentgym_py.cli.common import workers_for
+from agentgym_py.cli.runtime import workers_for
 from agentgym_py.collection import Collector, jobs_for, torchrun
 from agentgym_py.errors import ConfigError, WorkerError
 from agentgym_py.evolution.run_folder import RunFolder

@@ -15,7 +15,7 @@ import yaml
 
 from agentgym_py import registry
 from agentgym_py.cli import COMMANDS, build, main
-from agentgym_py.cli.parser import spelled
+from agentgym_py.cli.parser import normalize_argv
 from agentgym_py.env import registration
 from agentgym_py.env.registration import env_plugins
 
@@ -82,7 +82,7 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
     known = {name: " ".join(parser._option_string_actions) for name, parser in parsers()}
     installed = set(registry.names("agentgym.trainers"))
     for line in lines:
-        words = spelled(line.split("#")[0].split())
+        words = normalize_argv(line.split("#")[0].split())
         command = next((each for each in (" ".join(words[:2]), words[0]) if each in known), None)
         assert command, line
         options = known[command].split()

@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(end="", flush=True)  # a pipe that nobody reads any more is noticed here, not after the end
             return status
         except AgentGymError as error:
-            return complain(error)
+            return print_error(error)
         except KeyboardInterrupt:
             print("\nagentgym: interrupted", file=sys.stderr)
             return INTERRUPTED
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return BROKEN_PIPE
         except OSError as error:  # a disk, a folder or a file that is not as the user thinks
-            return complain(error)
+            return print_error(error)
 
 
 def build(name: str, argv: Sequence[str]) -> tuple[Any, Any]:
@@ -86,7 +86,7 @@ def module(name: str) -> Any:
     return import_module(f"agentgym_py.cli.{name}")
 
 
-def complain(error: Exception) -> int:
+def print_error(error: Exception) -> int:
     """Say in one line what is wrong; returns the exit status for it."""
     said = str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
@@ -96,9 +96,9 @@ def complain(error: Exception) -> int:
 
 
 def _main(argv: Sequence[str]) -> int:
-    from agentgym_py.cli.parser import UsageError, explain, spelled
+    from agentgym_py.cli.parser import UsageError, humanize_parser_error, normalize_argv
 
-    words = spelled(argv)
+    words = normalize_argv(argv)
     name = words[0] if words else ""
     if distributed.world() > 1 and name in COMMANDS and name not in _SHARED:
         raise UsageError(
@@ -113,7 +113,7 @@ def _main(argv: Sequence[str]) -> int:
         inner = _inner(chosen, words[1:])
         known = [option for option in inner._option_string_actions if option.startswith("--")]
         known += _world_options(known, words[1:])
-        said = explain(str(error), known, _choices(inner) or list(COMMANDS))
+        said = humanize_parser_error(str(error), known, _choices(inner) or list(COMMANDS))
         if said == "no option --env":
             said += f"; a world is named without it: {inner.usage}"
         raise UsageError(f"{said}; see {inner.prog} --help") from error
@@ -122,11 +122,11 @@ def _main(argv: Sequence[str]) -> int:
 
 def _world_options(options: Sequence[str], words: Sequence[str]) -> list[str]:
     """`--env_kwargs.difficulty` and the like, of the worlds that are named, for who writes `--difficulty`."""
-    from agentgym_py.cli.common import arguments_of, worlds_in
+    from agentgym_py.cli.env_options import arguments_of, envs_named_in
 
     if "--env_kwargs" not in options:
         return []
-    named = worlds_in(words) or ["shop"] * ("--env" in options and "--config" not in words)
+    named = envs_named_in(words) or ["shop"] * ("--env" in options and "--config" not in words)
     return [f"--env_kwargs.{key}" for name in named for key in arguments_of(name)]
 
 
@@ -149,7 +149,7 @@ class _Killed(KeyboardInterrupt):
 
 
 @contextmanager
-def kill_is_a_way_out() -> Iterator[None]:
+def sigterm_as_interrupt() -> Iterator[None]:
     """`kill` unwinds the stack as Ctrl-C does, so that the terminal gets its cursor back."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -173,7 +173,7 @@ _part: ContextVar[bool] = ContextVar("part", default=False)
 
 
 @contextmanager
-def part_of_another() -> Iterator[None]:
+def nested_command() -> Iterator[None]:
     """A command that runs within is part of another one, which says how to go on."""
     before = _part.set(True)
     try:
@@ -184,16 +184,16 @@ def part_of_another() -> Iterator[None]:
 
 def interrupted(advice: str, said: str = "interrupted") -> None:
     """Say that a command was interrupted, and how to go on."""
-    print(f"\n{said}{but_alone(advice)}", file=sys.stderr)
+    print(f"\n{said}{resume_hint(advice)}", file=sys.stderr)
 
 
-def but_alone(advice: str) -> str:
+def resume_hint(advice: str) -> str:
     """What is added to a message to say how to go on; nothing where the command is part of another one."""
     return "" if _part.get() else f"; {advice}"
 
 
 def status_of(stop: KeyboardInterrupt) -> int:
-    """The exit status after Ctrl-C, or after SIGTERM where `kill_is_a_way_out`."""
+    """The exit status after Ctrl-C, or after SIGTERM where `sigterm_as_interrupt`."""
     return KILLED if isinstance(stop, _Killed) else INTERRUPTED
 
 

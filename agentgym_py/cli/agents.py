@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from agentgym_py import registry
 from agentgym_py.agents.human import PersonAgent
 from agentgym_py.checks import check_arguments, parameters_of
-from agentgym_py.cli.common import need_model
 from agentgym_py.cli.engines import EngineOptions
-from agentgym_py.cli.parser import UsageError, add_options, as_plain, in_options, read_options, scalar
+from agentgym_py.cli.parser import UsageError, add_options, as_plain, read_options, scalar, with_option_names
+from agentgym_py.cli.runtime import prepare_torch
 from agentgym_py.collection.executor import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import RayWorkers
@@ -128,7 +128,7 @@ class AgentOptions(EngineOptions):
             check_arguments(made, given)
             agent: Agent = made(**given)
         except ConfigError as error:
-            raise in_options(error, as_plain(self.agent_kwargs), "agent_kwargs.") from error
+            raise with_option_names(error, as_plain(self.agent_kwargs), "agent_kwargs.") from error
         except TypeError as error:
             raise UsageError(f"the agent {self.agent} cannot be made: {error}") from error
         return agent
@@ -139,7 +139,7 @@ class AgentOptions(EngineOptions):
 
     def _models(self, model: ModelOptions, temperatures: Sequence[float]) -> tuple[list[Agent], Executor]:
         params = [self._params(each) for each in temperatures]
-        need_model(model.model, model.threads)
+        prepare_torch(model.model, model.threads)
         from agentgym_py.agents import ModelAgent
 
         policy = model.load(self.seed)

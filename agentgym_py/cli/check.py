@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py.cli import kill_is_a_way_out, status_of
-from agentgym_py.cli.common import WORLD, complain_of_world, console, env_spec, print_json
-from agentgym_py.cli.parser import Several, UsageError, add_options, listed, meant, read_options
+from agentgym_py.cli import sigterm_as_interrupt, status_of
+from agentgym_py.cli.env_options import WORLD, env_spec, print_env_error
+from agentgym_py.cli.parser import Repeatable, UsageError, add_options, as_list, read_options, suggestion
+from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.testing.harness import Settings
 from agentgym_py.testing.report import Report, Result
 from agentgym_py.testing.runner import CHECKS, run_checks
@@ -39,7 +40,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
         help="Arguments of the world, as --env_kwargs.difficulty hard.",
     )  # fmt: skip
     parser.add_argument(
-        "--only", action=Several, default=[], metavar="CHECK",
+        "--only", action=Repeatable, default=[], metavar="CHECK",
         help=f"These checks alone, repeated or with commas; there are {', '.join(CHECKS)}.",
     )  # fmt: skip
     add_options(parser, CheckOptions)
@@ -48,14 +49,14 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 def run(given: Namespace) -> int:
     """Check a world; 1 where a check failed or was not over in time, 130 after Ctrl-C."""
     chosen = read_options(CheckOptions, given)
-    only = listed(given["only"])
+    only = as_list(given["only"])
     unknown = [name for name in only if name not in CHECKS]
     if unknown:
-        raise UsageError(f"--only: no check {unknown[0]!r}" + meant(unknown[0], CHECKS))
+        raise UsageError(f"--only: no check {unknown[0]!r}" + suggestion(unknown[0], CHECKS))
     try:
         spec = env_spec(given["name"], given["env_kwargs"])
     except Exception as error:  # a world may raise anything
-        return complain_of_world(error, given["name"])
+        return print_env_error(error, given["name"])
     out = console(chosen.json)
     checks, done = only or list(CHECKS), list[Result]()
 
@@ -67,7 +68,7 @@ def run(given: Namespace) -> int:
     with TemporaryDirectory(prefix="agentgym") as folder:
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)  # or it leaves a folder where it is called
         try:
-            with kill_is_a_way_out():
+            with sigterm_as_interrupt():
                 run_checks(spec, checks, chosen, told)
         except KeyboardInterrupt as stop:
             status = status_of(stop)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py.agents.base import title_of
 from agentgym_py.cli.agents import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
-from agentgym_py.cli.common import add_env_options, console, env_specs, need_tasks, new_file, print_json
-from agentgym_py.cli.parser import Several, UsageError, add_options, listed, read_options
+from agentgym_py.cli.env_options import add_env_options, env_specs, require_tasks
+from agentgym_py.cli.parser import Repeatable, UsageError, add_options, as_list, read_options
+from agentgym_py.cli.runtime import console, new_file, print_json
 from agentgym_py.collection import Collector, Job, jobs_for
 from agentgym_py.collection.branching import with_forks
 from agentgym_py.collection.job import tries_of
@@ -61,7 +62,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     add_env_options(parser)
     add_options(parser, CollectOptions)
     parser.add_argument(
-        "--temperatures", action=Several, item=_temperature, default=[], metavar="T",
+        "--temperatures", action=Repeatable, item=_temperature, default=[], metavar="T",
         help="Sampling temperatures of a model, as 0.7,1.0: every task is played at each; 1.0 where none is given.",
     )  # fmt: skip
     add_agent_options(parser)
@@ -81,13 +82,13 @@ class Wanted(NamedTuple):
 def read(given: Namespace) -> Wanted:
     """What is wanted; complains of what cannot be, before anything is loaded or written."""
     episodes = read_options(CollectOptions, given)
-    (who, model), temperatures = read_agent(given, "expert"), listed(given["temperatures"], _temperature)
+    (who, model), temperatures = read_agent(given, "expert"), as_list(given["temperatures"], _temperature)
     if temperatures and not who.takes("temperature"):
         raise UsageError(f"--temperatures are for a --model: the agent {who.agent} samples nothing")
     envs = env_specs(given)
     tasks = range(episodes.first, episodes.first + episodes.tasks)
     asked = f"--first {episodes.first} with --tasks {episodes.tasks}" if episodes.first else "--tasks"
-    need_tasks(envs, {episodes.split: (asked, tasks.stop)})
+    require_tasks(envs, {episodes.split: (asked, tasks.stop)})
     return Wanted(episodes, who, model, temperatures, envs, tasks)
 
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentgym_py.cli.common import print_json
 from agentgym_py.cli.parser import UsageError
+from agentgym_py.cli.runtime import print_json
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace

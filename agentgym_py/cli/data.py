@@ -8,8 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentgym_py.cli.common import new_file, played_in, print_json
-from agentgym_py.cli.parser import UsageError, add_command, add_commands, meant
+from agentgym_py.cli.parser import UsageError, add_command, add_commands, suggestion
+from agentgym_py.cli.runtime import new_file, print_json, read_trajectories
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Trajectory, preferences, store
 from agentgym_py.trajectory.dataset import AgentTrajDataset, detect, verify_any
@@ -106,7 +106,7 @@ def _convert(source: str, target: str, to: str | None) -> None:
     form = to or ENDINGS.get(Path(target).suffix, "")
     if form not in FORMATS:
         raise UsageError(_which_format(target, to))
-    file, played = new_file(target, "the target"), played_in(source)
+    file, played = new_file(target, "the target"), read_trajectories(source)
     if form in ROWS:
         data = list(played) if form == "trl_preferences" else played
         lines = iter(ROWS[form](iter(data)))
@@ -133,5 +133,5 @@ def _why_none(form: str, played: Iterable[Trajectory]) -> str:
 def _which_format(target: str, to: str | None) -> str:
     known = ", ".join(FORMATS)
     if to:
-        return f"--to: no format {to!r}{meant(ENDINGS.get(f'.{to}', to), FORMATS)}; there are {known}"
+        return f"--to: no format {to!r}{suggestion(ENDINGS.get(f'.{to}', to), FORMATS)}; there are {known}"
     return f"{target}: which format? End its name in {', '.join(ENDINGS)}, or say --to one of {known}"

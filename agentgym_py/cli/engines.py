@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agentgym_py import distributed
 from agentgym_py.checks import check_arguments
-from agentgym_py.cli.common import workers_for
-from agentgym_py.cli.parser import UsageError, as_plain, in_options, scalar
+from agentgym_py.cli.parser import UsageError, as_plain, scalar, with_option_names
+from agentgym_py.cli.runtime import workers_for
 from agentgym_py.collection.executor import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.engine import ServerKind
@@ -52,7 +52,7 @@ class EngineOptions:
             check_arguments(ServerEngine, given)
             return ServerEngine(policy, str(self.base_url), self.server_kind, **given)
         except ConfigError as error:
-            raise in_options(error, given, "engine_kwargs.") from error
+            raise with_option_names(error, given, "engine_kwargs.") from error
         except TypeError as error:
             raise UsageError(f"--engine_kwargs: {error}") from error
 

@@ -10,8 +10,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import registry
-from agentgym_py.cli.common import WORLD, console, env_spec, print_json
+from agentgym_py.cli.env_options import WORLD, env_spec
 from agentgym_py.cli.parser import add_command, add_commands
+from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.env import SPLITS, TextEnv, registration
 from agentgym_py.env.registration import env_plugins
 

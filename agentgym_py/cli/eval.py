@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py.cli import interrupted
 from agentgym_py.cli.agents import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
-from agentgym_py.cli.common import (
-    add_env_options,
-    commit,
-    console,
-    env_specs,
-    need_tasks,
-    packages,
-    print_json,
-    settings_of,
-    worlds_of,
+from agentgym_py.cli.env_options import add_env_options, env_specs, env_versions, require_tasks
+from agentgym_py.cli.parser import (
+    UsageError,
+    add_options,
+    humanize_parser_error,
+    new_parser,
+    peek_options,
+    read_options,
 )
-from agentgym_py.cli.parser import UsageError, add_options, explain, first_look, new_parser, read_options
+from agentgym_py.cli.runtime import commit, console, packages, print_json
+from agentgym_py.cli.saved_settings import settings_of
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
 from agentgym_py.errors import ConfigError, EndpointError, RunError
@@ -99,7 +98,7 @@ class RepeatOptions:
 
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `eval` takes."""
-    if "manifest" in first_look(argv) and not {"-h", "--help"} & set(argv):
+    if "manifest" in peek_options(argv) and not {"-h", "--help"} & set(argv):
         allowed = [f"--{each.name}" for each in fields(RepeatOptions)]
         for word in argv:
             if word.startswith("--") and word.partition("=")[0] not in allowed:
@@ -122,7 +121,7 @@ def read(given: Namespace) -> tuple[EvalOptions, AgentOptions, ModelOptions, lis
     chosen = read_options(EvalOptions, given)
     who, model = read_agent(given, None)
     envs = env_specs(given)
-    need_tasks(envs, {chosen.split: ("--tasks", chosen.tasks)})
+    require_tasks(envs, {chosen.split: ("--tasks", chosen.tasks)})
     return chosen, who, model, envs
 
 
@@ -138,14 +137,14 @@ def run(given: Namespace) -> int:
         settings: Namespace = parser.parse_object(held["options"] | own)
     except Exception as error:
         known = [option for option in parser._option_string_actions if option.startswith("--")]
-        raise UsageError(f"{given['manifest']}: {explain(str(error), known, [])}") from error
+        raise UsageError(f"{given['manifest']}: {humanize_parser_error(str(error), known, [])}") from error
     return _run(settings, (given["manifest"], held))
 
 
 def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any]] | None) -> int:
     chosen, who, model, envs = read(given)
     out = EvalFolder.free(chosen.out) if chosen.out else None
-    world_versions = worlds_of(envs, chosen.split)
+    world_versions = env_versions(envs, chosen.split)
     (agent,), workers = who.make(model, [chosen.temperature])
     from agentgym_py.agents.base import title_of
     from agentgym_py.evaluation import evaluate

@@ -14,35 +14,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py import distributed
 from agentgym_py.agents.model import require_room
-from agentgym_py.cli import but_alone, interrupted, kill_is_a_way_out, status_of
+from agentgym_py.cli import interrupted, resume_hint, sigterm_as_interrupt, status_of
 from agentgym_py.cli.agents import ModelOptions
-from agentgym_py.cli.common import (
-    add_cloner_options,
-    add_env_options,
-    add_trainer_options,
-    console,
-    env_specs,
-    known_model,
-    load_torch,
-    need_tasks,
-    print_json,
-    provenance,
-    read_cloner,
-    read_trainer,
-    settings_of,
-    trainer_class,
-    worlds_of,
-)
 from agentgym_py.cli.engines import EngineOptions
+from agentgym_py.cli.env_options import add_env_options, env_specs, env_versions, require_tasks
 from agentgym_py.cli.parser import (
     UsageError,
     add_options,
-    explain,
-    first_look,
-    listed,
-    meant,
+    as_list,
+    humanize_parser_error,
     new_parser,
+    peek_options,
     read_options,
+    suggestion,
+)
+from agentgym_py.cli.runtime import console, load_torch, print_json, provenance, require_model_files
+from agentgym_py.cli.saved_settings import settings_of
+from agentgym_py.cli.trainer_options import (
+    add_cloner_options,
+    add_trainer_options,
+    read_cloner,
+    read_trainer,
+    trainer_class,
 )
 from agentgym_py.collection.executor import Executor
 from agentgym_py.collection.processes import Workers
@@ -122,7 +115,7 @@ class ResumeOptions:
 
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `evolve` takes; the preset and the trainer that were asked for decide some of it."""
-    first = first_look(argv)
+    first = peek_options(argv)
     if "resume" in first and not {"-h", "--help"} & set(argv):
         RunFolder.open(Path(first["resume"]))  # a wrong folder matters more than what stands beside it
         _refuse_settings(argv)
@@ -136,7 +129,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     known = [action.dest for action in parser._actions]
     if wrong := next((key for key in needed if key not in known), None):
         raise ConfigError(
-            f"the trainer {trainer} has evolve_defaults for {wrong!r}, no option of evolve{meant(wrong, known)}"
+            f"the trainer {trainer} has evolve_defaults for {wrong!r}, no option of evolve{suggestion(wrong, known)}"
         )
     parser.set_defaults({**needed, **_preset(first.get("preset", "default"), parser)})
 
@@ -169,13 +162,13 @@ def run(given: Namespace) -> int:
     """Start a run, or go on with one; 130 after Ctrl-C."""
     begun = [RunFolder.open(Path(given["resume"]))] if given.get("resume") else []
     try:
-        with kill_is_a_way_out(), ExitStack() as lock:
+        with sigterm_as_interrupt(), ExitStack() as lock:
             result = _run(given, begun, lock)
     except KeyboardInterrupt as stop:
         interrupted(_how_to_go_on(begun))
         return status_of(stop)
     except EndpointError as error:
-        raise EndpointError(f"{error}{but_alone(_how_to_go_on(begun))}") from error
+        raise EndpointError(f"{error}{resume_hint(_how_to_go_on(begun))}") from error
     if given["json"]:
         print_json(result | {"folder": str(begun[0].path)})
     return 0
@@ -197,7 +190,7 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     finished = folder is not None and folder.finished
     if not finished:
         tracking.need(settings["track"])
-        known_model(model.model)
+        require_model_files(model.model)
     out = console(given["json"])
     out.print(_headline(settings, config), style="bold", soft_wrap=True)  # what follows takes seconds to load
     if not finished:
@@ -253,7 +246,7 @@ def read(settings: Namespace, beside: Namespace) -> Wanted:
     engine.require_here(config.step_timeout)
     if settings is beside:
         for spec, share in zip(envs, shares(envs, config.explore_weights, config.explore_tasks), strict=True):
-            need_tasks([spec], _tasks_of(config, share))
+            require_tasks([spec], _tasks_of(config, share))
     return Wanted(model, engine, config, trainer, cloner, envs)
 
 
@@ -272,7 +265,7 @@ def _started(given: Namespace, envs: Sequence[EnvSpec], base: Policy) -> Abstrac
 
 def _basis(envs: Sequence[EnvSpec], base: Policy) -> dict[str, Any]:
     """What a run stands on beside its settings: the base policy's weights and the worlds' versions."""
-    return {"base_policy": base.digest(), "env_versions": worlds_of(envs, "train")}
+    return {"base_policy": base.digest(), "env_versions": env_versions(envs, "train")}
 
 
 def _check_basis(folder: RunFolder, envs: Sequence[EnvSpec], base: Policy) -> None:
@@ -326,13 +319,13 @@ def _settings_of(folder: RunFolder) -> Namespace:
         settings: Namespace = parser.parse_object(held)
     except Exception as error:
         known = [option for option in parser._option_string_actions if option.startswith("--")]
-        raise UsageError(f"{folder.path / 'run.yaml'}: {explain(str(error), known, [])}") from error
+        raise UsageError(f"{folder.path / 'run.yaml'}: {humanize_parser_error(str(error), known, [])}") from error
     return settings
 
 
 def _preset(name: str, parser: ArgumentParser) -> dict[str, Any]:
     if name not in PRESETS:
-        raise UsageError(f"no preset {name!r}{meant(name, PRESETS)}; there are {', '.join(PRESETS)}")
+        raise UsageError(f"no preset {name!r}{suggestion(name, PRESETS)}; there are {', '.join(PRESETS)}")
     known = {action.dest for action in parser._actions}
     return {key: value for key, value in PRESETS[name].items() if key in known}
 
@@ -372,7 +365,7 @@ def _show(
 
 
 def _headline(settings: Namespace, config: EvolveConfig) -> str:
-    worlds = ", ".join(listed(settings["env"]))
+    worlds = ", ".join(as_list(settings["env"]))
     several = f", {distributed.world()} processes" if distributed.world() > 1 else ""
     how = f"trainer {settings['trainer.name']}, model {settings['model']}, seed {config.seed}"
     return f"AgentEvol on {worlds}: {how}{several}"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentgym_py.cli.common import need_model, print_json
-from agentgym_py.cli.parser import UsageError, add_options, in_options, read_options
+from agentgym_py.cli.parser import UsageError, add_options, read_options, with_option_names
+from agentgym_py.cli.runtime import prepare_torch, print_json
 from agentgym_py.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ def run(given: Namespace) -> int:
     try:
         chosen = read(given)
         source = find(given["model"], chosen.round)
-        need_model("tiny")  # whatever it is: what models need, and quiet libraries
+        prepare_torch("tiny")  # whatever it is: what models need, and quiet libraries
         folder = export(source, given["out"], base=chosen.base, gguf=chosen.gguf)
     except ConfigError as error:
-        raise in_options(error, ("base", "gguf", "round"), "") from error
+        raise with_option_names(error, ("base", "gguf", "round"), "") from error
     if chosen.json:
         print_json({"folder": str(folder), "weights": str(source.weights), "round": source.number})
     else:

@@ -80,16 +80,16 @@ def read_options(config: type[C], given: Namespace, prefix: str = "", **more: An
     try:
         return config(**{name: given[name] for name in names}, **more)
     except ConfigError as error:
-        raise in_options(error, [*names, *more], prefix) from error
+        raise with_option_names(error, [*names, *more], prefix) from error
 
 
-def in_options(error: ConfigError, names: Collection[str], prefix: str) -> UsageError:
+def with_option_names(error: ConfigError, names: Collection[str], prefix: str) -> UsageError:
     """What is wrong with the settings of these names, each written as its option: `--trainer.epochs must …`."""
     said = re.sub(r"(?<![\w./'-])\w+(?![\w/'])", lambda word: f"--{prefix}" * (word[0] in names) + word[0], str(error))
     return UsageError(said)
 
 
-class Several(argparse.Action):
+class Repeatable(argparse.Action):
     """An option that may stand several times, or once with commas; the command line replaces what a file says."""
 
     def __init__(self, *args: Any, item: Callable[[str], Any] = str, **kwargs: Any) -> None:
@@ -104,9 +104,9 @@ class Several(argparse.Action):
         del parser
         before = namespace[self.dest] if self._begun else []
         self._begun = True
-        namespace[self.dest] = [*before, *self.listed(values)]
+        namespace[self.dest] = [*before, *self.as_list(values)]
 
-    def listed(self, value: Any) -> list[Any]:
+    def as_list(self, value: Any) -> list[Any]:
         """`value`, from the command line or a file, as a list of items."""
         parts = [part for part in value.split(",") if part] if isinstance(value, str) else value
         try:
@@ -115,9 +115,9 @@ class Several(argparse.Action):
             raise UsageError(f"{self.option_strings[0]}: {value!r} is not what it takes ({error})") from error
 
 
-def listed(value: Any, item: Callable[[Any], Any] = str) -> list[Any]:
-    """The value of a `Several` option, which a config file may have given as a single item."""
-    return Several(["--"], "", item=item).listed(value)
+def as_list(value: Any, item: Callable[[Any], Any] = str) -> list[Any]:
+    """The value of a `Repeatable` option, which a config file may have given as a single item."""
+    return Repeatable(["--"], "", item=item).as_list(value)
 
 
 def load_yaml(text: str, **_: Any) -> Any:
@@ -131,7 +131,7 @@ def load_yaml(text: str, **_: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------- reading
 
 
-def spelled(argv: Iterable[str]) -> list[str]:
+def normalize_argv(argv: Iterable[str]) -> list[str]:
     """Option names as they are registered: hyphens are underscores, `--trainer NAME` is `--trainer.name NAME`."""
     return [_spelled(word) if word.startswith("--") and len(word) > 2 else word for word in argv]
 
@@ -149,7 +149,7 @@ class _Silent(argparse.ArgumentParser):
         raise argparse.ArgumentError(None, message)
 
 
-def first_look(argv: Sequence[str]) -> dict[str, str]:
+def peek_options(argv: Sequence[str]) -> dict[str, str]:
     """Of `trainer`, `preset`, `config`, `resume` and `manifest` what was given: the other options depend on these.
 
     Complains of nothing; the real parser will.
@@ -210,16 +210,18 @@ _REQUIRED = re.compile(r"the following arguments are required: (.*)")
 _ALONE = re.compile(r"argument (\S+): expected one argument")
 
 
-def explain(message: str, options: Sequence[str], commands: Sequence[str]) -> str:
+def humanize_parser_error(message: str, options: Sequence[str], commands: Sequence[str]) -> str:
     """A message of jsonargparse in one line, with what was probably meant."""
     if found := _UNKNOWN.search(message):
         word = found[1].partition("=")[0]
-        return f"no option {word}" + meant(word, options) if word.startswith("-") else f"unexpected argument {word!r}"
+        if not word.startswith("-"):
+            return f"unexpected argument {word!r}"
+        return f"no option {word}{suggestion(word, options)}"
     if found := _CHOICE.search(message):
-        return f"no command {found[2]!r}" + meant(found[2], commands)
+        return f"no command {found[2]!r}" + suggestion(found[2], commands)
     if found := _NOT_ACCEPTED.search(message):
         key = f"{found['group']}.{found['key']}" if found["group"] else found["key"]
-        return f"no setting {key!r}" + meant(key, [option.removeprefix("--") for option in options])
+        return f"no setting {key!r}" + suggestion(key, [option.removeprefix("--") for option in options])
     if found := _ALONE.search(message):
         return f"{found[1]} needs a value"
     if found := _REQUIRED.search(message):
@@ -233,7 +235,7 @@ def explain(message: str, options: Sequence[str], commands: Sequence[str]) -> st
     return f"--{found['key']}: {_value(found['rest'])}" if found else " ".join(message.split())
 
 
-def meant(name: str, choices: Iterable[str]) -> str:
+def suggestion(name: str, choices: Iterable[str]) -> str:
     """` (did you mean …?)`, or nothing where no choice is near; `--rat` is near to `--trainer.rat` too.
 
     Hyphens at the start are left out of it: all options have them.
@@ -252,7 +254,7 @@ def _value(rest: str) -> str:
         return " ".join(rest.split())
     choices = [word for each in expected for word in re.findall(r"'([^']*)'", each) if "Literal" in each]
     wanted = " or ".join(choices or [_type_name(each) for each in dict.fromkeys(expected)])
-    return f"expected {wanted}, got {got[1]!r}" + meant(got[1], choices)
+    return f"expected {wanted}, got {got[1]!r}" + suggestion(got[1], choices)
 
 
 def _type_name(text: str) -> str:

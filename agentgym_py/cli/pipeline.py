@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from agentgym_py.cli import kill_is_a_way_out, module, part_of_another, status_of
+from agentgym_py.cli import module, nested_command, sigterm_as_interrupt, status_of
 from agentgym_py.cli.parser import UsageError, add_options, as_plain, new_parser, read_options
-from agentgym_py.cli.stages import POLICIES, Stage, check, parsed, put_in, read_file, stages_of
+from agentgym_py.cli.pipeline_file import POLICIES, Stage, check, parsed, put_in, read_file, stages_of
 from agentgym_py.cli.train import interrupted, states_in
 from agentgym_py.errors import AgentGymError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
@@ -96,7 +96,7 @@ class Pipeline:
                 self.folder.write_json(_STATE, state)
                 began = time.monotonic()
                 try:
-                    with kill_is_a_way_out(), part_of_another():
+                    with sigterm_as_interrupt(), nested_command():
                         status = self._run(stage)
                 except KeyboardInterrupt as stop:
                     print(file=sys.stderr)

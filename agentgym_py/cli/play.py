@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.agents.human import helped, listed, next_line
-from agentgym_py.cli.common import WORLD, complain_of_world, env_spec
-from agentgym_py.cli.parser import add_options, meant, read_options
+from agentgym_py.cli.env_options import WORLD, env_spec, print_env_error
+from agentgym_py.cli.parser import add_options, read_options, suggestion
 from agentgym_py.env import TextEnv
 from agentgym_py.env.actions import entered, one_line
 from agentgym_py.env.base import checked_seed
@@ -71,7 +71,7 @@ def run(given: Namespace) -> int:
             print(observation)
             _play(env)
     except Exception as error:  # a world may raise anything
-        return complain_of_world(error, name, f"; agentgym check {name} shows the way there")
+        return print_env_error(error, name, f"; agentgym check {name} shows the way there")
     return 0
 
 
@@ -100,7 +100,7 @@ def _answer(env: TextEnv, command: str) -> str:
         return "\n".join(map(one_line, env.expert()[:1])) or "The expert knows no way from here."
     if command in ("", ":help"):
         return HELP
-    return f"No command {command!r}{meant(command, COMMANDS)}; :help lists them."
+    return f"No command {command!r}{suggestion(command, COMMANDS)}; :help lists them."
 
 
 def _steps(number: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from agentgym_py.cli.common import played_in, print_json
+from agentgym_py.cli.runtime import print_json, read_trajectories
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -30,7 +30,7 @@ def run(given: Namespace) -> int:
     """Replay a file; 1 where a trajectory differs, or none could be replayed."""
     from agentgym_py.collection.replay import replay_all
 
-    results = list(replay_all(played_in(given["file"])))
+    results = list(replay_all(read_trajectories(given["file"])))
     differ = [each for each in results if each.difference]
     held = sum(each.holds for each in results)
     if given["json"]:

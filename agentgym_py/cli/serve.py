@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from agentgym_py.cli.common import add_env_options, env_specs
-from agentgym_py.cli.listen import LOOPBACK, check_port, listening, need_server, serve
-from agentgym_py.cli.parser import Several, add_options, listed, read_options
-from agentgym_py.cli.source import named
+from agentgym_py.cli.env_options import add_env_options, env_specs
+from agentgym_py.cli.env_source import resolve_env
+from agentgym_py.cli.parser import Repeatable, add_options, as_list, read_options
+from agentgym_py.cli.server_options import LOOPBACK, listening, require_port, require_server, serve
 from agentgym_py.errors import ConfigError
 from agentgym_py.serving.client import TOKEN
 from agentgym_py.serving.sessions import ALLOWED, Limits, Sessions
@@ -38,7 +38,7 @@ class ServeOptions(Limits):
 
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
-        check_port(self.port)
+        require_port(self.port)
 
 
 def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
@@ -46,7 +46,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     del argv
     add_env_options(parser)
     parser.add_argument(
-        "--allow", action=Several, default=[], metavar="ARGUMENT",
+        "--allow", action=Repeatable, default=[], metavar="ARGUMENT",
         help=f"An argument of the worlds that clients may choose, beside {', '.join(ALLOWED)}; several times, or with "
         "commas. Those of --env_kwargs are fixed.",
     )  # fmt: skip
@@ -56,12 +56,12 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 def run(given: Namespace) -> int:
     """Serve until Ctrl-C."""
     chosen = read_options(ServeOptions, given)
-    need_server("the environment server", "serve")
+    require_server("the environment server", "serve")
     from agentgym_py.serving.server import app_of
 
-    specs = env_specs({"env": list(map(named, listed(given["env"]))), "env_kwargs": given["env_kwargs"]})
+    specs = env_specs({"env": list(map(resolve_env, as_list(given["env"]))), "env_kwargs": given["env_kwargs"]})
     limits = Limits(**{each.name: getattr(chosen, each.name) for each in fields(Limits)})
-    sessions = Sessions(specs, limits, experts=chosen.experts, allow=listed(given["allow"]))
+    sessions = Sessions(specs, limits, experts=chosen.experts, allow=as_list(given["allow"]))
     told = None if os.environ.get(TOKEN) else secrets.token_urlsafe(24)
     token = told or _given_token()
     with listening(chosen.host, chosen.port, backlog=limits.sessions) as at:

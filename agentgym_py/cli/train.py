@@ -12,19 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed
 from agentgym_py.cli import interrupted as say_interrupted
-from agentgym_py.cli import kill_is_a_way_out, status_of
+from agentgym_py.cli import sigterm_as_interrupt, status_of
 from agentgym_py.cli.agents import ModelOptions
-from agentgym_py.cli.common import (
-    add_trainer_options,
-    console,
-    need_model,
-    played_in,
-    print_json,
-    provenance,
-    read_trainer,
-    whole_path,
-)
-from agentgym_py.cli.parser import Several, UsageError, add_options, as_plain, first_look, listed, read_options
+from agentgym_py.cli.parser import Repeatable, UsageError, add_options, as_list, as_plain, peek_options, read_options
+from agentgym_py.cli.runtime import console, prepare_torch, print_json, provenance, read_trajectories
+from agentgym_py.cli.saved_settings import whole_path
+from agentgym_py.cli.trainer_options import add_trainer_options, read_trainer
 from agentgym_py.env.base import checked_seed
 from agentgym_py.errors import RunError
 from agentgym_py.evolution.run_folder import RunFolder
@@ -70,12 +63,12 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     """Add what `train` takes."""
     parser.add_argument("--config", action="config", help="YAML file with any of these options.")
     parser.add_argument(
-        "--data", action=Several, default=[], metavar="FILE",
+        "--data", action=Repeatable, default=[], metavar="FILE",
         help="Trajectories: our store, AgentTraj or parquet; several times, or with commas.",
     )  # fmt: skip
     add_options(parser, TrainOptions)
     add_options(parser, ModelOptions, skip={"ray"})
-    add_trainer_options(parser, first_look(argv).get("trainer", "filtered_bc"))
+    add_trainer_options(parser, peek_options(argv).get("trainer", "filtered_bc"))
 
 
 def states_in(trainer: Trainer | type) -> str:
@@ -122,7 +115,7 @@ def read(given: Namespace) -> tuple[TrainOptions, ModelOptions, Trainer, list[st
     if not isinstance(trainer, Trainer):
         name = given["trainer.name"]
         raise UsageError(f"{name} plays itself, it does not train on files: agentgym evolve --trainer {name}")
-    if not (files := listed(given["data"])):
+    if not (files := as_list(given["data"])):
         raise UsageError("--data FILE wanted: trajectories to train on")
     if twice := next((file for number, file in enumerate(files) if file in files[:number]), None):
         raise UsageError(f"--data has {twice} twice: its trajectories would count twice")
@@ -137,7 +130,7 @@ def run(given: Namespace) -> int:
     if chosen.out is None:
         raise UsageError("--out DIR wanted")
     try:
-        with kill_is_a_way_out():
+        with sigterm_as_interrupt():
             return _run(given, chosen, model, trainer, files)
     except KeyboardInterrupt as stop:
         kept = any((Path(chosen.out) / states_in(trainer)).rglob("state-*"))
@@ -153,8 +146,8 @@ def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: T
     assert chosen.out is not None
     distributed.join(model.device)
     out = distributed.once(_folder, chosen.out, states_in(trainer))
-    data = AgentTrajDataset(each for file in files for each in played_in(file))
-    need_model(model.model, model.threads)
+    data = AgentTrajDataset(each for file in files for each in read_trajectories(file))
+    prepare_torch(model.model, model.threads)
     policy = model.load(chosen.seed)
     made_with = provenance() | {"base_policy": policy.digest()}
     from agentgym_py.report.terminal import Phases, loss_text

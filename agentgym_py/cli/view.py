@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_py.cli.agents import ModelOptions
-from agentgym_py.cli.common import need_model, new_file
-from agentgym_py.cli.listen import LOOPBACK, check_port, listening, need_server, serve
 from agentgym_py.cli.parser import add_options, read_options
+from agentgym_py.cli.runtime import new_file, prepare_torch
+from agentgym_py.cli.server_options import LOOPBACK, listening, require_port, require_server, serve
 from agentgym_py.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ViewOptions:
     """Write the episodes that people judged as a store, with their verdicts as reward and success, for `train`."""
 
     def __post_init__(self) -> None:
-        check_port(self.port)
+        require_port(self.port)
         if self.limit < 1:
             raise ConfigError(f"limit must be at least 1, got {self.limit}")
         if self.export and self.judged:
@@ -64,7 +64,7 @@ def run(given: Namespace) -> int:
     if chosen.judged:
         return _judged(source.root, chosen.judged)
     if not chosen.export:
-        need_server("the viewer", "view")
+        require_server("the viewer", "view")
     with closing(Index(source)) as index:
         return _export(index, chosen.export, chosen.limit) if chosen.export else _serve(index, chosen)
 
@@ -85,7 +85,7 @@ def _serve(index: Index, chosen: ViewOptions) -> int:
 
 
 def _load(model: str) -> Policy:
-    need_model(model)
+    prepare_torch(model)
     return ModelOptions(model=model).load(0)
 
 

@@ -41,7 +41,7 @@ def test_list_is_a_line_a_world_in_80_columns(agentgym: Run, monkeypatch: pytest
         for name, point in registry.entry_points_of("agentgym.envs").items()
         if "agentgym_envs" in point.value
     }
-    monkeypatch.setattr(registry, "_points", lambda group: ours)
+    monkeypatch.setattr(registry, "entry_points_of", lambda group: ours)
     head, *lines = agentgym("envs", "list")[1].splitlines()
     assert head.split(None, 2) == ["name", "id", "what one does there"]
     assert [line.split()[0] for line in lines] == sorted(map(registration.short_name, ours))
@@ -94,7 +94,7 @@ def test_list_as_json(agentgym: Run) -> None:
 def test_a_broken_plugin_is_listed_with_its_reason(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """It neither breaks the list nor hides."""
     broken = {"AgentBad-v0": EntryPoint("AgentBad-v0", "no_such_module_here:Env", "agentgym.envs")}
-    monkeypatch.setattr(registry, "_points", lambda group: broken if group == "agentgym.envs" else {})
+    monkeypatch.setattr(registry, "entry_points_of", lambda group: broken if group == "agentgym.envs" else {})
     status, out, err = agentgym("envs", "list")
     assert status == 0 and err == "" and re.search(r"^bad +AgentBad-v0 +broken, see below$", out, re.MULTILINE)
     assert "\nAgentBad-v0 (no_such_module_here:Env) is broken: ModuleNotFoundError(" in out

@@ -22,9 +22,10 @@ import yaml
 
 from agentgym_py import registry
 from agentgym_py.cli import build, module
-from agentgym_py.cli.common import read_cloner, read_trainer, settings_of
-from agentgym_py.cli.parser import spelled
+from agentgym_py.cli.parser import normalize_argv
+from agentgym_py.cli.saved_settings import settings_of
 from agentgym_py.cli.train import interrupted
+from agentgym_py.cli.trainer_options import read_cloner, read_trainer
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import PolicyError
 from agentgym_py.evolution import EvolveConfig
@@ -45,7 +46,7 @@ SMALL = (
 
 def parsed(*argv: str) -> Any:
     """What the options of `evolve` come to."""
-    words = spelled(["evolve", *argv])
+    words = normalize_argv(["evolve", *argv])
     return build("evolve", words[1:])[0].parse_args(words)["evolve"]
 
 

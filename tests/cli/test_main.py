@@ -12,7 +12,7 @@ import pytest
 
 from agentgym_py import __version__
 from agentgym_py.cli import COMMANDS, main, module
-from agentgym_py.cli.parser import explain
+from agentgym_py.cli.parser import humanize_parser_error
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -284,7 +284,7 @@ OPTIONS, NAMES = ["--rounds", "--trainer.learning_rate"], ["list", "show"]
 )
 def test_each_message_of_jsonargparse_is_said_in_our_words(message: str, said: str) -> None:
     """Pattern by pattern; what none of them knows stays as it is."""
-    assert explain(message, OPTIONS, NAMES) == said
+    assert humanize_parser_error(message, OPTIONS, NAMES) == said
 
 
 @pytest.mark.parametrize(
@@ -339,9 +339,9 @@ def test_warnings_are_lines_without_source(agentgym: Run) -> None:
 
 def test_the_train_extra_is_named_where_it_is_missing(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without torch a command that needs a model says how to get it, before it makes a folder or says what it does."""
-    from agentgym_py.cli import common
+    from agentgym_py.cli import runtime
 
-    monkeypatch.setattr(common, "find_spec", lambda name: None)
+    monkeypatch.setattr(runtime, "find_spec", lambda name: None)
     status, out, err = agentgym("evolve", "--env", "GUESS")
     assert (status, out) == (2, "") and "of the extra `train`: cd " in err and '-e ".[train]"' in err
     assert not Path("runs").exists()

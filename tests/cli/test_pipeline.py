@@ -13,7 +13,7 @@ import yaml
 
 pytest.importorskip("torch")
 
-from agentgym_py.cli.stages import read_file, stages_of
+from agentgym_py.cli.pipeline_file import read_file, stages_of
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import store
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_py.cli import listen
+from agentgym_py.cli import server_options
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import InfrastructureError
 from agentgym_py.serving import RemoteEnv
@@ -100,7 +100,7 @@ def test_a_port_that_is_taken(agentgym: Run) -> None:
 
 def test_what_is_missing_is_said(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The extra."""
-    monkeypatch.setattr(listen, "find_spec", lambda name: None)
+    monkeypatch.setattr(server_options, "find_spec", lambda name: None)
     status, _, err = agentgym("serve", "--env", "GUESS")
     assert (status, "[serve]" in err) == (2, True)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.cli import listen
+from agentgym_py.cli import server_options
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.viewer import feedback
@@ -99,7 +99,7 @@ def test_a_port_that_is_taken(agentgym: Run, played: Path) -> None:
 
 def test_what_is_missing_is_said(agentgym: Run, played: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra `view` pages are exported, but not served."""
-    monkeypatch.setattr(listen, "find_spec", lambda name: None)
+    monkeypatch.setattr(server_options, "find_spec", lambda name: None)
     status, _, err = agentgym("view", "played")
     assert status == 2
     assert "[view]" in err

@@ -182,7 +182,7 @@ def test_a_small_model_plays_in_as_many_processes_as_there_are_threads(tiny_poli
     """A large one in one, for its sums keep all threads busy."""
     import torch
 
-    from agentgym_py.cli.common import workers_for
+    from agentgym_py.cli.runtime import workers_for
 
     large = Mock(num_parameters=135_000_000)
     large.model.device.type = "cpu"

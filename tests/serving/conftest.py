@@ -15,7 +15,7 @@ pytest.importorskip("fastapi")
 uvicorn = pytest.importorskip("uvicorn")
 
 from agentgym_py import registry
-from agentgym_py.cli.listen import LOOPBACK, listening
+from agentgym_py.cli.server_options import LOOPBACK, listening
 from agentgym_py.env import EnvSpec, Outcome, Reply, Task, TextEnv
 from agentgym_py.serving import RemoteEnv
 from agentgym_py.serving.client import Connection

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from agentgym_py.cli import module
-from agentgym_py.cli.common import known_model, trainer_class
-from agentgym_py.cli.parser import UsageError, explain, listed, load_yaml, meant, new_parser
+from agentgym_py.cli.parser import UsageError, as_list, humanize_parser_error, load_yaml, new_parser, suggestion
+from agentgym_py.cli.runtime import require_model_files
+from agentgym_py.cli.trainer_options import trainer_class
 from agentgym_py.errors import AgentGymError, UnknownNameError, did_you_mean
 from agentgym_py.training import tracking
 from agentgym_py.training.trainer import need_policy, product
@@ -72,7 +73,9 @@ def read_file(file: str) -> dict[str, Any]:
     if not isinstance(held, dict) or not isinstance(held.get("stages"), list) or not held["stages"]:
         raise UsageError(f"{file} holds no pipeline: wanted is a mapping with a list of `stages`")
     if wrong := next((key for key in held if key not in _KEYS), None):
-        raise UsageError(f"{file}: no key {wrong!r}{meant(str(wrong), _KEYS)}; there are {', '.join(sorted(_KEYS))}")
+        raise UsageError(
+            f"{file}: no key {wrong!r}{suggestion(str(wrong), _KEYS)}; there are {', '.join(sorted(_KEYS))}"
+        )
     held = {key: value for key, value in held.items() if value is not None}
     if not isinstance(held.get("defaults", {}), dict):
         raise UsageError(f"{file}: defaults must be a mapping of options")
@@ -89,7 +92,9 @@ def stages_of(held: Mapping[str, Any], file: str) -> list[Stage]:
             raise UsageError(f"{file}: stage {number} is no mapping with `stage: KIND`; kinds: {', '.join(KINDS)}")
         kind, name = str(row["stage"]), str(row.get("name", row["stage"]))
         if kind not in KINDS:
-            raise UsageError(f"{file}: no kind of stage {kind!r}{meant(kind, KINDS)}; there are {', '.join(KINDS)}")
+            raise UsageError(
+                f"{file}: no kind of stage {kind!r}{suggestion(kind, KINDS)}; there are {', '.join(KINDS)}"
+            )
         if not name.replace("_", "").replace("-", "").isalnum() or name in [each.name for each in found]:
             raise UsageError(
                 f"{file}: stage {number} needs a name of its own, of letters, digits, - and _; got {name!r}"
@@ -101,7 +106,7 @@ def stages_of(held: Mapping[str, Any], file: str) -> list[Stage]:
         taken |= known
         found.append(Stage(name, kind, command, settings, f"{number:02d}-{name}"))
     if left := next((key for key in defaults if key not in taken), None):
-        raise UsageError(f"{file}: no stage takes the default {left!r}{meant(str(left), taken)}")
+        raise UsageError(f"{file}: no stage takes the default {left!r}{suggestion(str(left), taken)}")
     return found
 
 
@@ -183,7 +188,7 @@ def parsed(stage: Stage, settings: Mapping[str, Any]) -> Namespace:
     except AgentGymError:
         raise
     except Exception as error:  # jsonargparse's own are many
-        raise UsageError(explain(str(error), sorted(f"--{each}" for each in known), [])) from error
+        raise UsageError(humanize_parser_error(str(error), sorted(f"--{each}" for each in known), [])) from error
     return found
 
 
@@ -233,7 +238,7 @@ def _check_model(stage: Stage, given: Namespace) -> None:
     if stage.kind == "export":
         find(model, given["round"])
     else:
-        known_model(model)
+        require_model_files(model)
 
 
 def _check_inputs(settings: Mapping[str, Any], stages: Mapping[str, Stage]) -> None:
@@ -242,7 +247,7 @@ def _check_inputs(settings: Mapping[str, Any], stages: Mapping[str, Stage]) -> N
         if isinstance(value, Mapping) and not key.endswith("_kwargs"):
             _check_inputs(value, stages)
         elif key in _INPUTS and isinstance(value, str | list):
-            for name in listed(value):
+            for name in as_list(value):
                 _check_input(key, name, stages if name == value or isinstance(value, list) else {})
 
 

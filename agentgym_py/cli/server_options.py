@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 
 
-def check_port(port: int) -> None:
+def require_port(port: int) -> None:
     """ConfigError unless it is one."""
     if not 0 <= port < 1 << 16:
         raise ConfigError(f"port must be from 0 to 65535, got {port}")
 
 
-def need_server(what: str, extra: str) -> None:
+def require_server(what: str, extra: str) -> None:
     """ConfigError that says what to install, unless `what` can be served."""
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         from agentgym_py.registry import install_advice

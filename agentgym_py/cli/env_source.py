@@ -15,7 +15,7 @@ from agentgym_py.env import TextEnv, registration
 from agentgym_py.errors import UnknownNameError, did_you_mean
 
 
-def named(name: str) -> str:
+def resolve_env(name: str) -> str:
     """The name of a world as it is; where it is its source, the class's Gymnasium id, under which it is registered.
 
     Raises:
@@ -24,7 +24,7 @@ def named(name: str) -> str:
     place, _, wanted = name.partition(":")
     if not place.endswith(".py") and (not wanted or wanted in gymnasium.registry):
         return name
-    module = _imported(place)
+    module = _import(place)
     worlds = {key: each for key, each in vars(module).items() if _is_world(each)}
     own = [each for each in worlds.values() if each.__module__ == module.__name__]
     if wanted in worlds:
@@ -41,7 +41,7 @@ def _is_world(value: object) -> bool:
     return inspect.isclass(value) and issubclass(value, TextEnv) and not value.__module__.startswith("agentgym_py.")
 
 
-def _told(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     """What was raised, and where, in a line."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     file, line, said = last.filename, last.lineno, str(error)
@@ -51,7 +51,7 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {said}{where}"
 
 
-def _imported(place: str) -> ModuleType:
+def _import(place: str) -> ModuleType:
     path = Path(place).absolute() if place.endswith(".py") else None
     if path and not path.is_file():
         raise UnknownNameError(f"There is no file {place!r}.")
@@ -61,7 +61,7 @@ def _imported(place: str) -> ModuleType:
     try:
         module = import_module(name)
     except (Exception, SystemExit) as error:  # a stranger's module may do anything at import
-        raise UnknownNameError(f"{place} does not load: {_told(error)}") from error
+        raise UnknownNameError(f"{place} does not load: {_describe(error)}") from error
     if path and not path.samefile(module.__file__ or ""):
         raise UnknownNameError(f"{place} cannot be loaded: {name!r} is also the name of {module.__file__}")
     return module
