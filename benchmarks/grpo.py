@@ -191,7 +191,7 @@ class Replayed(Rollouts):
     def groups(self, tasks: int, size: int) -> list[list[Trajectory]]:
         """All of them, however many are asked for."""
         assert self.same and self.clock
-        self.played += [each for group in self.same for each in group]
+        self.episodes += [each for group in self.same for each in group]
         self.clock.begin()
         return self.same
 

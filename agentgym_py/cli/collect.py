@@ -14,8 +14,8 @@ from agentgym_py.cli.env_options import add_env_options, env_specs, require_task
 from agentgym_py.cli.parser import Repeatable, UsageError, add_options, as_list, read_options
 from agentgym_py.cli.runtime import console, new_file, print_json
 from agentgym_py.collection import Collector, Job, jobs_for
-from agentgym_py.collection.branching import with_forks
-from agentgym_py.collection.job import tries_of
+from agentgym_py.collection.branching import collect_with_branches
+from agentgym_py.collection.job import attempts_for_agent
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import EnvSpec, checked_split
 from agentgym_py.errors import ConfigError
@@ -103,7 +103,7 @@ def run(given: Namespace) -> int:
     plans = [
         (
             Collector(agent, who.slots, who.prompt, who.seed, workers, who.step_timeout),
-            tries_of(jobs, number, len(agents)),
+            attempts_for_agent(jobs, number, len(agents)),
         )
         for number, agent in enumerate(agents)
     ]
@@ -125,7 +125,7 @@ def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, epis
             progress = phases.begin("collect", total)
             for collector, jobs in plans:
                 first_try = episodes.attempts * len(plans)
-                for family in with_forks(collector, jobs, episodes.forks, episodes.fork_tries, first_try):
+                for family in collect_with_branches(collector, jobs, episodes.forks, episodes.fork_tries, first_try):
                     for trajectory in family:
                         writer.append(trajectory)
                         progress(trajectory)

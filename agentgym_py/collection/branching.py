@@ -1,4 +1,4 @@
-"""Forks: the states that an episode went through, found again by replaying it, and episodes that go on from some."""
+"""Branches: the states that an episode went through, rebuilt by replaying it, and episodes that continue from some."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from agentgym_py.collection import Collector, Job
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.collection.job import Fork
+from agentgym_py.collection.job import StateSnapshot
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.tracebacks import own_line
 from agentgym_py.errors import AgentGymError, InfrastructureError, SnapshotError
@@ -20,114 +20,115 @@ from agentgym_py.trajectory import Trajectory
 
 T = TypeVar("T")
 _FAILURES = 3
-"""After so many states in a row at which a world fails, no more of these tries are asked for."""
+"""After this many failed states in a row, the states of these episodes are given up."""
 
 
-def unless_it_fails(ask: Callable[[], T]) -> T | None:
-    """What a world is asked for; None where the world fails at it, as a stranger's may anyhow."""
+def or_none(ask: Callable[[], T]) -> T | None:
+    """Return what `ask` returns, or None with a warning when the env fails."""
     try:
         return ask()
     except Exception as error:
         if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
             raise
-        said_failing(error)
+        warn_env_failure(error)
         return None
 
 
-def said_failing(error: Exception) -> None:
-    """Warn of a world that failed as a state was found again: what it raised would be lost, a defect of its own too."""
+def warn_env_failure(error: Exception) -> None:
+    """Warn about an env that failed during a replay, because its error would otherwise be lost."""
     where = own_line(error)
-    said = f"{type(error).__name__}: {error}" + f" ({where})" * bool(where)
-    warnings.warn(f"a world failed as a state was found again: {said}", stacklevel=3)
+    text = f"{type(error).__name__}: {error}" + (f" ({where})" if where else "")
+    warnings.warn(f"a world failed while a state was rebuilt: {text}", stacklevel=3)
 
 
-def forks(
+def snapshots_at(
     trajectory: Trajectory, at: Iterable[int], pool: EnvPool | None = None, spec: EnvSpec | None = None
-) -> list[Fork]:
-    """The states before steps `at` (0 is the start) of a trajectory, in rising order; worlds come from `pool`.
+) -> list[StateSnapshot]:
+    """Return the states before steps `at` (0 is the start) of a trajectory, in rising order; envs come from `pool`.
 
-    Worlds run so fast that the states need not be kept: the replies are done again, up to the last state wanted, in the
-    world that the trajectory names, or in one made by `spec`.
+    States are not stored, because envs are fast: the replies are replayed up to the last of these states, in the env
+    that the trajectory names or in one made by `spec`.
 
     Raises:
-        SnapshotError: the world does not show what it showed then, or the trajectory has no such step.
+        SnapshotError: the env behaves differently on replay, or the trajectory has no such step.
     """
-    wanted = sorted(set(at))
-    if wanted and not 0 <= wanted[0] <= wanted[-1] < len(trajectory.steps):
-        raise SnapshotError(f"{trajectory.id} has {len(trajectory.steps)} steps: no fork at {wanted}")
+    places = sorted(set(at))
+    if places and not 0 <= places[0] <= places[-1] < len(trajectory.steps):
+        raise SnapshotError(f"{trajectory.id} has {len(trajectory.steps)} steps: no state before {places}")
     spec = spec or trajectory.env_spec()
     with nullcontext(pool) if pool else closing(EnvPool()) as own, own.lent(spec) as env:
-        return _along(trajectory, wanted, env)
+        return _replay_to(trajectory, places, env)
 
 
-def _along(trajectory: Trajectory, wanted: list[int], env: TextEnv) -> list[Fork]:
+def _replay_to(trajectory: Trajectory, places: list[int], env: TextEnv) -> list[StateSnapshot]:
     env_seed = trajectory.provenance.env_seed
     observation, _ = env.reset(seed=env_seed, options={"task": trajectory.task_id})
-    found = []
-    for number, step in enumerate(trajectory.steps[: wanted[-1] + 1] if wanted else ()):
+    states = []
+    for number, step in enumerate(trajectory.steps[: places[-1] + 1] if places else ()):
         if observation != step.observation:
             raise SnapshotError(f"{trajectory.id}: step {number + 1} showed something else than it shows now")
-        if number in wanted:
-            found.append(Fork(env.snapshot(), trajectory.rules, trajectory.steps[:number], observation, env_seed))
+        if number in places:
+            done = trajectory.steps[:number]
+            states.append(StateSnapshot(env.snapshot(), trajectory.rules, done, observation, env_seed))
         observation, *_ = env.step(step.reply)
-    return found
+    return states
 
 
-def midway(
-    tries: Sequence[Trajectory], wanted: int, rng: Rng, pool: EnvPool | None = None, spec: EnvSpec | None = None
-) -> list[Fork]:
-    """States in which tries at a task were, drawn from all but their starts; fewer where there are fewer.
+def sample_states(
+    episodes: Sequence[Trajectory], count: int, rng: Rng, pool: EnvPool | None = None, spec: EnvSpec | None = None
+) -> list[StateSnapshot]:
+    """Sample up to `count` states from episodes of one task, their starts excluded.
 
-    One at which the world fails is passed over; after a few of them in a row, all others are.
+    A state at which the env fails is skipped. After a few failures in a row the sampling stops.
 
     Raises:
-        SnapshotError: a world does not show what it showed in the try.
+        SnapshotError: an env behaves differently on replay.
     """
-    states = [(n, at) for n, each in enumerate(tries) if each.error is None for at in range(1, len(each.steps))]
-    drawn = rng.sample(states, len(states))
-    found, failed = list[Fork](), 0
-    for n, at in drawn:
-        if len(found) == wanted or failed == _FAILURES:
+    places = [(n, at) for n, each in enumerate(episodes) if each.error is None for at in range(1, len(each.steps))]
+    states, failures = list[StateSnapshot](), 0
+    for n, at in rng.sample(places, len(places)):
+        if len(states) == count or failures == _FAILURES:
             break
-        fork = unless_it_fails(partial(forks, tries[n], [at], pool, spec))
-        failed = 0 if fork else failed + 1
-        found += fork or ()
-    return found
+        state = or_none(partial(snapshots_at, episodes[n], [at], pool, spec))
+        failures = 0 if state else failures + 1
+        states += state or ()
+    return states
 
 
-def continuations(
-    jobs: Sequence[Job], played: Sequence[Trajectory], states: int, tries: int, *, seed: int, first_try: int
+def branch_jobs(
+    jobs: Sequence[Job], trunks: Sequence[Trajectory], states: int, attempts: int, *, seed: int, first_attempt: int
 ) -> list[list[Job]]:
-    """Of each job, what goes on from `states` states in the midst of what it came to, `tries` times from each.
+    """For each job and its episode, return the jobs that continue from `states` of its states, `attempts` from each.
 
-    The states are drawn by `seed`. `first_try` is above the tries at a task that `jobs` are.
+    The states are drawn by `seed`. `first_attempt` is above the attempts per task in `jobs`.
 
     Raises:
-        SnapshotError: a world does not show what it showed then.
-        InfrastructureError: a world fails at so many states that too few are left.
+        SnapshotError: an env behaves differently on replay.
+        InfrastructureError: an env fails at so many states that too few are left.
     """
-    found = []
+    branches = []
     with closing(EnvPool()) as pool:
-        for job, each in zip(jobs, played, strict=True):
-            drawn = midway([each], states, Rng("forks", seed, each.id), pool, job.env)
-            if len(drawn) < min(states, len(each.steps) - 1 if each.error is None else 0):
-                raise InfrastructureError(f"{each.id}: the world fails as its states are found again")
-            first = first_try + job.attempt * states * tries
-            found.append([replace(job, fork=drawn[k // tries], attempt=first + k) for k in range(len(drawn) * tries)])
-    return found
+        for job, trunk in zip(jobs, trunks, strict=True):
+            drawn = sample_states([trunk], states, Rng("forks", seed, trunk.id), pool, job.env)
+            if len(drawn) < min(states, len(trunk.steps) - 1 if trunk.error is None else 0):
+                raise InfrastructureError(f"{trunk.id}: the world fails while its states are rebuilt")
+            first = first_attempt + job.attempt * states * attempts
+            count = len(drawn) * attempts
+            branches.append([replace(job, start=drawn[k // attempts], attempt=first + k) for k in range(count)])
+    return branches
 
 
-def with_forks(
-    collector: Collector, jobs: Sequence[Job], states: int, tries: int, first_try: int
+def collect_with_branches(
+    collector: Collector, jobs: Sequence[Job], states: int, attempts: int, first_attempt: int
 ) -> Iterator[list[Trajectory]]:
-    """Play every job; of each in order its trajectory, and those of its `continuations`, as soon as they are over."""
+    """Play every job and its `branch_jobs`; yield each job's trajectory with its branches, in the order of `jobs`."""
     if not states:
-        yield from ([each] for each in collector.in_order(jobs))
+        yield from ([trunk] for trunk in collector.in_order(jobs))
         return
     size = 4 * collector.slots
     for part in (jobs[at : at + size] for at in range(0, len(jobs), size)):
-        played = collector.collect_batch(part)
-        later = continuations(part, played, states, tries, seed=collector.seed, first_try=first_try)
-        went_on = collector.in_order([job for each in later for job in each])
-        for trunk, each in zip(played, later, strict=True):
-            yield [trunk, *(next(went_on) for _ in each)]
+        trunks = collector.collect_batch(part)
+        families = branch_jobs(part, trunks, states, attempts, seed=collector.seed, first_attempt=first_attempt)
+        branches = collector.in_order([job for family in families for job in family])
+        for trunk, family in zip(trunks, families, strict=True):
+            yield [trunk, *(next(branches) for _ in family)]

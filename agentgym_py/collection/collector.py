@@ -15,7 +15,7 @@ from typing import Any
 from agentgym_py.agents import Agent, AgentReply, Episode
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.executor import Executor
-from agentgym_py.collection.job import Fork, Job, tries_of
+from agentgym_py.collection.job import Job, StateSnapshot
 from agentgym_py.collection.watchdog import Watch, checked_timeout
 from agentgym_py.env import Prompt, TextEnv
 from agentgym_py.env.base import checked_prompt
@@ -163,32 +163,21 @@ class Collector:
         there = [index for index, future in asked.items() if future.done()]
         return [(index, _said(asked.pop(index))) for index in there]
 
-    def start(self, job: Job) -> Fork:
-        """The state that a job's episode begins in, for episodes that must begin in the very same.
-
-        Raises:
-            AgentGymError, or whatever the world raises: it does not begin.
-        """
-        with closing(job.env.make()) as env:
-            episode = self._reset(job, env)
-            env_seed = _env_seed(self, episode.task.id)
-            return Fork(env.snapshot(), episode.rules, (), episode.observation, env_seed)
-
     def _reset(self, job: Job, env: TextEnv) -> Episode:
-        if job.fork:
-            return self._restored(job, job.fork, env)
+        if job.start:
+            return self._restored(job, job.start, env)
         task = env.task(job.task, job.split)
         observation, _ = env.reset(seed=_env_seed(self, task.id), options={"task": task.id})
         return Episode(env, task, seed_of(self.seed, task.id, job.attempt), env.rules[self.prompt], observation)
 
-    def _restored(self, job: Job, fork: Fork, env: TextEnv) -> Episode:
-        env.restore(fork.snapshot)
+    def _restored(self, job: Job, start: StateSnapshot, env: TextEnv) -> Episode:
+        env.restore(start.snapshot)
         task = env.current
-        if task is None or env.snapshot() != fork.snapshot:
+        if task is None or env.snapshot() != start.snapshot:
             raise SnapshotError(f"{job.env.name} did not take up the state of {job.task!r} byte by byte")
-        steps = [replace(step, trained=False) for step in fork.steps]
-        seed = seed_of(self.seed, task.id, job.attempt, hashlib.sha256(fork.snapshot).hexdigest())
-        return Episode(env, task, seed, fork.rules, fork.observation, steps)
+        steps = [replace(step, trained=False) for step in start.steps]
+        seed = seed_of(self.seed, task.id, job.attempt, hashlib.sha256(start.snapshot).hexdigest())
+        return Episode(env, task, seed, start.rules, start.observation, steps)
 
     def _begin(self, job: Job, pool: EnvPool, watch: Watch) -> tuple[Episode | None, str]:
         env = None
@@ -263,29 +252,6 @@ def _awaited() -> Iterator[_Asked]:
             each.cancel()
 
 
-def collect_with_diversity(
-    agents: Sequence[Agent],
-    jobs: Sequence[Job],
-    *,
-    slots: int = 64,
-    prompt: Prompt = "brief",
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> list[Trajectory]:
-    """Play every job by each of `agents`, such as one policy at several temperatures.
-
-    All tries at a job stand side by side and are numbered through: the seeds of any two differ.
-    """
-    if not agents:
-        raise ConfigError("no agents to collect with")
-    collectors = [Collector(agent, slots, prompt, seed) for agent in agents]
-    played = [
-        collector.collect_batch(tries_of(jobs, number, len(agents)), progress)
-        for number, collector in enumerate(collectors)
-    ]
-    return [trajectory for tries in zip(*played, strict=True) for trajectory in tries]
-
-
 def _env_seed(collector: Collector, task_id: str) -> int:
     return seed_of(collector.seed, "world", task_id)
 
@@ -294,7 +260,7 @@ def _id(job: Job, name: str) -> str:
     """Task, arguments of the world where there are any, number of the try, and after how many steps it went on."""
     kwargs = job.env.world.kwargs
     made = hashlib.sha256(canonical(kwargs).encode()).hexdigest()[:8] if kwargs else ""
-    gone_on = f"+{len(job.fork.steps)}" if job.fork and job.fork.steps else ""
+    gone_on = f"+{len(job.start.steps)}" if job.start and job.start.steps else ""
     return f"{name}{made and '@'}{made}#{job.attempt}{gone_on}"
 
 
@@ -305,7 +271,7 @@ def _provenance(job: Job, collector: Collector, task_id: str, version: int, seed
     return Provenance(
         env_id=world.name, env_version=version, env_kwargs=dict(world.kwargs), task_id=task_id, seed=seed,
         agent=agent.name, policy_digest=agent.policy_digest, sampling=dict(agent.sampling), prompt=collector.prompt,
-        package_version=__version__, env_seed=job.fork.env_seed if job.fork else _env_seed(collector, task_id),
+        package_version=__version__, env_seed=job.start.env_seed if job.start else _env_seed(collector, task_id),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What is to be played."""
+"""Jobs: the episodes to play."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from agentgym_py.trajectory import Step
 
 
 @dataclass(frozen=True, slots=True)
-class Fork:
-    """A state of an episode from which others go on, and what led there."""
+class StateSnapshot:
+    """A state of an episode from which others continue, and the steps before it."""
 
     snapshot: bytes
-    """The world, as `TextEnv.snapshot` gives it."""
+    """The env's own state, from `TextEnv.snapshot`."""
     rules: str
     steps: tuple[Step, ...]
-    """The episode so far; none for a start. Who goes on from here does not learn from them."""
+    """The episode so far, empty at its start. An episode that continues from here does not train on them."""
     observation: str
-    """What is seen there."""
+    """The observation in this state."""
     env_seed: int
-    """Seed of the world's generator at the reset."""
+    """Seed of the env's generator at the reset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One episode to be played."""
+    """One episode to play."""
 
     env: EnvSpec
     task: str | int
     """Task id, or number of a task of `split`."""
     split: str = "train"
     attempt: int = 0
-    """Number of the try at this task; tries differ in their seed."""
-    fork: Fork | None = None
-    """Where the episode goes on from, instead of from a reset."""
+    """Number of the attempt at this task; attempts differ in their seed."""
+    start: StateSnapshot | None = None
+    """The state that the episode continues from; None resets the env."""
 
 
 def jobs_for(
     envs: Sequence[EnvSpec | str] | EnvSpec | str, split: str, tasks: Iterable[int], attempts: int = 1
 ) -> list[Job]:
-    """Every task of every environment, by its spec or its name, `attempts` times; the tries at one stand side by side.
+    """List every task of every env, given by spec or name, `attempts` times; attempts at one task are adjacent.
 
     Raises:
         UnknownNameError: no such split.
@@ -52,6 +52,6 @@ def jobs_for(
     return [Job(env, task, split, k) for task in tasks for env in specs for k in range(attempts)]
 
 
-def tries_of(jobs: Iterable[Job], agent: int, agents: int) -> list[Job]:
-    """The jobs of one of several agents: its tries at a task have numbers, and so seeds, of their own."""
+def attempts_for_agent(jobs: Iterable[Job], agent: int, agents: int) -> list[Job]:
+    """Renumber the attempts for one of several agents, so that no two agents share a seed."""
     return [replace(job, attempt=job.attempt * agents + agent) for job in jobs]

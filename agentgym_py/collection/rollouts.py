@@ -1,4 +1,4 @@
-"""Rollouts: where an on-policy trainer plays, with the policy as it is now."""
+"""Rollouts: the episodes of an on-policy trainer, played with the policy's current weights."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from agentgym_py import distributed
 from agentgym_py.agents import Agent
 from agentgym_py.collection import Collector, Job
-from agentgym_py.collection.branching import midway, unless_it_fails
+from agentgym_py.collection.branching import sample_states
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.executor import Executor
-from agentgym_py.collection.job import Fork
+from agentgym_py.collection.job import StateSnapshot
 from agentgym_py.env import Prompt
 from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.rng import Rng
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 
 Scorer = Callable[[Sequence[Trajectory]], Sequence[float]]
-"""Scores episodes, one number each."""
+"""Scores episodes, one number per episode."""
 
 
-def rewarded(trajectory: Trajectory, score: float) -> Trajectory:
-    """The trajectory with a score, given after its last step, in place of the world's rewards."""
+def with_score(trajectory: Trajectory, score: float) -> Trajectory:
+    """Replace the env's rewards by a score after the last step."""
     *steps, last = (replace(step, reward=0.0, reward_parts={}) for step in trajectory.steps)
     return replace(trajectory, steps=(*steps, replace(last, reward=score)), reward=score)
 
 
 @dataclass(slots=True)
 class Rollouts:
-    """The training tasks of a round, in their order, and a budget of episodes to spend on them."""
+    """The training tasks of a round in their order, and a budget of episodes to spend on them."""
 
     policy: Policy
     engine: Engine
     params: SamplingParams
     tasks: Sequence[Job]
     budget: int
-    """Episodes that may be played, those that go on from a fork among them."""
+    """Episodes that may be played, including those that continue from a state."""
     name: str = "policy"
     slots: int = 64
     prompt: Prompt = "brief"
@@ -51,26 +51,26 @@ class Rollouts:
     progress: Callable[[Trajectory], None] | None = None
     workers: Executor | None = None
     step_timeout: float | None = None
-    """As in `Collector`; the state that a group begins in is made in this process."""
+    """As in `Collector`."""
     scorer: Scorer | None = None
-    """Scores what a trainer gets in place of the world; what is stored keeps the world's rewards."""
-    played: list[Trajectory] = field(default_factory=list)
-    """Every trajectory so far."""
+    """Scores the trainer's episodes in place of the env; stored episodes keep the env's rewards."""
+    episodes: list[Trajectory] = field(default_factory=list)
+    """Every trajectory so far, with the env's rewards."""
     version: int = 0
-    """How often the policy's weights changed."""
+    """Number of weight updates so far."""
     _next: int = 0
 
     @property
-    def left(self) -> int:
-        """Episodes that may still be played."""
-        return self.budget - len(self.played)
+    def remaining(self) -> int:
+        """Episodes left in the budget."""
+        return self.budget - len(self.episodes)
 
     @property
     def temperature(self) -> float:
-        """What the replies are sampled at.
+        """Sampling temperature of the replies.
 
         Raises:
-            ConfigError: replies are not drawn from all tokens, so that a ratio of probabilities means nothing.
+            ConfigError: replies are not sampled from the whole distribution, so probability ratios mean nothing.
         """
         if self.params.greedy or self.params.top_p < 1 or self.params.top_k:
             raise ConfigError(
@@ -79,108 +79,108 @@ class Rollouts:
             )
         return self.params.temperature
 
-    def state(self) -> dict[str, int]:
-        """Where it stands, beside what was played."""
+    def state_dict(self) -> dict[str, int]:
+        """Return the progress through the tasks, without the episodes."""
         return {"version": self.version, "next": self._next}
 
-    def go_on_from(self, state: Mapping[str, int], played: Sequence[Trajectory]) -> None:
-        """Stand where another one stood that had played this."""
-        self.version, self._next, self.played = state["version"], state["next"], list(played)
+    def load_state_dict(self, state: Mapping[str, int], episodes: Sequence[Trajectory]) -> None:
+        """Resume after these episodes."""
+        self.version, self._next, self.episodes = state["version"], state["next"], list(episodes)
         if self.progress:
-            for each in played:
-                self.progress(each)
+            for trajectory in episodes:
+                self.progress(trajectory)
 
     def sync(self) -> None:
-        """Play with the policy's weights of now from here on."""
+        """Use the policy's current weights from here on."""
         self.version += 1
         self.engine.sync(self.policy, self.version)
 
     def groups(self, tasks: int, size: int) -> list[list[Trajectory]]:
-        """`size` episodes of each of the next `tasks` tasks, all of a task from one and the same state.
+        """Play `size` episodes of each of the next `tasks` tasks; all episodes of a task start in the same state.
 
-        Tasks come again, with fresh tries, when all have been met. Fewer than `tasks` groups where the budget ends, and
-        none where it has no room for one: `left` need not come to 0.
+        When every task has been played, tasks repeat with fresh attempts. The result has fewer than `tasks` groups when
+        the budget ends, and none when the budget has no room for one: `remaining` need not reach 0.
         """
-        jobs = self.jobs(min(tasks, self.left // size), size)
-        starts = [self.start(job) for job in jobs] if size > 1 else [None] * len(jobs)
-        return self.go_on(jobs, starts, size)
+        jobs = self.jobs(min(tasks, self.remaining // size), size)
+        return self.continue_from(jobs, [None] * len(jobs), size)
 
-    def trees(self, tasks: int, size: int, branches: int) -> list[list[Trajectory]]:
-        """As `groups`, and then of each of these tasks up to `branches` groups more, each from one state of a try.
+    def branching_groups(self, tasks: int, size: int, branches: int) -> list[list[Trajectory]]:
+        """Play `groups`, then up to `branches` further groups per task, each from one state of the task's episodes.
 
-        Which states is drawn by the seed from all that the task's tries went through, their starts left out; fewer
-        where there are fewer. A tree is begun only where the budget has room for all of its episodes.
+        The seed draws the states from all states of the task's episodes except their starts; short episodes have fewer.
+        A task is begun only when the budget has room for all of its episodes.
 
         Raises:
-            SnapshotError: a world does not show what it showed in the try.
+            SnapshotError: an env behaves differently on replay.
         """
-        whole, before = size * (1 + branches), len(self.played)
-        jobs = self.jobs(min(tasks, self.left // whole), whole)
-        trunks = self.go_on(jobs, [self.start(job) for job in jobs], size)
-        tries = self.played[before:]  # with the world's own rewards
-        found = distributed.once(self._branches, jobs, tries, size, branches)  # a world that fails must fail for all
+        whole, before = size * (1 + branches), len(self.episodes)
+        jobs = self.jobs(min(tasks, self.remaining // whole), whole)
+        trunks = self.continue_from(jobs, [None] * len(jobs), size)
+        episodes = self.episodes[before:]  # with the env's own rewards
+        starts = distributed.once(self._sample, jobs, episodes, size, branches)  # an env that fails must fail for all
         later = [replace(job, attempt=job.attempt + k * size)
-                 for job, forks in zip(jobs, found, strict=True) for k in range(1, len(forks) + 1)]  # fmt: skip
-        return trunks + self.go_on(later, [fork for forks in found for fork in forks], size)
+                 for job, states in zip(jobs, starts, strict=True) for k in range(1, len(states) + 1)]  # fmt: skip
+        return trunks + self.continue_from(later, [state for states in starts for state in states], size)
 
-    def _branches(self, jobs: Sequence[Job], tries: Sequence[Trajectory], size: int, branches: int) -> list[list[Fork]]:
-        """Of each job up to so many states in which its `size` tries were."""
-        found = []
+    def _sample(
+        self, jobs: Sequence[Job], episodes: Sequence[Trajectory], size: int, branches: int
+    ) -> list[list[StateSnapshot]]:
+        """Sample up to `branches` states per job from its `size` episodes."""
+        starts = []
         with closing(EnvPool()) as pool:
             for number, job in enumerate(jobs):
                 rng = Rng(self.seed, "branches", job.env.key, job.task, job.attempt)
-                found.append(midway(tries[number * size : (number + 1) * size], branches, rng, pool, job.env))
-        return found
+                group = episodes[number * size : (number + 1) * size]
+                starts.append(sample_states(group, branches, rng, pool, job.env))
+        return starts
 
     def jobs(self, tasks: int, size: int) -> list[Job]:
-        """The next tasks, each as the first of `size` tries."""
-        found = []
+        """Return the next tasks, each as the first of `size` attempts."""
+        jobs = []
         for _ in range(tasks):
             round_trip, place = divmod(self._next, len(self.tasks))
-            found.append(replace(self.tasks[place], attempt=round_trip * size))
+            jobs.append(replace(self.tasks[place], attempt=round_trip * size))
             self._next += 1
-        return found
+        return jobs
 
-    def start(self, job: Job) -> Fork | None:
-        """The state that a job begins in; None where the world does not begin: each try says so for itself."""
-        return unless_it_fails(lambda: self.collector(self._agent()).start(job))
+    def continue_from(
+        self, jobs: Sequence[Job], starts: Sequence[StateSnapshot | None], size: int
+    ) -> list[list[Trajectory]]:
+        """Play `size` episodes of each job's task from its start state; None is a reset.
 
-    def go_on(self, jobs: Sequence[Job], forks: Sequence[Fork | None], size: int) -> list[list[Trajectory]]:
-        """`size` continuations of each job's task, from its fork; from a reset where that is None.
-
-        They are tries `job.attempt` and on: a second call with a fork wants a job of a later attempt, or it plays the
-        same again.
+        Their attempts count from `job.attempt`. A second call with the same state needs a job with a later attempt;
+        otherwise it plays the same episodes again.
 
         Raises:
-            SnapshotError: tries that began by themselves, for there is no fork, did not begin alike.
+            SnapshotError: episodes from a reset did not start alike.
         """
-        tries = [
-            replace(job, fork=fork, attempt=job.attempt + k)
-            for job, fork in zip(jobs, forks, strict=True)
+        attempts = [
+            replace(job, start=start, attempt=job.attempt + k)
+            for job, start in zip(jobs, starts, strict=True)
             for k in range(size)
         ]
-        played = self.play(tries)
-        groups = [played[at : at + size] for at in range(0, len(played), size)]
-        for job, fork, group in zip(jobs, forks, groups, strict=True):
-            if fork is None and len({(each.rules, each.steps[0].observation) for each in group if each.steps}) > 1:
-                raise SnapshotError(f"{job.env.name}: two tries at {job.task!r} did not begin alike")
+        episodes = self.play(attempts)
+        groups = [episodes[at : at + size] for at in range(0, len(episodes), size)]
+        for job, start, group in zip(jobs, starts, groups, strict=True):
+            if start is None and len({(each.rules, each.steps[0].observation) for each in group if each.steps}) > 1:
+                raise SnapshotError(f"{job.env.name}: two attempts at {job.task!r} did not start alike")
         return groups
 
     def play(self, jobs: Sequence[Job], scored: bool = True) -> list[Trajectory]:
-        """Play these jobs as they are; they count. Where they are not to be `scored` the world's rewards stay."""
-        played = self.collector(self._agent()).collect_batch(jobs, self.progress)
-        self.played += played
-        return self._scored(played) if scored else played
+        """Play these jobs as they are; they count towards the budget. Unless `scored`, the env's rewards stay."""
+        episodes = self.collector(self._agent()).collect_batch(jobs, self.progress)
+        self.episodes += episodes
+        return self._scored(episodes) if scored else episodes
 
-    def _scored(self, played: list[Trajectory]) -> list[Trajectory]:
-        sound = [each for each in played if each.steps and each.error is None]
+    def _scored(self, episodes: list[Trajectory]) -> list[Trajectory]:
+        sound = [each for each in episodes if each.steps and each.error is None]
         if self.scorer is None or not sound:
-            return played
+            return episodes
         scores = dict(zip(map(id, sound), distributed.once(self.scorer, sound), strict=True))
-        return [rewarded(each, scores[id(each)]) if id(each) in scores else each for each in played]
+        return [with_score(each, scores[id(each)]) if id(each) in scores else each for each in episodes]
 
     def collector(self, agent: Agent) -> Collector:
-        """Who plays with this agent as the policy plays; what it plays counts for nothing here."""
+        """Return a collector for another agent with the same settings; its episodes do not count."""
         return Collector(agent, self.slots, self.prompt, self.seed, self.workers, self.step_timeout)
 
     def _agent(self) -> Agent:

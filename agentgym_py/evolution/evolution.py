@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from agentgym_py import distributed
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
 from agentgym_py.collection import Collector, Job
-from agentgym_py.collection.branching import continuations
+from agentgym_py.collection.branching import branch_jobs
 from agentgym_py.collection.executor import Executor
 from agentgym_py.collection.rollouts import Rollouts, Scorer
 from agentgym_py.engine import SamplingParams
@@ -183,8 +183,8 @@ class Evolution:
         agent = partial(self._agent, number - 1, policy, self.config.temperature)
         played, config = self._collect(number, "explore", agent, jobs), self.config
         seed, first = seed_of(config.seed, "forks", number), config.tries
-        found = continuations(jobs, played, config.forks, config.fork_tries, seed=seed, first_try=first)
-        later = [job for each in found for job in each]
+        branches = branch_jobs(jobs, played, config.forks, config.fork_tries, seed=seed, first_attempt=first)
+        later = [job for family in branches for job in family]
         return played + (self._collect(number, "forks", agent, later) if later else [])
 
     def _improve(self, number: int, trainer: OnPolicyTrainer) -> tuple[Policy, TrainReport | None]:
@@ -213,7 +213,7 @@ class Evolution:
                 ) from error
             log.warning("round %d: %s", number, error)
         finally:
-            _store(self._path(number, "trajectories"), rollouts.played)
+            _store(self._path(number, "trajectories"), rollouts.episodes)
         return policy, report
 
     def _scorer(self, policy: Policy) -> Scorer | None:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from agentgym_py import distributed
 from agentgym_py.collection import Collector, Job, torchrun
-from agentgym_py.collection.branching import forks, said_failing, unless_it_fails
+from agentgym_py.collection.branching import or_none, snapshots_at, warn_env_failure
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.collection.job import Fork
+from agentgym_py.collection.job import StateSnapshot
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import AgentGymError, InfrastructureError, PlanError, SnapshotError
 from agentgym_py.rng import Rng, seed_of
@@ -99,7 +99,7 @@ def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | 
         with closing(EnvPool()) as own:
             return exact_values(trajectory, discount, own)
     found = list[float]()
-    states = forks(trajectory, range(len(trajectory.steps)), pool)
+    states = snapshots_at(trajectory, range(len(trajectory.steps)), pool)
     with pool.lent(trajectory.env_spec()) as env:
         _to_the_end(trajectory, states, env)  # whether it plays again comes before what its expert says
         last = exact_value(env, discount)
@@ -109,7 +109,7 @@ def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | 
     return [*found, last]
 
 
-def _to_the_end(trajectory: Trajectory, states: Sequence[Fork], env: TextEnv) -> None:
+def _to_the_end(trajectory: Trajectory, states: Sequence[StateSnapshot], env: TextEnv) -> None:
     """Bring a world to the state in which the trajectory ended; SnapshotError where it shows something else."""
     if states:
         env.restore(states[-1].snapshot)
@@ -139,7 +139,7 @@ def _why(error: Exception) -> str:
         return NO_PLAN
     if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
         return CHANGED
-    said_failing(error)
+    warn_env_failure(error)
     return FAILED
 
 
@@ -152,7 +152,7 @@ def played_again(trajectories: Sequence[Trajectory]) -> tuple[list[bool], Counte
     with closing(EnvPool()) as pool:
         for each in trajectories:
             try:
-                states = forks(each, range(len(each.steps)), pool)
+                states = snapshots_at(each, range(len(each.steps)), pool)
                 with pool.lent(each.env_spec()) as env:
                     _to_the_end(each, states, env)
                 found.append(True)
@@ -211,13 +211,13 @@ def monte_carlo(
     return found
 
 
-def _drawn(trajectories: Sequence[Trajectory], states: int | None, seed: int) -> list[list[Fork]]:
+def _drawn(trajectories: Sequence[Trajectory], states: int | None, seed: int) -> list[list[StateSnapshot]]:
     """Some states of each trajectory; none of one whose world fails."""
     found = []
     with closing(EnvPool()) as pool:
         for each in trajectories:
             places = Rng("states", seed, each.id).sample(range(len(each.steps)), len(each.steps))[:states]
-            found.append((unless_it_fails(partial(forks, each, places, pool)) if places else None) or [])
+            found.append((or_none(partial(snapshots_at, each, places, pool)) if places else None) or [])
     return found
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agentgym_py.agents import Agent, AgentReply, Episode
 from agentgym_py.collection import Collector, Job
-from agentgym_py.collection.branching import forks
+from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.collection.job import Fork
+from agentgym_py.collection.job import StateSnapshot
 from agentgym_py.env import Prompt
 from agentgym_py.env.actions import entered
 from agentgym_py.errors import AgentGymError, UnknownNameError
@@ -35,7 +35,7 @@ def plans(trajectory: Trajectory) -> list[list[str]]:
     """
     pool = EnvPool()
     try:
-        states = forks(trajectory, range(len(trajectory.steps)), pool)
+        states = snapshots_at(trajectory, range(len(trajectory.steps)), pool)
         env = pool.take(trajectory.env_spec())
         found = []
         for state in states:
@@ -70,7 +70,7 @@ class Live:
             AgentGymError: the world is not installed, does not show what it showed then, or there is no such step.
         """
         self._spec, self._prompt = trajectory.env_spec(), cast(Prompt, trajectory.provenance.prompt)
-        self._fork: Fork = forks(trajectory, [at])[0]
+        self._fork: StateSnapshot = snapshots_at(trajectory, [at])[0]
         self._task, self._split = trajectory.task_id, trajectory.split
         self._number = time.time_ns() // 1_000_000
         self._replies: list[AgentReply] = []

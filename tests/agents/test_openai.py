@@ -29,7 +29,7 @@ from agentgym_py import http_client
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.agents.openai import OpenAIAgent
 from agentgym_py.collection import Collector, Job, jobs_for
-from agentgym_py.collection.branching import forks
+from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.evaluation import summarise
@@ -274,9 +274,9 @@ def test_it_goes_on_from_others_steps(server: Server) -> None:
     """What was done before is sent as its own, and nothing that only files for training have."""
     env = EnvSpec("tools")
     expert = Collector(ExpertAgent()).collect(Job(env, 3))
-    (fork,) = forks(expert, [1])
+    (fork,) = snapshots_at(expert, [1])
     server.script = [completion("", call("finish", '{"answer": "x"}'))]
-    (trajectory,) = Collector(OpenAIAgent("m", server.url, tools=True)).collect_batch([Job(env, 3, fork=fork)])
+    (trajectory,) = Collector(OpenAIAgent("m", server.url, tools=True)).collect_batch([Job(env, 3, start=fork)])
     assert len(trajectory.steps) == 2 and server.bodies[0]["messages"] == openai_chat(expert)["messages"][:3]
 
 

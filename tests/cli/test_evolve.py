@@ -680,7 +680,7 @@ class Alone:
         while groups := rollouts.groups(1, 3):
             assert len(groups) == 1
             rollouts.sync()
-        return TrainReport(len(rollouts.played), {}, 0, 0, 0.0)
+        return TrainReport(len(rollouts.episodes), {}, 0, 0, 0.0)
 
 
 @dataclass

@@ -7,9 +7,9 @@ import pytest
 
 from agentgym_py.agents import Agent, ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, Job, jobs_for
-from agentgym_py.collection.branching import continuations, forks, with_forks
+from agentgym_py.collection.branching import branch_jobs, collect_with_branches, snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.collection.job import Fork
+from agentgym_py.collection.job import StateSnapshot
 from agentgym_py.collection.replay import replay_all
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import InfrastructureError, SnapshotError
@@ -29,7 +29,7 @@ def test_from_each_step_an_episode_goes_on_exactly(spec: EnvSpec, agent: Agent) 
     """Who replies the same from a fork sees, gets and ends the same; a fork's bytes are those of the live world."""
     whole = episode(spec, agent)
     count = min(len(whole.steps), 12)
-    found = forks(whole, range(count))
+    found = snapshots_at(whole, range(count))
     live, other = spec.make(), spec.make()
     live.reset(seed=whole.provenance.env_seed, options={"task": whole.task_id})
     for number, fork in enumerate(found):
@@ -48,26 +48,26 @@ def test_from_each_step_an_episode_goes_on_exactly(spec: EnvSpec, agent: Agent) 
 def test_a_collector_goes_on_from_a_fork() -> None:
     """The prefix stands in the new trajectory and is not learnt; the whole can be replayed, and forked again."""
     whole = episode(WORLDS[0])
-    (fork,) = forks(whole, [1])
-    went = Collector(ExpertAgent(), seed=9).collect(Job(WORLDS[0], whole.task_id, fork=fork))
+    (fork,) = snapshots_at(whole, [1])
+    went = Collector(ExpertAgent(), seed=9).collect(Job(WORLDS[0], whole.task_id, start=fork))
     assert [replace(step, trained=True) for step in went.steps] == list(whole.steps)
     assert [step.trained for step in went.steps] == [False] + [True] * (len(whole.steps) - 1)
     assert (went.reward, went.success, went.final_observation) == (whole.reward, True, whole.final_observation)
     assert went.provenance.env_seed == whole.provenance.env_seed and went.id == f"{whole.task_id}#0+1"
     assert [each.holds for each in replay_all([went])] == [True]
-    assert forks(went, [1])[0].snapshot == fork.snapshot
+    assert snapshots_at(went, [1])[0].snapshot == fork.snapshot
 
 
 def test_what_is_no_step_or_not_that_world_is_refused() -> None:
     """A step that is not there, and a trajectory that shows something else than its world."""
     whole = episode(WORLDS[0])
     for at in (-1, len(whole.steps)):
-        with pytest.raises(SnapshotError, match=f"no fork at \\[{at}\\]"):
-            forks(whole, [at])
+        with pytest.raises(SnapshotError, match=f"no state before \\[{at}\\]"):
+            snapshots_at(whole, [at])
     changed = replace(whole, steps=(whole.steps[0], replace(whole.steps[1], observation="A page."), *whole.steps[2:]))
-    assert len(forks(changed, [0])) == 1, "what is not looked at is not compared"
+    assert len(snapshots_at(changed, [0])) == 1, "what is not looked at is not compared"
     with pytest.raises(SnapshotError, match="step 2 showed something else"):
-        forks(changed, [1])
+        snapshots_at(changed, [1])
 
 
 def test_worlds_come_from_a_pool_and_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,16 +83,16 @@ def test_worlds_come_from_a_pool_and_go_back(monkeypatch: pytest.MonkeyPatch) ->
     whole = episode(WORLDS[0])
     made.clear()
     pool = EnvPool()
-    assert forks(whole, [2, 0, 2], pool) == forks(whole, [0, 2], pool) and len(made) == 1
+    assert snapshots_at(whole, [2, 0, 2], pool) == snapshots_at(whole, [0, 2], pool) and len(made) == 1
     pool.close()
     closed: list[int] = []
     monkeypatch.setattr(type(made[0]), "close", lambda self: closed.append(id(self)))
-    assert forks(whole, []) == [] and closed == [id(made[-1])]
+    assert snapshots_at(whole, []) == [] and closed == [id(made[-1])]
     closed.clear()
     pool = EnvPool()
     monkeypatch.setattr(type(made[0]), "step", lambda self, action: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        forks(whole, [2], pool)
+        snapshots_at(whole, [2], pool)
     assert closed == [id(made[-1])], "one that raised is nobody's any more"
 
 
@@ -100,7 +100,7 @@ def test_worlds_come_from_a_pool_and_go_back(monkeypatch: pytest.MonkeyPatch) ->
 def test_episodes_go_on_from_states_in_the_midst_of_others(slots: int) -> None:
     """All of a group from one state, byte by byte; no two have a name or a seed in common; slots change nothing."""
     jobs = jobs_for(WORLDS[1:3], "train", range(2), 2)
-    families = list(with_forks(Collector(RandomAgent(), slots, seed=3), jobs, 2, 3, first_try=2))
+    families = list(collect_with_branches(Collector(RandomAgent(), slots, seed=3), jobs, 2, 3, first_attempt=2))
     assert [family[0] for family in families] == Collector(RandomAgent(), seed=3).collect_batch(jobs)
     every = [each for family in families for each in family]
     assert len({each.id for each in every}) == len({each.provenance.seed for each in every}) == 8 * (1 + 2 * 3)
@@ -109,9 +109,9 @@ def test_episodes_go_on_from_states_in_the_midst_of_others(slots: int) -> None:
         for group in (others[:3], others[3:]):
             done = {sum(not step.trained for step in each.steps) for each in group}
             (depth,) = done
-            (state,) = forks(trunk, [depth])
+            (state,) = snapshots_at(trunk, [depth])
             assert depth and all(
-                each.steps[depth:] and forks(each, [depth])[0].snapshot == state.snapshot for each in group
+                each.steps[depth:] and snapshots_at(each, [depth])[0].snapshot == state.snapshot for each in group
             )
             assert len({tuple(step.reply for step in each.steps) for each in group}) > 1
             depths.append(depth)
@@ -126,9 +126,9 @@ def test_an_episode_has_as_many_forks_as_states() -> None:
     short = replace(whole, steps=whole.steps[:2])
 
     def depths(played: Trajectory, states: int, seed: int = 0) -> list[int]:
-        (found,) = continuations(jobs, [played], states, 2, seed=seed, first_try=1)
+        (found,) = branch_jobs(jobs, [played], states, 2, seed=seed, first_attempt=1)
         assert [job.attempt for job in found] == list(range(1, 1 + len(found)))
-        return [len(job.fork.steps) for job in found[::2] if job.fork]
+        return [len(job.start.steps) for job in found[::2] if job.start]
 
     assert sorted(depths(whole, 99)) == list(range(1, last + 1)) and depths(short, 3) == [1]
     assert depths(replace(whole, error="gone"), 3) == depths(whole, 0) == []
@@ -139,15 +139,15 @@ def test_an_episode_whose_states_are_not_found_again_ends_a_collection(monkeypat
     """A store holds as many continuations as were asked for, or is none: a world that fails at a state is an error."""
     whole = episode(WORLDS[0])
 
-    def fails(tried: Trajectory, at: list[int], *given: object) -> list[Fork]:
+    def fails(tried: Trajectory, at: list[int], *given: object) -> list[StateSnapshot]:
         if at == [1]:
             raise OSError("no world")
-        return forks(tried, at)
+        return snapshots_at(tried, at)
 
-    monkeypatch.setattr("agentgym_py.collection.branching.forks", fails)
+    monkeypatch.setattr("agentgym_py.collection.branching.snapshots_at", fails)
     states = len(whole.steps) - 1
     with (
         pytest.warns(UserWarning, match="OSError: no world"),
-        pytest.raises(InfrastructureError, match="fails as its states are found again"),
+        pytest.raises(InfrastructureError, match="fails while its states are rebuilt"),
     ):
-        continuations([Job(WORLDS[0], 1)], [whole], states, 2, seed=0, first_try=1)
+        branch_jobs([Job(WORLDS[0], 1)], [whole], states, 2, seed=0, first_attempt=1)

@@ -10,7 +10,6 @@ import pytest
 
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, Job, jobs_for
-from agentgym_py.collection.collector import collect_with_diversity
 from agentgym_py.collection.replay import replay_all
 from agentgym_py.env import EnvSpec, Reply, Task, TextEnv
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
@@ -77,7 +76,7 @@ def test_a_world_that_breaks_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> 
     played = Collector(ExpertAgent()).collect_batch(jobs_for([SHOP], "train", range(3)))
     assert [t.error is None for t in played] == [True, False, True]
     assert re.fullmatch(
-        r"TimeoutError\('the world hangs'\) \(test_collect.py, line \d+, in breaks\)", str(played[1].error)
+        r"TimeoutError\('the world hangs'\) \(test_collector.py, line \d+, in breaks\)", str(played[1].error)
     )
     said = summarise(played)
     assert (said.errors, said.success.n, said.success.value) == (1, 2, 1.0)
@@ -111,7 +110,7 @@ def test_a_world_that_fails_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> N
         failures.clear()
         played = Collector(RandomAgent(), slots=2, retries=retries).collect_batch(jobs)
         assert [each.error is None for each in played] == [True, False, True, False, True]
-        assert all("OSError('no world') (test_collect.py" in str(played[i].error) for i in (1, 3))
+        assert all("OSError('no world') (test_collector.py" in str(played[i].error) for i in (1, 3))
         assert set(failures.values()) == {retries + 1}
         assert [played[i] for i in (0, 2, 4)] == [whole[i] for i in (0, 2, 4)]
 
@@ -157,7 +156,7 @@ def test_a_world_that_is_late_is_no_evidence(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(ShopEnv, "step", slow)
     monkeypatch.setattr(ShopEnv, "begin", begins)
     monkeypatch.setattr(EnvSpec, "make", made)
-    monkeypatch.setattr("agentgym_py.collection.processes.monotonic", lambda: clock[0])
+    monkeypatch.setattr("agentgym_py.collection.watchdog.monotonic", lambda: clock[0])
     jobs = [*jobs_for([SHOP], "train", range(4)), Job(EnvSpec("shop", {"max_steps": 14}), 0)]
     closed = list[int]()
     monkeypatch.setattr(ShopEnv, "close", lambda self: closed.append(self.max_steps))
@@ -251,10 +250,6 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any], said: str) -> None:
     """Before anything is played: no slots would wait for ever."""
     with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
         Collector(ExpertAgent(), **wrong)
-    with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
-        collect_with_diversity([ExpertAgent()], [], **wrong)
-    with pytest.raises(ConfigError, match="no agents"):
-        collect_with_diversity([], [])
     with pytest.raises(ConfigError, match="step_timeout must be a number of seconds above 0, got 0"):
         Collector(ExpertAgent(), step_timeout=0)
     with pytest.raises(ConfigError, match="retries must be at least 0, got -1"):
@@ -388,3 +383,10 @@ def test_an_agent_that_cannot_act_is_refused_at_once(agent: Any) -> None:
     """Such as the name of one; the message says what is wanted."""
     with pytest.raises(ConfigError, match=r"an agent such as ExpertAgent\(\) is wanted"):
         Collector(agent)
+
+
+def test_ordered_episodes_come_in_the_order_of_the_jobs() -> None:
+    """As from `collect_batch`, one by one."""
+    jobs = jobs_for([SHOP], "train", range(6))
+    collector = Collector(RandomAgent(), slots=3)
+    assert list(collector.in_order(jobs)) == collector.collect_batch(jobs)

@@ -204,9 +204,10 @@ def test_tries_at_a_task_stay_together() -> None:
 
 _PARENT = """
 import os, signal
-from agentgym_py.agents.base import RandomAgent
-from agentgym_py.collection.collector import Collector, EnvSpec, jobs_for
+from agentgym_py.agents import RandomAgent
+from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.collection.processes import Workers
+from agentgym_py.env import EnvSpec
 if __name__ == "__main__":
     workers = Workers(2)
     jobs = jobs_for([EnvSpec("shop", {"max_steps": 2})], "train", range(64))

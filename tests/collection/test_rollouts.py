@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import Episode, ExpertAgent, ModelAgent
 from agentgym_py.collection import Collector
-from agentgym_py.collection.branching import forks
+from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, InfrastructureError, PolicyError, SnapshotError
 from agentgym_py.trajectory import Trajectory
@@ -58,13 +58,13 @@ def test_the_budget_is_kept_and_tasks_come_again(toys: Any, policy: Any, starts:
     rollouts = toys.rollouts(policy, toys.BANDIT, 23, tasks=3)
     rollouts.progress = told.append
     sizes = []
-    while rollouts.left >= 4:
+    while rollouts.remaining >= 4:
         sizes.append([{each.task_id for each in group} for group in rollouts.groups(2, 4)])
     names = [f"bandit/train/{n}" for n in (0, 1, 2, 0, 1)]
     assert [task for group in sizes for (task,) in group] == names
-    assert rollouts.left == 3 and len(rollouts.played) == 20 == len(told)
-    assert len({each.id for each in rollouts.played}) == 20 == len({seed for *_, seed in starts})
-    assert rollouts.groups(2, 4) == [] and rollouts.left == 3
+    assert rollouts.remaining == 3 and len(rollouts.episodes) == 20 == len(told)
+    assert len({each.id for each in rollouts.episodes}) == 20 == len({seed for *_, seed in starts})
+    assert rollouts.groups(2, 4) == [] and rollouts.remaining == 3
 
 
 def test_the_seed_alone_decides(toys: Any, policy: Any) -> None:
@@ -83,12 +83,12 @@ def test_episodes_go_on_from_forks(toys: Any, policy: Any, starts: list[tuple[st
     """Each continuation begins in its fork's state, byte by byte, and draws for itself; the budget counts them."""
     rollouts = toys.rollouts(policy, toys.CHAIN, 20)
     expert = Collector(ExpertAgent()).collect(rollouts.tasks[0])
-    found = forks(expert, [1, 3])
-    branches = rollouts.go_on([rollouts.tasks[0]] * 2, found, 3)
+    found = snapshots_at(expert, [1, 3])
+    branches = rollouts.continue_from([rollouts.tasks[0]] * 2, found, 3)
     assert [[len([s for s in e.steps if not s.trained]) for e in branch] for branch in branches] == [[1] * 3, [3] * 3]
     assert [bytes_ for _, bytes_, _ in starts] == [found[0].snapshot] * 3 + [found[1].snapshot] * 3
-    assert len({seed for *_, seed in starts}) == 6 and len({e.id for e in rollouts.played}) == 6
-    assert rollouts.left == 14
+    assert len({seed for *_, seed in starts}) == 6 and len({e.id for e in rollouts.episodes}) == 6
+    assert rollouts.remaining == 14
     for fork, branch in zip(found, branches, strict=True):
         for each in branch:
             assert [s.reply for s in each.steps[: len(fork.steps)]] == [s.reply for s in fork.steps]
@@ -101,8 +101,12 @@ def test_a_trees_branches_start_in_the_midst_of_its_tries(
 ) -> None:
     """All of a branch in one state of one of its task's tries, byte by byte; no two draw alike, whole trees only."""
     rollouts = toys.rollouts(tiny_policy, EnvSpec(world, {"max_steps": 4}), 20, tokens=2)
-    groups = rollouts.trees(5, 3, 2)
-    assert [len(group) for group in groups] == [3] * 6 and rollouts.left == 2 and rollouts.trees(5, 3, 2) == []
+    groups = rollouts.branching_groups(5, 3, 2)
+    assert (
+        [len(group) for group in groups] == [3] * 6
+        and rollouts.remaining == 2
+        and rollouts.branching_groups(5, 3, 2) == []
+    )
     trunks, branches, depths = groups[:2], groups[2:], set[int]()
     assert [group[0].task_id for group in branches] == [trunk[0].task_id for trunk in trunks for _ in range(2)]
     met = [starts[6 + 3 * n : 9 + 3 * n] for n in range(4)]
@@ -112,9 +116,9 @@ def test_a_trees_branches_start_in_the_midst_of_its_tries(
         before = [step.reply for step in branch[0].steps[: done[0]]]
         tries = [t for t in trunks[number // 2] if [s.reply for s in t.steps[: done[0]]] == before]
         assert len(tries) > 0 and len(tries[0].steps) > done[0]
-        assert [bytes_ for _, bytes_, _ in begun] == [forks(tries[0], done[:1])[0].snapshot] * 3
+        assert [bytes_ for _, bytes_, _ in begun] == [snapshots_at(tries[0], done[:1])[0].snapshot] * 3
         depths.add(done[0])
-    assert len({seed for *_, seed in starts}) == 18 == len({each.id for each in rollouts.played})
+    assert len({seed for *_, seed in starts}) == 18 == len({each.id for each in rollouts.episodes})
     assert len(depths) > 1 and {len({bytes_ for _, bytes_, _ in starts[:6]})} == {2}
 
 
@@ -124,11 +128,11 @@ def test_branches_keep_the_worlds_rewards_and_skip_what_has_no_midst(
     """A scorer's scores stand in what is learnt from alone; episodes of one step are no trees."""
     rollouts = toys.rollouts(policy, toys.CHAIN, 12)
     rollouts.scorer = lambda played: [7.0] * len(played)
-    groups = rollouts.trees(2, 2, 2)
-    assert all(each.reward == 7.0 for group in groups for each in group) and len(rollouts.played) == 12
-    assert all(step.reward < 1 and step.reward for each in rollouts.played for step in each.steps)
+    groups = rollouts.branching_groups(2, 2, 2)
+    assert all(each.reward == 7.0 for group in groups for each in group) and len(rollouts.episodes) == 12
+    assert all(step.reward < 1 and step.reward for each in rollouts.episodes for step in each.steps)
     alone = toys.rollouts(policy, toys.BANDIT, 12)
-    assert [len(group) for group in alone.trees(2, 2, 2)] == [2, 2] and alone.left == 8
+    assert [len(group) for group in alone.branching_groups(2, 2, 2)] == [2, 2] and alone.remaining == 8
 
 
 def test_states_at_which_a_world_fails_are_no_branches(toys: Any, policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,11 +146,11 @@ def test_states_at_which_a_world_fails_are_no_branches(toys: Any, policy: Any, m
         calls.append(1)
         if len(calls) % 3 != 0:
             raise TimeoutError("no world")
-        return forks(tried, at, *given)
+        return snapshots_at(tried, at, *given)
 
-    monkeypatch.setattr("agentgym_py.collection.branching.forks", fails)
-    with pytest.warns(UserWarning, match="a world failed as a state was found again: TimeoutError: no world"):
-        groups = toys.rollouts(policy, toys.CHAIN, 12).trees(2, 2, 2)
+    monkeypatch.setattr("agentgym_py.collection.branching.snapshots_at", fails)
+    with pytest.warns(UserWarning, match="a world failed while a state was rebuilt: TimeoutError: no world"):
+        groups = toys.rollouts(policy, toys.CHAIN, 12).branching_groups(2, 2, 2)
     assert [len(group) for group in groups] == [2] * 6 and len(calls) == 12
     calls.clear()
 
@@ -154,8 +158,8 @@ def test_states_at_which_a_world_fails_are_no_branches(toys: Any, policy: Any, m
         calls.append(1)
         raise OSError("none")
 
-    monkeypatch.setattr("agentgym_py.collection.branching.forks", gone)
-    assert [len(group) for group in toys.rollouts(policy, toys.CHAIN, 12).trees(2, 2, 2)] == [2, 2]
+    monkeypatch.setattr("agentgym_py.collection.branching.snapshots_at", gone)
+    assert [len(group) for group in toys.rollouts(policy, toys.CHAIN, 12).branching_groups(2, 2, 2)] == [2, 2]
     assert len(calls) == 2 * 3
 
 
@@ -202,7 +206,7 @@ def test_a_world_that_does_not_begin_is_its_groups_failure_alone(
 
 
 def test_tries_that_begin_by_themselves_begin_alike(toys: Any, policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a world fails at the common start, and not afterwards: a group is one, or an error."""
+    """Also when an env fails once at its start: the group is complete, or an error says that it is none."""
     begin, begun = toys.Chain.begin, list[str]()
 
     def fails_once(self: Any, task: Any, alike: bool) -> str:
@@ -216,11 +220,11 @@ def test_tries_that_begin_by_themselves_begin_alike(toys: Any, policy: Any, monk
     assert [each.error for each in group] == [None, None] and len(begun) == 3
     begun.clear()
     monkeypatch.setattr(toys.Chain, "begin", partialmethod(fails_once, alike=False))
-    with pytest.raises(SnapshotError, match="two tries at 0 did not begin alike"):
+    with pytest.raises(SnapshotError, match="two attempts at 0 did not start alike"):
         toys.rollouts(policy, toys.CHAIN, 2).groups(1, 2)
 
 
 def test_states_are_found_again_in_the_world_of_the_job(toys: Any, policy: Any, worlds_made: list[EnvSpec]) -> None:
     """Not in the one that the trajectory names: what a server runs is found again on the server."""
-    toys.rollouts(policy, EnvSpec("toychain", {"max_steps": 5}), 12).trees(2, 2, 2)
+    toys.rollouts(policy, EnvSpec("toychain", {"max_steps": 5}), 12).branching_groups(2, 2, 2)
     assert {spec.name for spec in worlds_made} == {"toychain"}

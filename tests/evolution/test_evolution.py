@@ -54,8 +54,8 @@ class Player:
             raise NothingToTrainOnError("player: nothing to learn")
         policy.model.model.norm.weight.data[0] += 0.01
         rollouts.sync()
-        rollouts.groups(1, rollouts.left)
-        return TrainReport(len(rollouts.played), {}, 0, 0, 0.0)
+        rollouts.groups(1, rollouts.remaining)
+        return TrainReport(len(rollouts.episodes), {}, 0, 0, 0.0)
 
 
 class Listener:
@@ -375,8 +375,8 @@ def test_a_reward_model_is_the_reward_of_a_trainer_that_plays_itself(tiny_policy
 
     class Keeps(Player):
         def improve(self, policy: Policy, rollouts: Rollouts, **_: Any) -> TrainReport:
-            got.extend(rollouts.groups(1, rollouts.left)[0])
-            return TrainReport(len(rollouts.played), {}, 0, 0, 0.0)
+            got.extend(rollouts.groups(1, rollouts.remaining)[0])
+            return TrainReport(len(rollouts.episodes), {}, 0, 0, 0.0)
 
     config = replace(SMALL, rounds=1, test_tasks=0, reward_model=str(tmp_path / "judge"))
     run = evolution(tmp_path / "run", tiny_policy, config, trainer=Keeps())

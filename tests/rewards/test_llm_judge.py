@@ -222,4 +222,4 @@ def test_r3_asks_a_judge_of_some_episodes(server: ModelServer, toys: Any, tmp_pa
         report = trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
     assert [row["prm_episodes"] for row in report.history] == [3.0] * 3 and len(report.notes) == 1
     of = {json.loads(line)["trajectory"] for line in (tmp_path / KEPT).read_text().splitlines()}
-    assert 0 < len(of) <= 9 and len(rollouts.played) == 24
+    assert 0 < len(of) <= 9 and len(rollouts.episodes) == 24

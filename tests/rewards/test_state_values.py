@@ -148,7 +148,7 @@ def test_a_world_that_fails_has_no_values(toys: Any, monkeypatch: pytest.MonkeyP
         return str(begin(env, task))
 
     monkeypatch.setattr(world, "begin", fails)
-    with pytest.warns(UserWarning, match=r"a world failed as a state was found again: TimeoutError: no world"):
+    with pytest.warns(UserWarning, match=r"a world failed while a state was rebuilt: TimeoutError: no world"):
         found, without = exact_of_all(played)
     assert found[0] == whole and found[1] is None and found[2] is not None and without == {FAILED: 1}
     assert played_again(played) == ([True, False, True], {FAILED: 1})
@@ -212,9 +212,9 @@ def test_all_states_of_all_episodes_are_one_batch_within_the_budget(toys: Any) -
     assert len(asked) == 1 and len(asked[0]) == 3 * 2 * 5
     assert [sum(value is not None for value in values) for values in found] == [3, 3, 3]
     for job in asked[0]:
-        assert job.fork is not None and job.task in {each.task_id for each in played}
+        assert job.start is not None and job.task in {each.task_id for each in played}
         (source,) = (each for each in played if each.task_id == job.task)
-        assert job.fork.steps == source.steps[: len(job.fork.steps)]
+        assert job.start.steps == source.steps[: len(job.start.steps)]
     assert monte_carlo(played, play, tries=5, states=2) == found
     assert monte_carlo(played, play, tries=5, states=2, first_try=5) != found
     assert len({job.attempt for job in asked[-1]} | {job.attempt for job in asked[0]}) == 10
@@ -236,7 +236,7 @@ def test_continuations_that_fail_by_infrastructure_do_not_count(toys: Any) -> No
     whole = collector.collect(Job(toys.CHAIN, 0))
 
     def play(jobs: Sequence[Job]) -> list[Trajectory]:
-        lost = [job.attempt or not (job.fork and job.fork.steps) for job in jobs]
+        lost = [job.attempt or not (job.start and job.start.steps) for job in jobs]
         played = collector.collect_batch(jobs)
         return [replace(e, error="lost") if gone else e for gone, e in zip(lost, played, strict=True)]
 

@@ -234,10 +234,10 @@ def test_it_solves_a_chain(toys: Any) -> None:
 def test_a_branch_is_compared_with_itself_alone(toys: Any) -> None:
     """Each branch has its own mean; only what follows its state is learnt; whole trees are played, none is left out."""
     policy = toys.word_policy()
-    rollouts = toys.rollouts(policy, toys.CHAIN, 29)
+    rollouts = toys.rollouts(policy, toys.CHAIN, 29, seed=3)
     trainer = GRPO(kind="dr_grpo", group_size=4, batch_tasks=2, branches=2)
     groups = trainer._groups(rollouts, trainer._play)
-    assert len(groups) == 6 and rollouts.left == 5
+    assert len(groups) == 6 and rollouts.remaining == 5
     from collections import Counter
 
     compared = 0
@@ -256,8 +256,8 @@ def test_it_solves_a_chain_by_trees(toys: Any) -> None:
     """In as many episodes as without: each task of the 40 iterations has a group and a branch."""
     trainer = GRPO(batch_tasks=2, branches=1, learning_rate=0.02)
     _, report, rollouts = toys.improved(toys.CHAIN, trainer, 40 * 32)
-    whole = [each for each in rollouts.played if each.steps[0].trained]
-    assert len(report.history) >= 40 and report.trajectories + sum(report.dropped.values()) == len(rollouts.played)
+    whole = [each for each in rollouts.episodes if each.steps[0].trained]
+    assert len(report.history) >= 40 and report.trajectories + sum(report.dropped.values()) == len(rollouts.episodes)
     assert sum(each.reward for each in whole[:32]) / 32 < 0.2 and sum(each.reward for each in whole[-80:]) / 80 > 0.7
 
 
@@ -267,14 +267,14 @@ def test_it_says_what_it_did(toys: Any) -> None:
     found = [toys.improved(toys.CHAIN, trainer, 50, seed=seed, tokens=2) for seed in (1, 1, 2)]
     (policy, report, rollouts), (again, *_), (other, *_) = found
     assert policy.digest() == again.digest() != other.digest()
-    assert len(rollouts.played) == 48 == report.trajectories + sum(report.dropped.values())
+    assert len(rollouts.episodes) == 48 == report.trajectories + sum(report.dropped.values())
     assert all(report.dropped.values()), "no reason stands with 0"
     assert len(report.history) == 3 == len(report.loss) and 0 < report.agent_tokens < report.tokens
     first, last = report.history[0], report.history[-1]
     assert first["ratio"] == pytest.approx(1, abs=1e-4) and first["clip_fraction"] == 0
     assert abs(first["kl_ref_k3"]) < 1e-6 < 1e-5 < last["kl_ref_k3"]
     assert first["episodes"] == 16 and 0 <= first["groups_all_the_same"] < 1
-    digests = {each.provenance.policy_digest for each in rollouts.played}
+    digests = {each.provenance.policy_digest for each in rollouts.episodes}
     assert len(digests) == 3, "each iteration plays with the weights of now"
 
 
@@ -287,7 +287,7 @@ def test_it_plays_and_learns_with_lora(toys: Any, kl: float) -> None:
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     assert chance_of_right(toys, policy) > before + 0.2
     assert not hasattr(policy.model, "peft_config") and len(report.history) == 20
-    assert rollouts.played[-1].provenance.policy_digest != policy.digest()
+    assert rollouts.episodes[-1].provenance.policy_digest != policy.digest()
 
 
 def test_a_group_that_ties_teaches_nothing(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

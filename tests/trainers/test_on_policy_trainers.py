@@ -45,15 +45,15 @@ def test_an_on_policy_trainer_changes_the_policy_reproducibly(player: Any, toys:
             policy, rollouts, seed=3, output_dir=output, progress=lambda done, total: told.append((done, total))
         )
         digests.append(policy.digest())
-        assert 60 < len(rollouts.played) <= 70 and report.trajectories > 0
-        assert report.trajectories + sum(report.dropped.values()) == len(rollouts.played)
+        assert 60 < len(rollouts.episodes) <= 70 and report.trajectories > 0
+        assert report.trajectories + sum(report.dropped.values()) == len(rollouts.episodes)
         assert all(report.dropped.values()) and 0 < report.agent_tokens < report.tokens and report.loss
         assert len(report.history) > 1 and report.metrics == {k: v for row in report.history for k, v in row.items()}
         finite = [torch.isfinite(torch.tensor(value)) for row in report.history for value in row.values()]
         assert finite and all(finite)
     assert digests[0] == digests[1] != toys.word_policy().digest()
     assert [done for done, _ in told] == sorted(done for done, _ in told[: len(told) // 2]) * 2
-    assert {total for _, total in told} == {70} and told[-1][0] == len(rollouts.played)
+    assert {total for _, total in told} == {70} and told[-1][0] == len(rollouts.episodes)
     assert all(any(each.iterdir()) for each in tmp_path.rglob("*") if each.is_dir()), "an empty folder was left"
 
 
@@ -77,7 +77,7 @@ def test_an_on_policy_trainer_goes_on_to_the_same_end(player: Any, toys: Any, tm
         report = player.improve(policy, rollouts, seed=3, output_dir=output, progress=tell)
         rows = [{k: v for k, v in row.items() if k != "tokens_per_second"} for row in report.history]
         said = (rows, report.loss, report.dropped, report.tokens, report.agent_tokens, report.notes)
-        return policy.digest(), rollouts.played, said, told
+        return policy.digest(), rollouts.episodes, said, told
 
     whole, output = improved(tmp_path / "whole"), tmp_path / "cut"
     for _ in range(2):

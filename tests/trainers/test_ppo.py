@@ -134,7 +134,7 @@ def test_nothing_comes_after_an_episode_that_was_given_up(toys: Any, monkeypatch
     rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 60}), 32, tokens=12)
     rollouts.policy.model.config.max_position_embeddings = 64
     assert all(bootstrap == 0 for _, up, bootstrap, _ in targets(toys, trainer, rollouts, monkeypatch) if up)
-    assert sum(each.given_up for each in rollouts.played) > 4
+    assert sum(each.given_up for each in rollouts.episodes) > 4
     short = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 6}), 32)
     bootstraps = [bootstrap for truncated, _, bootstrap, _ in targets(toys, trainer, short, monkeypatch) if truncated]
     assert any(bootstraps)
@@ -204,9 +204,9 @@ def test_it_solves_a_bandit(toys: Any, level: Any) -> None:
     """30 iterations of 32 episodes, 60 steps: it pulls the better arm, which pays in 4 of 5 tasks only."""
     trainer = PPO(level=level, batch_tasks=32, learning_rate=0.02, critic_learning_rate=0.02)
     _, report, rollouts = toys.improved(toys.BANDIT, trainer, 30 * 32)
-    last = [each.steps[0].action in toys.RIGHT for each in rollouts.played[-64:]]
+    last = [each.steps[0].action in toys.RIGHT for each in rollouts.episodes[-64:]]
     assert len(report.history) == 30 and sum(last) > 60
-    assert sum(each.steps[0].action in toys.RIGHT for each in rollouts.played[:64]) < 45
+    assert sum(each.steps[0].action in toys.RIGHT for each in rollouts.episodes[:64]) < 45
 
 
 def test_it_solves_a_chain(toys: Any) -> None:
@@ -222,7 +222,7 @@ def test_while_the_critic_warms_up_the_policy_stays(toys: Any) -> None:
     """To the bit, whatever share of the critic's gradient reaches the trunk, and the entropy bonus with it."""
     trainer = PPO(batch_tasks=8, critic_warmup=2, critic_gradient=1.0, entropy_weight=0.5, learning_rate=0.1)
     policy, report, rollouts = toys.improved(toys.CHAIN, trainer, 32)
-    digests = [each.provenance.policy_digest for each in rollouts.played[::8]]
+    digests = [each.provenance.policy_digest for each in rollouts.episodes[::8]]
     assert digests[0] == digests[1] == digests[2] != digests[3] != policy.digest()
     assert report.history[1]["value_loss"] != report.history[0]["value_loss"]
     assert report.history[2]["ratio"] == pytest.approx(1, abs=0.5)
@@ -234,7 +234,7 @@ def test_it_says_what_it_did(toys: Any) -> None:
     found = [toys.improved(toys.CHAIN, trainer, 64, seed=seed, tokens=2) for seed in (1, 1)]
     (policy, report, rollouts), (again, *_) = found
     assert policy.digest() == again.digest() != toys.word_policy().digest()
-    assert len(rollouts.played) == 64 == report.trajectories + sum(report.dropped.values())
+    assert len(rollouts.episodes) == 64 == report.trajectories + sum(report.dropped.values())
     assert len(report.history) == 4 and 0 < report.agent_tokens < report.tokens
     first, *_, last = report.history
     assert first["ratio"] == pytest.approx(1, abs=1e-4) and first["clip_fraction"] == 0
@@ -250,7 +250,7 @@ def test_it_plays_and_learns_with_lora(toys: Any) -> None:
     policy = toys.word_policy(spread=0.2)
     rollouts = toys.rollouts(policy, toys.BANDIT, 20 * 32)
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
-    right = [each.steps[0].action in toys.RIGHT for each in rollouts.played]
+    right = [each.steps[0].action in toys.RIGHT for each in rollouts.episodes]
     assert sum(right[-64:]) > sum(right[:64]) + 10
     assert not hasattr(policy.model, "peft_config") and report.history[-1]["kl_ref"] > 0.01
 
@@ -269,7 +269,7 @@ def test_nothing_to_learn_from_is_an_error(toys: Any, monkeypatch: pytest.Monkey
     rollouts = toys.rollouts(policy, toys.BANDIT, 16)
     with pytest.raises(ConfigError, match="critic_warmup 1 times batch_tasks 16 leaves the policy none of 16"):
         PPO(batch_tasks=16).improve(policy, rollouts, seed=0, output_dir=Path("x"))
-    assert policy.digest() == before and not rollouts.played
+    assert policy.digest() == before and not rollouts.episodes
 
 
 def test_a_loss_that_is_not_finite_ends_it(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, Job
-from agentgym_py.collection.branching import forks
+from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.rewards.process_reward_model import ProcessRewardModel, labelled, paired, step_labels
@@ -93,7 +93,7 @@ def played() -> list[Trajectory]:
     shop, found = EnvSpec("shop", {"max_steps": 6}), list[Trajectory]()
     for task in range(2):
         good = Collector(ExpertAgent()).collect(Job(shop, task))
-        parting = [Job(shop, task, fork=fork) for fork in forks(good, [1, 2, 3])]
+        parting = [Job(shop, task, start=fork) for fork in snapshots_at(good, [1, 2, 3])]
         found += [good, *Collector(RandomAgent()).collect_batch(parting)]
     return [replace(each, steps=tuple(replace(step, trained=True) for step in each.steps)) for each in found]
 

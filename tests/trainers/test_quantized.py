@@ -38,7 +38,7 @@ def played(toys: Any) -> list[Trajectory]:
     """Successes and failures at six tasks."""
     short = toys.rollouts(toys.word_policy(), toys.CHAIN, 6)
     short.groups(6, 1)
-    return [*Collector(ExpertAgent()).collect_batch(jobs_for([toys.CHAIN], "train", range(6))), *short.played]
+    return [*Collector(ExpertAgent()).collect_batch(jobs_for([toys.CHAIN], "train", range(6))), *short.episodes]
 
 
 def test_4_bits_stay_as_they_were_loaded(policy: Policy) -> None:

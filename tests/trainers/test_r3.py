@@ -157,7 +157,7 @@ def test_continuations_are_of_the_budget(toys: Any, tmp_path: Path) -> None:
     trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=2, prm_states=2, prm_episodes=4)
     _, report, rollouts = toys.improved(toys.CHAIN, trainer, 120, tmp_path)
     spent = report.dropped["played on to value a state"]
-    assert len(rollouts.played) <= 120 and report.trajectories + spent == len(rollouts.played)
+    assert len(rollouts.episodes) <= 120 and report.trajectories + spent == len(rollouts.episodes)
     assert report.history[0]["prm_episodes"] == 4 and spent > 16 and spent % 2 == 0
     assert any("prm_mse_correctness" in row for row in report.history[1:])
 
@@ -174,7 +174,7 @@ def test_continuations_are_not_scored(toys: Any, tmp_path: Path) -> None:
 
     rollouts.scorer = score
     report = trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
-    assert sum(scored) == report.trajectories < len(rollouts.played)
+    assert sum(scored) == report.trajectories < len(rollouts.episodes)
     assert R3().by_return and not R3(alpha=0.0).by_return
 
 
@@ -182,16 +182,16 @@ def test_a_world_that_fails_as_steps_are_labelled_ends_nothing(
     toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it ends nothing while it is played."""
-    forks = branching.forks
+    snapshots_at = branching.snapshots_at
     calls = list[int]()
 
     def fails(*given: Any) -> Any:
         calls.append(1)
         if len(calls) % 5 == 0:
             raise TimeoutError("no world")
-        return forks(*given)
+        return snapshots_at(*given)
 
-    monkeypatch.setattr("agentgym_py.rewards.state_values.forks", fails)
+    monkeypatch.setattr("agentgym_py.rewards.state_values.snapshots_at", fails)
     for labels in ("exact", "monte_carlo"):
         with pytest.warns(UserWarning, match="whose world failed as it was to play it again"):
             _, report, _ = toys.improved(toys.CHAIN, R3(**FEW, prm_labels=labels), 160, tmp_path / labels)
@@ -225,7 +225,7 @@ def test_without_any_label_it_is_no_ppo(
     why = r"of 16 episodes no step was labelled of 16 whose world does not play it again"
     with pytest.warns(UserWarning, match=why), pytest.raises(NothingToTrainOnError, match=why):
         trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path / "none")
-    assert policy.digest() == before and len(rollouts.played) == (warmup + 1) * 16
+    assert policy.digest() == before and len(rollouts.episodes) == (warmup + 1) * 16
     assert not list(tmp_path.glob("none/**/state-*"))
     with pytest.warns(UserWarning, match=why) as said:
         _, report, _ = toys.improved(toys.CHAIN, R3(**FEW, prm=str(tmp_path / "made")), 5 * 16, tmp_path / "given")
@@ -241,7 +241,7 @@ def test_a_budget_that_is_too_small_for_continuations_is_refused(toys: Any, tmp_
     rollouts = toys.rollouts(policy, toys.CHAIN, 47)
     with pytest.raises(ConfigError, match="batch_tasks 16 leaves less than prm_tries 4 times prm_states 4"):
         trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
-    assert not rollouts.played
+    assert not rollouts.episodes
     replace(trainer, beta=0.0).check_round(47)
     many = R3(**FEW, prm_labels="monte_carlo", prm_tries=2, prm_states=2, prm_episodes=16)
     policy, report, _ = toys.improved(toys.CHAIN, many, 56, tmp_path / "held")  # enough is held back to learn from
@@ -298,9 +298,9 @@ def test_it_solves_a_bandit(toys: Any, tmp_path: Path) -> None:
         prm_epochs=1.0, prm_weights={"correctness": 1.0}, prm_backbone=False,
     )  # fmt: skip
     _, report, rollouts = toys.improved(toys.BANDIT, trainer, 30 * 32, tmp_path)
-    last = [each.steps[0].action in toys.RIGHT for each in rollouts.played[-64:]]
+    last = [each.steps[0].action in toys.RIGHT for each in rollouts.episodes[-64:]]
     assert len(report.history) == 30 and sum(last) > 60
-    assert sum(each.steps[0].action in toys.RIGHT for each in rollouts.played[:64]) < 45
+    assert sum(each.steps[0].action in toys.RIGHT for each in rollouts.episodes[:64]) < 45
 
 
 def test_it_solves_a_chain(toys: Any, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import Episode, ExpertAgent, ModelAgent
 from agentgym_py.collection import Collector
-from agentgym_py.collection.branching import forks
+from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.collection.processes import Workers
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, InfrastructureError, SnapshotError
@@ -46,13 +46,13 @@ def test_groups_begin_on_the_experts_way(
     way = ExpertsWay(ReverseCurriculum(group_size=3, stages=3))
     drawn = [way.stage(rollouts, job) for job in rollouts.tasks[:6]]
     groups = way.play(rollouts, 6)
-    assert [len(group) for group in groups] == [3] * 6 and len(rollouts.played) == 18
+    assert [len(group) for group in groups] == [3] * 6 and len(rollouts.episodes) == 18
     expert, starts = Collector(ExpertAgent(fair=True), seed=4), set[int]()
     for job, stage, group in zip(rollouts.tasks, drawn, groups, strict=False):
         shown = expert.collect(job)
         done = start_of_stage(len(shown.steps), stage, 3)
         begun = [(steps, bytes_) for task, steps, bytes_ in met if task == shown.task_id]
-        assert begun == [(done, forks(shown, [done])[0].snapshot)] * 3
+        assert begun == [(done, snapshots_at(shown, [done])[0].snapshot)] * 3
         for each in group:
             assert [step.trained for step in each.steps] == [i >= done for i in range(len(each.steps))]
             assert [step.reply for step in each.steps[:done]] == [step.reply for step in shown.steps[:done]]
@@ -65,7 +65,7 @@ def test_stages_in_turn_follow_the_budget(toys: Any) -> None:
     rollouts = toys.rollouts(toys.word_policy(), toys.CHAIN, 100)
     way, found = ExpertsWay(ReverseCurriculum(order="in_turn")), []
     for spent in (0, 19, 21, 59, 81, 99):
-        rollouts.played = [None] * spent
+        rollouts.episodes = [None] * spent
         found.append(way.stage(rollouts, rollouts.tasks[0]))
     assert found == [1, 1, 2, 3, 5, 5]
 
@@ -120,7 +120,7 @@ def test_a_group_that_could_not_begin_there_says_nothing_of_its_stage(
     def fails(*given: Any) -> Any:
         raise SnapshotError("it shows something else")
 
-    monkeypatch.setattr("agentgym_trainers.reverse_curriculum.forks", fails)
+    monkeypatch.setattr("agentgym_trainers.reverse_curriculum.snapshots_at", fails)
     way = ExpertsWay(ReverseCurriculum(group_size=4))
     way.play(toys.rollouts(toys.word_policy(), toys.CHAIN, 80), 20)
     way.save(tmp_path)
@@ -141,7 +141,7 @@ def test_one_that_is_taken_up_again_knows_how_far_it_was(toys: Any, tmp_path: Pa
         rollouts = toys.rollouts(policy, toys.CHAIN, 5 * 32)
         with nullcontext() if progress is None else pytest.raises(KeyboardInterrupt):
             trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path / folder, progress=progress)
-        ended.append((policy.digest(), [sum(not s.trained for s in each.steps) for each in rollouts.played]))
+        ended.append((policy.digest(), [sum(not s.trained for s in each.steps) for each in rollouts.episodes]))
     assert ended[0] == ended[2] and len(set(ended[0][1])) > 1
 
 
@@ -159,7 +159,7 @@ def test_where_groups_began_is_logged(toys: Any) -> None:
     """The share that began on the expert's way and how far along it; a training without any is warned of."""
     how: dict[str, Any] = {"group_size": 4, "batch_tasks": 8}
     _, report, rollouts = toys.improved(toys.CHAIN, ReverseCurriculum(**how), 64)
-    starts = [[s.trained for s in each.steps].count(False) for each in rollouts.played[::4]]
+    starts = [[s.trained for s in each.steps].count(False) for each in rollouts.episodes[::4]]
     for row, done in zip(report.history, (starts[:8], starts[8:]), strict=True):
         assert row["steps_done"] == pytest.approx(sum(done) / 8) and 0 < row["starts_midway"] < 1
         assert row["starts_midway"] == pytest.approx(sum(map(bool, done)) / 8)
@@ -211,7 +211,7 @@ def test_where_the_way_cannot_be_gone_again_a_group_begins_at_the_beginning(
     def fails(*given: Any) -> Any:
         raise error
 
-    monkeypatch.setattr("agentgym_trainers.reverse_curriculum.forks", fails)
+    monkeypatch.setattr("agentgym_trainers.reverse_curriculum.snapshots_at", fails)
     rollouts = toys.rollouts(toys.word_policy(), toys.CHAIN, 8)
     groups = ExpertsWay(ReverseCurriculum(group_size=4)).play(rollouts, 2)
     assert [len(group) for group in groups] == [4, 4]

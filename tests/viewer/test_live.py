@@ -96,7 +96,7 @@ def test_a_world_that_shows_something_else_is_said(played: Trajectory) -> None:
         Live(other, 1)
     with pytest.raises(SnapshotError, match="step 1 showed something else"):
         plans(other)
-    with pytest.raises(SnapshotError, match="no fork"):
+    with pytest.raises(SnapshotError, match="no state before"):
         Live(played, len(played.steps))
 
 

@@ -216,7 +216,7 @@ class GRPO(LearnerSettings):
     def _groups(self, rollouts: Rollouts, play: Play) -> list[list[Trajectory]]:
         """An iteration's groups; with dynamic sampling, until a batch of them differs or the budget is spent."""
         groups = play(rollouts, self.batch_tasks)
-        while self.dynamic_sampling and rollouts.left >= self._episodes:
+        while self.dynamic_sampling and rollouts.remaining >= self._episodes:
             missing = self.batch_tasks * (1 + self.branches) - sum(self._differ(group) for group in groups)
             if missing <= 0:
                 break
@@ -226,7 +226,7 @@ class GRPO(LearnerSettings):
     def _play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:
         """A group of each of the next tasks, and its branches."""
         if self.branches:
-            return rollouts.trees(tasks, self.group_size, self.branches)
+            return rollouts.branching_groups(tasks, self.group_size, self.branches)
         return rollouts.groups(tasks, self.group_size)
 
     @property

@@ -166,7 +166,7 @@ class PPO(LearnerSettings):
         from agentgym_py.training.rl.learner import Learner, training
         from agentgym_py.training.rl.loop import Loop
 
-        self.check_round(rollouts.left)
+        self.check_round(rollouts.remaining)
         made = Learner(
             policy, self, seed=seed, temperature=rollouts.temperature, reference=self.kl > 0,
             critic_rate=self.critic_learning_rate, critic_gradient=self.critic_gradient,

@@ -160,7 +160,7 @@ class R3(PPO):
         """
         if not self.beta:
             return self._improve(policy, rollouts, seed, output_dir, progress)
-        self.check_round(rollouts.left)
+        self.check_round(rollouts.remaining)
         process = ProcessRewards(self, policy, rollouts, seed, output_dir)
         try:
             report = self._improve(policy, rollouts, seed, output_dir, progress, process)
@@ -271,13 +271,13 @@ class ProcessRewards:
         if how.labels in ("monte_carlo", "judge"):
             few = min(self.settings.prm_episodes, len(episodes))
             if how.labels == "monte_carlo":
-                free = max(self.rollouts.left - self._held_back(), 0)
+                free = max(self.rollouts.remaining - self._held_back(), 0)
                 few = min(few, free // (how.tries * how.states))
-                if not few and self.rollouts.left:  # at the end of the budget there is nothing more to judge
+                if not few and self.rollouts.remaining:  # at the end of the budget there is nothing more to judge
                     self._note(f"{free} episodes were left to label steps by, and an episode takes "
                                f"{how.tries * how.states}, prm_tries times prm_states")  # fmt: skip
             places = Rng(self.seed, "labelled", self.iteration).sample(places, few)
-        place_of, before = {id(episodes[i]): i for i in places}, len(self.rollouts.played)
+        place_of, before = {id(episodes[i]): i for i in places}, len(self.rollouts.episodes)
         lost = Counter[str]()  # not `dropped`: the policy learns from them all the same
         sound, values, _ = how.values(
             [episodes[i] for i in places], lost, partial(self.rollouts.play, scored=False), self.seed,
@@ -285,7 +285,7 @@ class ProcessRewards:
         )  # fmt: skip
         for why, number in lost.items():
             self._note(f"of {len(places)} episodes no step was labelled of {number} {why} (prm_labels {how.labels})")
-        if spent := len(self.rollouts.played) - before:
+        if spent := len(self.rollouts.episodes) - before:
             dropped["played on to value a state"] += spent
         return {
             place_of[id(each)]: labelled(each, known, self.policy) for each, known in zip(sound, values, strict=True)

@@ -34,9 +34,9 @@ from agentgym_py import distributed
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.checks import check_least
 from agentgym_py.collection import Job
-from agentgym_py.collection.branching import forks, unless_it_fails
+from agentgym_py.collection.branching import or_none, snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.collection.job import Fork
+from agentgym_py.collection.job import StateSnapshot
 from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.rng import Rng
 from agentgym_py.training import TrainReport
@@ -131,11 +131,12 @@ class ExpertsWay:
         if rollouts.version != self._version:
             self._settle()
             self._version = rollouts.version
-        jobs = rollouts.jobs(min(tasks, rollouts.left // how.group_size), how.group_size)
+        jobs = rollouts.jobs(min(tasks, rollouts.remaining // how.group_size), how.group_size)
         agent = ExpertAgent(fair=how.expert == "fair", thoughts=how.expert_thoughts)
         shown = rollouts.collector(agent).collect_batch(jobs)  # in all processes: they share the episodes out
         stages = [self.stage(rollouts, job) for job in jobs]
-        groups = rollouts.go_on(jobs, distributed.once(self._starts, rollouts, jobs, shown, stages), how.group_size)
+        starts = distributed.once(self._starts, jobs, shown, stages)
+        groups = rollouts.continue_from(jobs, starts, how.group_size)
         self._note(stages, shown, groups)
         return groups
 
@@ -143,7 +144,7 @@ class ExpertsWay:
         """The stage that a group begins at."""
         stages, rng = self.settings.stages, Rng(rollouts.seed, "stage", job.env.key, job.task, job.attempt)
         if self.settings.order == "in_turn":
-            return min(1 + int((1 - rollouts.left / rollouts.budget) * stages), stages)
+            return min(1 + int((1 - rollouts.remaining / rollouts.budget) * stages), stages)
         if self.settings.order == "mixed" or not self.rates:
             return 1 + rng.below(stages)
         learnt = [stage for stage, rate in self.rates.items() if rate >= self.settings.enough]
@@ -173,17 +174,16 @@ class ExpertsWay:
         self._now = {}
 
     def _starts(
-        self, rollouts: Rollouts, jobs: Sequence[Job], shown: Sequence[Trajectory], stages: Sequence[int]
-    ) -> list[Fork | None]:
+        self, jobs: Sequence[Job], shown: Sequence[Trajectory], stages: Sequence[int]
+    ) -> list[StateSnapshot | None]:
         with closing(EnvPool()) as pool:
-            return [self._start(rollouts, *each, pool) for each in zip(jobs, shown, stages, strict=True)]
+            return [self._start(*each, pool) for each in zip(jobs, shown, stages, strict=True)]
 
-    def _start(self, rollouts: Rollouts, job: Job, shown: Trajectory, stage: int, pool: EnvPool) -> Fork | None:
+    def _start(self, job: Job, shown: Trajectory, stage: int, pool: EnvPool) -> StateSnapshot | None:
         done = start_of_stage(len(shown.steps), stage, self.settings.stages) if shown.success else 0
         if not done:
-            return rollouts.start(job)
+            return None
         try:
-            found = unless_it_fails(lambda: forks(shown, [done], pool, job.env)[0])
+            return or_none(lambda: snapshots_at(shown, [done], pool, job.env)[0])
         except SnapshotError:
-            found = None
-        return found or rollouts.start(job)
+            return None

@@ -77,14 +77,14 @@ class Loop:
 
     def iterations(self, least: int = 1) -> Iterator[None]:
         """One for each time that `least` episodes may still be played; each plays with the weights of then."""
-        while self.rollouts.left >= least:
-            if self.rollouts.played and self.learner.savable and self._checkpoints.due():
+        while self.rollouts.remaining >= least:
+            if self.rollouts.episodes and self.learner.savable and self._checkpoints.due():
                 self._checkpoints.keep(self._save)
             self.learner.publish()
             self.rollouts.sync()
             yield
             if self.progress:
-                self.progress(self.rollouts.budget - self.rollouts.left, self.rollouts.budget)
+                self.progress(self.rollouts.budget - self.rollouts.remaining, self.rollouts.budget)
 
     def count(self, records: Sequence[Record], epochs: int, row: dict[str, float]) -> None:
         """An iteration's records were trained on, and `row` is to be logged of it.
@@ -107,7 +107,7 @@ class Loop:
         Raises:
             NothingToTrainOnError: it was not `enough`.
         """
-        tally, played = self.tally, len(self.rollouts.played)
+        tally, played = self.tally, len(self.rollouts.episodes)
         self._checkpoints.clear()
         if unused := played - tally.trained - tally.dropped.total():
             tally.dropped["played when the training was stopped"] = unused
@@ -124,16 +124,16 @@ class Loop:
 
     def _save(self, folder: Path) -> None:
         tally = {each.name: getattr(self.tally, each.name) for each in fields(Tally)}
-        state: dict[str, Any] = tally | {"seconds": self._seconds(), "rollouts": self.rollouts.state()}
+        state: dict[str, Any] = tally | {"seconds": self._seconds(), "rollouts": self.rollouts.state_dict()}
         if distributed.first():
             (folder / "loop.json").write_text(json.dumps(state), encoding="utf-8")
-            store.write(folder / "played.jsonl", self.rollouts.played)
+            store.write(folder / "played.jsonl", self.rollouts.episodes)
         for part in self.parts:
             part.save(folder)
 
     def _load(self, folder: Path) -> None:
         state = json.loads((folder / "loop.json").read_text(encoding="utf-8"))
-        self.rollouts.go_on_from(state.pop("rollouts"), list(store.read(folder / "played.jsonl")))
+        self.rollouts.load_state_dict(state.pop("rollouts"), list(store.read(folder / "played.jsonl")))
         self.tally = Tally(**(state | {"dropped": Counter(state["dropped"])}))
         for part in self.parts:
             part.load(folder)

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import ExpertAgent, ModelAgent
 from agentgym_py.collection import Collector
-from agentgym_py.collection.branching import forks
+from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.errors import DataError
 from agentgym_py.policy.tokens import IGNORED
@@ -93,9 +93,9 @@ def test_the_tail_is_where_the_next_reply_would_begin(policy: Any, episodes: lis
 def test_after_an_experts_prefix_only_the_models_words_are_learnt(toys: Any, policy: Any) -> None:
     """The prefix, which has no token record, is in the record without a label; turns are numbered from the start."""
     expert = Collector(ExpertAgent()).collect(toys.rollouts(policy, toys.CHAIN, 1).tasks[0])
-    for at, fork in enumerate(forks(expert, range(5))):
+    for at, fork in enumerate(snapshots_at(expert, range(5))):
         rollouts = toys.rollouts(policy, toys.CHAIN, 2, tokens=2)
-        for episode in rollouts.go_on([rollouts.tasks[0]], [fork], 2)[0]:
+        for episode in rollouts.continue_from([rollouts.tasks[0]], [fork], 2)[0]:
             assert [step.trained for step in episode.steps] == [False] * at + [True] * (len(episode.steps) - at)
             record = record_of(episode, policy.chat)
             assert record is not None and record.turns == list(range(at, len(episode.steps)))

@@ -158,7 +158,7 @@ def test_a_training_ends_with_the_last_weights_within_its_divergence(toys: Any) 
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
-        ends[limit] = report, divergence(policy), len(rollouts.played), [str(each.message) for each in said]
+        ends[limit] = report, divergence(policy), len(rollouts.episodes), [str(each.message) for each in said]
     report, found, played, texts = ends[0.05]
     assert 0 < found < 0.08 < ends[0.0][1] and played < 30 * 32 == ends[0.0][2]
     assert len(report.notes) == 1 and report.notes[0] in texts and "more than stop_kl 0.05" in report.notes[0]
@@ -202,7 +202,7 @@ def test_an_iteration_without_a_group_hides_no_divergence(toys: Any, monkeypatch
     trainer = GRPO(batch_tasks=4, learning_rate=0.05, stop_kl=0.05)
     with pytest.warns(UserWarning, match=r"stopped early: .* stop_kl 0.05"):
         trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
-    assert policy.digest() == before and len(rollouts.played) == 32
+    assert policy.digest() == before and len(rollouts.episodes) == 32
 
 
 def test_ppo_stops_early_too(toys: Any) -> None:
@@ -211,9 +211,9 @@ def test_ppo_stops_early_too(toys: Any) -> None:
     rollouts = toys.rollouts(policy, toys.BANDIT, 30 * 32)
     trainer = PPO(batch_tasks=32, learning_rate=0.05, stop_kl=0.01, kl=0.0, lora_rank=2)
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
-    assert any("stop_kl 0.01" in note for note in report.notes) and rollouts.left > 0
+    assert any("stop_kl 0.01" in note for note in report.notes) and rollouts.remaining > 0
     assert not hasattr(policy.model, "peft_config")
-    assert report.trajectories + sum(report.dropped.values()) == len(rollouts.played)
+    assert report.trajectories + sum(report.dropped.values()) == len(rollouts.episodes)
 
 
 def test_an_iteration_without_a_signal_is_explained(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,7 +341,7 @@ def test_weights_that_the_last_step_spoilt_are_found_before_they_play(toys: Any)
         rollouts = toys.rollouts(policy, toys.CHAIN, 8 * iterations)
         with pytest.raises(TrainingError, match="spoilt after an iteration's last step; the weights are those that s"):
             trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
-        assert policy.digest() == before and len(rollouts.played) == 8
+        assert policy.digest() == before and len(rollouts.episodes) == 8
 
 
 def test_a_policy_that_says_no_number_ends_its_training(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
