@@ -15,7 +15,7 @@ from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.training.rl.batch import Record, collate
 from agentgym_py.training.rl.learner import Learner, LossOf
 from agentgym_py.training.rl.losses import Weighting
-from agentgym_py.training.rl.settings import LearnerSettings
+from agentgym_py.training.settings import OnPolicySettings
 
 
 def drawn(*size: int, seed: int = 0) -> Tensor:
@@ -176,7 +176,7 @@ def estimated_records(toys: Any, policy: Any) -> list[Record]:
 
 
 def check_steps(
-    toys: Any, settings: LearnerSettings, loss_of: LossOf, how: Weighting, constant: float = 1.0, **more: Any
+    toys: Any, settings: OnPolicySettings, loss_of: LossOf, how: Weighting, constant: float = 1.0, **more: Any
 ) -> None:
     """A learner's step is the same in whatever order and passes its records go: what it logs, and all gradients.
 

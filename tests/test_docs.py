@@ -128,10 +128,10 @@ def defaults(settings: type[Any]) -> dict[str, Any]:
 def test_shared_settings_have_the_defaults_that_their_table_says() -> None:
     """All of them, of either kind of trainer."""
     from agentgym_py.training.finetune import FineTuning
-    from agentgym_py.training.rl.settings import LearnerSettings
+    from agentgym_py.training.settings import OnPolicySettings
 
     assert stated("README", 1) == defaults(FineTuning)
-    assert stated("README", 2) == defaults(LearnerSettings)
+    assert stated("README", 2) == defaults(OnPolicySettings)
 
 
 def test_every_trainer_has_a_page_with_its_defaults() -> None:

@@ -21,6 +21,11 @@ class AgentLogits(NamedTuple):
     hidden_NH: Tensor
     """The state that the head made each row of logits from."""
 
+    @property
+    def hits_N(self) -> Tensor:  # noqa: N802  # shapes stand in names
+        """1 where the likeliest token is the agent's own."""
+        return (self.logits_NV.detach().argmax(-1) == self.targets_N).float()
+
 
 def widened(x: Tensor) -> Tensor:
     """The same in float32; in float64 what is so already."""
@@ -56,8 +61,13 @@ def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
 
 def row_logprobs(model: Any, input_ids: Tensor, labels: Tensor) -> Tensor:
     """Sums of the log-probabilities of each row's agent tokens, (B,); arguments as for `agent_logits`."""
+    return row_sums(agent_logits(model, input_ids, labels), labels)
+
+
+def row_sums(agent: AgentLogits, labels: Tensor) -> Tensor:
+    """Sum the log-probabilities of the agent tokens of each of B rows, (B,)."""
     wanted = labels[:, 1:] != IGNORED
-    logprobs_N = agent_logprobs(agent_logits(model, input_ids, labels))
+    logprobs_N = agent_logprobs(agent)
     return logprobs_N.new_zeros(wanted.shape).masked_scatter(wanted, logprobs_N).sum(-1)
 
 

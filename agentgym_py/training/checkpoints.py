@@ -36,6 +36,8 @@ def _plain(value: Any) -> Any:
         return int(value) if value.is_integer() else value
     if is_dataclass(value):
         return type(value).__name__, {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if hasattr(value, "tolist"):  # an array, whose repr is cut
+        return value.tolist()
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)) and not set(map(type, value)) <= {int, str}:  # token ids need no look

@@ -55,6 +55,11 @@ class Whole:
         """Forget the gradients."""
         self.optimizer.zero_grad()
 
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        """The optimizer's groups."""
+        return self.optimizer.param_groups  # type: ignore[no-any-return]  # accelerate is untyped here
+
     def save(self, folder: Path) -> None:
         """Write the trained weights and the optimizer."""
         if distributed.first():
@@ -98,6 +103,11 @@ class FSDP:
     def clear(self) -> None:
         """See `Whole`."""
         self.optimizer.zero_grad()
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        """See `Whole`."""
+        return self.optimizer.param_groups  # type: ignore[no-any-return]  # accelerate is untyped here
 
     @property
     def savable(self) -> bool:
@@ -153,6 +163,11 @@ class DeepSpeed:
 
     def clear(self) -> None:
         """The step does it."""
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        """See `Whole`."""
+        return self.module.optimizer.param_groups  # type: ignore[no-any-return]  # DeepSpeed is untyped here
 
     def save(self, folder: Path) -> None:
         """See `Whole`; each process writes its part, and only as many can read it."""

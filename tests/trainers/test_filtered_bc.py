@@ -17,7 +17,7 @@ from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError, TrainingError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tokens import encode, encode_all
-from agentgym_py.training.finetune import FOREIGN, _on_device
+from agentgym_py.training.data import FOREIGN
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
 

@@ -9,34 +9,33 @@
 arXiv:2305.18290; smoothing as in its authors' code ("conservative DPO"); hinge is SLiC's loss, arXiv:2305.10425, of the
 same h; ipo arXiv:2310.12036, with means as trl has it; the last term is iterative RPO's, arXiv:2404.19733 (its alpha),
 of each pair its own mean, where trl's `sft` takes one over a batch. On trajectories against failures of one task this
-is ETO, arXiv:2403.02502. The work is done by trl's DPOTrainer: token ids and masks go straight in. Its loss is taken at
-the agent's tokens only (equal to trl's own). Deviations: observations stand in the context of each trajectory and carry
-no loss; the reference's log-probabilities are computed once, beforehand, instead of by a frozen copy at every step
-(with LoRA: instead of the model with its adapters off), the same numbers without a second model; AdamW with beta2 0.95;
-batches are made of pairs of similar length; a mixture of experts gets no router loss.
+is ETO, arXiv:2403.02502. The loss equals that of trl's DPOTrainer. Deviations: the head is applied at the agent's
+tokens only; observations stand in the context of each trajectory and carry no loss; the reference's log-probabilities
+are computed once, beforehand, instead of by a frozen copy at every step (with LoRA: instead of the model with its
+adapters off), the same numbers without a second model; AdamW with beta2 0.95; batches are made of pairs of similar
+length; a mixture of experts gets no router loss.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from agentgym_py.checks import check_least, check_positive
 from agentgym_py.errors import ConfigError
-from agentgym_py.policy.adapters import lora
-from agentgym_py.policy.tokens import IGNORED, Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
-from agentgym_py.training.finetune import PairTuning, arguments, dealt, nothing_left, trained, usable_pairs
+from agentgym_py.training.data import Pair, TrainingData, length_grouped, no_data_error, pair_tokens, prepare_pairs
 from agentgym_py.training.progress import Progress
+from agentgym_py.training.settings import PairSettings
 from agentgym_py.training.trainer import CONTRASTS
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
+    from agentgym_py.training.fit import Fit
 
 LossType = Literal["sigmoid", "hinge", "ipo"]
 
@@ -71,7 +70,7 @@ def sft_loss(logps_B: Tensor, tokens_B: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class DPO(PairTuning):
+class DPO(PairSettings):
     """Settings of DPO."""
 
     shared: ClassVar = True
@@ -91,7 +90,7 @@ class DPO(PairTuning):
     worse one falls faster (iterative RPO); 0 is DPO as published."""
 
     def __post_init__(self) -> None:
-        PairTuning.__post_init__(self)
+        PairSettings.__post_init__(self)
         check_positive(self, "beta")
         check_least(self, {"sft_weight": 0.0})
         if not 0 <= self.label_smoothing < 0.5:
@@ -115,81 +114,46 @@ class DPO(PairTuning):
         Raises:
             NothingToTrainOnError: no task has a better and a worse trajectory.
         """
-        kept, ties = usable_pairs(policy, trajectories, self, seed)
-        if not kept.samples:
-            raise nothing_left("dpo", kept.dropped)
-        make = partial(self._dpo, policy, kept.samples, seed)
-        done = trained(make, policy, kept, self.epochs, output_dir, progress)
-        return replace(done, metrics={**done.metrics, "pairs": len(kept.samples) // 2, "ties": ties})
+        from agentgym_py.training.fit import Fit
 
-    def _dpo(self, policy: Policy, samples: list[Sample], seed: int, output_dir: Path) -> Any:
-        import datasets
-        from trl import DPOConfig
+        data, ties = prepare_pairs(policy, trajectories, self, seed)
+        if not data.samples:
+            raise no_data_error("dpo", data.dropped)
+        rows = self.rows(policy, data)
+        lengths = [pair_tokens(pair) for pair in rows]
+        with Fit(
+            "dpo", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, tokens_of=pair_tokens
+        ) as fit:
+            for batch in fit.steps(length_grouped(lengths, self, seed)):
+                for part in fit.microbatches(batch):
+                    fit.backward(*self.loss(fit, part, len(batch)))
+                fit.step()
+        return fit.report(data, pairs=len(rows), ties=ties)
 
+    def rows(self, policy: Policy, data: TrainingData) -> list[Pair]:
+        """The pairs, with the log-probabilities of the reference: the policy as it is now."""
         from agentgym_py.policy.logprobs import sample_logprobs
 
-        refs = sample_logprobs(policy.model, samples, 2 * self.batch_size, self.bf16)
-        rows = [
-            {
-                "chosen_ids": good.input_ids, "chosen_labels": good.labels, "ref_chosen_logps": ref_good,
-                "rejected_ids": bad.input_ids, "rejected_labels": bad.labels, "ref_rejected_logps": ref_bad,
-                "length": max(len(good.input_ids), len(bad.input_ids)),
-            }
-            for good, bad, ref_good, ref_bad in zip(samples[::2], samples[1::2], refs[::2], refs[1::2], strict=True)
-        ]  # fmt: skip
-        args = arguments(
-            DPOConfig, self, policy, seed, output_dir,
-            beta=self.beta, loss_type=[self.loss_type], label_smoothing=self.label_smoothing,
-            precompute_ref_log_probs=True, remove_unused_columns=False, train_sampling_strategy="group_by_length",
-        )  # fmt: skip
-        return _agent_token_trainer(self.sft_weight)(
-            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self.lora_rank),
-            train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
-        )  # fmt: skip
+        refs = sample_logprobs(policy.model, data.samples, 2 * self.batch_size, self.bf16)
+        return [Pair(*two) for two in zip(data.samples[::2], data.samples[1::2], refs[::2], refs[1::2], strict=True)]
 
-
-def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
-    """A batch as trl's loss reads it, the better ones before the worse ones; `completion_mask` is 1 on agent tokens."""
-    import torch
-
-    from agentgym_py.policy.logprobs import agent_mask, padded_ids
-
-    sides = ("chosen", "rejected")
-    ids, labels = ([row[f"{side}_{name}"] for side in sides for row in rows] for name in ("ids", "labels"))
-    refs = {f"ref_{side}_logps": torch.tensor([row[f"ref_{side}_logps"] for row in rows]) for side in sides}
-    return {**padded_ids(ids), "completion_mask": agent_mask(labels), **refs}
-
-
-def _agent_token_trainer(sft_weight: float) -> Any:
-    """The DPOTrainer whose loss is `dpo_loss`, and `sft_weight` times the better one's `sft_loss`."""
-    from trl import DPOTrainer
-
-    from agentgym_py.policy.logprobs import row_logprobs
-
-    class AgentTokenTrainer(dealt(DPOTrainer)):  # type: ignore[misc]  # trl is untyped here
-        def compute_loss(
-            self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
-        ) -> Any:
-            ids, agent = inputs["input_ids"], inputs["completion_mask"]
-            logps = row_logprobs(model, ids, ids.masked_fill(agent == 0, IGNORED)).chunk(2)
-            tokens = agent[:, 1:].sum(-1).chunk(2)
-            refs = inputs["ref_chosen_logps"], inputs["ref_rejected_logps"]
-            chosen, rejected = (LogRatios(a - b, n) for a, b, n in zip(logps, refs, tokens, strict=True))
-            self._tell(chosen.ratios_B.detach() * self.beta, rejected.ratios_B.detach() * self.beta, logps, inputs)
-            losses_B = dpo_loss(chosen, rejected, self.beta, self.loss_types[0], self.label_smoothing)
-            if sft_weight:
-                sft_B = sft_loss(logps[0], tokens[0])
-                self.tell({"loss/pairs": losses_B.detach(), "loss/chosen": sft_B.detach()}, inputs["share"])
-                losses_B = losses_B + sft_weight * sft_B
-            return losses_B.mean() * inputs["share"]
-
-        def _tell(self, chosen_B: Any, rejected_B: Any, logps: Any, inputs: Any) -> None:
-            """Log what trl's own does, under its names."""
-            told = {
-                "rewards/chosen": chosen_B, "rewards/rejected": rejected_B, "rewards/margins": chosen_B - rejected_B,
-                "rewards/accuracies": chosen_B > rejected_B,
-                "logps/chosen": logps[0].detach(), "logps/rejected": logps[1].detach(),
-            }  # fmt: skip
-            self.tell(told, inputs["share"])
-
-    return AgentTokenTrainer
+    def loss(self, fit: Fit[Pair], part: Sequence[Pair], pairs: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """The part's share of the loss of a step of so many `pairs`, and what is logged of it (trl's names)."""
+        sides = [pair.chosen for pair in part], [pair.rejected for pair in part]
+        logps = fit.row_logprobs([*sides[0], *sides[1]]).chunk(2)
+        refs = [pair.ref_chosen for pair in part], [pair.ref_rejected for pair in part]
+        chosen, rejected = (
+            LogRatios(logps_B - logps_B.new_tensor(ref), logps_B.new_tensor([sum(s.mask[1:]) for s in side]))
+            for logps_B, ref, side in zip(logps, refs, sides, strict=True)
+        )
+        losses_B = dpo_loss(chosen, rejected, self.beta, self.loss_type, self.label_smoothing)
+        rewards = self.beta * chosen.ratios_B.detach(), self.beta * rejected.ratios_B.detach()
+        logged = {
+            "rewards/chosen": rewards[0], "rewards/rejected": rewards[1], "rewards/margins": rewards[0] - rewards[1],
+            "rewards/accuracies": rewards[0] > rewards[1], "logps/chosen": logps[0], "logps/rejected": logps[1],
+        }  # fmt: skip
+        if self.sft_weight:
+            sft_B = sft_loss(logps[0], chosen.tokens_B)
+            logged |= {"loss/pairs": losses_B, "loss/chosen": sft_B}
+            losses_B = losses_B + self.sft_weight * sft_B
+        return losses_B.sum() / pairs, logged

@@ -4,11 +4,10 @@
     over trajectories with return R(tau) >= threshold
 
 With a `threshold` of -inf it is plain behaviour cloning. It is AgentGym's "BC" and, inside the rounds, its AgentEvol as
-published code has it (arXiv:2406.04151). Observations and prompts carry no loss. The work is done by trl's SFTTrainer:
-token ids and labels go straight in. Its loss is taken at the agent's tokens only (equal to trl's own, about twice as
-fast on a CPU). Deviations: a batch's loss is a mean over its tokens, so long trajectories weigh more than in a sum of
-means; AdamW with beta2 0.95; batches are made of trajectories of similar length; a mixture of experts gets no router
-loss.
+published code has it (arXiv:2406.04151). Observations and prompts carry no loss. Deviations from trl's SFTTrainer,
+whose loss it equals: the head is applied at the agent's tokens only (about twice as fast on a CPU); AdamW with beta2
+0.95; a mixture of experts gets no router loss. A step's loss is a mean over its tokens, so long trajectories weigh more
+than in a mean of means.
 """
 
 from __future__ import annotations
@@ -16,30 +15,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from agentgym_py.errors import ConfigError
-from agentgym_py.policy.adapters import lora
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
-from agentgym_py.training.finetune import FineTuning, agent_trainer, arguments, nothing_left, trained, usable
+from agentgym_py.training.data import length_grouped, no_data_error, prepare
 from agentgym_py.training.progress import Progress
+from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
+    from agentgym_py.training.fit import Fit
 
 
 def bc_loss(logprobs_N: Tensor, tokens: Tensor | int | None = None) -> Tensor:
-    """Negative mean log-probability of N agent tokens; `tokens` is N over all the batches that one step sums up."""
+    """Negative mean log-probability of N agent tokens; `tokens` is their number in the whole step if N is a part."""
     return -logprobs_N.sum() / (logprobs_N.numel() if tokens is None else tokens)
 
 
 @dataclass(frozen=True, slots=True)
-class FilteredBC(FineTuning):
+class FilteredBC(OfflineSettings):
     """Settings of filtered behaviour cloning."""
 
     shared: ClassVar = True
@@ -48,7 +47,7 @@ class FilteredBC(FineTuning):
     """Least return of a trajectory that is trained on."""
 
     def __post_init__(self) -> None:
-        FineTuning.__post_init__(self)
+        OfflineSettings.__post_init__(self)
         if math.isnan(self.threshold):
             raise ConfigError("threshold must be a number, got nan")
 
@@ -63,26 +62,28 @@ class FilteredBC(FineTuning):
     ) -> TrainReport:
         """Train `policy` in place on the trajectories with return >= threshold.
 
-        Nothing stays in `output_dir`; who wants to keep the policy calls its `save`.
+        Nothing stays in `output_dir`; call the policy's `save` to keep it.
 
         Raises:
             NothingToTrainOnError: there is none.
         """
-        kept = usable(policy, trajectories, self.max_length, self.threshold)
-        if not kept.samples:
-            raise nothing_left("filtered_bc", kept.dropped)
-        make = partial(self._sft, policy, kept.samples, seed)
-        return trained(make, policy, kept, self.epochs, output_dir, progress)
+        from agentgym_py.training.fit import Fit
 
-    def _sft(self, policy: Policy, samples: list[Sample], seed: int, output_dir: Path) -> Any:
-        import datasets
-        from trl import SFTConfig
+        data = prepare(policy, trajectories, self.max_length, self.threshold)
+        if not data.samples:
+            raise no_data_error("filtered_bc", data.dropped)
+        lengths = [len(sample.input_ids) for sample in data.samples]
+        with Fit("filtered_bc", policy, self, data.samples, seed=seed, output_dir=output_dir, progress=progress) as fit:
+            for batch in fit.steps(length_grouped(lengths, self, seed)):
+                tokens = sum(sum(sample.mask) for sample in batch)
+                for part in fit.microbatches(batch):
+                    fit.backward(*self.loss(fit, part, tokens))
+                fit.step()
+        return fit.report(data)
 
-        args = arguments(
-            SFTConfig, self, policy, seed, output_dir,
-            dataset_kwargs={"skip_prepare_dataset": True}, train_sampling_strategy="group_by_length",
-        )  # fmt: skip
-        return agent_trainer(lambda logprobs_N, batch, tokens: bc_loss(logprobs_N, tokens))(
-            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self.lora_rank),
-            train_dataset=datasets.Dataset.from_list([{"input_ids": s.input_ids, "labels": s.labels} for s in samples]),
-        )  # fmt: skip
+    def loss(self, fit: Fit[Sample], part: Sequence[Sample], tokens: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """The part's share of the loss of a step of `tokens` agent tokens, and what is logged of it."""
+        from agentgym_py.policy.logprobs import agent_logprobs
+
+        agent = fit.agent_logits(part)
+        return bc_loss(agent_logprobs(agent), tokens), {"mean_token_accuracy": agent.hits_N}

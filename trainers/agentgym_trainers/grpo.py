@@ -45,7 +45,7 @@ from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.rl.loop import Kept
-from agentgym_py.training.rl.settings import LearnerSettings
+from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Starts(Kept, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class GRPO(LearnerSettings):
+class GRPO(OnPolicySettings):
     """Settings of group-relative policy optimization."""
 
     shared: ClassVar = True
@@ -152,7 +152,7 @@ class GRPO(LearnerSettings):
     """Play more tasks for groups whose tries all came to the same, until the batch is full (DAPO)."""
 
     def __post_init__(self) -> None:
-        LearnerSettings.__post_init__(self)
+        OnPolicySettings.__post_init__(self)
         least = {"group_size": 2, "batch_tasks": 1, "epochs": 1, "clip_low": 0.0, "clip_high": 0.0, "kl": 0.0}
         check_least(self, least | {"branches": 0, "max_tokens": 1, "overlong_buffer": 0})
         if self.overlong_buffer > self.max_tokens:

@@ -5,11 +5,11 @@
     z = max(0, mean over the batch of log pi(y_j | x_i) - log pi_ref(y_j | x_i)), without gradient
 
 arXiv:2402.01306. z estimates how far the policy has moved in general: a batch's episodes y_j stand after the openings
-x_i of others. The work is done by trl's KTOTrainer: token ids and masks go straight in. Its loss is taken at the
-agent's tokens only (equal to trl's own). Deviations: an opening is all before the first reply to learn, y all after it,
-the observations included, which carry no loss; the reference's log-probabilities are computed once, beforehand; a
-mismatched row is cut at `max_length`; the order is drawn once, so that batches and their mismatched rows are the same
-in every epoch; AdamW with beta2 0.95; a mixture of experts gets no router loss.
+x_i of others. The loss equals that of trl's KTOTrainer. Deviations: the head is applied at the agent's tokens only; an
+opening is all before the first reply to learn, y all after it, the observations included, which carry no loss; the
+reference's log-probabilities are computed once, beforehand; a mismatched row is cut at `max_length`; the order is drawn
+once, so that batches and their mismatched rows are the same in every epoch; AdamW with beta2 0.95; a mixture of experts
+gets no router loss.
 """
 
 from __future__ import annotations
@@ -18,25 +18,41 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from agentgym_py import distributed
 from agentgym_py.checks import check_least, check_positive
 from agentgym_py.errors import ConfigError
-from agentgym_py.policy.adapters import lora
-from agentgym_py.policy.tokens import IGNORED, Sample
+from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rng import Rng
 from agentgym_py.training import TrainReport
-from agentgym_py.training.finetune import FineTuning, arguments, dealt, nothing_left, trained, usable
+from agentgym_py.training.data import TrainingData, in_order, no_data_error, prepare
 from agentgym_py.training.progress import Progress
+from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import WEIGHS
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
+    from agentgym_py.training.fit import Fit
+
+
+class Judged(NamedTuple):
+    """A trajectory in tokens, judged alone."""
+
+    sample: Sample
+    good: bool
+    ref: float
+    """Log-probability of its agent tokens under the reference, summed."""
+    other: Sample
+    """The mismatched row: another's episode after its own opening."""
+    ref_other: float
+
+
+def judged_tokens(row: Judged) -> int:
+    """Tokens of the longer one of a row's two samples."""
+    return max(len(row.sample.input_ids), len(row.other.input_ids))
 
 
 class KTOLoss(NamedTuple):
@@ -65,7 +81,7 @@ def kto_loss(
 
 
 @dataclass(frozen=True, slots=True)
-class KTO(FineTuning):
+class KTO(OfflineSettings):
     """Settings of KTO."""
 
     shared: ClassVar = True
@@ -86,7 +102,7 @@ class KTO(FineTuning):
     """Weight of the bad ones' losses."""
 
     def __post_init__(self) -> None:
-        FineTuning.__post_init__(self)
+        OfflineSettings.__post_init__(self)
         if self.batch_size < 2:
             raise ConfigError(f"batch_size must be at least 2, got {self.batch_size}: KTO compares within a batch")
         if self.threshold is not None and math.isnan(self.threshold):
@@ -112,50 +128,66 @@ class KTO(FineTuning):
         Raises:
             NothingToTrainOnError: fewer than two can be trained on.
         """
-        kept = usable(policy, trajectories, self.max_length)
-        if len(kept.samples) == 1:
-            kept.dropped["without another one to estimate the reference point from"] += 1
-        if len(kept.samples) < 2:
-            raise nothing_left("kto", kept.dropped)
-        bound = self.threshold
-        good = [each.success if bound is None else each.reward >= bound for each in kept.trajectories]
-        make = partial(self._kto, policy, kept.samples, good, seed)
-        done = trained(make, policy, kept, self.epochs, output_dir, progress)
-        done = replace(done, metrics={**done.metrics, "good": sum(good), "bad": len(good) - sum(good)})
-        if len(set(good)) > 1:
-            return done
-        note = f"all {len(good)} trajectories are {'good' if good[0] else 'bad'}: there are none to set against them"
+        from agentgym_py.training.fit import Fit
+
+        data = prepare(policy, trajectories, self.max_length)
+        if len(data.samples) == 1:
+            data.dropped["without another one to estimate the reference point from"] += 1
+        if len(data.samples) < 2:
+            raise no_data_error("kto", data.dropped)
+        rows = self.rows(policy, data, seed)
+        with Fit(
+            "kto", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, tokens_of=judged_tokens
+        ) as fit:
+            for step in fit.steps(in_order(len(rows), self)):
+                for at in range(0, len(step), self.batch_size):
+                    batch, last = step[at : at + self.batch_size], at + self.batch_size >= len(step)
+                    z = self.reference_point(fit, batch)
+                    for part in fit.microbatches(batch, last):
+                        fit.backward(*self.loss(fit, part, z, len(step)))
+                fit.step()
+        good = sum(row.good for row in rows)
+        report = fit.report(data, good=good, bad=len(rows) - good)
+        if 0 < good < len(rows):
+            return report
+        note = f"all {len(rows)} trajectories are {'good' if good else 'bad'}: there are none to set against them"
         warnings.warn(note, stacklevel=2)
-        return replace(done, notes=(*done.notes, note))
+        return replace(report, notes=(*report.notes, note))
 
-    def _kto(self, policy: Policy, samples: list[Sample], good: list[bool], seed: int, output_dir: Path) -> Any:
-        import datasets
-        from trl import KTOConfig
-
+    def rows(self, policy: Policy, data: TrainingData, seed: int) -> list[Judged]:
+        """The trajectories in the order of the training, with the log-probabilities of the policy as it is now."""
         from agentgym_py.policy.logprobs import sample_logprobs
 
-        args = arguments(
-            KTOConfig, self, policy, seed, output_dir,
-            beta=self.beta, desirable_weight=self.desirable_weight, undesirable_weight=self.undesirable_weight,
-            remove_unused_columns=False, precompute_ref_log_probs=True,
-        )  # fmt: skip
-        order = Rng("kto", seed).sample(range(len(samples)), len(samples))
-        room = min(self.max_length, policy.max_length)
-        others = mismatched([samples[i] for i in order], self.batch_size, room)
-        refs = sample_logprobs(policy.model, samples, self.batch_size, self.bf16)
-        other_refs = sample_logprobs(policy.model, others, self.batch_size, self.bf16)
-        rows = [
-            {
-                "input_ids": samples[i].input_ids, "labels": samples[i].labels, "label": good[i],
-                "KL_input_ids": other.input_ids, "KL_labels": other.labels,
-                "ref_logps": refs[i], "ref_KL_logps": other_ref,
-            }
-            for i, other, other_ref in zip(order, others, other_refs, strict=True)
-        ]  # fmt: skip
-        return _agent_token_trainer()(
-            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self.lora_rank),
-            train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
-        )  # fmt: skip
+        bound = self.threshold
+        good = [each.success if bound is None else each.reward >= bound for each in data.trajectories]
+        order = Rng("kto", seed).sample(range(len(good)), len(good))
+        samples = [data.samples[i] for i in order]
+        others = mismatched(samples, self.batch_size, min(self.max_length, policy.max_length))
+        refs, other_refs = (
+            sample_logprobs(policy.model, some, self.batch_size, self.bf16) for some in (samples, others)
+        )
+        return [Judged(*row) for row in zip(samples, [good[i] for i in order], refs, others, other_refs, strict=True)]
+
+    def reference_point(self, fit: Fit[Judged], batch: Sequence[Judged]) -> Tensor:
+        """The batch's z, from its mismatched rows."""
+        logps_B = fit.read(batch, lambda part: fit.row_logprobs([row.other for row in part]))
+        return reference_point(logps_B, logps_B.new_tensor([row.ref_other for row in batch]))
+
+    def loss(self, fit: Fit[Judged], part: Sequence[Judged], z: Tensor, rows: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """The part's share of the loss of a step of so many `rows`, and what is logged of it (trl's names)."""
+        import torch
+
+        logps_B = fit.row_logprobs([row.sample for row in part])
+        good_B = torch.tensor([row.good for row in part], device=logps_B.device)
+        refs_B = logps_B.new_tensor([row.ref for row in part])
+        loss, rewards_B = kto_loss(
+            logps_B, refs_B, good_B, z, self.beta, self.desirable_weight, self.undesirable_weight
+        )
+        logged = {
+            "kl": z[None], "rewards/chosen": rewards_B[good_B], "rewards/rejected": rewards_B[~good_B],
+            "logps/chosen": logps_B[good_B], "logps/rejected": logps_B[~good_B],
+        }  # fmt: skip
+        return loss * len(part) / rows, logged
 
 
 def mismatched(samples: Sequence[Sample], batch_size: int, max_length: int) -> list[Sample]:
@@ -172,50 +204,3 @@ def mismatched(samples: Sequence[Sample], batch_size: int, max_length: int) -> l
         ids = sample.input_ids[:end] + other.input_ids[begin:]
         made.append(Sample(ids[:max_length], (sample.mask[:end] + other.mask[begin:])[:max_length]))
     return made
-
-
-def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
-    """A batch as trl's loss reads it; the masks are 1 on agent tokens."""
-    import torch
-
-    from agentgym_py.policy.logprobs import agent_mask, padded_ids
-
-    batch = {"label": torch.tensor([row["label"] for row in rows])}
-    for prefix in ("", "KL_"):
-        ids, labels = ([row[f"{prefix}{name}"] for row in rows] for name in ("input_ids", "labels"))
-        batch |= {f"{prefix}{name}": each for name, each in padded_ids(ids).items()}
-        batch[f"{prefix}completion_mask"] = agent_mask(labels)
-        batch[f"ref_{prefix}logps"] = torch.tensor([row[f"ref_{prefix}logps"] for row in rows])
-    return batch
-
-
-def _agent_token_trainer() -> Any:
-    """The KTOTrainer whose loss is `kto_loss`."""
-    import torch
-    from trl import KTOTrainer
-
-    from agentgym_py.policy.logprobs import row_logprobs
-
-    def logps_of(model: Any, batch: Any, prefix: str) -> Any:
-        ids, agent = batch[f"{prefix}input_ids"], batch[f"{prefix}completion_mask"]
-        return row_logprobs(model, ids, ids.masked_fill(agent == 0, IGNORED))
-
-    class AgentTokenTrainer(dealt(KTOTrainer)):  # type: ignore[misc]  # trl is untyped here
-        def compute_loss(
-            self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
-        ) -> Any:
-            good_B, share = inputs["label"], inputs["share"]
-            with torch.no_grad():
-                others = torch.stack([logps_of(model, inputs, "KL_"), inputs["ref_KL_logps"]])
-            own = others[:, : len(good_B) if share > 0 else 0].cpu()
-            z = reference_point(*torch.cat(distributed.gather(own), 1)).to(share)
-            logps_B = logps_of(model, inputs, "")
-            loss, rewards_B = kto_loss(
-                logps_B, inputs["ref_logps"], good_B, z, self.beta, self.desirable_weight, self.undesirable_weight
-            )
-            told = {"kl": z[None], "rewards/chosen": rewards_B[good_B], "rewards/rejected": rewards_B[~good_B]}
-            told |= {"logps/chosen": logps_B.detach()[good_B], "logps/rejected": logps_B.detach()[~good_B]}
-            self.tell(told, share)
-            return loss * share
-
-    return AgentTokenTrainer

@@ -31,7 +31,7 @@ from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.rl.loop import Kept
-from agentgym_py.training.rl.settings import LearnerSettings
+from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def adapted(kl: float, measured: float, target: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class PPO(LearnerSettings):
+class PPO(OnPolicySettings):
     """Settings of proximal policy optimization."""
 
     shared: ClassVar = True
@@ -118,7 +118,7 @@ class PPO(LearnerSettings):
     """Share of the critic's gradient that reaches the trunk."""
 
     def __post_init__(self) -> None:
-        LearnerSettings.__post_init__(self)
+        OnPolicySettings.__post_init__(self)
         least = {"batch_tasks": 1, "epochs": 1, "clip": 0.0, "value_clip": 0.0, "value_weight": 0.0, "gamma": 0.0}
         least |= {"lam": 0.0, "kl": 0.0, "kl_target": 0.0, "entropy_weight": 0.0, "critic_gradient": 0.0}
         check_least(self, least | {"critic_warmup": 0, "critic_learning_rate": 0.0})

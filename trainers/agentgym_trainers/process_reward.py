@@ -21,20 +21,20 @@ task side by side.
 from __future__ import annotations
 
 import math
-import time
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
+
 from agentgym_py import distributed
 from agentgym_py.checks import check_least
 from agentgym_py.errors import ConfigError
-from agentgym_py.policy.adapters import input_hooks, merged, require_trainable, stop_recomputing, with_adapters
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rewards.llm_judge import KEPT, OpenAIJudge
 from agentgym_py.rewards.process_reward_model import (
@@ -57,15 +57,15 @@ from agentgym_py.rewards.state_values import (
     player,
 )
 from agentgym_py.rng import Rng
-from agentgym_py.training import TrainReport, tracking
-from agentgym_py.training.checkpoints import Checkpoints, digest_of
-from agentgym_py.training.descent import descend
-from agentgym_py.training.finetune import FineTuning, nothing_left, usable
+from agentgym_py.training import TrainReport
+from agentgym_py.training.data import TrainingData, epochs_of, no_data_error, prepare
 from agentgym_py.training.progress import Progress
+from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
+    from agentgym_py.training.fit import Fit
 
 Labels = Literal["outcome", "exact", "monte_carlo", "judge"]
 _SHARPNESS = 10.0
@@ -91,7 +91,7 @@ class ProcessLoss(NamedTuple):
 
 
 def process_loss(
-    said_MD: Tensor, wanted_MD: Tensor, better_P: Tensor, worse_P: Tensor, *,
+    predicted_MD: Tensor, target_MD: Tensor, better_P: Tensor, worse_P: Tensor, *,
     pair_weight: float, entries: int | None = None, pairs: int | None = None,
 ) -> ProcessLoss:  # fmt: skip
     """The loss of M steps; a label that is NaN does not count, P pairs are the positions of steps.
@@ -102,10 +102,10 @@ def process_loss(
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits
 
-    known_MD = ~torch.isnan(wanted_MD)
-    off_MD = torch.where(known_MD, said_MD - torch.nan_to_num(wanted_MD), torch.zeros_like(said_MD))
+    known_MD = ~torch.isnan(target_MD)
+    off_MD = torch.where(known_MD, predicted_MD - torch.nan_to_num(target_MD), torch.zeros_like(predicted_MD))
     mse = (off_MD**2).sum() / max(int(known_MD.sum()) if entries is None else entries, 1)
-    said_P, wanted_P = (each[better_P, CORRECTNESS] - each[worse_P, CORRECTNESS] for each in (said_MD, wanted_MD))
+    said_P, wanted_P = (each[better_P, CORRECTNESS] - each[worse_P, CORRECTNESS] for each in (predicted_MD, target_MD))
     crossed = binary_cross_entropy_with_logits(
         _SHARPNESS * said_P, torch.sigmoid(_SHARPNESS * wanted_P), reduction="sum"
     )
@@ -114,7 +114,7 @@ def process_loss(
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessReward(FineTuning):
+class ProcessReward(OfflineSettings):
     """Settings of a process reward model's training."""
 
     shared: ClassVar = True
@@ -153,7 +153,7 @@ class ProcessReward(FineTuning):
     docs/trainers/process_reward.md."""
 
     def __post_init__(self) -> None:
-        FineTuning.__post_init__(self)
+        OfflineSettings.__post_init__(self)
         check_weights(self.weights)
         if self.labels == "judge":
             OpenAIJudge.of(self.judge)  # complains of a wrong one before anything is asked
@@ -184,7 +184,7 @@ class ProcessReward(FineTuning):
             EndpointError: the judge's endpoint refuses, or is broken; its marks so far are kept in `output_dir`.
             TrainingError: a gradient was not finite; nothing is written.
         """
-        kept = usable(policy, trajectories, self.max_length)
+        kept = prepare(policy, trajectories, self.max_length)
         play = player(policy, self.temperature, self.max_new_tokens, seed)
         sound, values, stderr = self.values(kept.trajectories, kept.dropped, play, seed, folder=output_dir)
         report = self._train_on(policy, sound, values, kept.dropped, seed, output_dir, progress)
@@ -208,7 +208,7 @@ class ProcessReward(FineTuning):
     ) -> TrainReport:
         """As `train`, with values of one's own: of a judge (`values.marked`), or of whatever else knows them."""
         of = {id(each): values for each, values in zip(trajectories, values, strict=True)}
-        kept = usable(policy, trajectories, self.max_length)
+        kept = prepare(policy, trajectories, self.max_length)
         known = [of[id(each)] for each in kept.trajectories]
         return self._train_on(policy, kept.trajectories, known, kept.dropped, seed, output_dir, progress)
 
@@ -256,125 +256,105 @@ class ProcessReward(FineTuning):
         self, policy: Policy, trajectories: Sequence[Trajectory], values: Sequence[Values], dropped: Counter[str],
         seed: int, output_dir: Path, progress: Progress | None,
     ) -> TrainReport:  # fmt: skip
-        began = time.monotonic()
         data = [labelled(each, known, policy) for each, known in zip(trajectories, values, strict=True)]
         if not data:
-            raise nothing_left("process_reward", dropped)
+            raise no_data_error("process_reward", dropped)
         model = self.untrained(policy, data, seed)
-        rows = [[each.row.sample.input_ids, each.row.marks, each.labels.tolist(), each.states] for each in data]
-        states = Checkpoints(
-            output_dir / "states", digest_of(self, seed, policy.digest(), rows), self.checkpoint_minutes
-        )
-        history = self.fit(model, data, seed=seed, progress=progress, states=states)
-        for row in history:
-            tracking.log(row)
+        with self.fit(model, data, seed=seed, output_dir=output_dir, progress=progress) as fit:
+            self.run(fit, data, seed)
         model.save(output_dir)
-        states.clear()
-        read = self.epochs * sum(len(each.row.sample.input_ids) for each in data)
-        steps = sum(len(each.row.marks) for each in data)
-        tenths = _tenths(history)
-        return TrainReport(
-            len(data), dict(dropped), int(read), int(self.epochs * steps), time.monotonic() - began,
-            [each["loss"] for each in tenths], {**tenths[-1], "steps": steps},
-        )  # fmt: skip
+        read = TrainingData(list(trajectories), [row.row.sample for row in data], dropped)
+        steps = sum(len(row.row.marks) for row in data)
+        return replace(fit.report(read, steps=steps), agent_tokens=int(self.epochs * steps))
 
     def untrained(self, policy: Policy, data: Sequence[Labelled], seed: int) -> ProcessRewardModel:
         """A copy of the policy with new heads, that begin with the labels' means."""
-        return untrained(policy, [each.labels for each in data], self.hidden, self.weights, seed)
+        return untrained(policy, [row.labels for row in data], self.hidden, self.weights, seed)
 
     def fit(
-        self, model: ProcessRewardModel, data: Sequence[Labelled], *, seed: int, progress: Progress | None = None,
-        states: Checkpoints | None = None,
-    ) -> list[dict[str, float]]:  # fmt: skip
-        """Train the model in place, from the last one of `states` where there is one; what was logged of each step.
+        self, model: ProcessRewardModel, data: Sequence[Labelled], *, seed: int, output_dir: Path | None = None,
+        progress: Progress | None = None,
+    ) -> Fit[Labelled]:  # fmt: skip
+        """The training of a model on labelled steps; with a frozen backbone its states are read once.
 
         Raises:
             ConfigError: every weight is to be trained and some are quantized.
-            TrainingError: a gradient was not finite; the model is as it was before that step.
         """
+        from agentgym_py.training.fit import Fit
+
+        frozen = None if self.train_backbone else frozen_states(model.policy.model, data, self.bf16)
+        return Fit(
+            "process reward model", model.policy, self, list(data), seed=seed, output_dir=output_dir, progress=progress,
+            tokens_of=tries_tokens, train_backbone=self.train_backbone,
+            wrap=lambda backbone: _marker(backbone, model.heads, frozen, self.bf16),
+            heads=lambda net: [{"params": list(net.heads.parameters())}],
+        )  # fmt: skip
+
+    def run(self, fit: Fit[Labelled], data: Sequence[Labelled], seed: int) -> None:
+        """Train: tries at one task are in one microbatch, because steps are paired within a task."""
+        for batch in fit.steps(self._batches(data, seed)):
+            entries = sum(int((~np.isnan(row.labels)).sum()) for row in batch)
+            pairs = len(paired(batch))
+            tries = [list(group) for _, group in groupby(batch, lambda row: row.states[0])]
+            for part in fit.microbatches(tries):
+                fit.backward(*self.loss(fit, [row for group in part for row in group], entries, pairs))
+            fit.step()
+
+    def loss(
+        self, fit: Fit[Labelled], part: Sequence[Labelled], entries: int, pairs: int
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The part's share of the loss of a step of so many labels and pairs, and what is logged of it."""
         import torch
 
-        if self.train_backbone:
-            require_trainable(model.policy.model, self.lora_rank)
-        before = input_hooks(model.policy.model)
-        adapters = with_adapters(model.policy.model, self.lora_rank, seed)
-        if adapters is None:
-            model.policy.model.requires_grad_(self.train_backbone)  # merged adapters leave it frozen
-        frozen = list[Tensor]()
-        trained = list(model.heads.parameters())
-        if self.train_backbone:
-            trained += [each for each in model.policy.model.parameters() if each.requires_grad]
-        else:
-            model.policy.model.eval()
-            with torch.no_grad():  # read once for all epochs
-                frozen = [states_at_marks(model.policy.model, [each.row], self.bf16) for each in data]
-        model.policy.model.train(self.train_backbone)
-        if self.gradient_checkpointing:
-            model.policy.model.gradient_checkpointing_enable({"use_reentrant": False})
+        predicted_MD = fit.module(part)
+        target_MD = torch.cat([torch.tensor(row.labels, dtype=torch.float32) for row in part]).to(predicted_MD.device)
+        couples = torch.tensor(paired(part), dtype=torch.long, device=predicted_MD.device).reshape(-1, 2)
+        loss, mse, pairwise = process_loss(
+            predicted_MD, target_MD, *couples.T, pair_weight=self.pair_weight, entries=entries, pairs=pairs
+        )
+        return loss, {"mse": mse[None], "pairwise": pairwise[None]}
 
-        def backward(batch: list[int]) -> dict[str, float]:
-            return self._backward(model, [data[i] for i in batch], [frozen[i] for i in batch] if frozen else [])
+    def _batches(self, data: Sequence[Labelled], seed: int) -> list[list[int]]:
+        """Positions, a list for each optimizer step; tries at one task stand side by side, tasks at random."""
+        rng, tasks = Rng(seed, "order of the trajectories"), dict[str, list[int]]()
+        for i, row in enumerate(data):
+            tasks.setdefault(row.states[0], []).append(i)
 
-        batches = list(self._batches(data, seed))
-        history = descend("process reward model", trained, batches, backward, self, seed, progress, states)
-        if adapters is not None:
-            model.policy.model = merged(adapters)
-        model.policy.model.eval()
-        stop_recomputing(model.policy.model, before)
-        return history
-
-    def _batches(self, data: Sequence[Labelled], seed: int) -> Iterator[list[int]]:
-        """Positions, a list for each step of the optimizer; tries at one task stand side by side, tasks at random."""
-        rng, size = Rng(seed, "order of the trajectories"), self.batch_size * self.gradient_accumulation
-        tasks: dict[str, list[int]] = defaultdict(list)
-        for i, each in enumerate(data):
-            tasks[each.states[0]].append(i)
-        left = math.ceil(self.epochs * math.ceil(len(data) / size))
-        while left > 0:
+        def epoch() -> Iterator[list[int]]:
             order = [i for task in rng.sample(list(tasks.values()), len(tasks)) for i in task]
-            for at in range(0, len(order), size)[:left]:
-                yield order[at : at + size]
-            left -= math.ceil(len(data) / size)
+            yield from (order[at : at + self.step_size] for at in range(0, len(order), self.step_size))
 
-    def _backward(
-        self, model: ProcessRewardModel, batch: Sequence[Labelled], frozen: Sequence[Tensor]
-    ) -> dict[str, float]:
-        """This process's part of the gradient of one step, in parts of `batch_size` trajectories; what is logged of it.
-
-        Tries at one task are one process's, and in one part, for steps are paired within a task only.
-        """
-        import torch
-
-        parts = list[list[int]]()
-        for number, (_, tries) in enumerate(groupby(range(len(batch)), lambda i: batch[i].states[0])):
-            own = list(tries) if number % distributed.world() == distributed.rank() else []
-            if parts and len(parts[-1]) + len(own) <= self.batch_size:
-                parts[-1] += own
-            else:
-                parts.append(own)
-        wanted = [torch.tensor(each.labels, dtype=torch.float32) for each in batch]
-        entries, many = sum(int((~torch.isnan(each)).sum()) for each in wanted), len(paired(batch))
-        logged, pairs = defaultdict[str, float](float), 0
-        for part in filter(None, parts):
-            some = [batch[i] for i in part]
-            if frozen:
-                said_MD = model.heads(torch.cat([frozen[i] for i in part]))
-            else:
-                said_MD = model.heads(states_at_marks(model.policy.model, [each.row for each in some], self.bf16))
-            couples = torch.tensor(paired(some), dtype=torch.long, device=said_MD.device).reshape(-1, 2)
-            found = process_loss(
-                said_MD, torch.cat([wanted[i] for i in part]).to(said_MD.device), *couples.T,
-                pair_weight=self.pair_weight, entries=entries, pairs=many,
-            )  # fmt: skip
-            torch.autograd.backward(found.loss)
-            for name, value in found._asdict().items():
-                logged[name] += float(value.detach())
-            pairs += len(couples)
-        return {**logged, "pairs": float(pairs)}
+        return epochs_of(epoch, len(data), self)
 
 
-def _tenths(history: Sequence[dict[str, float]]) -> list[dict[str, float]]:
-    """The means of what was logged in each tenth of the steps, or of each step where there are fewer."""
-    many = min(len(history), 10)
-    parts = [history[len(history) * k // many : len(history) * (k + 1) // many] for k in range(many)]
-    return [{name: fmean(each[name] for each in part) for name in part[0]} for part in parts]
+def tries_tokens(tries: Sequence[Labelled]) -> int:
+    """Tokens of the tries at one task, padded to one length."""
+    return len(tries) * max(len(row.row.sample.input_ids) for row in tries)
+
+
+def frozen_states(backbone: Any, data: Sequence[Labelled], bf16: bool) -> dict[int, Tensor]:
+    """The states at the marks of each row, by the row's identity."""
+    import torch
+
+    backbone.eval()
+    with torch.no_grad():
+        return {id(row): states_at_marks(backbone, [row.row], bf16) for row in data}
+
+
+def _marker(backbone: Any, heads: Any, frozen: Mapping[int, Tensor] | None, bf16: bool) -> Any:
+    """A module that predicts the three dimensions of the rows' M steps, (M, 3)."""
+    import torch
+
+    class Marker(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.heads = heads
+            self.model = backbone if frozen is None else None
+            self._no_split_modules = getattr(backbone, "_no_split_modules", None)  # FSDP's units
+
+        def forward(self, rows: Sequence[Labelled]) -> Tensor:
+            if frozen is not None:
+                return self.heads(torch.cat([frozen[id(row)] for row in rows]))  # type: ignore[no-any-return]
+            return self.heads(states_at_marks(self.model, [row.row for row in rows], bf16))  # type: ignore[no-any-return]
+
+    return Marker()

@@ -8,32 +8,45 @@ No paper of its own: it is RankNet's loss (Burges et al., "Learning to rank usin
 implicit reward s (arXiv:2305.18290), so that the returns of a task only have to be ordered; that the best one is
 imitated beside it is RRHF's (arXiv:2304.05302; there a sum over its tokens, here their mean). With two
 trajectories a task it is `dpo` with the sigmoid. Every task counts alike, however many pairs it has. Where DPO takes 2
-rows a pair, N trajectories take N rows for up to N (N - 1) / 2 pairs. The work is done by trl's DPOTrainer, with
-deviations as in `dpo`.
+rows a pair, N trajectories take N rows for up to N (N - 1) / 2 pairs. Deviations are as in `dpo`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from agentgym_py.checks import check_least, check_positive
-from agentgym_py.policy.adapters import lora
-from agentgym_py.policy.tokens import IGNORED, Sample
+from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
-from agentgym_py.training.finetune import FineTuning, Kept, arguments, dealt, nothing_left, trained, usable
+from agentgym_py.training.data import TrainingData, length_grouped, no_data_error, prepare
 from agentgym_py.training.progress import Progress
+from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import CONTRASTS
 from agentgym_py.trajectory import Trajectory, preferences
 from agentgym_py.trajectory.selectors import best_first
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
+    from agentgym_py.training.fit import Fit
+
+
+class Ranked(NamedTuple):
+    """The trajectories of one task that are compared, in tokens."""
+
+    samples: list[Sample]
+    returns: list[float]
+    refs: list[float]
+    """Log-probability of each one's agent tokens under the reference, summed."""
+
+
+def ranked_tokens(row: Ranked) -> int:
+    """Tokens of a task's rows, padded to one length."""
+    return len(row.samples) * max(len(sample.input_ids) for sample in row.samples)
 
 
 class RankingLoss(NamedTuple):
@@ -74,7 +87,7 @@ def best_loss(logps_R: Tensor, tokens_R: Tensor, returns_R: Tensor, tasks_R: Ten
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking(FineTuning):
+class Ranking(OfflineSettings):
     """Settings of trajectory ranking."""
 
     shared: ClassVar = True
@@ -94,7 +107,7 @@ class Ranking(FineTuning):
     """Of more trajectories of a task so many are taken, from the best to the worst."""
 
     def __post_init__(self) -> None:
-        FineTuning.__post_init__(self)
+        OfflineSettings.__post_init__(self)
         check_positive(self, "beta")
         check_least(self, {"max_per_task": 2, "sft_weight": 0.0})
 
@@ -114,54 +127,71 @@ class Ranking(FineTuning):
         Raises:
             NothingToTrainOnError: no task has a better and a worse trajectory.
         """
-        kept = usable(policy, trajectories, self.max_length)
-        groups, counts = self._groups(kept)
+        from agentgym_py.training.fit import Fit
+
+        data = prepare(policy, trajectories, self.max_length)
+        groups, counts = self._groups(data)
         if not groups:
-            raise nothing_left("ranking", kept.dropped)
+            raise no_data_error("ranking", data.dropped)
+        rows = self.rows(policy, data, groups)
         rest = [i for group in groups for i in group]
-        used = Kept([kept.trajectories[i] for i in rest], [kept.samples[i] for i in rest], kept.dropped)
-        make = partial(self._ranking, policy, kept, groups, seed)
-        done = trained(make, policy, used, self.epochs, output_dir, progress)
-        return replace(done, metrics={**done.metrics, **counts})
+        used = TrainingData([data.trajectories[i] for i in rest], [data.samples[i] for i in rest], data.dropped)
+        lengths = [ranked_tokens(row) for row in rows]
+        with Fit(
+            "ranking", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, tokens_of=ranked_tokens
+        ) as fit:
+            for batch in fit.steps(length_grouped(lengths, self, seed)):
+                for part in fit.microbatches(batch):
+                    fit.backward(*self.loss(fit, part, len(batch)))
+                fit.step()
+        return fit.report(used, **counts)
 
-    def _groups(self, kept: Kept) -> tuple[list[list[int]], dict[str, float]]:
-        """Positions of the trajectories of each task that are ranked, and counts; who is not goes to `dropped`."""
-        found = preferences.build(kept.trajectories, match="all", max_pairs=None)
-        tasks: dict[object, set[int]] = {}
-        for pair in found.pairs:
-            tasks.setdefault(preferences.opening(kept.trajectories[pair.chosen]), set()).update(pair[:2])
-        groups = [spread(best_first(kept.trajectories, task), self.max_per_task) for task in tasks.values()]
-        kept.dropped.update(found.dropped)
-        beyond = sum(map(len, tasks.values())) - sum(map(len, groups))
-        kept.dropped.update(Counter({f"beyond {self.max_per_task} of their task": beyond} if beyond else {}))
-        return groups, {"tasks": len(groups), "ties": found.ties}
-
-    def _ranking(self, policy: Policy, kept: Kept, groups: list[list[int]], seed: int, output_dir: Path) -> Any:
-        import datasets
-        from trl import DPOConfig
-
+    def rows(self, policy: Policy, data: TrainingData, groups: Sequence[Sequence[int]]) -> list[Ranked]:
+        """The tasks, with the log-probabilities of the reference: the policy as it is now."""
         from agentgym_py.policy.logprobs import sample_logprobs
 
-        samples: list[Sample] = [kept.samples[i] for group in groups for i in group]
+        samples = [data.samples[i] for group in groups for i in group]
         refs = iter(sample_logprobs(policy.model, samples, 4 * self.batch_size, self.bf16))
-        rows = [
-            {
-                "input_ids": [kept.samples[i].input_ids for i in group],
-                "labels": [kept.samples[i].labels for i in group],
-                "returns": [kept.trajectories[i].reward for i in group],
-                "ref_logps": [next(refs) for _ in group],
-                "length": max(len(kept.samples[i].input_ids) for i in group),
-            }
+        return [
+            Ranked(
+                [data.samples[i] for i in group],
+                [data.trajectories[i].reward for i in group],
+                [next(refs) for _ in group],
+            )
             for group in groups
         ]
-        args = arguments(
-            DPOConfig, self, policy, seed, output_dir, beta=self.beta,
-            precompute_ref_log_probs=True, remove_unused_columns=False, train_sampling_strategy="group_by_length",
-        )  # fmt: skip
-        return _ranking_trainer(self.sft_weight)(
-            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self.lora_rank),
-            train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
-        )  # fmt: skip
+
+    def loss(self, fit: Fit[Ranked], part: Sequence[Ranked], tasks: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """The part's share of the loss of a step of so many `tasks`, and what is logged of it."""
+        import torch
+
+        samples = [sample for row in part for sample in row.samples]
+        logps_R = fit.row_logprobs(samples)
+        refs_R = logps_R.new_tensor([ref for row in part for ref in row.refs])
+        returns_R = torch.tensor([value for row in part for value in row.returns], dtype=torch.float64).to(
+            logps_R.device
+        )
+        tasks_R = torch.tensor([n for n, row in enumerate(part) for _ in row.samples], device=logps_R.device)
+        loss, margins_P = ranking_loss(logps_R - refs_R, returns_R, tasks_R, self.beta)
+        logged = {"rewards/margins": margins_P, "rewards/accuracies": margins_P > 0}
+        if self.sft_weight:
+            tokens_R = logps_R.new_tensor([sum(sample.mask[1:]) for sample in samples])
+            best = best_loss(logps_R, tokens_R, returns_R, tasks_R)
+            logged |= {"loss/ranking": loss.expand(len(part)), "loss/best": best.expand(len(part))}
+            loss = loss + self.sft_weight * best
+        return loss * len(part) / tasks, logged
+
+    def _groups(self, data: TrainingData) -> tuple[list[list[int]], dict[str, float]]:
+        """Positions of the trajectories of each task that are ranked, and counts; who is not goes to `dropped`."""
+        found = preferences.build(data.trajectories, match="all", max_pairs=None)
+        tasks: dict[object, set[int]] = {}
+        for pair in found.pairs:
+            tasks.setdefault(preferences.opening(data.trajectories[pair.chosen]), set()).update(pair[:2])
+        groups = [spread(best_first(data.trajectories, task), self.max_per_task) for task in tasks.values()]
+        data.dropped.update(found.dropped)
+        beyond = sum(map(len, tasks.values())) - sum(map(len, groups))
+        data.dropped.update(Counter({f"beyond {self.max_per_task} of their task": beyond} if beyond else {}))
+        return groups, {"tasks": len(groups), "ties": found.ties}
 
 
 def spread(ranked: Sequence[int], most: int) -> list[int]:
@@ -169,46 +199,3 @@ def spread(ranked: Sequence[int], most: int) -> list[int]:
     if len(ranked) <= most:
         return list(ranked)
     return [ranked[i * (len(ranked) - 1) // (most - 1)] for i in range(most)]
-
-
-def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
-    """The trajectories of all the rows' tasks, one below the other."""
-    import torch
-
-    from agentgym_py.policy.logprobs import padded_rows
-
-    def flat(name: str) -> list[Any]:
-        return [each for row in rows for each in row[name]]
-
-    return {
-        "input_ids": padded_rows(flat("input_ids")),
-        "labels": padded_rows(flat("labels"), IGNORED),
-        "ref_logps": torch.tensor(flat("ref_logps")),
-        "returns": torch.tensor(flat("returns"), dtype=torch.float64),
-        "tasks": torch.tensor([number for number, row in enumerate(rows) for _ in row["returns"]]),
-    }
-
-
-def _ranking_trainer(sft_weight: float) -> Any:
-    """The DPOTrainer whose loss is `ranking_loss`, and `sft_weight` times `best_loss`."""
-    from trl import DPOTrainer
-
-    from agentgym_py.policy.logprobs import row_logprobs
-
-    class RankingTrainer(dealt(DPOTrainer)):  # type: ignore[misc]  # trl is untyped here
-        def compute_loss(
-            self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
-        ) -> Any:
-            logps_R = row_logprobs(model, inputs["input_ids"], inputs["labels"])
-            found = ranking_loss(logps_R - inputs["ref_logps"], inputs["returns"], inputs["tasks"], self.beta)
-            told = {"rewards/margins": found.margins_P, "rewards/accuracies": found.margins_P > 0}
-            loss = found.loss
-            if sft_weight:
-                tokens_R = (inputs["labels"][:, 1:] != IGNORED).sum(-1)
-                best = best_loss(logps_R, tokens_R, inputs["returns"], inputs["tasks"])
-                told |= {"loss/ranking": found.loss.detach()[None], "loss/best": best.detach()[None]}
-                loss = loss + sft_weight * best
-            self.tell(told, inputs["share"])
-            return loss * inputs["share"]
-
-    return RankingTrainer

@@ -5,9 +5,9 @@
 Bradley-Terry, as in InstructGPT (arXiv:2203.02155). Several heads judge several outcomes: a head's pairs are those of
 its own outcome, so that of two successes one may be the shorter; the score is the heads' weighted sum. An ensemble
 (arXiv:2310.02743) has members that differ in their heads' first weights and in the order of the data; it says the mean,
-the least, or the mean less k deviations, so that a policy gains nothing where the members disagree. The work is done by
-trl's RewardTrainer. Deviations: with one head the loss is trl's own, but its model finds the last token by the length,
-not by the padding's id, which may end a turn; every pair counts alike, a task has at most `max_pairs`; afterwards a
+the least, or the mean less k deviations, so that a policy gains nothing where the members disagree. With one head the
+loss is that of trl's RewardTrainer. Deviations: the last token is found by the length, not by the padding's id, which
+may end a turn; every pair counts alike, a task has at most `max_pairs`; afterwards a
 head's bias makes its mean over the rows of the training 0, for the loss leaves it free and members must be comparable;
 AdamW with beta2 0.95; batches are made of pairs of similar length; a mixture of experts gets no router loss.
 """
@@ -16,39 +16,27 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from agentgym_py.checks import check_least
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, did_you_mean
-from agentgym_py.policy.adapters import merged, with_adapters
-from agentgym_py.policy.quiet import quiet
 from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rewards.reward_model import OUTCOMES, Aggregate, Member, at_last_token, outcome, write
 from agentgym_py.rng import seed_of
 from agentgym_py.training import TrainReport
-from agentgym_py.training.finetune import (
-    Kept,
-    PairTuning,
-    arguments,
-    dealt,
-    fit,
-    nothing_left,
-    recomputed,
-    report,
-    usable,
-)
+from agentgym_py.training.data import TrainingData, length_grouped, no_data_error, prepare
 from agentgym_py.training.progress import Progress
+from agentgym_py.training.settings import PairSettings
 from agentgym_py.trajectory import Trajectory, preferences
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
+    from agentgym_py.training.fit import Fit
 
 
 def bradley_terry_loss(better_P: Tensor, worse_P: Tensor) -> Tensor:
@@ -58,7 +46,7 @@ def bradley_terry_loss(better_P: Tensor, worse_P: Tensor) -> Tensor:
     return -logsigmoid(better_P - worse_P).mean()
 
 
-class _Judged(NamedTuple):
+class Judged(NamedTuple):
     """A pair in tokens, and the number of the head that is to learn it."""
 
     better: Sample
@@ -66,8 +54,13 @@ class _Judged(NamedTuple):
     head: int
 
 
+def judged_tokens(pair: Judged) -> int:
+    """Tokens of the two rows of a pair, padded to one length."""
+    return 2 * max(len(pair.better.input_ids), len(pair.worse.input_ids))
+
+
 @dataclass(frozen=True, slots=True)
-class RewardModelling(PairTuning):
+class RewardModelling(PairSettings):
     """Settings of a reward model's training."""
 
     shared: ClassVar = True
@@ -88,7 +81,7 @@ class RewardModelling(PairTuning):
     """Deviations that `mean-std` takes off."""
 
     def __post_init__(self) -> None:
-        PairTuning.__post_init__(self)
+        PairSettings.__post_init__(self)
         if self.match == "success":
             raise ConfigError("match must be best_worst or all; to learn from success use heads, {success: 1}")
         if not any(self.heads.values()) or not all(math.isfinite(weight) for weight in self.heads.values()):
@@ -136,10 +129,12 @@ class RewardModelling(PairTuning):
             | {"pairs": len(judged), "ties": ties},
         )
 
-    def _judged(self, policy: Policy, trajectories: Sequence[Trajectory], seed: int) -> tuple[Kept, list[_Judged], int]:
+    def _judged(
+        self, policy: Policy, trajectories: Sequence[Trajectory], seed: int
+    ) -> tuple[TrainingData, list[Judged], int]:
         """The trajectories in pairs, with all rows in tokens; the pairs of all heads; and how many were ties."""
-        kept = usable(policy, trajectories, self.max_length)
-        judged, used, ties = list[_Judged](), set[int](), 0
+        kept = prepare(policy, trajectories, self.max_length)
+        judged, used, ties = list[Judged](), set[int](), 0
         require_heads(self.heads, kept.trajectories)
         for number, head in enumerate(self.heads):
             by_outcome = [replace(each, reward=outcome(each, head)) for each in kept.trajectories]
@@ -152,54 +147,55 @@ class RewardModelling(PairTuning):
                 better, worse = (
                     encode(each, policy.chat) for each in preferences.sides(kept.trajectories, pair, self.level)
                 )
-                judged.append(_Judged(better, worse, number))
+                judged.append(Judged(better, worse, number))
                 used |= {pair.chosen, pair.rejected}
             ties += found.ties
         if left := len(kept.trajectories) - len(used):
             kept.dropped["in no pair of a better and a worse one of their task"] += left
         rows = [_read_at_the_end(row) for each in judged for row in (each.better, each.worse)]
-        return Kept([kept.trajectories[i] for i in sorted(used)], rows, kept.dropped), judged, ties
+        return TrainingData([kept.trajectories[i] for i in sorted(used)], rows, kept.dropped), judged, ties
 
     def _member(
-        self, policy: Policy, judged: list[_Judged], kept: Kept, seed: int, progress: Progress | None
+        self, policy: Policy, judged: list[Judged], data: TrainingData, seed: int, progress: Progress | None
     ) -> tuple[Member, TrainReport]:
+        """Train one member; its heads' biases are then set so that its mean over the data is 0."""
         import torch
 
-        began = time.monotonic()
         member = _untrained(policy, len(self.heads), seed)
-        with (
-            TemporaryDirectory(prefix="agentgym") as scratch,
-            recomputed(member.policy),
-        ):  # trl makes a folder at once, and saves nothing there
-            with quiet():
-                adapters = with_adapters(member.policy.model, self.lora_rank, seed)
-                trainer = self._reward(member, judged, seed, Path(scratch))
-            fit(trainer, member.policy, progress, keep=False)
-        if adapters:
-            member.policy.model = merged(adapters)
+        with self.fit(member, judged, seed, progress) as fit:
+            for batch in fit.steps(length_grouped([judged_tokens(pair) for pair in judged], self, seed)):
+                for part in fit.microbatches(batch):
+                    fit.backward(*self.loss(fit, part, len(batch)))
+                fit.step()
         with torch.no_grad():
-            member.heads.bias -= torch.tensor(member.read(kept.samples).mean(0)).to(member.heads.bias)
-        return member, report(trainer, kept, self.epochs, began)
+            member.heads.bias -= torch.tensor(member.read(data.samples).mean(0)).to(member.heads.bias)
+        return member, fit.report(data)
 
-    def _reward(self, member: Member, judged: list[_Judged], seed: int, output_dir: Path) -> Any:
-        import datasets
-        from trl import RewardConfig
+    def fit(self, member: Member, judged: list[Judged], seed: int, progress: Progress | None = None) -> Fit[Judged]:
+        """The training of one member, of which no state is kept."""
+        from agentgym_py.training.fit import Fit
 
-        args = arguments(
-            RewardConfig, self, member.policy, seed, output_dir,
-            remove_unused_columns=False, train_sampling_strategy="group_by_length",
+        return Fit(
+            "reward_model", member.policy, self, judged, seed=seed, output_dir=None, progress=progress,
+            tokens_of=judged_tokens, wrap=lambda model: _scorer(model, member.heads),
+            heads=lambda net: [{"params": list(net.heads.parameters())}],
         )  # fmt: skip
-        rows = [
-            {
-                "chosen_ids": each.better.input_ids, "rejected_ids": each.worse.input_ids, "head": each.head,
-                "length": max(len(each.better.input_ids), len(each.worse.input_ids)),
-            }
-            for each in judged
-        ]  # fmt: skip
-        return _several_heads_trainer()(
-            model=_module(member), args=args, processing_class=member.policy.tokenizer,
-            train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
-        )  # fmt: skip
+
+    def loss(self, fit: Fit[Judged], part: Sequence[Judged], pairs: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """The part's share of the loss of a step of so many `pairs`, and what is logged of it."""
+        import torch
+
+        from agentgym_py.policy.logprobs import padded
+
+        samples = [pair.better for pair in part] + [pair.worse for pair in part]
+        ids, _ = padded(samples, fit.optimization.device)
+        with fit.optimization.autocast():
+            said_RH = fit.module(ids, torch.tensor([len(sample.input_ids) for sample in samples]))
+        head_R = torch.tensor([pair.head for pair in part] * 2, device=said_RH.device)
+        better_P, worse_P = said_RH.gather(1, head_R[:, None])[:, 0].chunk(2)
+        margins_P = (better_P - worse_P).detach()
+        loss = bradley_terry_loss(better_P, worse_P) * len(part) / pairs
+        return loss, {"accuracy": margins_P > 0, "margin": margins_P}
 
 
 def require_heads(heads: Iterable[str], trajectories: Sequence[Trajectory]) -> None:
@@ -210,9 +206,9 @@ def require_heads(heads: Iterable[str], trajectories: Sequence[Trajectory]) -> N
 
 
 def _no_pair(
-    head: str, kept: Kept, found: preferences.Pairs, trajectories: Sequence[Trajectory]
+    head: str, kept: TrainingData, found: preferences.Pairs, trajectories: Sequence[Trajectory]
 ) -> NothingToTrainOnError:
-    error = nothing_left("reward_model", kept.dropped + found.dropped)
+    error = no_data_error("reward_model", kept.dropped + found.dropped)
     return NothingToTrainOnError(f"{error}; no pair for the head {head!r}, {found.ties} of them ties")
 
 
@@ -238,52 +234,17 @@ def _untrained(policy: Policy, heads: int, seed: int) -> Member:
     return Member(Policy(model, copy.deepcopy(policy.tokenizer), policy.name), made)
 
 
-def _module(member: Member) -> Any:
-    """The member as trl's RewardTrainer wants a model; it says H numbers where trl's says one."""
+def _scorer(model: Any, heads: Any) -> Any:
+    """A module that says H numbers of B rows, read at their last tokens, (B, H)."""
     import torch
-    from transformers.modeling_outputs import SequenceClassifierOutput
 
     class Scorer(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.backbone, self.heads = member.policy.model, member.heads
-            self.config = copy.deepcopy(member.policy.model.config)
-            self.config.num_labels = 1  # trl refuses others
-            self.gradient_checkpointing_enable = self.backbone.gradient_checkpointing_enable
+            self.model, self.heads = model, heads
+            self._no_split_modules = getattr(model, "_no_split_modules", None)  # FSDP's units
 
-        def add_model_tags(self, tags: Any) -> None:
-            """Nothing is uploaded."""
-
-        def forward(self, input_ids: Tensor, attention_mask: Tensor, use_cache: bool = False) -> Any:
-            return SequenceClassifierOutput(
-                logits=at_last_token(self.backbone, self.heads, input_ids, attention_mask.sum(-1))
-            )
+        def forward(self, input_ids: Tensor, lengths_B: Tensor) -> Tensor:
+            return at_last_token(self.model, self.heads, input_ids, lengths_B)
 
     return Scorer()
-
-
-def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
-    """A batch as trl's loss reads it, the better ones before the worse ones; and the head of each row."""
-    import torch
-
-    from agentgym_py.policy.logprobs import padded_ids
-
-    ids = [row[f"{side}_ids"] for side in ("chosen", "rejected") for row in rows]
-    return {**padded_ids(ids), "head": torch.tensor([row["head"] for row in rows] * 2)}
-
-
-def _several_heads_trainer() -> Any:
-    """The RewardTrainer in which a pair is learnt by one of several heads."""
-    from trl import RewardTrainer
-
-    class SeveralHeadsTrainer(dealt(RewardTrainer)):  # type: ignore[misc]  # trl is untyped here
-        def compute_loss(
-            self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
-        ) -> Any:
-            said_RH = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits
-            better_P, worse_P = said_RH.gather(1, inputs["head"][:, None])[:, 0].chunk(2)
-            margins_P = (better_P - worse_P).detach()
-            self.tell({"accuracy": margins_P > 0, "margin": margins_P}, inputs["share"])
-            return bradley_terry_loss(better_P, worse_P) * inputs["share"]
-
-    return SeveralHeadsTrainer

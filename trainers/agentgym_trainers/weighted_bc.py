@@ -8,7 +8,7 @@
 
 `advantage` is advantage-weighted regression (AWR, arXiv:1910.00177) of whole episodes, `agentevol` the objective
 E[R log pi] of AgentEvol (arXiv:2406.04151). With equal weights of 1 it is filtered behaviour cloning. Observations and
-prompts carry no loss. The work is done by trl's SFTTrainer: token ids, labels and weights go straight in. Deviations:
+prompts carry no loss. Deviations:
 the weights of a batch are not made to add up, so that those of all the data stay as they are; what weighs nothing, in
 `agentevol` a return of 0 or less, is left out; and those of `filtered_bc`.
 """
@@ -19,26 +19,33 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from agentgym_py.checks import check_positive
-from agentgym_py.policy.adapters import lora
-from agentgym_py.policy.tokens import IGNORED, Sample
+from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
-from agentgym_py.training.finetune import FineTuning, Kept, agent_trainer, arguments, nothing_left, trained, usable
+from agentgym_py.training.data import TrainingData, length_grouped, no_data_error, prepare
 from agentgym_py.training.progress import Progress
+from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import WEIGHS
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
+    from agentgym_py.training.fit import Fit
 
 Mode = Literal["softmax", "advantage", "agentevol"]
 Baseline = Literal["mean", "task"]
+
+
+class Weighted(NamedTuple):
+    """A trajectory in tokens, and what it counts."""
+
+    sample: Sample
+    weight: float
 
 
 def weighted_bc_loss(logprobs_N: Tensor, weights_N: Tensor, tokens: Tensor | int | None = None) -> Tensor:
@@ -63,7 +70,7 @@ def advantage_weights(
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedBC(FineTuning):
+class WeightedBC(OfflineSettings):
     """Settings of weighted behaviour cloning."""
 
     shared: ClassVar = True
@@ -80,7 +87,7 @@ class WeightedBC(FineTuning):
     """Of advantage: larger weights are clipped to this."""
 
     def __post_init__(self) -> None:
-        FineTuning.__post_init__(self)
+        OfflineSettings.__post_init__(self)
         check_positive(self, "temperature", "max_weight")
 
     def weights(self, trajectories: Sequence[Trajectory]) -> list[float]:
@@ -108,18 +115,38 @@ class WeightedBC(FineTuning):
         Raises:
             NothingToTrainOnError: there is none, or none of a weight above 0.
         """
-        kept, weights_B = self._weighted(usable(policy, trajectories, self.max_length))
-        if not kept.samples:
-            raise nothing_left("weighted_bc", kept.dropped)
-        make = partial(self._sft, policy, kept.samples, weights_B, seed)
-        done = trained(make, policy, kept, self.epochs, output_dir, progress)
-        effective = math.fsum(weights_B) ** 2 / math.fsum(each**2 for each in weights_B)
+        from agentgym_py.training.fit import Fit
+
+        data, weights_B = self._weighted(prepare(policy, trajectories, self.max_length))
+        if not data.samples:
+            raise no_data_error("weighted_bc", data.dropped)
+        rows = [Weighted(sample, weight) for sample, weight in zip(data.samples, weights_B, strict=True)]
+        lengths = [len(sample.input_ids) for sample in data.samples]
+        with Fit(
+            "weighted_bc", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress,
+            tokens_of=lambda row: len(row.sample.input_ids),
+        ) as fit:  # fmt: skip
+            for batch in fit.steps(length_grouped(lengths, self, seed)):
+                tokens = sum(sum(row.sample.mask) for row in batch)
+                for part in fit.microbatches(batch):
+                    fit.backward(*self.loss(fit, part, tokens))
+                fit.step()
+        effective = math.fsum(weights_B) ** 2 / math.fsum(weight**2 for weight in weights_B)
         spread = {"weights/min": min(weights_B), "weights/max": max(weights_B), "weights/effective": effective}
-        done = replace(done, metrics={**done.metrics, **spread})
-        if not (note := _all_failed_alike(kept.trajectories)):
-            return done
+        report = fit.report(data, **spread)
+        if not (note := _all_failed_alike(data.trajectories)):
+            return report
         warnings.warn(note, stacklevel=2)
-        return replace(done, notes=(*done.notes, note))
+        return replace(report, notes=(*report.notes, note))
+
+    def loss(self, fit: Fit[Weighted], part: Sequence[Weighted], tokens: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """The part's share of the loss of a step of `tokens` agent tokens, and what is logged of it."""
+        from agentgym_py.policy.logprobs import agent_logprobs
+
+        agent = fit.agent_logits([row.sample for row in part])
+        counts = agent.targets_N.new_tensor([sum(row.sample.mask[1:]) for row in part])
+        weights_N = agent.logits_NV.new_tensor([row.weight for row in part]).repeat_interleave(counts)
+        return weighted_bc_loss(agent_logprobs(agent), weights_N, tokens), {"mean_token_accuracy": agent.hits_N}
 
     def _baselines(self, trajectories: Sequence[Trajectory]) -> list[float]:
         groups: dict[object, list[float]] = {}
@@ -129,32 +156,15 @@ class WeightedBC(FineTuning):
         means = {key: fmean(group) for key, group in groups.items()}
         return [means[key] for key in keys]
 
-    def _weighted(self, kept: Kept) -> tuple[Kept, list[float]]:
-        """What weighs something, and how much."""
-        if not kept.samples:
-            return kept, []
-        weights_B = self.weights(kept.trajectories)
+    def _weighted(self, data: TrainingData) -> tuple[TrainingData, list[float]]:
+        """Keep what weighs something; the second value is the weights."""
+        if not data.samples:
+            return data, []
+        weights_B = self.weights(data.trajectories)
         rest = [i for i, weight in enumerate(weights_B) if weight > 0]
-        kept.dropped["of weight 0"] += len(weights_B) - len(rest)
-        left = Kept([kept.trajectories[i] for i in rest], [kept.samples[i] for i in rest], +kept.dropped)
+        data.dropped["of weight 0"] += len(weights_B) - len(rest)
+        left = TrainingData([data.trajectories[i] for i in rest], [data.samples[i] for i in rest], +data.dropped)
         return left, [weights_B[i] for i in rest]
-
-    def _sft(self, policy: Policy, samples: list[Sample], weights_B: list[float], seed: int, output_dir: Path) -> Any:
-        import datasets
-        from trl import SFTConfig
-
-        args = arguments(
-            SFTConfig, self, policy, seed, output_dir,
-            dataset_kwargs={"skip_prepare_dataset": True}, train_sampling_strategy="group_by_length",
-        )  # fmt: skip
-        rows = [
-            {"input_ids": each.input_ids, "labels": each.labels, "weight": weight}
-            for each, weight in zip(samples, weights_B, strict=True)
-        ]
-        return agent_trainer(_loss, ["weight"])(
-            model=policy.model, args=args, processing_class=policy.tokenizer, peft_config=lora(self.lora_rank),
-            train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
-        )  # fmt: skip
 
 
 def _all_failed_alike(trajectories: Sequence[Trajectory]) -> str:
@@ -165,18 +175,3 @@ def _all_failed_alike(trajectories: Sequence[Trajectory]) -> str:
         f"all {len(trajectories)} trajectories failed and returned {returns.pop():g}, so that each counts alike: "
         "failures were cloned as they are"
     )
-
-
-def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
-    """A batch as trl's own collator makes it, and the rows' weights."""
-    import torch
-    from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
-
-    batch: dict[str, Tensor] = DataCollatorForLanguageModeling(pad_token_id=0)(rows)
-    return batch | {"weight": torch.tensor([row["weight"] for row in rows])}
-
-
-def _loss(logprobs_N: Tensor, batch: dict[str, Tensor], tokens: Tensor | int | None) -> Tensor:
-    """`weighted_bc_loss` of a batch."""
-    wanted = batch["labels"][:, 1:] != IGNORED
-    return weighted_bc_loss(logprobs_N, batch["weight"][:, None].expand(wanted.shape)[wanted], tokens)

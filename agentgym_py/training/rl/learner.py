@@ -28,7 +28,7 @@ from agentgym_py.rng import Rng
 from agentgym_py.training.rl.batch import Batch, Record, collate, estimated
 from agentgym_py.training.rl.guards import MOST_DRIFT, StoppedEarly, collapses
 from agentgym_py.training.rl.losses import Weighting, k1, k3, token_weights
-from agentgym_py.training.rl.settings import LearnerSettings
+from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.training.sharding import give, to_train, work_on
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Learner:
     """
 
     def __init__(
-        self, policy: Policy, settings: LearnerSettings, *, seed: int, temperature: float = 1.0,
+        self, policy: Policy, settings: OnPolicySettings, *, seed: int, temperature: float = 1.0,
         reference: bool = False, critic_rate: float = 0.0, critic_gradient: float = 1.0, entropy_gradient: bool = True,
     ) -> None:  # fmt: skip
         self.policy, self.settings = policy, settings

@@ -18,7 +18,7 @@ from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rng import Rng
 from agentgym_py.training import TrainReport
-from agentgym_py.training.finetune import nothing_left, usable
+from agentgym_py.training.data import no_data_error, prepare
 from agentgym_py.training.progress import Progress
 from agentgym_py.trajectory import Trajectory
 
@@ -65,11 +65,11 @@ class Shortest:
         del output_dir
         began = time.monotonic()
         chosen = shortest_successes(trajectories)
-        kept = usable(policy, chosen, policy.max_length)
+        kept = prepare(policy, chosen, policy.max_length)
         if others := len(trajectories) - len(chosen):
             kept.dropped["failed, or not the shortest of their task"] = others
         if not (samples := kept.samples):
-            raise nothing_left("shortest", kept.dropped)
+            raise no_data_error("shortest", kept.dropped)
         optimizer = torch.optim.Adam(policy.model.parameters(), lr=self.learning_rate)
         losses: list[float] = []
         policy.model.train()

@@ -18,7 +18,7 @@ from agentgym_py.training.rl.batch import Batch, averaged, estimated
 from agentgym_py.training.rl.guards import collapses, diversity, repeated, repeats_itself
 from agentgym_py.training.rl.learner import Learner, Loss, Output
 from agentgym_py.training.rl.loop import Loop
-from agentgym_py.training.rl.settings import LearnerSettings
+from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.trajectory import Tokens
 from agentgym_trainers.grpo import GRPO
 from agentgym_trainers.ppo import PPO
@@ -82,7 +82,7 @@ def test_ratios_and_divergences_are_their_formulas(toys: Any) -> None:
         record.extra["ref_logps"] = record.old_logps_n - torch.linspace(0, 1, record.n)
     new = torch.cat([torch.stack(toys.slow_logps(policy.model, record)).detach() for record in records])
     old, ref = (torch.cat(x) for x in zip(*((r.old_logps_n, r.extra["ref_logps"]) for r in records), strict=True))
-    settings = LearnerSettings(pass_tokens=1, stop_ratio=0.0)
+    settings = OnPolicySettings(pass_tokens=1, stop_ratio=0.0)
     logged = Learner(policy, settings, seed=0).step(records, likelier, "token")
     assert logged["ratio"] == pytest.approx(float((new - old).exp().mean()), rel=1e-4)
     assert logged["ratio_max"] == pytest.approx(float((new - old).exp().max()), rel=1e-4)
@@ -128,7 +128,7 @@ def test_an_exploding_ratio_goes_back_to_the_weights_that_sampled(toys: Any) -> 
     """It is an error that says how large; the step is not taken, and those before it are taken back."""
     policy = toys.word_policy()
     records = records_of(toys, policy)
-    learner = Learner(policy, LearnerSettings(learning_rate=0.5, stop_ratio=3.0), seed=0, critic_rate=1e-3)
+    learner = Learner(policy, OnPolicySettings(learning_rate=0.5, stop_ratio=3.0), seed=0, critic_rate=1e-3)
     learner.evaluate(records)
     before, steps = policy.digest(), 0
     with pytest.raises(TrainingError, match=r"exploding ratio: 17 tokens are on average [\d.e+]+ times .*stop_ratio 3"):
@@ -136,7 +136,7 @@ def test_an_exploding_ratio_goes_back_to_the_weights_that_sampled(toys: Any) -> 
             learner.step(records, likelier, "token")
             steps += 1
     assert 0 < steps < 50 and policy.digest() == before
-    free = Learner(toys.word_policy(), LearnerSettings(learning_rate=0.5, stop_ratio=0.0), seed=0)
+    free = Learner(toys.word_policy(), OnPolicySettings(learning_rate=0.5, stop_ratio=0.0), seed=0)
     assert max(free.step(records, likelier, "token")["ratio"] for _ in range(steps + 1)) > 3
 
 
@@ -240,7 +240,7 @@ def test_advantages_of_nothing_are_said(toys: Any) -> None:
     """Records that move nothing."""
     policy = toys.word_policy()
     records = records_of(toys, policy)
-    learner = Learner(policy, LearnerSettings(), seed=0)
+    learner = Learner(policy, OnPolicySettings(), seed=0)
     list(learner.epoch(records, likelier, "token"))
     assert not learner.notes
     for record in records:
@@ -321,7 +321,7 @@ def test_a_loss_that_an_earlier_step_spoilt_goes_back_to_the_weights_that_sample
     for stop in (10.0, 0.0):
         policy = toys.word_policy(spread=0.2)
         records = records_of(toys, policy)
-        settings = LearnerSettings(learning_rate=1e37, stop_ratio=stop, lora_rank=rank)
+        settings = OnPolicySettings(learning_rate=1e37, stop_ratio=stop, lora_rank=rank)
         learner = Learner(policy, settings, seed=0)
         learner.evaluate(records)
         before = policy.digest()
@@ -376,6 +376,6 @@ def test_a_drift_within_an_iteration_is_warned_of_once(toys: Any) -> None:
         found = [str(each.message) for each in said if "nats a token from the policy that played" in str(each.message)]
         assert len(found) == drifts == any(note in report.notes for note in found)
         assert abs(report.history[0]["kl_old_k1"]) < 0.01, "one step alone does not see itself"
-    learner = Learner(toys.word_policy(), LearnerSettings(), seed=0)
+    learner = Learner(toys.word_policy(), OnPolicySettings(), seed=0)
     with pytest.warns(UserWarning, match="drift: in one iteration 1.5 nats"):
         learner.watched({"kl_old_k1": -1.5, "kl_old_k3": 0.3})

@@ -12,7 +12,7 @@ from agentgym_py.errors import ConfigError, TrainingError
 from agentgym_py.training.rl.batch import Batch, Record, collate
 from agentgym_py.training.rl.learner import Learner, Loss, Output, training
 from agentgym_py.training.rl.losses import Weighting
-from agentgym_py.training.rl.settings import LearnerSettings
+from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.training.sharding import Whole
 
 WEIGHTINGS: list[Weighting] = ["token", "sequence", "constant"]
@@ -47,7 +47,7 @@ def stepped(toys: Any, how: Weighting, proofs: Any = None) -> Any:
     if proofs:
         proofs.doubled(policy)
         proofs.wide(records)
-    learner = Learner(policy, LearnerSettings(max_grad_norm=0.0), seed=0, temperature=0.8)
+    learner = Learner(policy, OnPolicySettings(max_grad_norm=0.0), seed=0, temperature=0.8)
     logged = learner.step(records, loss_of, how, constant=7.0)
     assert logged["tokens_per_second"] > 0
     return logged, gradients(learner)
@@ -89,7 +89,7 @@ def test_observations_padding_order_and_passes_do_not_matter(toys: Any, proofs: 
 
     The states that predict an observation or padding get no gradient from any part of the loss; the others do.
     """
-    proofs.check_steps(toys, LearnerSettings(), loss_of, how, 7.0, temperature=0.8, critic_rate=1e-3)
+    proofs.check_steps(toys, OnPolicySettings(), loss_of, how, 7.0, temperature=0.8, critic_rate=1e-3)
 
 
 def test_a_pass_holds_no_more_tokens_than_it_may(toys: Any) -> None:
@@ -97,7 +97,7 @@ def test_a_pass_holds_no_more_tokens_than_it_may(toys: Any) -> None:
     policy = toys.word_policy()
     records = toys.records_of(policy)
     for limit in (1, 20, 40, 1000):
-        learner = Learner(policy, LearnerSettings(pass_tokens=limit), seed=0)
+        learner = Learner(policy, OnPolicySettings(pass_tokens=limit), seed=0)
         parts = list(learner._passes(records))
         assert sorted(id(r) for part in parts for r in part) == sorted(map(id, records))
         assert all(len(p) == 1 or len(p) * max(len(r.input_ids) for r in p) <= limit for p in parts)
@@ -107,7 +107,7 @@ def test_what_is_split_is_gone_through_equally_often(toys: Any, monkeypatch: pyt
     """Every process has as many parts, with all records among them; the empty ones stand for nothing."""
     policy = toys.word_policy()
     records = toys.records_of(policy)
-    learner = Learner(policy, LearnerSettings(pass_tokens=1), seed=0)
+    learner = Learner(policy, OnPolicySettings(pass_tokens=1), seed=0)
     monkeypatch.setattr(distributed, "world", lambda: 4)
     shares = {}
     for split in (False, True):
@@ -126,7 +126,7 @@ def test_padding_changes_nothing(toys: Any) -> None:
     """What a row says beside a longer one is what it says alone, values too."""
     policy = toys.word_policy()
     records = toys.records_of(policy)
-    learner = Learner(policy, LearnerSettings(), seed=0, critic_rate=1e-3)
+    learner = Learner(policy, OnPolicySettings(), seed=0, critic_rate=1e-3)
     torch.nn.init.normal_(learner.module.value.weight, generator=torch.Generator().manual_seed(0))
     together = _said(learner, records)
     for record, said in zip(records, together, strict=True):
@@ -147,7 +147,7 @@ def test_the_critic_reads_the_state_before_each_token(toys: Any) -> None:
     policy = toys.word_policy()
     records = toys.records_of(policy)
     records[1].tail = torch.tensor([5, 6, 2])
-    learner = Learner(policy, LearnerSettings(), seed=0, critic_rate=1e-3)
+    learner = Learner(policy, OnPolicySettings(), seed=0, critic_rate=1e-3)
     head = learner.module.value
     torch.nn.init.normal_(head.weight, generator=torch.Generator().manual_seed(0))
     learner.evaluate(records)
@@ -169,7 +169,7 @@ def test_a_tail_that_outgrows_the_context_is_not_read(toys: Any) -> None:
     policy = toys.word_policy()
     (record,) = toys.records_of(policy, [[3]])
     record.tail = torch.zeros(policy.max_length, dtype=torch.long)
-    learner = Learner(policy, LearnerSettings(), seed=0, critic_rate=1e-3)
+    learner = Learner(policy, OnPolicySettings(), seed=0, critic_rate=1e-3)
     torch.nn.init.ones_(learner.module.value.bias)
     learner.evaluate([record])
     assert record.bootstrap == 0.0 and len(record.extra["values"]) == 3
@@ -182,7 +182,7 @@ def test_the_trunk_gets_its_share_of_the_critics_gradient(toys: Any, share: floa
     for each in (share, 1.0):
         policy = toys.word_policy()
         records = toys.records_of(policy)
-        learner = Learner(policy, LearnerSettings(max_grad_norm=0.0), seed=0, critic_rate=1e-3, critic_gradient=each)
+        learner = Learner(policy, OnPolicySettings(max_grad_norm=0.0), seed=0, critic_rate=1e-3, critic_gradient=each)
         torch.nn.init.ones_(learner.module.value.weight)
         learner.step(records, critic_alone, "token")
         found[each] = gradients(learner)
@@ -198,7 +198,7 @@ def test_the_reference_is_the_policy_as_it_began(toys: Any, rank: int) -> None:
     records = toys.records_of(policy)
     with torch.no_grad():
         expected = [torch.stack(toys.slow_logps(policy.model, record, 0.8)) for record in records]
-    settings = LearnerSettings(lora_rank=rank, learning_rate=0.05)
+    settings = OnPolicySettings(lora_rank=rank, learning_rate=0.05)
     learner = Learner(policy, settings, seed=0, temperature=0.8, reference=True, critic_rate=1e-3)
     for _ in range(3):
         learner.step(records, loss_of, "token")
@@ -211,7 +211,7 @@ def test_the_reference_is_the_policy_as_it_began(toys: Any, rank: int) -> None:
 
 def test_the_policy_stays_on_its_device(toys: Any) -> None:
     """Accelerate's own is the first GPU, whichever the policy is on."""
-    learner = Learner(toys.word_policy(), LearnerSettings(), seed=0)
+    learner = Learner(toys.word_policy(), OnPolicySettings(), seed=0)
     assert isinstance(learner._work, Whole) and not learner._work._accelerator.device_placement
 
 
@@ -220,7 +220,7 @@ def test_without_a_reference_none_is_kept(toys: Any) -> None:
     for rank in (0, 2):
         policy = toys.word_policy()
         records = toys.records_of(policy)
-        Learner(policy, LearnerSettings(lora_rank=rank), seed=0).evaluate(records)
+        Learner(policy, OnPolicySettings(lora_rank=rank), seed=0).evaluate(records)
         assert all(record.extra.keys() == {"advantages"} for record in records)
 
 
@@ -228,7 +228,7 @@ def test_lora_is_merged_afterwards_and_all_weights_can_be_trained_then(toys: Any
     """Merged, the model says what it said with its adapters, which alone were trained; then every weight is."""
     policy = toys.word_policy()
     records, before = toys.records_of(policy), policy.digest()
-    with training(Learner(policy, LearnerSettings(lora_rank=2, learning_rate=0.05), seed=0)) as learner:
+    with training(Learner(policy, OnPolicySettings(lora_rank=2, learning_rate=0.05), seed=0)) as learner:
         for _ in range(3):
             learner.step(records, loss_of, "token")
         trained = {name for name, p in policy.model.named_parameters() if p.requires_grad}
@@ -237,7 +237,7 @@ def test_lora_is_merged_afterwards_and_all_weights_can_be_trained_then(toys: Any
     assert not hasattr(policy.model, "peft_config") and policy.digest() != before
     torch.testing.assert_close(torch.cat([e[0] for e in _said_of(policy.model, records)]), said, rtol=1e-4, atol=1e-4)
     merged = copy.deepcopy(policy.model.state_dict())
-    Learner(policy, LearnerSettings(learning_rate=0.05), seed=0).step(records, loss_of, "token")
+    Learner(policy, OnPolicySettings(learning_rate=0.05), seed=0).step(records, loss_of, "token")
     moved = [name for name, value in policy.model.state_dict().items() if not torch.equal(value, merged[name])]
     assert set(moved) == set(merged)
 
@@ -256,7 +256,7 @@ def test_a_loss_that_is_not_finite_changes_nothing(toys: Any, wrong: float, rank
     """It raises, the weights are as before the step, in its last pass too, and a sound step goes on from there."""
     policy = toys.word_policy()
     records = toys.records_of(policy)
-    settings = LearnerSettings(learning_rate=0.01, pass_tokens=1, lora_rank=rank)
+    settings = OnPolicySettings(learning_rate=0.01, pass_tokens=1, lora_rank=rank)
     learner = Learner(policy, settings, seed=0, critic_rate=1e-3)
     learner.step(records, loss_of, "token")
     before = copy.deepcopy(learner.module.state_dict())
@@ -274,7 +274,7 @@ def test_the_same_seed_gives_the_same_weights(toys: Any) -> None:
     digests = []
     for seed in (1, 1, 2):
         policy = toys.word_policy()
-        settings = LearnerSettings(minibatch=2, learning_rate=0.01, lora_rank=2)
+        settings = OnPolicySettings(minibatch=2, learning_rate=0.01, lora_rank=2)
         with training(Learner(policy, settings, seed=seed, critic_rate=1e-3)) as learner:
             steps = list(learner.epoch(toys.records_of(policy), loss_of, "token"))
         assert len(steps) == 3
@@ -286,7 +286,7 @@ def test_a_long_gradient_is_shortened(toys: Any) -> None:
     """To `max_grad_norm`, and logged as it was; 0 shortens none."""
     logged, plain = stepped(toys, "token")
     policy = toys.word_policy()
-    learner = Learner(policy, LearnerSettings(max_grad_norm=0.01), seed=0, temperature=0.8)
+    learner = Learner(policy, OnPolicySettings(max_grad_norm=0.01), seed=0, temperature=0.8)
     clipped = learner.step(toys.records_of(policy), loss_of, "token")
     assert clipped["grad_norm"] == pytest.approx(logged["grad_norm"]) and logged["grad_norm"] > 0.1
     for name, gradient in gradients(learner).items():
@@ -299,7 +299,7 @@ def test_wrong_settings_are_refused() -> None:
     wrong |= {"minibatch": 0, "pass_tokens": 0, "lora_rank": -1}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
-            LearnerSettings(**{name: value})
+            OnPolicySettings(**{name: value})
 
 
 def test_bfloat16_computes_in_it_and_keeps_the_weights(toys: Any) -> None:
@@ -311,7 +311,7 @@ def test_bfloat16_computes_in_it_and_keeps_the_weights(toys: Any) -> None:
     for bf16 in (False, True):
         policy = toys.word_policy(spread=0.2)
         records = toys.records_of(policy)
-        learner = Learner(policy, LearnerSettings(bf16=bf16, max_grad_norm=0.0), seed=0, critic_rate=1e-3)
+        learner = Learner(policy, OnPolicySettings(bf16=bf16, max_grad_norm=0.0), seed=0, critic_rate=1e-3)
         seen = list[Any]()
         policy.model.model.layers[0].mlp.register_forward_hook(lambda *x, seen=seen: seen.append(x[2].dtype))
         learner.evaluate(records)
@@ -335,7 +335,7 @@ def test_checkpointing_computes_layers_again_and_changes_nothing(toys: Any, rank
     for checkpointed in (False, True):
         policy = toys.word_policy(layers=2)
         records = toys.records_of(policy)
-        settings = LearnerSettings(gradient_checkpointing=checkpointed, max_grad_norm=0.0, lora_rank=rank)
+        settings = OnPolicySettings(gradient_checkpointing=checkpointed, max_grad_norm=0.0, lora_rank=rank)
         with training(Learner(policy, settings, seed=0)) as learner:
             runs = list[int]()
             layers = [m for m in learner.module.modules() if type(m).__name__ == "LlamaDecoderLayer"]

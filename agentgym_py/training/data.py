@@ -1,0 +1,134 @@
+"""What offline trainers learn from: trajectories in tokens, alone or in pairs, and why others are left out."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from agentgym_py.errors import NothingToTrainOnError
+from agentgym_py.policy.tokens import Sample, encode, foreign
+from agentgym_py.rng import Rng
+from agentgym_py.training.settings import OfflineSettings, PairSettings
+from agentgym_py.trajectory import Trajectory, preferences
+
+if TYPE_CHECKING:
+    from agentgym_py.policy import Policy
+
+FOREIGN = "in another tokenizer's tokens (agentgym data convert FILE OUT.json keeps the text alone)"
+"""Reason to leave a trajectory out."""
+_MEGABATCHES = 50
+"""Batches that are sorted by length together."""
+
+
+class TrainingData(NamedTuple):
+    """Trajectories in tokens, and why others are left out."""
+
+    trajectories: list[Trajectory]
+    samples: list[Sample]
+    """One per trajectory; `prepare_pairs` gives two per pair, the better one first."""
+    dropped: Counter[str]
+    """Number of trajectories left out, by reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A better and a worse trajectory of one task, in tokens."""
+
+    chosen: Sample
+    rejected: Sample
+    ref_chosen: float = 0.0
+    """Log-probability of the better one's agent tokens under the reference, summed."""
+    ref_rejected: float = 0.0
+
+
+def pair_tokens(pair: Pair) -> int:
+    """Tokens of the two rows of a pair, padded to one length."""
+    return 2 * max(len(pair.chosen.input_ids), len(pair.rejected.input_ids))
+
+
+def prepare(
+    policy: Policy, trajectories: Sequence[Trajectory], max_length: int, threshold: float = -math.inf
+) -> TrainingData:
+    """Encode the trajectories that can be trained on.
+
+    Left out are those that an infrastructure error ended, that another tokenizer wrote, that returned less than
+    `threshold`, that have no reply to learn, and that are longer than `max_length` or the policy's context.
+    """
+    data, longest = TrainingData([], [], Counter()), min(max_length, policy.max_length)
+    for trajectory in trajectories:
+        sample = encode(trajectory, policy.chat)
+        if trajectory.error is not None:
+            data.dropped["ended by an infrastructure error"] += 1
+        elif foreign(trajectory, policy.chat):
+            data.dropped[FOREIGN] += 1
+        elif trajectory.reward < threshold:
+            data.dropped[f"below the trainer's threshold {threshold:g}"] += 1
+        elif not any(sample.mask):
+            data.dropped["without a reply to learn"] += 1
+        elif len(sample.input_ids) > longest:
+            data.dropped[f"longer than {longest} tokens"] += 1
+        else:
+            data.trajectories.append(trajectory)
+            data.samples.append(sample)
+    return data
+
+
+def prepare_pairs(
+    policy: Policy, trajectories: Sequence[Trajectory], settings: PairSettings, seed: int
+) -> tuple[TrainingData, int]:
+    """Encode the preference pairs of the trajectories; the second value is the number of ties."""
+    data = prepare(policy, trajectories, settings.max_length)
+    found = preferences.build(
+        data.trajectories, match=settings.match, level=settings.level, max_pairs=settings.max_pairs, seed=seed
+    )
+    samples, used, in_pairs = list[Sample](), set[int](), {i for pair in found.pairs for i in pair[:2]}
+    for pair in found.pairs:
+        two = [encode(side, policy.chat) for side in preferences.sides(data.trajectories, pair, settings.level)]
+        if all(any(side.mask) for side in two):
+            samples += two
+            used |= {pair.chosen, pair.rejected}
+    dropped = data.dropped + found.dropped
+    dropped += Counter({"without a reply to learn after the fork": len(in_pairs - used)})  # + drops zero counts
+    return TrainingData([data.trajectories[i] for i in sorted(used)], samples, dropped), found.ties
+
+
+def no_data_error(trainer: str, dropped: Counter[str]) -> NothingToTrainOnError:
+    """Make the error of a trainer that has left every trajectory out."""
+    reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
+    said = f": {reasons}" if reasons else ""
+    return NothingToTrainOnError(f"{trainer}: nothing left of {dropped.total()} trajectories{said}")
+
+
+def length_grouped(lengths: Sequence[int], settings: OfflineSettings, seed: int) -> list[list[int]]:
+    """Draw the positions of the rows of each optimizer step, rows of similar length together.
+
+    Each epoch is a new permutation, cut into stretches of 50 steps; within a stretch rows are sorted by length, the
+    longest first (as transformers' `LengthGroupedSampler`).
+    """
+    size, rng = settings.step_size, Rng(seed, "order of the training")
+    stretch = size * max(min(len(lengths) // (4 * size), _MEGABATCHES), 1)
+
+    def epoch() -> Iterator[list[int]]:
+        order = rng.sample(range(len(lengths)), len(lengths))
+        for at in range(0, len(order), stretch):
+            order[at : at + stretch] = sorted(order[at : at + stretch], key=lambda i: -lengths[i])
+        yield from (order[at : at + size] for at in range(0, len(order), size))
+
+    return epochs_of(epoch, len(lengths), settings)
+
+
+def in_order(rows: int, settings: OfflineSettings) -> list[list[int]]:
+    """The positions of the rows of each optimizer step, in the same order in every epoch."""
+    size = settings.step_size
+    return epochs_of(lambda: (list(range(at, min(at + size, rows))) for at in range(0, rows, size)), rows, settings)
+
+
+def epochs_of(epoch: Callable[[], Iterator[list[int]]], rows: int, settings: OfflineSettings) -> list[list[int]]:
+    """Repeat `epoch` for the settings' number of epochs; a fraction of one ends early, at a whole step."""
+    left, found = math.ceil(settings.epochs * math.ceil(rows / settings.step_size)), list[list[int]]()
+    while len(found) < left:
+        found += epoch()
+    return found[:left]

@@ -1,0 +1,111 @@
+"""Settings that trainers share. This module imports no torch, because `--help` reads trainers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentgym_py.checks import check_fields, check_least, check_positive
+from agentgym_py.errors import ConfigError
+from agentgym_py.trajectory.preferences import Level, Match
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerSettings:
+    """How a model is optimized: AdamW with beta2 0.95, whole or through LoRA adapters."""
+
+    learning_rate: float = 3e-4
+    """Learning rate of AdamW."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay of AdamW."""
+    max_grad_norm: float = 1.0
+    """Gradients with a larger norm are clipped to it; 0 turns clipping off."""
+    microbatch_tokens: int = 4096
+    """Largest number of tokens, padding included, in one forward pass. It decides memory and speed, not the result."""
+    lora_rank: int = 0
+    """Rank of LoRA adapters on all linear layers, merged after training; 0 trains every weight."""
+    bf16: bool = False
+    """Run the forward pass in bfloat16 autocast. Weights and optimizer states keep their own format."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, more time."""
+    checkpoint_minutes: float = 5.0
+    """Least minutes between two saved states, from which a killed training resumes; 0 saves as often as possible."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_positive(self, "learning_rate")
+        check_least(self, {"weight_decay": 0.0, "max_grad_norm": 0.0, "microbatch_tokens": 1, "lora_rank": 0})
+        check_least(self, {"checkpoint_minutes": 0.0})
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineSettings(OptimizerSettings):
+    """Settings of a training on stored trajectories."""
+
+    epochs: float = 2.0
+    """Passes over the data."""
+    learning_rate: float = 7e-4
+    """Peak of the cosine schedule; 7e-4 suits the tiny model, 1e-5 to 5e-5 a pretrained one."""
+    batch_size: int = 4
+    """Trajectories (or pairs of them) per batch."""
+    gradient_accumulation: int = 1
+    """Batches per optimizer step."""
+    warmup_ratio: float = 0.05
+    """Share of the steps in which the learning rate rises; below 1."""
+    max_length: int = 4096
+    """Longer trajectories (in tokens) are left out, never cut."""
+
+    def __post_init__(self) -> None:
+        OptimizerSettings.__post_init__(self)
+        check_positive(self, "epochs")
+        check_least(self, {"batch_size": 1, "gradient_accumulation": 1, "warmup_ratio": 0.0, "max_length": 1})
+        if self.warmup_ratio >= 1:
+            raise ConfigError(f"warmup_ratio must be below 1, got {self.warmup_ratio}")
+
+    @property
+    def step_size(self) -> int:
+        """Rows per optimizer step."""
+        return self.batch_size * self.gradient_accumulation
+
+
+@dataclass(frozen=True, slots=True)
+class PairSettings(OfflineSettings):
+    """Settings of a training on pairs of a better and a worse trajectory of one task."""
+
+    match: Match = "best_worst"
+    """Which trajectories are compared: `best_worst` by return, `success` every success with every failure, `all` all
+    pairs with different returns."""
+    level: Level = "episode"
+    """What is compared: whole episodes; what follows the `fork`, the state where two episodes that began alike part; or
+    only the `turn` there."""
+    max_pairs: int = 4
+    """Largest number of pairs per task."""
+
+    def __post_init__(self) -> None:
+        OfflineSettings.__post_init__(self)
+        check_least(self, {"max_pairs": 1})
+
+
+@dataclass(frozen=True, slots=True)
+class OnPolicySettings(OptimizerSettings):
+    """Settings of a training on the policy's own episodes."""
+
+    learning_rate: float = 3e-4
+    """Learning rate of AdamW, constant; 3e-4 suits the tiny model, 1e-6 to 1e-5 a pretrained one."""
+    minibatch_size: int = 16
+    """Trajectories per optimizer step."""
+    max_ratio: float = 10.0
+    """Training stops before a step at which the mean ratio to the sampling policy exceeds this, and falls back to the
+    weights that sampled; 0 turns the guard off."""
+    max_kl: float = 0.0
+    """Training stops after an iteration that moves the policy further than this from its start (nats per token), and
+    falls back to the weights before it; 0 turns the guard off."""
+    min_entropy: float = 0.01
+    """Entropy (nats per token) below which a collapse is reported."""
+    max_repeated: float = 0.5
+    """Share of replies that repeat themselves, or an earlier reply to the same observation, above which a collapse is
+    reported."""
+
+    def __post_init__(self) -> None:
+        OptimizerSettings.__post_init__(self)
+        guards = ("max_ratio", "max_kl", "min_entropy", "max_repeated")
+        check_least(self, {"minibatch_size": 1, **dict.fromkeys(guards, 0.0)})
