@@ -65,6 +65,7 @@ class Fit(Generic[Row]):
         seed: Draws adapters and dropout.
         output_dir: States are kept in its folder `states`; None keeps none.
         progress: Called after each step.
+        track: Whether `--track` hears of it.
         tokens_of: Tokens of a row, the padding within it included.
         optimization: Keyword arguments of `Optimization` for a model with heads.
 
@@ -82,12 +83,13 @@ class Fit(Generic[Row]):
         seed: int,
         output_dir: Path | None,
         progress: Progress | None = None,
+        track: bool = True,
         tokens_of: Callable[[Any], int] = sample_tokens,
         **optimization: Any,
     ) -> None:
         self.name, self.settings, self.rows, self.seed = name, settings, rows, seed
         self.history: list[dict[str, float]] = []
-        self._progress, self._tokens_of = progress, tokens_of
+        self._progress, self._tokens_of, self._track = progress, tokens_of, track
         self._began, self._step, self._steps = time.monotonic(), 0, 0
         self._sums: dict[str, list[float]] = {}
         self._losses, self._norms = list[float](), list[float]()
@@ -218,7 +220,7 @@ class Fit(Generic[Row]):
     # ---- what is logged ----------------------------------------------------------------------------------------------
 
     def _logs_now(self) -> bool:
-        every = 1 if tracking.wanted() else math.ceil(self._steps / _LOGS)
+        every = 1 if self._track and tracking.wanted() else math.ceil(self._steps / _LOGS)
         return self._step % every == 0 or self._step == self._steps
 
     def _log(self) -> None:
@@ -232,7 +234,8 @@ class Fit(Generic[Row]):
         }
         self._sums, self._losses, self._norms = {}, [], []
         self.history.append(row)
-        tracking.log(row, self._step if self._checkpoints else None)
+        if self._track:
+            tracking.log(row, self._step if self._checkpoints else None)
 
     def _schedule_of_last(self) -> float:
         self._step -= 1

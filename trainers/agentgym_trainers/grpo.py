@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
@@ -44,7 +44,7 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.rl.loop import Kept
+from agentgym_py.training.rl.loop import Checkpointable
 from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.trajectory import Trajectory
 
@@ -52,56 +52,55 @@ if TYPE_CHECKING:
     from agentgym_py.collection.rollouts import Rollouts
     from agentgym_py.policy import Policy
     from agentgym_py.training.rl.advantages import Scale
-    from agentgym_py.training.rl.batch import Batch, Record
-    from agentgym_py.training.rl.learner import Learner, Loss, Output
+    from agentgym_py.training.rl.batch import Record, TokenBatch
+    from agentgym_py.training.rl.learner import Loss, Output
     from agentgym_py.training.rl.losses import Weighting
 
-Play = Callable[["Rollouts", int], list[list[Trajectory]]]
-"""Plays a group of each of the next tasks."""
-Kind = Literal["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"]
+Variant = Literal["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"]
 _ROUNDING = 1e-9
 """Returns that are no further apart are the same: sums of rewards round."""
 
 
-class Variant(NamedTuple):
-    """What tells a variant from the others."""
+class Recipe(NamedTuple):
+    """What tells a variant from the others, beside its ratio."""
 
     scale: Scale
     weighting: Weighting
 
 
-VARIANTS: dict[Kind, Variant] = {
-    "grpo": Variant("std", "sequence"),
-    "dr_grpo": Variant("none", "constant"),
-    "dapo": Variant("std", "token"),
-    "gspo": Variant("std", "sequence"),
-    "cispo": Variant("std", "token"),
-    "rloo": Variant("leave_one_out", "sequence"),
+VARIANTS: dict[Variant, Recipe] = {
+    "grpo": Recipe("std", "sequence"),
+    "dr_grpo": Recipe("none", "constant"),
+    "dapo": Recipe("std", "token"),
+    "gspo": Recipe("std", "sequence"),
+    "cispo": Recipe("std", "token"),
+    "rloo": Recipe("leave_one_out", "sequence"),
 }
 
 
 def grpo_loss(
     logps_N: Tensor, old_logps_N: Tensor, advantages_N: Tensor, row_N: Tensor, *,
-    kind: Kind = "grpo", low: float = 0.2, high: float = 0.2, ref_logps_N: Tensor | None = None, kl: float = 0.0,
+    variant: Variant = "grpo", low: float = 0.2, high: float = 0.2, ref_logps_N: Tensor | None = None,
+    kl_coef: float = 0.0,
 ) -> Loss:  # fmt: skip
     """The loss of each of N agent tokens, before they are weighted; `row_N` says of which trajectory each one is."""
     from agentgym_py.training.rl.learner import Loss
     from agentgym_py.training.rl.losses import clipped_ratio, k3, row_mean, row_sum
 
     log_ratio_N = logps_N - old_logps_N
-    if kind == "gspo":
+    if variant == "gspo":
         log_ratio_N = row_mean(log_ratio_N, row_N)
-    elif kind == "rloo":
+    elif variant == "rloo":
         log_ratio_N = row_sum(log_ratio_N, row_N)
     ratio_N = log_ratio_N.exp()
-    if kind == "cispo":
+    if variant == "cispo":
         loss_N = -ratio_N.clamp(max=1 + high).detach() * advantages_N * logps_N
         clipped_N = (ratio_N > 1 + high).to(ratio_N.dtype)
     else:
         loss_N, _, clipped_N = clipped_ratio(ratio_N, advantages_N, low, high)
     logged = {"policy_loss": loss_N, "clip_fraction": clipped_N}
     if ref_logps_N is not None:  # one that is only logged may be infinite
-        logged["kl_loss"] = kl * k3(logps_N, ref_logps_N) if kl else loss_N.new_zeros(loss_N.shape)
+        logged["kl_loss"] = kl_coef * k3(logps_N, ref_logps_N) if kl_coef else loss_N.new_zeros(loss_N.shape)
         loss_N = loss_N + logged["kl_loss"]
     return Loss(loss_N, logged)
 
@@ -111,50 +110,50 @@ def overlong_penalty(tokens: int, limit: int, buffer: int) -> float:
     return max(-1.0, min(0.0, (limit - buffer - tokens) / buffer)) if buffer else 0.0
 
 
-class Starts(Kept, Protocol):
-    """Where an iteration's groups begin, in place of their tasks' own beginnings."""
+class Starts(Checkpointable, Protocol):
+    """Where an iteration's groups begin, instead of at the reset of their tasks."""
 
     def play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:
-        """A group of each of the next tasks."""
+        """Play a group of each of the next tasks."""
+        ...
+
+    def stats(self, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
+        """What is logged of where the groups began."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class GRPO(OnPolicySettings):
+class GRPOSettings(OnPolicySettings):
     """Settings of group-relative policy optimization."""
 
-    shared: ClassVar = True
-    evolve_defaults: ClassVar = {"temperature": 1.0}
-    cloner: ClassVar = "filtered_bc"
-
-    kind: Kind = "grpo"
+    variant: Variant = "grpo"
     """Which of the variants."""
     group_size: int = 8
-    """Tries at a task, all from one start state."""
-    batch_tasks: int = 16
-    """Tasks an iteration."""
+    """Attempts at a task, all from one start state."""
+    tasks_per_iteration: int = 16
+    """Tasks per iteration."""
     branches: int = 0
-    """Further groups of each task, each from a state in the midst of one of its tries (tree rollouts)."""
+    """Further groups of each task, each from a state in the middle of one of its attempts (tree rollouts)."""
     epochs: int = 1
     """Passes over an iteration's trajectories."""
     clip_low: float = 0.2
     clip_high: float = 0.28
-    """The ratio's bounds are 1 - clip_low and 1 + clip_high."""
-    kl: float = 0.0
-    """Weight of the KL to the policy as the training began; 0 keeps no reference."""
+    """The ratio is clipped to [1 - clip_low, 1 + clip_high]."""
+    kl_coef: float = 0.0
+    """Weight of the KL to the policy as the training began; 0 keeps no reference model."""
     reward: Literal["return", "success"] = "return"
-    """What a group's trajectories are compared by."""
+    """What the trajectories of a group are compared by."""
     max_tokens: int = 1024
     """dr_grpo's constant, and the limit of overlong shaping: agent tokens of a trajectory."""
     overlong_buffer: int = 0
-    """Width in tokens of DAPO's soft punishment below `max_tokens`; 0 punishes nothing."""
+    """Width in tokens of DAPO's soft punishment below `max_tokens`; 0 turns it off."""
     dynamic_sampling: bool = False
-    """Play more tasks for groups whose tries all came to the same, until the batch is full (DAPO)."""
+    """Replace groups with identical returns by groups of further tasks, until the batch is full (DAPO)."""
 
     def __post_init__(self) -> None:
         OnPolicySettings.__post_init__(self)
-        least = {"group_size": 2, "batch_tasks": 1, "epochs": 1, "clip_low": 0.0, "clip_high": 0.0, "kl": 0.0}
-        check_least(self, least | {"branches": 0, "max_tokens": 1, "overlong_buffer": 0})
+        least = {"group_size": 2, "tasks_per_iteration": 1, "epochs": 1, "clip_low": 0.0, "clip_high": 0.0}
+        check_least(self, least | {"kl_coef": 0.0, "branches": 0, "max_tokens": 1, "overlong_buffer": 0})
         if self.overlong_buffer > self.max_tokens:
             raise ConfigError(
                 f"overlong_buffer must be at most max_tokens {self.max_tokens}, or every reply would be punished, got "
@@ -166,14 +165,28 @@ class GRPO(OnPolicySettings):
         """Whether a reward model's scores would be learnt from."""
         return self.reward == "return"
 
+    @property
+    def episodes_per_task(self) -> int:
+        """Episodes of one task in an iteration."""
+        return self.group_size * (1 + self.branches)
+
     def check_round(self, episodes: int) -> None:
-        """ConfigError where a round of so many episodes has not one group."""
-        if episodes < self._episodes:
+        """Raise ConfigError if a round of so many episodes has not one group."""
+        if episodes < self.episodes_per_task:
             tree = f" with branches {self.branches}" if self.branches else ""
             raise ConfigError(
-                f"group_size {self.group_size}{tree} takes {self._episodes} episodes of a task, and there are "
+                f"group_size {self.group_size}{tree} takes {self.episodes_per_task} episodes of a task, and there are "
                 f"{episodes}"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class GRPO(GRPOSettings):
+    """Group-relative policy optimization."""
+
+    shared: ClassVar = True
+    evolve_defaults: ClassVar = {"temperature": 1.0}
+    cloner: ClassVar = "filtered_bc"
 
     def improve(
         self,
@@ -184,124 +197,137 @@ class GRPO(OnPolicySettings):
         output_dir: Path,
         progress: Progress | None = None,
     ) -> TrainReport:
-        """Iterate: play `batch_tasks` groups, compare within each, take steps; until the budget of episodes is spent.
+        """Change `policy` in place, until the budget of episodes is spent.
 
         Raises:
             ConfigError: replies are not sampled from the whole distribution, or the budget has not one group.
-            NothingToTrainOnError: in no group did one try differ from another.
+            NothingToTrainOnError: no group had different returns.
             TrainingError: the loss was not finite.
         """
-        return self._improve(policy, rollouts, seed, output_dir, progress)
+        return run_grpo(self, policy, rollouts, seed=seed, output_dir=output_dir, progress=progress)
 
-    def _improve(
-        self, policy: Policy, rollouts: Rollouts, seed: int, output_dir: Path, progress: Progress | None,
-        starts: Starts | None = None,
-    ) -> TrainReport:  # fmt: skip
-        from agentgym_py.training.rl.learner import Learner, training
-        from agentgym_py.training.rl.loop import Loop
 
-        self.check_round(rollouts.budget)
-        made = Learner(
-            policy, self, seed=seed, temperature=rollouts.temperature, reference=self.kl > 0, entropy_gradient=False
-        )
-        loop = Loop(made, rollouts, output_dir, progress, [seed], [starts] if starts else [])
-        play = starts.play if starts else self._play
-        with training(made) as learner:
-            for _ in loop.iterations(self._episodes):
-                groups = self._groups(rollouts, play)
-                records = [each for group in groups for each in self._records(group, policy, loop.tally.dropped)]
-                loop.count(records, self.epochs, self._iterate(learner, records, groups))
-        return loop.report(any("loss" in row for row in loop.tally.history))
+def run_grpo(
+    settings: GRPOSettings, policy: Policy, rollouts: Rollouts, *, seed: int, output_dir: Path,
+    progress: Progress | None = None, starts: Starts | None = None,
+) -> TrainReport:  # fmt: skip
+    """Iterate: play groups, compare within each, take steps; groups begin at `starts` if given."""
+    from agentgym_py.training.rl.learner import Learner
+    from agentgym_py.training.rl.loop import Loop
 
-    def _groups(self, rollouts: Rollouts, play: Play) -> list[list[Trajectory]]:
-        """An iteration's groups; with dynamic sampling, until a batch of them differs or the budget is spent."""
-        groups = play(rollouts, self.batch_tasks)
-        while self.dynamic_sampling and rollouts.remaining >= self._episodes:
-            missing = self.batch_tasks * (1 + self.branches) - sum(self._differ(group) for group in groups)
-            if missing <= 0:
-                break
-            groups += play(rollouts, math.ceil(missing / (1 + self.branches)))
-        return groups
+    settings.check_round(rollouts.budget)
+    advantage, weighting = VARIANTS[settings.variant]
+    learner = Learner(
+        policy, settings, seed=seed, temperature=rollouts.temperature, reference=settings.kl_coef > 0,
+        entropy_gradient=False,
+    )  # fmt: skip
+    with Loop(learner, rollouts, output_dir, progress, [seed], [starts] if starts else []) as loop:
+        for _ in loop.iterations(settings.episodes_per_task):
+            groups = play_groups(settings, rollouts, starts)  # P groups of G trajectories
+            records = [
+                record for group in groups for record in group_records(settings, group, advantage, policy, loop.dropped)
+            ]
+            learner.annotate(records)  # log-probabilities of the reference model
+            for minibatch in learner.minibatches(
+                records, weighting, epochs=settings.epochs, constant=settings.max_tokens
+            ):
+                for batch in learner.microbatches(minibatch):  # N agent tokens of B trajectories
+                    out = learner.forward(batch)
+                    learner.backward(settings_loss(settings, out, batch), out, batch)
+                learner.step()
+            if not records:
+                learner.note("signal", no_signal(settings, groups))
+            stats = group_stats(settings, groups) | (starts.stats(groups) if starts else {})
+            loop.finish_iteration(records, settings.epochs, learner.logged | stats)
+    return loop.report(any("loss" in row for row in loop.totals.history))
 
-    def _play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:
-        """A group of each of the next tasks, and its branches."""
-        if self.branches:
-            return rollouts.branching_groups(tasks, self.group_size, self.branches)
-        return rollouts.groups(tasks, self.group_size)
 
-    @property
-    def _episodes(self) -> int:
-        """Of a task in an iteration."""
-        return self.group_size * (1 + self.branches)
+def settings_loss(settings: GRPOSettings, out: Output, batch: TokenBatch) -> Loss:
+    """The loss of a batch's N agent tokens by the settings."""
+    assert batch.advantages_N is not None
+    return grpo_loss(
+        out.logps_N, batch.old_logps_N, batch.advantages_N, batch.row_N, variant=settings.variant,
+        low=settings.clip_low, high=settings.clip_high, ref_logps_N=batch.ref_logps_N, kl_coef=settings.kl_coef,
+    )  # fmt: skip
 
-    def _differ(self, group: Sequence[Trajectory]) -> bool:
-        returns = [self._return(trajectory) for trajectory in group if trajectory.error is None]
-        return bool(returns) and max(returns) - min(returns) > _ROUNDING
 
-    def _return(self, trajectory: Trajectory) -> float:
-        gained = trajectory.reward if self.reward == "return" else float(trajectory.success)
-        written = sum(sum(step.tokens.mask) for step in trajectory.steps if step.tokens and step.trained)
-        return gained + overlong_penalty(written, self.max_tokens, self.overlong_buffer)
+def play_groups(settings: GRPOSettings, rollouts: Rollouts, starts: Starts | None = None) -> list[list[Trajectory]]:
+    """Play an iteration's groups; with dynamic sampling until a batch of them differs or the budget is spent."""
 
-    def _records(self, group: Sequence[Trajectory], policy: Policy, dropped: Counter[str]) -> list[Record]:
-        """The group's records with their advantages; none where all tries came to the same."""
-        import torch
+    def play(tasks: int) -> list[list[Trajectory]]:
+        if starts:
+            return starts.play(rollouts, tasks)
+        if settings.branches:
+            return rollouts.branching_groups(tasks, settings.group_size, settings.branches)
+        return rollouts.groups(tasks, settings.group_size)
 
-        from agentgym_py.training.rl.advantages import group_advantages
-        from agentgym_py.training.rl.batch import record_of
+    groups, per_task = play(settings.tasks_per_iteration), 1 + settings.branches
+    while settings.dynamic_sampling and rollouts.remaining >= settings.episodes_per_task:
+        missing = settings.tasks_per_iteration * per_task - sum(differ(settings, group) for group in groups)
+        if missing <= 0:
+            break
+        groups += play(math.ceil(missing / per_task))
+    return groups
 
-        sound = [trajectory for trajectory in group if trajectory.error is None]
-        dropped.update(["ended by an infrastructure error"] * (len(group) - len(sound)))
-        records = [record_of(trajectory, policy.chat) for trajectory in sound]
-        if not self._differ(sound):
-            dropped["in a group whose tries all came to the same"] += len(sound)
-            return []
-        returns_G = torch.tensor([self._return(trajectory) for trajectory in sound], dtype=torch.float64)
-        found = []
-        for record, advantage in zip(records, group_advantages(returns_G, VARIANTS[self.kind].scale), strict=True):
-            if record is None:
-                dropped["without a reply to learn"] += 1
-                continue
-            record.extra["advantages"] = torch.full((record.n,), float(advantage))
-            found.append(record)
-        return found
 
-    def _iterate(
-        self, learner: Learner, records: list[Record], groups: Sequence[Sequence[Trajectory]]
-    ) -> dict[str, float]:
-        """Steps on an iteration's records; what was logged of them, and of the groups."""
-        from agentgym_py.training.rl.batch import averaged
+def return_of(settings: GRPOSettings, trajectory: Trajectory) -> float:
+    """What a trajectory is compared by, overlong shaping included."""
+    gained = trajectory.reward if settings.reward == "return" else float(trajectory.success)
+    written = sum(sum(step.tokens.mask) for step in trajectory.steps if step.tokens and step.trained)
+    return gained + overlong_penalty(written, settings.max_tokens, settings.overlong_buffer)
 
-        steps = []
-        if records:
-            learner.evaluate(records)
-            weighting = VARIANTS[self.kind].weighting
-            for _ in range(self.epochs):
-                steps += list(learner.epoch(records, self._loss, weighting, self.max_tokens))
-        logged = self._of(groups)
-        if not records:
-            failed, won = (round(logged[name] * len(groups)) for name in ("groups_all_failed", "groups_all_won"))
-            learner.note(
-                "signal", f"no step was taken in an iteration: of its {len(groups)} groups none had tries that came to "
-                f"different ends ({failed} always failed, {won} always succeeded); a higher temperature or group_size, "
-                "or dynamic_sampling, makes tries differ",
-            )  # fmt: skip
-        return averaged(steps) | logged
 
-    def _loss(self, out: Output, batch: Batch) -> Loss:
-        return grpo_loss(
-            out.logps_N, batch.old_logps_N, batch.extra["advantages"], batch.row_N, kind=self.kind,
-            low=self.clip_low, high=self.clip_high, ref_logps_N=batch.extra.get("ref_logps"), kl=self.kl,
-        )  # fmt: skip
+def differ(settings: GRPOSettings, group: Sequence[Trajectory]) -> bool:
+    """Whether the group has different returns."""
+    returns = [return_of(settings, trajectory) for trajectory in group if trajectory.error is None]
+    return bool(returns) and max(returns) - min(returns) > _ROUNDING
 
-    def _of(self, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
-        from agentgym_py.training.rl.batch import played
 
-        same, most = [group for group in groups if not self._differ(group)], max(len(groups), 1)
-        ends = [{each.success for each in group if each.error is None} for group in same]
-        failed, won = ends.count({False}), ends.count({True})
-        return {
-            "groups": float(len(groups)), "groups_all_the_same": len(same) / most,
-            "groups_all_failed": failed / most, "groups_all_won": won / most,
-            **played([each for group in groups for each in group]),
-        }  # fmt: skip
+def group_records(
+    settings: GRPOSettings, group: Sequence[Trajectory], scale: Scale, policy: Policy, dropped: Counter[str]
+) -> list[Record]:
+    """The group's records with their advantages; none if all returns are identical."""
+    import torch
+
+    from agentgym_py.training.rl.advantages import group_advantages
+    from agentgym_py.training.rl.batch import record_of
+
+    sound = [trajectory for trajectory in group if trajectory.error is None]
+    dropped.update(["ended by an infrastructure error"] * (len(group) - len(sound)))
+    records = [record_of(trajectory, policy.chat) for trajectory in sound]
+    if not differ(settings, sound):
+        dropped["in a group whose tries all came to the same"] += len(sound)
+        return []
+    returns_G = torch.tensor([return_of(settings, trajectory) for trajectory in sound], dtype=torch.float64)
+    found = []
+    for record, advantage in zip(records, group_advantages(returns_G, scale), strict=True):
+        if record is None:
+            dropped["without a reply to learn"] += 1
+            continue
+        record.advantages_n = torch.full((record.n,), float(advantage))
+        found.append(record)
+    return found
+
+
+def group_stats(settings: GRPOSettings, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
+    """What is logged of an iteration's groups."""
+    from agentgym_py.training.rl.batch import episode_stats
+
+    same, most = [group for group in groups if not differ(settings, group)], max(len(groups), 1)
+    ends = [{trajectory.success for trajectory in group if trajectory.error is None} for group in same]
+    return {
+        "groups": float(len(groups)), "groups_all_the_same": len(same) / most,
+        "groups_all_failed": ends.count({False}) / most, "groups_all_won": ends.count({True}) / most,
+        **episode_stats([trajectory for group in groups for trajectory in group]),
+    }  # fmt: skip
+
+
+def no_signal(settings: GRPOSettings, groups: Sequence[Sequence[Trajectory]]) -> str:
+    """Say why an iteration had nothing to learn from."""
+    stats = group_stats(settings, groups)
+    failed, won = (round(stats[name] * len(groups)) for name in ("groups_all_failed", "groups_all_won"))
+    return (
+        f"no step was taken in an iteration: of its {len(groups)} groups none had tries that came to different ends "
+        f"({failed} always failed, {won} always succeeded); a higher temperature or group_size, or dynamic_sampling, "
+        "makes tries differ"
+    )

@@ -6,10 +6,10 @@
 over agent tokens (arXiv:1707.06347, eq. 9). A and G = A + V_old come from generalized advantage estimation
 (arXiv:1506.02438) over tokens, where a token's successor is the next agent token (observations are skipped), or over
 turns, where a reply is one choice: one advantage for all its tokens, one value before its first. A turn's reward stands
-at its last token; each token's is lessened by kl (log pi_old - log pi_ref), the reference being the policy as the
-training began, and kl follows a target if one is set: x 1.5 above 1.5 times the target, / 1.5 below the target / 1.5.
-A truncated episode goes on from the critic's value of what was shown last; a terminated one is worth 0 from there, and
-so are one given up because the policy's context is full and one that a reward model scores, which is as a whole.
+at its last token; each token's is lessened by kl_coef (log pi_old - log pi_ref), the reference being the policy as the
+training began, and kl_coef follows a target if one is set: x 1.5 above 1.5 times the target, / 1.5 below the target /
+1.5. A truncated episode goes on from the critic's value of what was shown last; a terminated one is worth 0 from there,
+and so are one given up because the policy's context is full and one that a reward model scores, which is as a whole.
 
 Deviations: all means are over agent tokens, so that over turns, where V-loss stands at first tokens alone, c_v counts
 less by the length of a reply (in the trunk: the head's own steps, Adam's, have no scale); rewards and values are not
@@ -20,7 +20,7 @@ scaled; advantages are whitened over an iteration; the critic's trunk is the pol
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
@@ -30,21 +30,21 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.progress import Progress
-from agentgym_py.training.rl.loop import Kept
+from agentgym_py.training.rl.loop import Checkpointable
 from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from agentgym_py.collection.rollouts import Rollouts
     from agentgym_py.policy import Policy
-    from agentgym_py.training.rl.batch import Batch, Record
-    from agentgym_py.training.rl.learner import Learner, Loss, Output
+    from agentgym_py.training.rl.batch import Record, TokenBatch
+    from agentgym_py.training.rl.learner import Loss, Output
 
 
 def ppo_loss(
     logps_N: Tensor, old_logps_N: Tensor, advantages_N: Tensor, values_N: Tensor, old_values_N: Tensor,
-    returns_N: Tensor, entropy_N: Tensor, *, clip: float = 0.2, value_clip: float = 0.2, value_weight: float = 0.5,
-    entropy_weight: float = 0.0, valued_N: Tensor | None = None,
+    returns_N: Tensor, entropy_N: Tensor, *, clip: float = 0.2, value_clip: float = 0.2, vf_coef: float = 0.5,
+    entropy_coef: float = 0.0, valued_N: Tensor | None = None,
 ) -> Loss:  # fmt: skip
     """The loss of each of N agent tokens; `valued_N` is 1 where the critic is trained (default: everywhere)."""
     import torch
@@ -57,86 +57,95 @@ def ppo_loss(
     critic_N = 0.5 * torch.maximum((values_N - returns_N) ** 2, (near_N - returns_N) ** 2)
     if valued_N is not None:
         critic_N = critic_N * valued_N
-    loss_N = actor.loss_N + value_weight * critic_N - entropy_weight * entropy_N
+    loss_N = actor.loss_N + vf_coef * critic_N - entropy_coef * entropy_N
     logged = {"policy_loss": actor.loss_N, "value_loss": critic_N, "clip_fraction": actor.clipped_N}
     return Loss(loss_N, logged)
 
 
-class MoreRewards(Kept, Protocol):
-    """Puts into an iteration's records what `rewards` reads beside the world's."""
+class StepRewards(Checkpointable, Protocol):
+    """Rewards beside the world's, such as those of a process reward model."""
 
     logged: Mapping[str, float]
-    """What is to be logged of the iteration that was read last."""
+    """What is logged of the iteration that was read last."""
 
     def read(self, episodes: Sequence[Trajectory], records: Sequence[Record], dropped: Counter[str]) -> None:
-        """One record an episode; what it plays itself is counted in `dropped`."""
+        """Fill the records' `process_rewards_n`, one record per episode; episodes that it plays go to `dropped`."""
         ...
 
 
-def adapted(kl: float, measured: float, target: float) -> float:
+RewardOf = Callable[[Trajectory, "Record", float], Tensor]
+"""The reward at each of a record's n agent tokens, from the episode, its record and the KL coefficient."""
+
+
+def adapted(kl_coef: float, measured: float, target: float) -> float:
     """The KL coefficient after an iteration in which the divergence was `measured`."""
     if target and measured > 1.5 * target:
-        return kl * 1.5
-    return kl / 1.5 if target and measured < target / 1.5 else kl
+        return kl_coef * 1.5
+    return kl_coef / 1.5 if target and measured < target / 1.5 else kl_coef
 
 
 @dataclass(frozen=True, slots=True)
-class PPO(OnPolicySettings):
+class PPOSettings(OnPolicySettings):
     """Settings of proximal policy optimization."""
 
-    shared: ClassVar = True
-    evolve_defaults: ClassVar = {"temperature": 1.0}
-    cloner: ClassVar = "filtered_bc"
-
-    batch_tasks: int = 128
-    """Episodes an iteration, each of another task."""
+    tasks_per_iteration: int = 128
+    """Episodes per iteration, each of another task."""
     epochs: int = 2
     """Passes over an iteration's episodes."""
     clip: float = 0.2
-    """The ratio's bounds are 1 - clip and 1 + clip."""
+    """The ratio is clipped to [1 - clip, 1 + clip]."""
     value_clip: float = 0.2
-    """How far a value may move from what it was when the episodes were played, in the loss."""
-    value_weight: float = 0.5
-    """Of the critic's loss."""
-    entropy_weight: float = 0.0
-    """Of the tokens' entropy, which is then sought."""
+    """How far a value may move in the loss from what it was when the episodes were played."""
+    vf_coef: float = 0.5
+    """Weight of the critic's loss."""
+    entropy_coef: float = 0.0
+    """Weight of the entropy bonus."""
     gamma: float = 1.0
-    """Discount a choice."""
-    lam: float = 0.95
-    """GAE's lambda."""
-    level: Literal["token", "turn"] = "turn"
+    """Discount per choice."""
+    gae_lambda: float = 0.95
+    """Lambda of generalized advantage estimation."""
+    credit_level: Literal["token", "turn"] = "turn"
     """What a choice is."""
-    kl: float = 0.02
-    """Weight of the divergence from the policy as the training began, in the reward; 0 keeps no reference."""
+    kl_coef: float = 0.02
+    """Weight of the divergence from the policy as the training began, in the reward; 0 keeps no reference model."""
     kl_target: float = 0.0
-    """Divergence a token that `kl` is steered to; 0 keeps `kl` as it is."""
+    """Divergence (nats per token) that `kl_coef` is steered to; 0 keeps `kl_coef` constant."""
     critic_warmup: int = 1
-    """Iterations in which the critic learns alone, and the policy stays as it is."""
+    """Iterations in which only the critic learns."""
     critic_learning_rate: float = 1e-3
-    """Of the value head."""
+    """Learning rate of the value head."""
     critic_gradient: float = 0.1
     """Share of the critic's gradient that reaches the trunk."""
 
     def __post_init__(self) -> None:
         OnPolicySettings.__post_init__(self)
-        least = {"batch_tasks": 1, "epochs": 1, "clip": 0.0, "value_clip": 0.0, "value_weight": 0.0, "gamma": 0.0}
-        least |= {"lam": 0.0, "kl": 0.0, "kl_target": 0.0, "entropy_weight": 0.0, "critic_gradient": 0.0}
+        least = {"tasks_per_iteration": 1, "epochs": 1, "clip": 0.0, "value_clip": 0.0, "vf_coef": 0.0, "gamma": 0.0}
+        least |= {"gae_lambda": 0.0, "kl_coef": 0.0, "kl_target": 0.0, "entropy_coef": 0.0, "critic_gradient": 0.0}
         check_least(self, least | {"critic_warmup": 0, "critic_learning_rate": 0.0})
-        if self.gamma > 1 or self.lam > 1 or self.critic_gradient > 1:
-            raise ConfigError("gamma, lam and critic_gradient must be at most 1")
-        for name in ("critic_learning_rate", "value_weight"):
+        if self.gamma > 1 or self.gae_lambda > 1 or self.critic_gradient > 1:
+            raise ConfigError("gamma, gae_lambda and critic_gradient must be at most 1")
+        for name in ("critic_learning_rate", "vf_coef"):
             if not getattr(self, name):
                 raise ConfigError(f"{name} must not be 0: without a critic there is no advantage")
-        if self.kl_target and not self.kl:
-            raise ConfigError("kl_target steers kl: kl must not be 0")
+        if self.kl_target and not self.kl_coef:
+            raise ConfigError("kl_target steers kl_coef: kl_coef must not be 0")
 
     def check_round(self, episodes: int) -> None:
-        """ConfigError where a round of so many episodes leaves the policy none to learn from."""
-        if episodes <= self.critic_warmup * self.batch_tasks:
+        """Raise ConfigError if a round of so many episodes leaves the policy none to learn from."""
+        if episodes <= self.critic_warmup * self.tasks_per_iteration:
             raise ConfigError(
-                f"critic_warmup {self.critic_warmup} times batch_tasks {self.batch_tasks} leaves the policy none of "
-                f"{episodes} episodes to learn from"
+                f"critic_warmup {self.critic_warmup} times tasks_per_iteration {self.tasks_per_iteration} leaves the "
+                f"policy none of {episodes} episodes to learn from"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class PPO(PPOSettings):
+    """Proximal policy optimization."""
+
+    shared: ClassVar = True
+    evolve_defaults: ClassVar = {"temperature": 1.0}
+    cloner: ClassVar = "filtered_bc"
 
     def improve(
         self,
@@ -147,125 +156,141 @@ class PPO(OnPolicySettings):
         output_dir: Path,
         progress: Progress | None = None,
     ) -> TrainReport:
-        """Iterate: play `batch_tasks` episodes, estimate advantages, take steps; until the budget is spent.
-
-        The critic starts anew each time.
+        """Change `policy` in place, until the budget of episodes is spent. The critic is new each time.
 
         Raises:
             ConfigError: replies are not sampled from the whole distribution, or all episodes go to `critic_warmup`.
             NothingToTrainOnError: no episode had a reply to learn from.
             TrainingError: the loss was not finite.
         """
-        return self._improve(policy, rollouts, seed, output_dir, progress)
+        return run_ppo(self, policy, rollouts, seed=seed, output_dir=output_dir, progress=progress)
 
-    def _improve(
-        self, policy: Policy, rollouts: Rollouts, seed: int, output_dir: Path, progress: Progress | None,
-        more: MoreRewards | None = None,
-    ) -> TrainReport:  # fmt: skip
-        from agentgym_py.training.rl.batch import played
-        from agentgym_py.training.rl.learner import Learner, training
-        from agentgym_py.training.rl.loop import Loop
 
-        self.check_round(rollouts.remaining)
-        made = Learner(
-            policy, self, seed=seed, temperature=rollouts.temperature, reference=self.kl > 0,
-            critic_rate=self.critic_learning_rate, critic_gradient=self.critic_gradient,
-            entropy_gradient=self.entropy_weight > 0,
-        )  # fmt: skip
-        loop = Loop(made, rollouts, output_dir, progress, [seed], [more] if more else [])
-        tally = loop.tally
-        tally.kl = tally.kl if tally.history else self.kl
-        with training(made) as learner:
-            for _ in loop.iterations():
-                episodes = [group[0] for group in rollouts.groups(self.batch_tasks, 1)]
-                ended = rollouts.scorer is not None  # a score is of the whole episode: nothing is still to come
-                records = self._records(learner, episodes, tally.kl, tally.dropped, more, ended)
-                if not records:
-                    continue
-                logged = self._iterate(learner, records, only_critic=len(tally.history) < self.critic_warmup)
-                paid = {"kl_penalty": tally.kl * logged["kl_ref"]} if "kl_ref" in logged else {}
-                also = {"kl_coefficient": tally.kl, **paid, **played(episodes), **(more.logged if more else {})}
-                loop.count(records, self.epochs, logged | also)
-                if len(tally.history) > self.critic_warmup + 1:  # a policy that had been trained played
-                    tally.kl = adapted(tally.kl, logged.get("kl_ref", 0.0), self.kl_target)
-        return loop.report(len(tally.history) > self.critic_warmup)
+def run_ppo(
+    settings: PPOSettings, policy: Policy, rollouts: Rollouts, *, seed: int, output_dir: Path,
+    progress: Progress | None = None, rewards_of: RewardOf | None = None, extra: StepRewards | None = None,
+) -> TrainReport:  # fmt: skip
+    """Iterate: play episodes, estimate advantages, take steps.
 
-    def _records(
-        self, learner: Learner, episodes: Sequence[Trajectory], kl: float, dropped: Counter[str],
-        more: MoreRewards | None = None, ended: bool = False,
-    ) -> list[Record]:  # fmt: skip
-        """The episodes' records with values, advantages and returns; `ended` where truncated ones are worth no more."""
-        from agentgym_py.training.rl.advantages import whiten
-        from agentgym_py.training.rl.batch import record_of
+    `extra` fills the records' process rewards, `rewards_of` says what each token is paid (default: `token_rewards`).
+    """
+    from agentgym_py.training.rl.batch import episode_stats
+    from agentgym_py.training.rl.learner import Learner
+    from agentgym_py.training.rl.loop import Loop
 
-        kept, records = [], []
-        for episode in episodes:
-            goes_on = episode.truncated and not (episode.given_up or ended)
-            record = None if episode.error else record_of(episode, learner.policy.chat, tail=goes_on)
-            if record is None:
-                dropped["ended by an infrastructure error" if episode.error else "without a reply to learn"] += 1
-            else:
-                kept.append(episode)
-                records.append(record)
-        learner.evaluate(records)
-        if more and records:
-            more.read(kept, records, dropped)
-        for episode, record in zip(kept, records, strict=True):
-            self._estimate(record, self.rewards(episode, record, kl))
-        whitened = whiten([record.extra["advantages"] for record in records]) if records else []
-        for record, advantages_n in zip(records, whitened, strict=True):
-            record.extra["advantages"] = advantages_n
-        return records
+    settings.check_round(rollouts.remaining)
+    learner = Learner(
+        policy, settings, seed=seed, temperature=rollouts.temperature, reference=settings.kl_coef > 0,
+        critic_rate=settings.critic_learning_rate, critic_gradient=settings.critic_gradient,
+        entropy_gradient=settings.entropy_coef > 0,
+    )  # fmt: skip
+    with Loop(learner, rollouts, output_dir, progress, [seed], [extra] if extra else []) as loop:
+        totals = loop.totals
+        totals.kl_coef = totals.kl_coef if loop.finished else settings.kl_coef
+        for _ in loop.iterations():
+            episodes = [group[0] for group in rollouts.groups(settings.tasks_per_iteration, 1)]
+            scored = rollouts.scorer is not None  # a score is of the whole episode: nothing is still to come
+            kept, records = tokenize(episodes, policy, loop.dropped, scored)
+            if not records:
+                continue
+            learner.annotate(records)  # values, and log-probabilities of the reference model
+            if extra:
+                extra.read(kept, records, loop.dropped)
+            for episode, record in zip(kept, records, strict=True):
+                estimate(settings, record, (rewards_of or token_rewards)(episode, record, totals.kl_coef))
+            whiten_advantages(records)
+            warming_up = loop.finished < settings.critic_warmup
+            learner.net.critic_gradient = 0.0 if warming_up else settings.critic_gradient
+            for minibatch in learner.minibatches(records, "token", epochs=settings.epochs):
+                for batch in learner.microbatches(minibatch):  # N agent tokens of B episodes
+                    out = learner.forward(batch)
+                    loss = settings_loss(settings, out, batch)
+                    if warming_up:
+                        loss = loss._replace(loss_N=settings.vf_coef * loss.logged_N["value_loss"])
+                    learner.backward(loss, out, batch)
+                learner.step()
+            divergence = kl_of(records)
+            penalty = {} if divergence is None else {"kl_ref": divergence, "kl_penalty": totals.kl_coef * divergence}
+            stats = {"kl_coefficient": totals.kl_coef, **penalty, **episode_stats(episodes)}
+            loop.finish_iteration(records, settings.epochs, learner.logged | stats | (extra.logged if extra else {}))
+            if loop.finished > settings.critic_warmup + 1:  # a policy that had been trained played
+                totals.kl_coef = adapted(totals.kl_coef, divergence or 0.0, settings.kl_target)
+    return loop.report(loop.finished > settings.critic_warmup)
 
-    def rewards(self, episode: Trajectory, record: Record, kl: float) -> Tensor:
-        """The reward at each of the record's n agent tokens: the turn's at its last, and what the divergence costs."""
-        import torch
 
-        rewards_n = torch.zeros_like(record.old_logps_n)
-        rewards_n[record.last_of_turn_n] = rewards_n.new_tensor([episode.steps[t].reward for t in record.turns])
-        if "ref_logps" in record.extra:
-            rewards_n -= kl * (record.old_logps_n - record.extra["ref_logps"])
-        return rewards_n
+def settings_loss(settings: PPOSettings, out: Output, batch: TokenBatch) -> Loss:
+    """The loss of a batch's N agent tokens by the settings."""
+    assert out.values_N is not None and batch.advantages_N is not None
+    assert batch.values_N is not None and batch.returns_N is not None
+    return ppo_loss(
+        out.logps_N, batch.old_logps_N, batch.advantages_N, out.values_N, batch.values_N, batch.returns_N,
+        out.entropy_N, clip=settings.clip, value_clip=settings.value_clip, vf_coef=settings.vf_coef,
+        entropy_coef=settings.entropy_coef, valued_N=batch.valued_N,
+    )  # fmt: skip
 
-    def _estimate(self, record: Record, rewards_n: Tensor) -> None:
-        """Put advantages, returns and where they are meant for the critic into a record."""
-        import torch
 
-        from agentgym_py.training.rl.advantages import gae
+def tokenize(
+    episodes: Sequence[Trajectory], policy: Policy, dropped: Counter[str], scored: bool = False
+) -> tuple[list[Trajectory], list[Record]]:
+    """The episodes that can be learnt from, and their records; `scored`: truncated ones are worth no more."""
+    from agentgym_py.training.rl.batch import record_of
 
-        values_n, bootstrap = record.extra["values"], record.bootstrap
-        if self.level == "token":
-            found = gae(rewards_n, values_n, bootstrap, self.gamma, self.lam)
-            record.extra |= {"advantages": found.advantages_T, "returns": found.returns_T}
-            record.extra["valued"] = torch.ones(record.n)
-            return
-        of_turn_n = torch.unique(record.turns_n, return_inverse=True)[1]
-        first = record.first_of_turn_n
-        rewards_T = rewards_n.new_zeros(int(first.sum())).index_add(0, of_turn_n, rewards_n)
-        found = gae(rewards_T, values_n[first], bootstrap, self.gamma, self.lam)
-        record.extra |= {"advantages": found.advantages_T[of_turn_n], "returns": found.returns_T[of_turn_n]}
-        record.extra["valued"] = first.float()
+    kept, records = list[Trajectory](), list[Record]()
+    for episode in episodes:
+        continues = episode.truncated and not (episode.given_up or scored)
+        record = None if episode.error else record_of(episode, policy.chat, tail=continues)
+        if record is None:
+            dropped["ended by an infrastructure error" if episode.error else "without a reply to learn"] += 1
+        else:
+            kept.append(episode)
+            records.append(record)
+    return kept, records
 
-    def _iterate(self, learner: Learner, records: list[Record], only_critic: bool) -> dict[str, float]:
-        import torch
 
-        from agentgym_py.training.rl.batch import averaged
+def token_rewards(episode: Trajectory, record: Record, kl_coef: float) -> Tensor:
+    """The reward at each of the record's n agent tokens: the turn's at its last, less what the divergence costs."""
+    import torch
 
-        learner.net.critic_gradient = 0.0 if only_critic else self.critic_gradient
-        loss_of = self._critic_loss if only_critic else self._loss
-        steps = [s for _ in range(self.epochs) for s in learner.epoch(records, loss_of, "token")]
-        reference = [r.old_logps_n - r.extra["ref_logps"] for r in records if "ref_logps" in r.extra]
-        return averaged(steps) | ({"kl_ref": float(torch.cat(reference).mean())} if reference else {})
+    rewards_n = torch.zeros_like(record.old_logps_n)
+    rewards_n[record.last_of_turn_n] = rewards_n.new_tensor([episode.steps[t].reward for t in record.turns])
+    if record.ref_logps_n is not None:
+        rewards_n -= kl_coef * (record.old_logps_n - record.ref_logps_n)
+    return rewards_n
 
-    def _critic_loss(self, out: Output, batch: Batch) -> Loss:
-        found = self._loss(out, batch)
-        return found._replace(loss_N=self.value_weight * found.logged_N["value_loss"])
 
-    def _loss(self, out: Output, batch: Batch) -> Loss:
-        assert out.values_N is not None
-        extra = batch.extra
-        return ppo_loss(
-            out.logps_N, batch.old_logps_N, extra["advantages"], out.values_N, extra["values"], extra["returns"],
-            out.entropy_N, clip=self.clip, value_clip=self.value_clip, value_weight=self.value_weight,
-            entropy_weight=self.entropy_weight, valued_N=extra["valued"],
-        )  # fmt: skip
+def estimate(settings: PPOSettings, record: Record, rewards_n: Tensor) -> None:
+    """Fill a record's advantages, its returns, and where the critic is trained."""
+    import torch
+
+    from agentgym_py.training.rl.advantages import gae
+
+    values_n, bootstrap = record.values_n, record.bootstrap
+    assert values_n is not None
+    if settings.credit_level == "token":
+        found = gae(rewards_n, values_n, bootstrap, settings.gamma, settings.gae_lambda)
+        record.advantages_n, record.returns_n = found.advantages_T, found.returns_T
+        record.valued_n = torch.ones(record.n)
+        return
+    of_turn_n = torch.unique(record.turns_n, return_inverse=True)[1]
+    first = record.first_of_turn_n
+    rewards_T = rewards_n.new_zeros(int(first.sum())).index_add(0, of_turn_n, rewards_n)
+    found = gae(rewards_T, values_n[first], bootstrap, settings.gamma, settings.gae_lambda)
+    record.advantages_n, record.returns_n = found.advantages_T[of_turn_n], found.returns_T[of_turn_n]
+    record.valued_n = first.float()
+
+
+def whiten_advantages(records: Sequence[Record]) -> None:
+    """Shift and scale the advantages of all records together."""
+    from agentgym_py.training.rl.advantages import whiten
+
+    advantages = [record.advantages_n for record in records if record.advantages_n is not None]
+    for record, advantages_n in zip(records, whiten(advantages), strict=True):
+        record.advantages_n = advantages_n
+
+
+def kl_of(records: Sequence[Record]) -> float | None:
+    """Mean divergence (k1, nats per token) of the sampling policy from the reference; None without a reference."""
+    from agentgym_py.training.rl.batch import joined
+
+    old_N, ref_N = joined(records, "old_logps"), joined(records, "ref_logps")
+    return None if old_N is None or ref_N is None else float((old_N - ref_N).mean())

@@ -285,7 +285,7 @@ class ProcessReward(OfflineSettings):
         frozen = None if self.train_backbone else frozen_states(model.policy.model, data, self.bf16)
         return Fit(
             "process reward model", model.policy, self, list(data), seed=seed, output_dir=output_dir, progress=progress,
-            tokens_of=tries_tokens, train_backbone=self.train_backbone,
+            track=output_dir is not None, tokens_of=tries_tokens, train_backbone=self.train_backbone,
             wrap=lambda backbone: _marker(backbone, model.heads, frozen, self.bf16),
             heads=lambda net: [{"params": list(net.heads.parameters())}],
         )  # fmt: skip

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agentgym_py import distributed
 from agentgym_py.checks import check_least
@@ -49,7 +49,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.checkpoints import clear
 from agentgym_py.training.progress import Progress
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.ppo import PPO
+from agentgym_trainers.ppo import PPO, PPOSettings, run_ppo, token_rewards
 from agentgym_trainers.process_reward import Labels, ProcessReward
 
 if TYPE_CHECKING:
@@ -59,8 +59,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class R3(PPO):
-    """Settings of R3; those of PPO among them."""
+class R3(PPOSettings):
+    """PPO whose steps are also paid by a process reward model."""
+
+    shared: ClassVar = True
+    evolve_defaults: ClassVar = PPO.evolve_defaults
+    cloner: ClassVar = PPO.cloner
 
     alpha: float = 1.0
     """Weight of the world's reward."""
@@ -97,7 +101,7 @@ class R3(PPO):
     """States of an episode, of `monte_carlo`."""
 
     def __post_init__(self) -> None:
-        PPO.__post_init__(self)
+        PPOSettings.__post_init__(self)
         check_least(self, {"alpha": 0.0, "beta": 0.0, "prm_every": 0, "prm_episodes": 1})
         if not self.alpha and not self.beta:
             raise ConfigError("alpha and beta must not both be 0: nothing would be paid")
@@ -111,18 +115,18 @@ class R3(PPO):
 
     def check_round(self, episodes: int) -> None:
         """As PPO's; also where no episode could be continued for its labels, or `prm` holds no model."""
-        PPO.check_round(self, episodes)
+        PPOSettings.check_round(self, episodes)
         if not self.beta:
             return
         if self.prm is not None:
             require_process_reward(self.prm)
         continued = self.prm_labels == "monte_carlo" and (self.prm is None or self.prm_every > 0)
-        batches = self.batch_tasks * (1 + self.critic_warmup)
+        batches = self.tasks_per_iteration * (1 + self.critic_warmup)
         if continued and episodes < batches + self.prm_tries * self.prm_states:
             raise ConfigError(
-                f"of {episodes} episodes batch_tasks {self.batch_tasks} leaves less than prm_tries {self.prm_tries} "
-                f"times prm_states {self.prm_states}, by which prm_labels monte_carlo labels one, until the policy has "
-                f"been trained once, after critic_warmup {self.critic_warmup}"
+                f"of {episodes} episodes tasks_per_iteration {self.tasks_per_iteration} leaves less than prm_tries "
+                f"{self.prm_tries} times prm_states {self.prm_states}, by which prm_labels monte_carlo labels one, "
+                f"until the policy has been trained once, after critic_warmup {self.critic_warmup}"
             )
 
     def check_policy(self, policy: Policy) -> None:
@@ -159,11 +163,16 @@ class R3(PPO):
             PolicyError: `prm` holds a process reward model that does not open.
         """
         if not self.beta:
-            return self._improve(policy, rollouts, seed, output_dir, progress)
+            return run_ppo(
+                self, policy, rollouts, seed=seed, output_dir=output_dir, progress=progress, rewards_of=self.rewards
+            )
         self.check_round(rollouts.remaining)
         process = ProcessRewards(self, policy, rollouts, seed, output_dir)
         try:
-            report = self._improve(policy, rollouts, seed, output_dir, progress, process)
+            report = run_ppo(
+                self, policy, rollouts, seed=seed, output_dir=output_dir, progress=progress, rewards_of=self.rewards,
+                extra=process,
+            )  # fmt: skip
         except NothingToTrainOnError:
             clear(output_dir / "states")
             raise
@@ -176,13 +185,13 @@ class R3(PPO):
             report = replace(report, notes=(*report.notes, note))
         return report
 
-    def rewards(self, episode: Trajectory, record: Record, kl: float) -> Tensor:
-        """The reward at each of the record's n agent tokens: the sum of the three."""
-        rewards_n = self.alpha * PPO.rewards(self, episode, record, 0.0)
-        if "process" in record.extra:
-            rewards_n = rewards_n + self.beta * record.extra["process"]
-        if "ref_logps" in record.extra:
-            rewards_n = rewards_n - kl * (record.old_logps_n - record.extra["ref_logps"])
+    def rewards(self, episode: Trajectory, record: Record, kl_coef: float) -> Tensor:
+        """The reward at each of the record's n agent tokens: the world's, the process rewards, less the divergence."""
+        rewards_n = self.alpha * token_rewards(episode, record, 0.0)
+        if record.process_rewards_n is not None:
+            rewards_n = rewards_n + self.beta * record.process_rewards_n
+        if record.ref_logps_n is not None:
+            rewards_n = rewards_n - kl_coef * (record.old_logps_n - record.ref_logps_n)
         return rewards_n
 
 
@@ -205,7 +214,7 @@ class ProcessRewards:
         """Why steps got no labels, when that was first so; it is warned of."""
 
     def read(self, episodes: Sequence[Trajectory], records: Sequence[Record], dropped: Counter[str]) -> None:
-        """Put `process`, the process rewards at the places where they are paid, into the records."""
+        """Fill the records' process rewards, at the tokens where they are paid."""
         logged: dict[str, float] = {}
         fresh = self.model is None
         if fresh:
@@ -220,7 +229,7 @@ class ProcessRewards:
             said = distributed.once(self.model.by_dimension, episodes)
             paid = [self.model.weigh(each).tolist() for each in said]
         for episode, record, paid_T in zip(episodes, records, paid, strict=True):
-            record.extra["process"] = placed(record, marked_sample(episode, self.policy).marks, paid_T)
+            record.process_rewards_n = placed(record, marked_sample(episode, self.policy).marks, paid_T)
         self.iteration += 1
         if not fresh and 0 < self.settings.prm_every <= self.iteration - self.learnt:
             logged = self._learn(episodes, dropped, said)
@@ -262,8 +271,10 @@ class ProcessRewards:
         else:
             before = [said[i] for i in data]
             logged |= {f"prm_{k}": v for k, v in measured(before, [each.labels for each in data.values()]).items()}
-        steps = how.fit(self.model, list(data.values()), seed=seed_of(self.seed, "process", self.iteration) % (1 << 31))
-        return logged | {"prm_loss": steps[-1]["loss"]}
+        rows, seed = list(data.values()), seed_of(self.seed, "process", self.iteration) % (1 << 31)
+        with how.fit(self.model, rows, seed=seed) as fit:
+            how.run(fit, rows, seed)
+        return logged | {"prm_loss": fit.history[-1]["loss"]}
 
     def _labelled(self, episodes: Sequence[Trajectory], dropped: Counter[str]) -> tuple[dict[int, Labelled], int]:
         """Episodes with labels, by their places among all, and how many of their steps a judge gave no mark."""
@@ -294,7 +305,7 @@ class ProcessRewards:
     def _held_back(self) -> int:
         """Episodes of the budget that are not for labels: with them the policy is trained for the first time."""
         read = self.iteration + (self.model is None)  # this iteration among them
-        return max(self.settings.critic_warmup + 1 - read, 0) * self.settings.batch_tasks
+        return max(self.settings.critic_warmup + 1 - read, 0) * self.settings.tasks_per_iteration
 
     def _note(self, text: str) -> None:
         if not self.notes:

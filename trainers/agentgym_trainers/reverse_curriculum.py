@@ -9,13 +9,12 @@ It stands on `grpo`, not on `ppo`: the tries of a group begin in one snapshot, s
 state, and no critic has to learn states that it has hardly seen; and groups whose tries all fail, GRPO's weakness where
 rewards are rare, become fewer near the goal. GRPO's variants, settings and loss are all here.
 
-Which stage a group begins at is `order`. By `frontier` it is the furthest one at which a share of `enough` of the tries
-succeeded when it was last played, or the one after it, half of the groups each; a round's first iteration draws from
-all. So
-the beginnings go back as the agent learns (arXiv:1812.03381 goes one step back whenever a fifth of the tries succeed),
-and where enough tries succeed from the beginning it is GRPO. Deviation: R3's paper has the stages in turn, then mixed;
-that is `in_turn`, by the budget that is spent, or `mixed`, drawn for each group. Where the expert does not
-succeed, or its way cannot be gone again, a group begins as usual.
+Which stage a group begins at is `order`. By `frontier` it is the furthest one at which a share of `success_threshold`
+of the tries succeeded when it was last played, or the one after it, half of the groups each; a round's first iteration
+draws from all. So the beginnings go back as the agent learns (arXiv:1812.03381 goes one step back whenever a fifth of
+the tries succeed), and where enough tries succeed from the beginning it is GRPO. Deviation: R3's paper has the stages
+in turn, then mixed; that is `in_turn`, by the budget that is spent, or `mixed`, drawn for each group. Where the expert
+does not succeed, or its way cannot be gone again, a group begins as usual.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from agentgym_py import distributed
 from agentgym_py.agents import ExpertAgent
@@ -42,7 +41,7 @@ from agentgym_py.rng import Rng
 from agentgym_py.training import TrainReport
 from agentgym_py.training.progress import Progress
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.grpo import GRPO
+from agentgym_trainers.grpo import GRPO, GRPOSettings, run_grpo
 
 if TYPE_CHECKING:
     from agentgym_py.collection.rollouts import Rollouts
@@ -58,8 +57,12 @@ def start_of_stage(steps: int, stage: int, stages: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class ReverseCurriculum(GRPO):
-    """Settings of the reverse curriculum; those of GRPO among them."""
+class ReverseCurriculum(GRPOSettings):
+    """GRPO whose groups begin on an expert's way."""
+
+    shared: ClassVar = True
+    evolve_defaults: ClassVar = GRPO.evolve_defaults
+    cloner: ClassVar = GRPO.cloner
 
     reward: Literal["return", "success"] = "success"
     """What a group's trajectories are compared by."""
@@ -68,7 +71,7 @@ class ReverseCurriculum(GRPO):
     order: Literal["frontier", "mixed", "in_turn"] = "frontier"
     """Which of them a group takes: the furthest one at which enough tries succeed and the one after it; any, drawn; or
     in turn, from the end, as the budget is spent."""
-    enough: float = 0.2
+    success_threshold: float = 0.2
     """Share of successes from which a stage is learnt well enough to begin further from the end."""
     expert: Literal["exact", "fair"] = "fair"
     """Whose episodes are gone along; what the fair expert does can be learnt from what is seen."""
@@ -76,12 +79,12 @@ class ReverseCurriculum(GRPO):
     """Whether the expert says its thought, where it has one, before an action."""
 
     def __post_init__(self) -> None:
-        GRPO.__post_init__(self)
+        GRPOSettings.__post_init__(self)
         if self.branches:
             raise ConfigError(f"branches is grpo's: groups begin on the expert's way here, got {self.branches}")
-        check_least(self, {"stages": 1, "enough": 0.0})
-        if self.enough > 1:
-            raise ConfigError(f"enough is a share, at most 1, got {self.enough}")
+        check_least(self, {"stages": 1, "success_threshold": 0.0})
+        if self.success_threshold > 1:
+            raise ConfigError(f"success_threshold is a share, at most 1, got {self.success_threshold}")
 
     def improve(
         self,
@@ -93,7 +96,8 @@ class ReverseCurriculum(GRPO):
         progress: Progress | None = None,
     ) -> TrainReport:
         """As GRPO does; warned of is a training none of whose groups began on the expert's way, which is just that."""
-        report = self._improve(policy, rollouts, seed, output_dir, progress, ExpertsWay(self))
+        way = ExpertsWay(self)
+        report = run_grpo(self, policy, rollouts, seed=seed, output_dir=output_dir, progress=progress, starts=way)
         if self.stages == 1 or any(row.get("starts_midway") for row in report.history):
             return report
         note = (
@@ -102,11 +106,6 @@ class ReverseCurriculum(GRPO):
         )
         warnings.warn(note, stacklevel=2)
         return replace(report, notes=(*report.notes, note))
-
-    def _of(self, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
-        done = [_before(group[0]) for group in groups]
-        midway = {"starts_midway": fmean(map(bool, done)), "steps_done": fmean(done)} if done else {}
-        return GRPO._of(self, groups) | midway
 
 
 def _before(trajectory: Trajectory) -> int:
@@ -147,8 +146,13 @@ class ExpertsWay:
             return min(1 + int((1 - rollouts.remaining / rollouts.budget) * stages), stages)
         if self.settings.order == "mixed" or not self.rates:
             return 1 + rng.below(stages)
-        learnt = [stage for stage, rate in self.rates.items() if rate >= self.settings.enough]
+        learnt = [stage for stage, rate in self.rates.items() if rate >= self.settings.success_threshold]
         return min(max(learnt, default=1) + rng.below(2), stages)
+
+    def stats(self, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
+        """Share of the groups that began on the expert's way, and how many of its steps they skipped on average."""
+        done = [_before(group[0]) for group in groups]
+        return {"starts_midway": fmean(map(bool, done)), "steps_done": fmean(done)} if done else {}
 
     def save(self, folder: Path) -> None:
         """Write how well each stage went."""

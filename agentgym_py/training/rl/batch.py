@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,9 +32,18 @@ class Record:
     tail: Tensor | None = None
     """What a truncated episode showed after the last reply, from which a critic reads what was still to come."""
     bootstrap: float = 0.0
-    """The critic's value there; 0 where the episode terminated."""
-    extra: dict[str, Tensor] = field(default_factory=dict)
-    """What an algorithm adds, one number a token: `advantages`, `ref_logps`, `values`, `returns`."""
+    """The critic's value there; 0 if the episode terminated."""
+    advantages_n: Tensor | None = None
+    ref_logps_n: Tensor | None = None
+    """Log-probabilities under the reference model."""
+    values_n: Tensor | None = None
+    """The critic's value of the state before each token."""
+    returns_n: Tensor | None = None
+    """Targets of the critic."""
+    valued_n: Tensor | None = None
+    """1 at the tokens on which the critic is trained."""
+    process_rewards_n: Tensor | None = None
+    """Rewards of a process reward model, at the tokens where they are paid."""
 
     @property
     def n(self) -> int:
@@ -66,8 +75,8 @@ class Record:
         return Record(ids, labels, self.turns_n, torch.cat([self.old_logps_n, torch.zeros(1)]))
 
 
-class Batch(NamedTuple):
-    """B records, with their N agent tokens."""
+class TokenBatch(NamedTuple):
+    """B records, with their N agent tokens. A field that an algorithm does not fill is None."""
 
     input_ids: Tensor  # (B, S)
     labels: Tensor  # (B, S)
@@ -75,8 +84,12 @@ class Batch(NamedTuple):
     """The record that each token is of, 0 to B - 1."""
     old_logps_N: Tensor
     weights_N: Tensor
-    """What each token counts in the loss of the optimizer step that the batch is a part of."""
-    extra: dict[str, Tensor]
+    """Weight of each token in the loss of the optimizer step that the batch is a part of."""
+    advantages_N: Tensor | None = None
+    ref_logps_N: Tensor | None = None
+    values_N: Tensor | None = None
+    returns_N: Tensor | None = None
+    valued_N: Tensor | None = None
 
 
 def record_of(trajectory: Trajectory, chat: ChatFormat, *, tail: bool = False) -> Record | None:
@@ -108,8 +121,8 @@ def record_of(trajectory: Trajectory, chat: ChatFormat, *, tail: bool = False) -
     return Record(ids, labels, torch.tensor(turns), torch.tensor(logps), shown)
 
 
-def collate(records: Sequence[Record], weights: Sequence[Tensor], device: torch.device) -> Batch:
-    """A batch of these records; `weights` hold one number an agent token, record by record."""
+def collate(records: Sequence[Record], weights: Sequence[Tensor], device: torch.device) -> TokenBatch:
+    """Pad records to one batch; `weights` hold one number per agent token, record by record."""
     longest = max(len(record.input_ids) for record in records)
     ids = torch.zeros(len(records), longest, dtype=torch.long)
     labels = torch.full_like(ids, IGNORED)
@@ -117,14 +130,20 @@ def collate(records: Sequence[Record], weights: Sequence[Tensor], device: torch.
         ids[b, : len(record.input_ids)] = record.input_ids
         labels[b, : len(record.labels)] = record.labels
     rows = torch.repeat_interleave(torch.arange(len(records)), torch.tensor([record.n for record in records]))
-    names = records[0].extra.keys()
-    extra = {name: torch.cat([record.extra[name] for record in records]).to(device) for name in names}
+    added = {name: joined(records, name) for name in ("advantages", "ref_logps", "values", "returns", "valued")}
     old = torch.cat([record.old_logps_n for record in records])
     ids, labels, rows, old, counts = (x.to(device) for x in (ids, labels, rows, old, torch.cat(list(weights))))
-    return Batch(ids, labels, rows, old, counts, extra)
+    there = {f"{name}_N": values.to(device) for name, values in added.items() if values is not None}
+    return TokenBatch(ids, labels, rows, old, counts, **there)
 
 
-def averaged(steps: Sequence[dict[str, float]]) -> dict[str, float]:
+def joined(records: Sequence[Record], name: str) -> Tensor | None:
+    """Concatenate one of the records' optional fields, by its name without the shape; None if a record lacks it."""
+    values = [getattr(record, f"{name}_n") for record in records]
+    return None if any(each is None for each in values) else torch.cat(values)
+
+
+def mean_logs(steps: Sequence[dict[str, float]]) -> dict[str, float]:
     """The mean of what was logged of several steps; the largest of what is a largest."""
     return {
         name: (max if name.endswith("_max") else fmean)([step[name] for step in steps])
@@ -132,26 +151,27 @@ def averaged(steps: Sequence[dict[str, float]]) -> dict[str, float]:
     }
 
 
-def estimated(records: Sequence[Record]) -> dict[str, float]:
+def advantage_stats(records: Sequence[Record]) -> dict[str, float]:
     """What is logged of an iteration's estimates: its advantages, and how well a critic foresaw the returns.
 
     Where there is a critic, advantages are returns less values, as they were before anybody scaled them.
     """
-    with_critic = all(each.extra.keys() >= {"returns", "values"} for each in records)
-    everywhere = [each.extra["valued"] > 0 if "valued" in each.extra else torch.ones(each.n) > 0 for each in records]
-
-    def of(name: str) -> Tensor:
-        return torch.cat([each.extra[name][at] for each, at in zip(records, everywhere, strict=True)]).double()
-
-    advantages = of("returns") - of("values") if with_critic else of("advantages")
-    found = {"advantage_mean": float(advantages.mean()), "advantage_std": float(advantages.std(correction=0))}
-    if with_critic:
-        spread = float(of("returns").var(correction=0))
+    trained_n = joined(records, "valued")
+    everywhere = slice(None) if trained_n is None else trained_n > 0
+    returns_n, values_n, advantages_n = (joined(records, name) for name in ("returns", "values", "advantages"))
+    critic = returns_n is not None and values_n is not None
+    left_n = returns_n - values_n if critic else advantages_n  # type: ignore[operator]  # neither is None
+    assert left_n is not None
+    left = left_n[everywhere].double()
+    found = {"advantage_mean": float(left.mean()), "advantage_std": float(left.std(correction=0))}
+    if critic:
+        assert returns_n is not None
+        spread = float(returns_n[everywhere].double().var(correction=0))
         found["explained_variance"] = 1 - found["advantage_std"] ** 2 / spread if spread else 0.0
     return found
 
 
-def played(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+def episode_stats(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """What an iteration logs of its episodes: success, return, steps, agent tokens a reply, what is said again."""
     sound = [each for each in trajectories if each.error is None]
     replies = [step.tokens for each in sound for step in each.steps if step.tokens and step.trained]

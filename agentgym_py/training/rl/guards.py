@@ -17,12 +17,12 @@ _MIN_ENTROPY, _MAX_REPEATED = 0.001, 0.5
 0.014 nats a token or more, and repeated less than 0.4 of their replies; one that `ranking` had ruined repeated 0.6."""
 
 
-MOST_DRIFT = 1.0
+MAX_DRIFT = 1.0
 """Nats a token from the policy that played at which an iteration has gone too far to be sound."""
 
 
 class StoppedEarly(Exception):  # noqa: N818  # no error: the training ends well, before its budget does
-    """A net ends the training; `agentgym_py.training.rl.learner.training` catches it."""
+    """A guard ends the training; `Learner.__exit__` catches it."""
 
 
 def repeats_itself(ids: Sequence[int]) -> bool:
