@@ -67,7 +67,7 @@ def measure(episodes: int, train: int) -> dict[str, float]:
         timed("filtered_bc", lambda: cloning.train(policy, experts, seed=0, output_dir=Path(scratch)))
         tries = 8 * (episodes // 8)
         rollouts = Rollouts(policy, engine, SAMPLED, jobs, tries, workers=workers, scorer=written)
-        grpo = load("agentgym.trainers", "grpo")(batch_tasks=episodes // 8, minibatch=episodes)
+        grpo = load("agentgym.trainers", "grpo")(tasks_per_iteration=episodes // 8, minibatch=episodes)
         timed("grpo", lambda: grpo.improve(policy, rollouts, seed=0, output_dir=Path(scratch)))
     return found
 

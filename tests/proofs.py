@@ -184,10 +184,12 @@ def check_steps(
     of the agent's get one. `more` is the learner's.
     """
 
-    def step(order: Sequence[int], pass_tokens: int) -> tuple[dict[str, float], list[tuple[str, Tensor]]]:
+    def step(order: Sequence[int], microbatch_tokens: int) -> tuple[dict[str, float], list[tuple[str, Tensor]]]:
         policy = doubled(toys.word_policy())
         records = wide(estimated_records(toys, policy))
-        made = Learner(policy, replace(settings, max_grad_norm=0.0, pass_tokens=pass_tokens), seed=0, **more)
+        made = Learner(
+            policy, replace(settings, max_grad_norm=0.0, microbatch_tokens=microbatch_tokens), seed=0, **more
+        )
         if made.module.value is not None:
             torch.nn.init.ones_(made.module.value.weight)
         logged = dict[str, float]()
@@ -202,7 +204,7 @@ def check_steps(
 
     logged, gradients = step(range(6), 10_000)
     assert gradients and logged["loss"]
-    for order, pass_tokens in ((range(6), 1), (range(6), 40), ([3, 5, 0, 1, 4, 2], 10_000)):
-        others, found = step(order, pass_tokens)
+    for order, microbatch_tokens in ((range(6), 1), (range(6), 40), ([3, 5, 0, 1, 4, 2], 10_000)):
+        others, found = step(order, microbatch_tokens)
         assert others == pytest.approx(logged, rel=1e-9, abs=1e-9)
         check_gradients(found, gradients)

@@ -39,11 +39,11 @@ COMMON = [
 FAILED_TOO = ["--select.success_only", "false", "--select.threshold", "-9", "--trainer.threshold", "-9"]
 RUNS = {
     "filtered_bc": ["--expert_tasks", "3", "--trainer.batch_size", "5", "--trainer.learning_rate", "1e-2", *FAILED_TOO],
-    "grpo": ["--expert_tasks", "0", "--trainer.group_size", "4", "--trainer.batch_tasks", "4", "--trainer.minibatch",
-             "5", "--trainer.kl", "0.1", "--trainer.epochs", "2", "--trainer.learning_rate", "1e-2"],
-    "ppo": ["--expert_tasks", "0", "--trainer.batch_tasks", "9", "--trainer.minibatch", "5", "--trainer.lora_rank", "2",
+    "grpo": ["--expert_tasks", "0", "--trainer.group_size", "4", "--trainer.tasks_per_iteration", "4", "--trainer.minibatch_size",
+             "5", "--trainer.kl_coef", "0.1", "--trainer.epochs", "2", "--trainer.learning_rate", "1e-2"],
+    "ppo": ["--expert_tasks", "0", "--trainer.tasks_per_iteration", "9", "--trainer.minibatch_size", "5", "--trainer.lora_rank", "2",
             "--trainer.learning_rate", "1e-2", "--trainer.critic_warmup", "0"],
-    "ppo_warm": ["--expert_tasks", "0", "--trainer.batch_tasks", "9", "--trainer.minibatch", "5",
+    "ppo_warm": ["--expert_tasks", "0", "--trainer.tasks_per_iteration", "9", "--trainer.minibatch_size", "5",
                  "--trainer.learning_rate", "1e-2", "--trainer.critic_warmup", "1"],  # some weights have no gradient
     "weighted_bc": ["--expert_tasks", "0", "--trainer.gradient_accumulation", "2", "--trainer.batch_size", "3"],
 }  # fmt: skip
@@ -56,7 +56,7 @@ MORE = {
     "kto": [*_PAIRS, "--trainer.gradient_accumulation", "2"],
     "orpo": [*_PAIRS, "--trainer.lora_rank", "2"], "ranking": _PAIRS,
     "reverse_curriculum": RUNS["grpo"],
-    "r3": [*RUNS["ppo_warm"], "--trainer.batch_tasks", "6", "--trainer.prm_learning_rate", "1e-2"],
+    "r3": [*RUNS["ppo_warm"], "--trainer.tasks_per_iteration", "6", "--trainer.prm_learning_rate", "1e-2"],
 }  # fmt: skip
 """Of the other trainers."""
 TOYS = str(Path(__file__).with_name("toys.py"))

@@ -18,10 +18,10 @@ GROUP: registry.Group = "agentgym.trainers"
 ELSEWHERE = ("filtered_bc",)
 """Whose rounds `test_evolve.py` looks at closely."""
 CHANGED = {
-    "grpo": ("--trainer.group_size", "4", "--trainer.batch_tasks", "4"),
-    "ppo": ("--trainer.batch_tasks", "8", "--trainer.critic_warmup", "0"),
-    "r3": ("--trainer.batch_tasks", "8", "--trainer.critic_warmup", "0", "--trainer.prm_labels", "outcome"),
-    "reverse_curriculum": ("--trainer.group_size", "4", "--trainer.batch_tasks", "4"),
+    "grpo": ("--trainer.group_size", "4", "--trainer.tasks_per_iteration", "4"),
+    "ppo": ("--trainer.tasks_per_iteration", "8", "--trainer.critic_warmup", "0"),
+    "r3": ("--trainer.tasks_per_iteration", "8", "--trainer.critic_warmup", "0", "--trainer.prm_labels", "outcome"),
+    "reverse_curriculum": ("--trainer.group_size", "4", "--trainer.tasks_per_iteration", "4"),
 }
 """What a run of sixteen episodes needs."""
 

@@ -25,7 +25,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "rl": {"rounds": 1, "explore_tasks": 16, **FEW}, "evaluate": {"tasks": 4, "max_new_tokens": 8},
 }  # fmt: skip
 """Options by kind that make a stage small."""
-LEARNING = {"batch_tasks": 4, "epochs": 1}
+LEARNING = {"tasks_per_iteration": 4, "epochs": 1}
 
 
 def written(held: dict[str, Any], name: str = "p.yaml") -> str:

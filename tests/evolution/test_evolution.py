@@ -485,9 +485,12 @@ def test_settings_that_a_trainer_that_plays_itself_would_ignore_are_refused(
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ({"critic_warmup": 2, "batch_tasks": 2}, "critic_warmup 2 times batch_tasks 2 leaves the policy none of 4"),
-        ({"prm": "nowhere", "batch_tasks": 1}, "prm nowhere is no process reward model"),
-        ({"prm_labels": "monte_carlo", "batch_tasks": 1}, "prm_labels monte_carlo"),
+        (
+            {"critic_warmup": 2, "tasks_per_iteration": 2},
+            "critic_warmup 2 times tasks_per_iteration 2 leaves the policy none of 4",
+        ),
+        ({"prm": "nowhere", "tasks_per_iteration": 1}, "prm nowhere is no process reward model"),
+        ({"prm_labels": "monte_carlo", "tasks_per_iteration": 1}, "prm_labels monte_carlo"),
     ],
 )
 def test_what_a_round_cannot_be_is_refused_before_anything_runs(

@@ -215,7 +215,9 @@ def test_r3_asks_a_judge_of_some_episodes(server: ModelServer, toys: Any, tmp_pa
 
     server.says = says
     judge = {"model": "m", "base_url": server.url, "asks": 1, "concurrency": 1}
-    trainer = R3(batch_tasks=8, prm_labels="judge", prm_judge=judge, prm_episodes=3, prm_first_epochs=1, prm_epochs=1)
+    trainer = R3(
+        tasks_per_iteration=8, prm_labels="judge", prm_judge=judge, prm_episodes=3, prm_first_epochs=1, prm_epochs=1
+    )
     policy = toys.word_policy()
     rollouts = toys.rollouts(policy, toys.CHAIN, 24)
     with pytest.warns(UserWarning, match="the judge gave 1 steps no mark"):

@@ -73,14 +73,14 @@ def test_the_loss_is_the_papers(proofs: Any, kind: Kind, kl: float) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_observations_padding_order_and_passes_do_not_matter(toys: Any, proofs: Any, kind: Kind) -> None:
     """A step is the same in whatever order and passes records go; states before observations get no gradient."""
-    settings = GRPO(kind=kind, kl=0.1, max_tokens=16)
+    settings = GRPO(variant=kind, kl_coef=0.1, max_tokens=16)
     proofs.check_steps(toys, settings, settings._loss, VARIANTS[kind].weighting, 16.0)
 
 
 def test_without_a_reference_there_is_no_kl(proofs: Any) -> None:
     """Whatever its weight; and at the policy that sampled, ratios are 1 and nothing is clipped."""
     logps, row_N = proofs.drawn(5, seed=1), torch.tensor([0, 0, 1, 1, 1])
-    found = grpo_loss(logps, logps, torch.ones(5, dtype=torch.float64), row_N, kl=9.0)
+    found = grpo_loss(logps, logps, torch.ones(5, dtype=torch.float64), row_N, kl_coef=9.0)
     assert found.loss_N.tolist() == [-1.0] * 5 and found.logged_N["clip_fraction"].sum() == 0
 
 
@@ -147,7 +147,7 @@ def test_loss_and_gradient_are_trls(toys: Any, trl_trainer: Any, kind: Kind, bet
     model.zero_grad()
     expected = trl_trainer._compute_loss(model, trl_batch(records))
     expected.backward()
-    settings = GRPO(kind=kind, kl=beta, max_tokens=16, pass_tokens=40, max_grad_norm=0.0)
+    settings = GRPO(variant=kind, kl_coef=beta, max_tokens=16, microbatch_tokens=40, max_grad_norm=0.0)
     learner = Learner(policy, settings, seed=0, temperature=0.8)
     logged = learner.step(records, settings._loss, VARIANTS[kind].weighting, settings.max_tokens)
     assert logged["loss"] == pytest.approx(float(expected.detach()), abs=1e-6) and logged["clip_fraction"] > 0
@@ -185,7 +185,7 @@ def test_rloos_loss_and_gradient_are_trls(toys: Any, tmp_path: Path) -> None:
     batch |= {"completion_mask": batch["tool_mask"], "old_logps": batch["old_per_token_logps"].sum(1)}
     expected = trainer._compute_loss(other.model.train(), batch)
     expected.backward()
-    settings = GRPO(kind="rloo", pass_tokens=40, max_grad_norm=0.0)
+    settings = GRPO(variant="rloo", microbatch_tokens=40, max_grad_norm=0.0)
     learner = Learner(policy, settings, seed=0, temperature=0.8)
     logged = learner.step(records, settings._loss, VARIANTS["rloo"].weighting, settings.max_tokens)
     assert logged["loss"] == pytest.approx(float(expected.detach()), abs=1e-6) and logged["clip_fraction"] > 0
@@ -217,7 +217,7 @@ def test_it_solves_a_bandit(toys: Any, kind: Kind) -> None:
 
     Dr. GRPO divides by a constant: here, of one token.
     """
-    trainer = GRPO(kind=kind, batch_tasks=4, learning_rate=0.03, max_tokens=1)
+    trainer = GRPO(variant=kind, tasks_per_iteration=4, learning_rate=0.03, max_tokens=1)
     assert chance_of_right(toys, toys.word_policy()) < 0.6
     policy, report, _ = toys.improved(toys.BANDIT, trainer, 30 * 32)
     assert len(report.history) == 30 and chance_of_right(toys, policy) > 0.95
@@ -226,7 +226,7 @@ def test_it_solves_a_bandit(toys: Any, kind: Kind) -> None:
 
 def test_it_solves_a_chain(toys: Any) -> None:
     """40 steps of 32 episodes: nearly the best return, 0.75, where Agent_v0 has less than nothing."""
-    _, report, _ = toys.improved(toys.CHAIN, GRPO(batch_tasks=4, learning_rate=0.02), 40 * 32)
+    _, report, _ = toys.improved(toys.CHAIN, GRPO(tasks_per_iteration=4, learning_rate=0.02), 40 * 32)
     returns = [row["return"] for row in report.history]
     assert len(returns) == 40 and returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.7
 
@@ -235,7 +235,7 @@ def test_a_branch_is_compared_with_itself_alone(toys: Any) -> None:
     """Each branch has its own mean; only what follows its state is learnt; whole trees are played, none is left out."""
     policy = toys.word_policy()
     rollouts = toys.rollouts(policy, toys.CHAIN, 29, seed=3)
-    trainer = GRPO(kind="dr_grpo", group_size=4, batch_tasks=2, branches=2)
+    trainer = GRPO(variant="dr_grpo", group_size=4, tasks_per_iteration=2, branches=2)
     groups = trainer._groups(rollouts, trainer._play)
     assert len(groups) == 6 and rollouts.remaining == 5
     from collections import Counter
@@ -254,7 +254,7 @@ def test_a_branch_is_compared_with_itself_alone(toys: Any) -> None:
 
 def test_it_solves_a_chain_by_trees(toys: Any) -> None:
     """In as many episodes as without: each task of the 40 iterations has a group and a branch."""
-    trainer = GRPO(batch_tasks=2, branches=1, learning_rate=0.02)
+    trainer = GRPO(tasks_per_iteration=2, branches=1, learning_rate=0.02)
     _, report, rollouts = toys.improved(toys.CHAIN, trainer, 40 * 32)
     whole = [each for each in rollouts.episodes if each.steps[0].trained]
     assert len(report.history) >= 40 and report.trajectories + sum(report.dropped.values()) == len(rollouts.episodes)
@@ -263,7 +263,7 @@ def test_it_solves_a_chain_by_trees(toys: Any) -> None:
 
 def test_it_says_what_it_did(toys: Any) -> None:
     """Counts add up to what was played; the first step's ratio is 1; the same seed gives the same weights."""
-    trainer = GRPO(batch_tasks=4, group_size=4, kl=0.1, minibatch=16, learning_rate=0.02)
+    trainer = GRPO(tasks_per_iteration=4, group_size=4, kl_coef=0.1, minibatch_size=16, learning_rate=0.02)
     found = [toys.improved(toys.CHAIN, trainer, 50, seed=seed, tokens=2) for seed in (1, 1, 2)]
     (policy, report, rollouts), (again, *_), (other, *_) = found
     assert policy.digest() == again.digest() != other.digest()
@@ -281,7 +281,7 @@ def test_it_says_what_it_did(toys: Any) -> None:
 @pytest.mark.parametrize("kl", [0.0, 0.1])
 def test_it_plays_and_learns_with_lora(toys: Any, kl: float) -> None:
     """The adapters play too, and are merged in the end."""
-    trainer = GRPO(batch_tasks=4, lora_rank=2, kl=kl, learning_rate=0.05)
+    trainer = GRPO(tasks_per_iteration=4, lora_rank=2, kl_coef=kl, learning_rate=0.05)
     policy = toys.word_policy(spread=0.2)
     before, rollouts = chance_of_right(toys, policy), toys.rollouts(policy, toys.BANDIT, 20 * 32)
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
@@ -296,7 +296,7 @@ def test_a_group_that_ties_teaches_nothing(toys: Any, monkeypatch: pytest.Monkey
     policy = toys.word_policy()
     before, rollouts = policy.digest(), toys.rollouts(policy, toys.BANDIT, 32)
     with pytest.raises(NothingToTrainOnError, match=r"nothing to learn from 32 .*: 32 in a group whose tries all came"):
-        GRPO(batch_tasks=2).improve(policy, rollouts, seed=0, output_dir=Path("unused"))
+        GRPO(tasks_per_iteration=2).improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     assert policy.digest() == before
 
 
@@ -319,7 +319,7 @@ def test_what_failed_by_infrastructure_is_not_compared(toys: Any) -> None:
 
     dropped = Counter[str]()
     broken = [*group[:3], replace(group[3], reward=99.0, error="it hangs")]
-    records = GRPO(kind="dr_grpo")._records(broken, policy, dropped)
+    records = GRPO(variant="dr_grpo")._records(broken, policy, dropped)
     assert [float(record.extra["advantages"][0]) for record in records] == [-1.0, 0.0, 1.0]
     assert dropped == {"ended by an infrastructure error": 1}
     alone = [group[0], *(replace(each, error="it hangs") for each in group[1:])]
@@ -334,7 +334,7 @@ def test_dynamic_sampling_fills_the_batch(toys: Any, monkeypatch: pytest.MonkeyP
         return Outcome("2", float(won), terminated=True, success=won)
 
     monkeypatch.setattr(toys.Bandit, "move", move)
-    trainer = GRPO(batch_tasks=4, learning_rate=1e-6, dynamic_sampling=True)
+    trainer = GRPO(tasks_per_iteration=4, learning_rate=1e-6, dynamic_sampling=True)
     _, report, _ = toys.improved(toys.BANDIT, trainer, 16 * 8)
     first = report.history[0]
     assert first["groups"] >= 7 and round(first["groups"] * (1 - first["groups_all_the_same"])) == 4
@@ -343,8 +343,8 @@ def test_dynamic_sampling_fills_the_batch(toys: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_dynamic_sampling_fills_the_batch_with_branches_too(toys: Any) -> None:
-    """A batch is `batch_tasks` trees of groups then."""
-    trainer = GRPO(batch_tasks=4, group_size=4, branches=3, learning_rate=1e-6, dynamic_sampling=True)
+    """A batch is `tasks_per_iteration` trees of groups then."""
+    trainer = GRPO(tasks_per_iteration=4, group_size=4, branches=3, learning_rate=1e-6, dynamic_sampling=True)
     _, report, _ = toys.improved(toys.CHAIN, trainer, 4 * 16 * 8)
     first = report.history[0]
     assert 16 <= round(first["groups"] * (1 - first["groups_all_the_same"])) < 20 and first["groups"] > 16
@@ -375,16 +375,16 @@ def test_a_loss_that_is_not_finite_ends_it(toys: Any, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(Learner, "evaluate", spoils)
     with pytest.raises(TrainingError):
-        GRPO(batch_tasks=4, group_size=4, learning_rate=0.1).improve(
+        GRPO(tasks_per_iteration=4, group_size=4, learning_rate=0.1).improve(
             policy, toys.rollouts(policy, toys.CHAIN, 64), seed=0, output_dir=Path("unused")
         )
     assert policy.digest() == after[1] != after[0]
 
 
 def test_a_reference_that_does_not_count_spoils_nothing() -> None:
-    """However unlikely it says that a token is: `stop_kl` and the log want one at `kl` 0."""
+    """However unlikely it says that a token is: `max_kl` and the log want one at `kl` 0."""
     logps, far = torch.zeros(2, requires_grad=True), torch.tensor([0.0, 2000.0])
-    found = grpo_loss(logps, torch.zeros(2), torch.ones(2), torch.tensor([0, 0]), ref_logps_N=far, kl=0.0)
+    found = grpo_loss(logps, torch.zeros(2), torch.ones(2), torch.tensor([0, 0]), ref_logps_N=far, kl_coef=0.0)
     torch.autograd.backward(found.loss_N.sum())
     assert logps.grad is not None and logps.grad.tolist() == [-1.0, -1.0] and not found.logged_N["kl_loss"].any()
 
@@ -400,8 +400,14 @@ def test_what_only_rounding_tells_apart_is_the_same(toys: Any) -> None:
 
 def test_wrong_settings_are_refused(toys: Any) -> None:
     """Each by its name; and sampling that it cannot learn from."""
-    wrong: dict[str, Any] = {"group_size": 1, "batch_tasks": 0, "epochs": 0, "clip_low": -0.1, "clip_high": -0.1}
-    wrong |= {"kl": -1.0, "max_tokens": 0, "overlong_buffer": -1, "kind": "gpro", "reward": "luck", "minibatch": 0}
+    wrong: dict[str, Any] = {
+        "group_size": 1,
+        "tasks_per_iteration": 0,
+        "epochs": 0,
+        "clip_low": -0.1,
+        "clip_high": -0.1,
+    }
+    wrong |= {"kl": -1.0, "max_tokens": 0, "overlong_buffer": -1, "kind": "gpro", "reward": "luck", "minibatch_size": 0}
     wrong |= {"branches": -1}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):

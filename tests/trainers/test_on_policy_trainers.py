@@ -17,7 +17,7 @@ from agentgym_py.training import OnPolicyTrainer, Trainer
 ON_POLICY = [
     name for name in registry.names("agentgym.trainers") if hasattr(registry.load("agentgym.trainers", name), "improve")
 ]
-SMALL = {"batch_tasks": 8, "group_size": 4, "minibatch": 8, "learning_rate": 0.01}
+SMALL = {"tasks_per_iteration": 8, "group_size": 4, "minibatch_size": 8, "learning_rate": 0.01}
 """Settings by name for few episodes; what a trainer has none for is left out."""
 
 

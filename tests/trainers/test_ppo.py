@@ -15,7 +15,7 @@ from agentgym_py.training.rl.learner import Learner
 from agentgym_trainers.ppo import PPO, adapted, ppo_loss
 
 
-def slow_loss(x: dict[str, Any], n: int, *, clip: float, value_clip: float, value_weight: float, entropy: float) -> Any:
+def slow_loss(x: dict[str, Any], n: int, *, clip: float, value_clip: float, vf_coef: float, entropy: float) -> Any:
     """Equation 9 and the clipped value loss, negated, of token n."""
     ratio = torch.exp(x["logps"][n] - x["old_logps"][n])
     gained = torch.minimum(
@@ -24,7 +24,7 @@ def slow_loss(x: dict[str, Any], n: int, *, clip: float, value_clip: float, valu
     value, old, wanted = x["values"][n], x["old_values"][n], x["returns"][n]
     near = old + torch.clamp(value - old, -value_clip, value_clip)
     lost = max((value - wanted) ** 2, (near - wanted) ** 2) / 2
-    return -gained + value_weight * lost * x["valued"][n] - entropy * x["entropy"][n]
+    return -gained + vf_coef * lost * x["valued"][n] - entropy * x["entropy"][n]
 
 
 def test_the_loss_is_the_papers(proofs: Any) -> None:
@@ -32,12 +32,12 @@ def test_the_loss_is_the_papers(proofs: Any) -> None:
     names = ("logps", "old_logps", "advantages", "values", "old_values", "returns", "entropy")
     x = {name: 0.4 * proofs.drawn(40, seed=seed) for seed, name in enumerate(names)}
     valued = (proofs.drawn(40, seed=9) > 0).double()
-    how: dict[str, Any] = {"clip": 0.2, "value_clip": 0.1, "value_weight": 0.7}
+    how: dict[str, Any] = {"clip": 0.2, "value_clip": 0.1, "vf_coef": 0.7}
     free = ("logps", "values", "entropy")
 
     def fast(*given: Any) -> Any:
         y = x | dict(zip(free, given, strict=True))
-        return ppo_loss(*(y[name] for name in names), entropy_weight=0.03, valued_N=valued, **how).loss_N
+        return ppo_loss(*(y[name] for name in names), entropy_coef=0.03, valued_N=valued, **how).loss_N
 
     def slow(*given: Any) -> Any:
         y = x | dict(zip(free, given, strict=True), valued=valued)
@@ -49,7 +49,7 @@ def test_the_loss_is_the_papers(proofs: Any) -> None:
 
 def test_observations_padding_order_and_passes_do_not_matter(toys: Any, proofs: Any) -> None:
     """A step is the same in whatever order and passes records go; states before observations get no gradient."""
-    trainer = PPO(entropy_weight=0.03)
+    trainer = PPO(entropy_coef=0.03)
     proofs.check_steps(toys, trainer, trainer._loss, "token", critic_rate=1e-3, critic_gradient=0.5)
 
 
@@ -120,7 +120,14 @@ def targets(
 
 def test_nothing_comes_after_a_score(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reward model's is of the whole episode: a truncated one is worth it, too, and not ever more by the critic."""
-    trainer = PPO(batch_tasks=16, lam=1.0, kl=0.0, critic_learning_rate=0.1, critic_gradient=0.0, level="turn")
+    trainer = PPO(
+        tasks_per_iteration=16,
+        gae_lambda=1.0,
+        kl_coef=0.0,
+        critic_learning_rate=0.1,
+        critic_gradient=0.0,
+        credit_level="turn",
+    )
     rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 6}), 16 * 8)
     rollouts.scorer = lambda played: [1.0] * len(played)
     found = targets(toys, trainer, rollouts, monkeypatch)
@@ -130,7 +137,7 @@ def test_nothing_comes_after_a_score(toys: Any, monkeypatch: pytest.MonkeyPatch)
 
 def test_nothing_comes_after_an_episode_that_was_given_up(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """For its next reply has no room; one that met the world's limit goes on by the critic."""
-    trainer = PPO(batch_tasks=16, critic_warmup=0, critic_learning_rate=0.1)
+    trainer = PPO(tasks_per_iteration=16, critic_warmup=0, critic_learning_rate=0.1)
     rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 60}), 32, tokens=12)
     rollouts.policy.model.config.max_position_embeddings = 64
     assert all(bootstrap == 0 for _, up, bootstrap, _ in targets(toys, trainer, rollouts, monkeypatch) if up)
@@ -148,7 +155,7 @@ def test_advantages_are_the_closed_form_over_tokens_or_turns(
 
     The sum over k of (gamma lam)^k delta, by a walk over the episode's steps; then all are whitened together.
     """
-    trainer, kl = PPO(level=level, gamma=0.9, lam=0.8), 0.3
+    trainer, kl = PPO(credit_level=level, gamma=0.9, gae_lambda=0.8), 0.3
     policy, made, episodes, records = estimated(toys, proofs, trainer, monkeypatch, kl)
     raw: list[float] = []
     for episode, record in zip(episodes, records, strict=True):
@@ -202,7 +209,7 @@ def test_what_a_reward_is(toys: Any) -> None:
 @pytest.mark.parametrize("level", ["token", "turn"])
 def test_it_solves_a_bandit(toys: Any, level: Any) -> None:
     """30 iterations of 32 episodes, 60 steps: it pulls the better arm, which pays in 4 of 5 tasks only."""
-    trainer = PPO(level=level, batch_tasks=32, learning_rate=0.02, critic_learning_rate=0.02)
+    trainer = PPO(credit_level=level, tasks_per_iteration=32, learning_rate=0.02, critic_learning_rate=0.02)
     _, report, rollouts = toys.improved(toys.BANDIT, trainer, 30 * 32)
     last = [each.steps[0].action in toys.RIGHT for each in rollouts.episodes[-64:]]
     assert len(report.history) == 30 and sum(last) > 60
@@ -211,7 +218,7 @@ def test_it_solves_a_bandit(toys: Any, level: Any) -> None:
 
 def test_it_solves_a_chain(toys: Any) -> None:
     """40 iterations of 32 episodes: nearly the best return, 0.75, and the critic foresees what is to come."""
-    trainer = PPO(batch_tasks=32, learning_rate=0.01, critic_learning_rate=0.02)
+    trainer = PPO(tasks_per_iteration=32, learning_rate=0.01, critic_learning_rate=0.02)
     _, report, _ = toys.improved(toys.CHAIN, trainer, 40 * 32)
     returns = [row["return"] for row in report.history]
     assert len(returns) == 40 and returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.7
@@ -220,7 +227,7 @@ def test_it_solves_a_chain(toys: Any) -> None:
 
 def test_while_the_critic_warms_up_the_policy_stays(toys: Any) -> None:
     """To the bit, whatever share of the critic's gradient reaches the trunk, and the entropy bonus with it."""
-    trainer = PPO(batch_tasks=8, critic_warmup=2, critic_gradient=1.0, entropy_weight=0.5, learning_rate=0.1)
+    trainer = PPO(tasks_per_iteration=8, critic_warmup=2, critic_gradient=1.0, entropy_coef=0.5, learning_rate=0.1)
     policy, report, rollouts = toys.improved(toys.CHAIN, trainer, 32)
     digests = [each.provenance.policy_digest for each in rollouts.episodes[::8]]
     assert digests[0] == digests[1] == digests[2] != digests[3] != policy.digest()
@@ -230,7 +237,7 @@ def test_while_the_critic_warms_up_the_policy_stays(toys: Any) -> None:
 
 def test_it_says_what_it_did(toys: Any) -> None:
     """Counts add up to what was played; the same seed gives the same weights; the coefficient follows its target."""
-    trainer = PPO(batch_tasks=16, critic_warmup=1, kl=0.1, kl_target=1e-9, epochs=1, learning_rate=0.02)
+    trainer = PPO(tasks_per_iteration=16, critic_warmup=1, kl_coef=0.1, kl_target=1e-9, epochs=1, learning_rate=0.02)
     found = [toys.improved(toys.CHAIN, trainer, 64, seed=seed, tokens=2) for seed in (1, 1)]
     (policy, report, rollouts), (again, *_) = found
     assert policy.digest() == again.digest() != toys.word_policy().digest()
@@ -246,7 +253,7 @@ def test_it_says_what_it_did(toys: Any) -> None:
 
 def test_it_plays_and_learns_with_lora(toys: Any) -> None:
     """The adapters play too, the reference is the model without them, and they are merged in the end."""
-    trainer = PPO(batch_tasks=32, lora_rank=2, kl=0.01, learning_rate=0.05, critic_learning_rate=0.02)
+    trainer = PPO(tasks_per_iteration=32, lora_rank=2, kl_coef=0.01, learning_rate=0.05, critic_learning_rate=0.02)
     policy = toys.word_policy(spread=0.2)
     rollouts = toys.rollouts(policy, toys.BANDIT, 20 * 32)
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
@@ -265,10 +272,10 @@ def test_nothing_to_learn_from_is_an_error(toys: Any, monkeypatch: pytest.Monkey
     policy = toys.word_policy()
     before = policy.digest()
     with pytest.raises(NothingToTrainOnError, match="from 16 trajectories: 16 ended by an infrastructure error"):
-        PPO(batch_tasks=4).improve(policy, toys.rollouts(policy, toys.CHAIN, 16), seed=0, output_dir=Path("x"))
+        PPO(tasks_per_iteration=4).improve(policy, toys.rollouts(policy, toys.CHAIN, 16), seed=0, output_dir=Path("x"))
     rollouts = toys.rollouts(policy, toys.BANDIT, 16)
-    with pytest.raises(ConfigError, match="critic_warmup 1 times batch_tasks 16 leaves the policy none of 16"):
-        PPO(batch_tasks=16).improve(policy, rollouts, seed=0, output_dir=Path("x"))
+    with pytest.raises(ConfigError, match="critic_warmup 1 times tasks_per_iteration 16 leaves the policy none of 16"):
+        PPO(tasks_per_iteration=16).improve(policy, rollouts, seed=0, output_dir=Path("x"))
     assert policy.digest() == before and not rollouts.episodes
 
 
@@ -278,22 +285,24 @@ def test_a_loss_that_is_not_finite_ends_it(toys: Any, monkeypatch: pytest.Monkey
     policy = toys.word_policy()
     before = policy.digest()
     with pytest.raises(TrainingError):
-        PPO(batch_tasks=4).improve(policy, toys.rollouts(policy, toys.CHAIN, 16), seed=0, output_dir=Path("x"))
+        PPO(tasks_per_iteration=4).improve(policy, toys.rollouts(policy, toys.CHAIN, 16), seed=0, output_dir=Path("x"))
     assert policy.digest() == before
 
 
 def test_wrong_settings_are_refused(toys: Any) -> None:
     """Each by its name; and sampling that it cannot learn from."""
-    wrong: dict[str, Any] = {"batch_tasks": 0, "epochs": 0, "clip": -1.0, "value_clip": -1.0, "value_weight": -1.0}
-    wrong |= {"gamma": 1.1, "lam": 1.1, "kl": -1.0, "kl_target": -1.0, "critic_warmup": -1, "level": "word"}
-    wrong |= {"critic_learning_rate": 0.0, "critic_gradient": 1.1, "entropy_weight": -1.0, "learning_rate": 0.0}
+    wrong: dict[str, Any] = {"tasks_per_iteration": 0, "epochs": 0, "clip": -1.0, "value_clip": -1.0, "vf_coef": -1.0}
+    wrong |= {"gamma": 1.1, "gae_lambda": 1.1, "kl": -1.0, "kl_target": -1.0, "critic_warmup": -1, "level": "word"}
+    wrong |= {"critic_learning_rate": 0.0, "critic_gradient": 1.1, "entropy_coef": -1.0, "learning_rate": 0.0}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             PPO(**{name: value})
-    with pytest.raises(ConfigError, match="value_weight must not be 0"):
-        PPO(value_weight=0.0)
+    with pytest.raises(ConfigError, match="vf_coef must not be 0"):
+        PPO(vf_coef=0.0)
     with pytest.raises(ConfigError, match="kl_target"):
-        PPO(kl=0.0, kl_target=0.1)
+        PPO(kl_coef=0.0, kl_target=0.1)
     policy = toys.word_policy()
     with pytest.raises(ConfigError, match="whole distribution"):
-        PPO(batch_tasks=2).improve(policy, toys.rollouts(policy, toys.BANDIT, 8, top_k=3), seed=0, output_dir=Path("x"))
+        PPO(tasks_per_iteration=2).improve(
+            policy, toys.rollouts(policy, toys.BANDIT, 8, top_k=3), seed=0, output_dir=Path("x")
+        )

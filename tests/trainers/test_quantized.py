@@ -64,7 +64,7 @@ def test_layers_that_cannot_be_packed_are_one_line(toys: Any, tmp_path: Path, mo
 def test_grpo_plays_and_learns_with_4_bits(toys: Any, policy: Policy) -> None:
     """Two iterations; what comes of it is an ordinary model."""
     rollouts = toys.rollouts(policy, toys.BANDIT, 64)
-    report = GRPO(batch_tasks=4, lora_rank=2).improve(policy, rollouts, seed=0, output_dir=Path("unused"))
+    report = GRPO(tasks_per_iteration=4, lora_rank=2).improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     assert len(report.history) == 2 and report.loss and not is_quantized(policy.model)
 
 

@@ -21,7 +21,7 @@ from agentgym_py.training.rl.batch import Record, collate, record_of
 from agentgym_trainers.ppo import PPO
 from agentgym_trainers.r3 import R3, ProcessRewards, placed
 
-FEW: dict[str, Any] = {"batch_tasks": 16, "prm_first_epochs": 2.0, "prm_epochs": 1.0, "learning_rate": 0.02}
+FEW: dict[str, Any] = {"tasks_per_iteration": 16, "prm_first_epochs": 2.0, "prm_epochs": 1.0, "learning_rate": 0.02}
 
 
 # ---- what is paid, and where ----------------------------------------------------------------------------------------
@@ -200,7 +200,9 @@ def test_a_world_that_fails_as_steps_are_labelled_ends_nothing(
 
 def test_the_model_foresees_what_is_to_come(toys: Any, tmp_path: Path) -> None:
     """On episodes that it has not seen, what it says of steps in the chain follows the exact values."""
-    trainer = R3(**{**FEW, "batch_tasks": 32, "prm_first_epochs": 40.0, "prm_epochs": 20.0, "prm_learning_rate": 0.01})
+    trainer = R3(
+        **{**FEW, "tasks_per_iteration": 32, "prm_first_epochs": 40.0, "prm_epochs": 20.0, "prm_learning_rate": 0.01}
+    )
     _, report, _ = toys.improved(toys.CHAIN, trainer, 4 * 32, tmp_path)
     assert report.metrics["prm_correlation_correctness"] > 0.6
     assert np.isfinite(list(report.metrics.values())).all()
@@ -239,7 +241,7 @@ def test_a_budget_that_is_too_small_for_continuations_is_refused(toys: Any, tmp_
     trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=4, prm_states=4, prm_episodes=1)
     policy = toys.word_policy()
     rollouts = toys.rollouts(policy, toys.CHAIN, 47)
-    with pytest.raises(ConfigError, match="batch_tasks 16 leaves less than prm_tries 4 times prm_states 4"):
+    with pytest.raises(ConfigError, match="tasks_per_iteration 16 leaves less than prm_tries 4 times prm_states 4"):
         trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
     assert not rollouts.episodes
     replace(trainer, beta=0.0).check_round(47)
@@ -294,7 +296,7 @@ def test_a_model_comes_back_in_the_policys_format(toys: Any, tmp_path: Path) -> 
 def test_it_solves_a_bandit(toys: Any, tmp_path: Path) -> None:
     """As PPO does, in as many episodes: it pulls the better arm, which pays in 4 of 5 tasks only."""
     trainer = R3(
-        batch_tasks=32, learning_rate=0.02, critic_learning_rate=0.02, prm_labels="outcome", prm_first_epochs=2.0,
+        tasks_per_iteration=32, learning_rate=0.02, critic_learning_rate=0.02, prm_labels="outcome", prm_first_epochs=2.0,
         prm_epochs=1.0, prm_weights={"correctness": 1.0}, prm_backbone=False,
     )  # fmt: skip
     _, report, rollouts = toys.improved(toys.BANDIT, trainer, 30 * 32, tmp_path)
@@ -306,7 +308,7 @@ def test_it_solves_a_bandit(toys: Any, tmp_path: Path) -> None:
 def test_it_solves_a_chain(toys: Any, tmp_path: Path) -> None:
     """40 iterations of 32 episodes at most, as PPO: nearly the best return, 0.75."""
     trainer = R3(
-        batch_tasks=32, learning_rate=0.01, critic_learning_rate=0.02, prm_first_epochs=2.0, prm_epochs=1.0,
+        tasks_per_iteration=32, learning_rate=0.01, critic_learning_rate=0.02, prm_first_epochs=2.0, prm_epochs=1.0,
         prm_every=2, prm_learning_rate=0.01,
     )  # fmt: skip
     _, report, _ = toys.improved(toys.CHAIN, trainer, 40 * 32, tmp_path)
@@ -317,7 +319,7 @@ def test_it_solves_a_chain(toys: Any, tmp_path: Path) -> None:
 def test_it_solves_a_chain_by_process_rewards_alone(toys: Any, tmp_path: Path) -> None:
     """Without the world's own rewards, which `alpha` weighs, it still learns what they pay for."""
     trainer = R3(
-        batch_tasks=32, learning_rate=0.005, critic_learning_rate=0.02, prm_first_epochs=20.0, prm_epochs=4.0,
+        tasks_per_iteration=32, learning_rate=0.005, critic_learning_rate=0.02, prm_first_epochs=20.0, prm_epochs=4.0,
         prm_every=1, prm_learning_rate=0.01, alpha=0.0,
     )  # fmt: skip
     _, report, _ = toys.improved(toys.CHAIN, trainer, 40 * 32, tmp_path)

@@ -76,7 +76,7 @@ def test_the_frontier_goes_back_as_the_agent_learns(toys: Any) -> None:
     A stage counts as it was when it was last played.
     """
     rollouts = toys.rollouts(toys.word_policy(), toys.CHAIN, 100)
-    way = ExpertsWay(ReverseCurriculum(enough=0.25))
+    way = ExpertsWay(ReverseCurriculum(success_threshold=0.25))
 
     def drawn(**rates: float) -> list[int]:
         way.rates |= {int(stage[1:]): rate for stage, rate in rates.items()}
@@ -129,7 +129,7 @@ def test_a_group_that_could_not_begin_there_says_nothing_of_its_stage(
 
 def test_one_that_is_taken_up_again_knows_how_far_it_was(toys: Any, tmp_path: Path) -> None:
     """To the bit as one that was not interrupted, by the stages that were drawn after it."""
-    trainer = ReverseCurriculum(group_size=4, batch_tasks=8, learning_rate=0.01, checkpoint_minutes=0.0)
+    trainer = ReverseCurriculum(group_size=4, tasks_per_iteration=8, learning_rate=0.01, checkpoint_minutes=0.0)
 
     def tell(done: int, total: int) -> None:
         if done == 64:
@@ -147,7 +147,7 @@ def test_one_that_is_taken_up_again_knows_how_far_it_was(toys: Any, tmp_path: Pa
 
 def test_with_one_stage_it_is_grpo(toys: Any) -> None:
     """Byte-equal weights, for everything begins at the beginning; an expert who fails changes nothing either."""
-    digests, same = [], {"reward": "success", "group_size": 4, "batch_tasks": 8, "learning_rate": 0.01}
+    digests, same = [], {"reward": "success", "group_size": 4, "tasks_per_iteration": 8, "learning_rate": 0.01}
     for trainer in (GRPO(**same), ReverseCurriculum(**same, stages=1)):  # type: ignore[arg-type]  # of several types
         policy = toys.word_policy()
         trainer.improve(policy, toys.rollouts(policy, toys.CHAIN, 96), seed=0, output_dir=Path("unused"))
@@ -157,7 +157,7 @@ def test_with_one_stage_it_is_grpo(toys: Any) -> None:
 
 def test_where_groups_began_is_logged(toys: Any) -> None:
     """The share that began on the expert's way and how far along it; a training without any is warned of."""
-    how: dict[str, Any] = {"group_size": 4, "batch_tasks": 8}
+    how: dict[str, Any] = {"group_size": 4, "tasks_per_iteration": 8}
     _, report, rollouts = toys.improved(toys.CHAIN, ReverseCurriculum(**how), 64)
     starts = [[s.trained for s in each.steps].count(False) for each in rollouts.episodes[::4]]
     for row, done in zip(report.history, (starts[:8], starts[8:]), strict=True):
@@ -223,7 +223,7 @@ def test_it_solves_a_chain_by_its_outcome_alone(toys: Any, order: Any) -> None:
     """Within 5 steps of 5, where nothing but success is rewarded and chance succeeds in one of 32."""
     spec = EnvSpec("ToyChain-v0", {"max_steps": 5})
     policy = toys.word_policy()
-    trainer = ReverseCurriculum(batch_tasks=8, group_size=8, learning_rate=0.01, order=order)
+    trainer = ReverseCurriculum(tasks_per_iteration=8, group_size=8, learning_rate=0.01, order=order)
     rollouts = toys.rollouts(policy, spec, 25 * 64)
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     fresh = toys.rollouts(policy, spec, 64, seed=9).groups(64, 1)
@@ -232,7 +232,7 @@ def test_it_solves_a_chain_by_its_outcome_alone(toys: Any, order: Any) -> None:
 
 def test_wrong_settings_are_refused() -> None:
     """Each by its name."""
-    wrong: dict[str, Any] = {"stages": 0, "order": "any", "enough": 1.1, "expert": "fairy", "branches": 1}
+    wrong: dict[str, Any] = {"stages": 0, "order": "any", "success_threshold": 1.1, "expert": "fairy", "branches": 1}
     for name, value in (wrong | {"group_size": 1, "reward": "praise"}).items():
         with pytest.raises(ConfigError, match=name):
             ReverseCurriculum(**{name: value})

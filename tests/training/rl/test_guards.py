@@ -60,7 +60,14 @@ def test_every_on_policy_trainer_logs_what_is_always_logged(name: str, toys: Any
     """
     made = registry.load("agentgym.trainers", name)
     known = made.__dataclass_fields__
-    small = {"batch_tasks": 6, "group_size": 4, "minibatch": 8, "epochs": 1, "kl": 0.1, "learning_rate": 1e-6}
+    small = {
+        "tasks_per_iteration": 6,
+        "group_size": 4,
+        "minibatch_size": 8,
+        "epochs": 1,
+        "kl": 0.1,
+        "learning_rate": 1e-6,
+    }
     trainer = made(**{key: value for key, value in small.items() if key in known})
     policy = toys.word_policy()
     report = trainer.improve(policy, toys.rollouts(policy, toys.CHAIN, 72, tokens=2), seed=0, output_dir=tmp_path)
@@ -82,7 +89,7 @@ def test_ratios_and_divergences_are_their_formulas(toys: Any) -> None:
         record.extra["ref_logps"] = record.old_logps_n - torch.linspace(0, 1, record.n)
     new = torch.cat([torch.stack(toys.slow_logps(policy.model, record)).detach() for record in records])
     old, ref = (torch.cat(x) for x in zip(*((r.old_logps_n, r.extra["ref_logps"]) for r in records), strict=True))
-    settings = OnPolicySettings(pass_tokens=1, stop_ratio=0.0)
+    settings = OnPolicySettings(microbatch_tokens=1, max_ratio=0.0)
     logged = Learner(policy, settings, seed=0).step(records, likelier, "token")
     assert logged["ratio"] == pytest.approx(float((new - old).exp().mean()), rel=1e-4)
     assert logged["ratio_max"] == pytest.approx(float((new - old).exp().max()), rel=1e-4)
@@ -128,20 +135,20 @@ def test_an_exploding_ratio_goes_back_to_the_weights_that_sampled(toys: Any) -> 
     """It is an error that says how large; the step is not taken, and those before it are taken back."""
     policy = toys.word_policy()
     records = records_of(toys, policy)
-    learner = Learner(policy, OnPolicySettings(learning_rate=0.5, stop_ratio=3.0), seed=0, critic_rate=1e-3)
+    learner = Learner(policy, OnPolicySettings(learning_rate=0.5, max_ratio=3.0), seed=0, critic_rate=1e-3)
     learner.evaluate(records)
     before, steps = policy.digest(), 0
-    with pytest.raises(TrainingError, match=r"exploding ratio: 17 tokens are on average [\d.e+]+ times .*stop_ratio 3"):
+    with pytest.raises(TrainingError, match=r"exploding ratio: 17 tokens are on average [\d.e+]+ times .*max_ratio 3"):
         while steps < 50:
             learner.step(records, likelier, "token")
             steps += 1
     assert 0 < steps < 50 and policy.digest() == before
-    free = Learner(toys.word_policy(), OnPolicySettings(learning_rate=0.5, stop_ratio=0.0), seed=0)
+    free = Learner(toys.word_policy(), OnPolicySettings(learning_rate=0.5, max_ratio=0.0), seed=0)
     assert max(free.step(records, likelier, "token")["ratio"] for _ in range(steps + 1)) > 3
 
 
 def test_a_training_ends_with_the_last_weights_within_its_divergence(toys: Any) -> None:
-    """Where an iteration leaves it further than `stop_kl` from where it began; the report says how far it was."""
+    """Where an iteration leaves it further than `max_kl` from where it began; the report says how far it was."""
 
     def divergence(policy: Any) -> float:
         ids = torch.tensor([policy.chat.opening("0")])
@@ -154,14 +161,14 @@ def test_a_training_ends_with_the_last_weights_within_its_divergence(toys: Any) 
     for limit in (0.0, 0.05):
         policy = toys.word_policy()
         rollouts = toys.rollouts(policy, toys.BANDIT, 30 * 32)
-        trainer = GRPO(batch_tasks=4, learning_rate=0.02, stop_kl=limit)
+        trainer = GRPO(tasks_per_iteration=4, learning_rate=0.02, max_kl=limit)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
         ends[limit] = report, divergence(policy), len(rollouts.episodes), [str(each.message) for each in said]
     report, found, played, texts = ends[0.05]
     assert 0 < found < 0.08 < ends[0.0][1] and played < 30 * 32 == ends[0.0][2]
-    assert len(report.notes) == 1 and report.notes[0] in texts and "more than stop_kl 0.05" in report.notes[0]
+    assert len(report.notes) == 1 and report.notes[0] in texts and "more than max_kl 0.05" in report.notes[0]
     assert report.dropped["played when the training was stopped"] == 32
     assert not any("stopped early" in note for note in ends[0.0][0].notes)
     assert report.trajectories + sum(report.dropped.values()) == played
@@ -170,27 +177,27 @@ def test_a_training_ends_with_the_last_weights_within_its_divergence(toys: Any) 
 @pytest.mark.parametrize(
     ("trainer", "budget"),
     [
-        (GRPO(batch_tasks=4, learning_rate=0.05, stop_kl=0.05), 32),
-        (PPO(batch_tasks=32, learning_rate=0.05, stop_kl=0.05, kl=0.0), 64),
+        (GRPO(tasks_per_iteration=4, learning_rate=0.05, max_kl=0.05), 32),
+        (PPO(tasks_per_iteration=32, learning_rate=0.05, max_kl=0.05, kl_coef=0.0), 64),
     ],
 )
 def test_the_last_iteration_is_held_against_the_divergence_too(toys: Any, trainer: Any, budget: int) -> None:
     """It is the first one that trains the policy, which is then as it was."""
     policy = toys.word_policy()
     before = policy.digest()
-    with pytest.warns(UserWarning, match=r"stopped early: .* stop_kl 0.05"):
+    with pytest.warns(UserWarning, match=r"stopped early: .* max_kl 0.05"):
         report = trainer.improve(policy, toys.rollouts(policy, toys.BANDIT, budget), seed=0, output_dir=Path("unused"))
     assert policy.digest() == before and any("stopped early" in note for note in report.notes)
     assert report.dropped["played when the training was stopped"] == 32 == budget - report.trajectories
     free = toys.word_policy()
-    replace(trainer, stop_kl=50.0).improve(
+    replace(trainer, max_kl=50.0).improve(
         free, toys.rollouts(free, toys.BANDIT, budget), seed=0, output_dir=Path("unused")
     )
     assert free.digest() != before
 
 
 def test_an_iteration_without_a_group_hides_no_divergence(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one before it is held against `stop_kl` as if it were the last."""
+    """The one before it is held against `max_kl` as if it were the last."""
 
     def move(self: Any, right: bool) -> Outcome:
         pays = right or int(self.current.id.rsplit("/", 1)[1]) >= 4
@@ -199,8 +206,8 @@ def test_an_iteration_without_a_group_hides_no_divergence(toys: Any, monkeypatch
     monkeypatch.setattr(toys.Bandit, "move", move)
     policy = toys.word_policy()
     before, rollouts = policy.digest(), toys.rollouts(policy, toys.BANDIT, 64)
-    trainer = GRPO(batch_tasks=4, learning_rate=0.05, stop_kl=0.05)
-    with pytest.warns(UserWarning, match=r"stopped early: .* stop_kl 0.05"):
+    trainer = GRPO(tasks_per_iteration=4, learning_rate=0.05, max_kl=0.05)
+    with pytest.warns(UserWarning, match=r"stopped early: .* max_kl 0.05"):
         trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     assert policy.digest() == before and len(rollouts.episodes) == 32
 
@@ -209,9 +216,9 @@ def test_ppo_stops_early_too(toys: Any) -> None:
     """Without a divergence in its reward, and with adapters."""
     policy = toys.word_policy(spread=0.2)
     rollouts = toys.rollouts(policy, toys.BANDIT, 30 * 32)
-    trainer = PPO(batch_tasks=32, learning_rate=0.05, stop_kl=0.01, kl=0.0, lora_rank=2)
+    trainer = PPO(tasks_per_iteration=32, learning_rate=0.05, max_kl=0.01, kl_coef=0.0, lora_rank=2)
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
-    assert any("stop_kl 0.01" in note for note in report.notes) and rollouts.remaining > 0
+    assert any("max_kl 0.01" in note for note in report.notes) and rollouts.remaining > 0
     assert not hasattr(policy.model, "peft_config")
     assert report.trajectories + sum(report.dropped.values()) == len(rollouts.episodes)
 
@@ -227,7 +234,7 @@ def test_an_iteration_without_a_signal_is_explained(toys: Any, monkeypatch: pyte
     monkeypatch.setattr(toys.Bandit, "move", move)
     policy = toys.word_policy()
     with pytest.warns(UserWarning, match="no step was taken") as said:
-        report = GRPO(batch_tasks=4, learning_rate=1e-4).improve(
+        report = GRPO(tasks_per_iteration=4, learning_rate=1e-4).improve(
             policy, toys.rollouts(policy, toys.BANDIT, 16 * 8), seed=0, output_dir=Path("unused")
         )
     assert len([each for each in said if "no step was taken" in str(each.message)]) == 1
@@ -255,7 +262,7 @@ def test_a_collapse_of_the_entropy_is_warned_of_once(toys: Any) -> None:
         policy = toys.word_policy(spread=spread)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            report = PPO(batch_tasks=8, learning_rate=1e-6, critic_warmup=0).improve(
+            report = PPO(tasks_per_iteration=8, learning_rate=1e-6, critic_warmup=0).improve(
                 policy, toys.rollouts(policy, toys.CHAIN, 24), seed=0, output_dir=Path("unused")
             )
         found = [str(each.message) for each in said if "below 0.01" in str(each.message)]
@@ -302,7 +309,7 @@ def test_how_much_replies_vary_is_read_from_what_was_sampled(episode: Any) -> No
 def test_repeated_text_is_warned_of_once(toys: Any) -> None:
     """An agent that says the same for ever; the warning has the share."""
     policy = toys.word_policy(spread=20.0)
-    trainer = GRPO(batch_tasks=2, group_size=4, learning_rate=1e-6, min_entropy=0.0)
+    trainer = GRPO(tasks_per_iteration=2, group_size=4, learning_rate=1e-6, min_entropy=0.0)
     learner = Learner(policy, trainer, seed=0)
     groups = toys.rollouts(policy, toys.CHAIN, 8).groups(2, 4)
     row = trainer._of(groups)
@@ -321,7 +328,7 @@ def test_a_loss_that_an_earlier_step_spoilt_goes_back_to_the_weights_that_sample
     for stop in (10.0, 0.0):
         policy = toys.word_policy(spread=0.2)
         records = records_of(toys, policy)
-        settings = OnPolicySettings(learning_rate=1e37, stop_ratio=stop, lora_rank=rank)
+        settings = OnPolicySettings(learning_rate=1e37, max_ratio=stop, lora_rank=rank)
         learner = Learner(policy, settings, seed=0)
         learner.evaluate(records)
         before = policy.digest()
@@ -337,7 +344,7 @@ def test_weights_that_the_last_step_spoilt_are_found_before_they_play(toys: Any)
     for iterations in (1, 2):
         policy = toys.word_policy()
         before = policy.digest()
-        trainer = PPO(batch_tasks=8, minibatch=8, epochs=1, critic_warmup=0, learning_rate=1e30)
+        trainer = PPO(tasks_per_iteration=8, minibatch_size=8, epochs=1, critic_warmup=0, learning_rate=1e30)
         rollouts = toys.rollouts(policy, toys.CHAIN, 8 * iterations)
         with pytest.raises(TrainingError, match="spoilt after an iteration's last step; the weights are those that s"):
             trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
@@ -347,7 +354,7 @@ def test_weights_that_the_last_step_spoilt_are_found_before_they_play(toys: Any)
 def test_a_policy_that_says_no_number_ends_its_training(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where only the engine finds it: the weights are those that sampled last, and others see a `PolicyError`."""
     policy = toys.word_policy()
-    trainer = PPO(batch_tasks=8, minibatch=8, epochs=1, critic_warmup=0, learning_rate=1e-3)
+    trainer = PPO(tasks_per_iteration=8, minibatch_size=8, epochs=1, critic_warmup=0, learning_rate=1e-3)
     before, count = policy.digest(), Loop.count
 
     def spoiling(self: Loop, *given: Any) -> None:
@@ -369,7 +376,7 @@ def test_a_drift_within_an_iteration_is_warned_of_once(toys: Any) -> None:
     """By what its steps say, and by the weights that the last of them left, where there is but one; a sound one not."""
     for rate, drifts in ((1e-3, False), (3.0, True)):
         policy = toys.word_policy()
-        trainer = PPO(batch_tasks=8, minibatch=8, epochs=1, critic_warmup=0, learning_rate=rate)
+        trainer = PPO(tasks_per_iteration=8, minibatch_size=8, epochs=1, critic_warmup=0, learning_rate=rate)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             report = trainer.improve(policy, toys.rollouts(policy, toys.CHAIN, 16), seed=0, output_dir=Path("unused"))

@@ -97,7 +97,7 @@ def test_a_pass_holds_no_more_tokens_than_it_may(toys: Any) -> None:
     policy = toys.word_policy()
     records = toys.records_of(policy)
     for limit in (1, 20, 40, 1000):
-        learner = Learner(policy, OnPolicySettings(pass_tokens=limit), seed=0)
+        learner = Learner(policy, OnPolicySettings(microbatch_tokens=limit), seed=0)
         parts = list(learner._passes(records))
         assert sorted(id(r) for part in parts for r in part) == sorted(map(id, records))
         assert all(len(p) == 1 or len(p) * max(len(r.input_ids) for r in p) <= limit for p in parts)
@@ -107,7 +107,7 @@ def test_what_is_split_is_gone_through_equally_often(toys: Any, monkeypatch: pyt
     """Every process has as many parts, with all records among them; the empty ones stand for nothing."""
     policy = toys.word_policy()
     records = toys.records_of(policy)
-    learner = Learner(policy, OnPolicySettings(pass_tokens=1), seed=0)
+    learner = Learner(policy, OnPolicySettings(microbatch_tokens=1), seed=0)
     monkeypatch.setattr(distributed, "world", lambda: 4)
     shares = {}
     for split in (False, True):
@@ -256,7 +256,7 @@ def test_a_loss_that_is_not_finite_changes_nothing(toys: Any, wrong: float, rank
     """It raises, the weights are as before the step, in its last pass too, and a sound step goes on from there."""
     policy = toys.word_policy()
     records = toys.records_of(policy)
-    settings = OnPolicySettings(learning_rate=0.01, pass_tokens=1, lora_rank=rank)
+    settings = OnPolicySettings(learning_rate=0.01, microbatch_tokens=1, lora_rank=rank)
     learner = Learner(policy, settings, seed=0, critic_rate=1e-3)
     learner.step(records, loss_of, "token")
     before = copy.deepcopy(learner.module.state_dict())
@@ -274,7 +274,7 @@ def test_the_same_seed_gives_the_same_weights(toys: Any) -> None:
     digests = []
     for seed in (1, 1, 2):
         policy = toys.word_policy()
-        settings = OnPolicySettings(minibatch=2, learning_rate=0.01, lora_rank=2)
+        settings = OnPolicySettings(minibatch_size=2, learning_rate=0.01, lora_rank=2)
         with training(Learner(policy, settings, seed=seed, critic_rate=1e-3)) as learner:
             steps = list(learner.epoch(toys.records_of(policy), loss_of, "token"))
         assert len(steps) == 3
@@ -296,7 +296,7 @@ def test_a_long_gradient_is_shortened(toys: Any) -> None:
 def test_wrong_settings_are_refused() -> None:
     """Each by its name."""
     wrong: dict[str, Any] = {"learning_rate": 0.0, "weight_decay": -1.0, "max_grad_norm": float("nan")}
-    wrong |= {"minibatch": 0, "pass_tokens": 0, "lora_rank": -1}
+    wrong |= {"minibatch_size": 0, "microbatch_tokens": 0, "lora_rank": -1}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             OnPolicySettings(**{name: value})
