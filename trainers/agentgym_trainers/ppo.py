@@ -235,7 +235,8 @@ def tokenize(
     """The episodes that can be learnt from, and their records; `scored`: truncated ones are worth no more."""
     from agentgym_py.training.rl.batch import record_of
 
-    kept, records = list[Trajectory](), list[Record]()
+    kept: list[Trajectory] = []
+    records: list[Record] = []
     for episode in episodes:
         continues = episode.truncated and not (episode.given_up or scored)
         record = None if episode.error else record_of(episode, policy.chat, tail=continues)
