@@ -28,7 +28,7 @@ from agentgym_py.errors import ConfigError, WorkerError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.training.finetune import own_rows
-from agentgym_py.training.trainer import need_shared
+from agentgym_py.training.trainer import require_several_processes
 from agentgym_py.trajectory import store
 
 COMMON = [
@@ -450,12 +450,12 @@ def test_a_trainer_that_does_not_share_its_work_is_refused() -> None:
         """Trains for itself."""
 
     with pytest.raises(ConfigError, match="Alone trains in one process, and here are 2"):
-        need_shared(cast("Any", Alone()))
+        require_several_processes(cast("Any", Alone()))
     found = [registry.load("agentgym.trainers", name) for name in registry.names("agentgym.trainers")]
     ours = [each for each in found if each.__module__.startswith("agentgym_trainers.")]
     assert len(ours) >= 12
     for each in ours:
-        need_shared(each())
+        require_several_processes(each())
 
 
 def test_the_package_is_the_command_line() -> None:

@@ -19,7 +19,7 @@ from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import NothingToTrainOnError
 from agentgym_py.training import Trainer
-from agentgym_py.training.trainer import product
+from agentgym_py.training.trainer import info_of
 
 TRAINERS = [
     name
@@ -69,8 +69,10 @@ def test_it_changes_the_policy_reproducibly_and_says_what_it_did(
         assert report.trajectories + sum(report.dropped.values()) == len(played) and report.loss
         assert 0 < report.agent_tokens < report.tokens
     assert digests[0] == digests[1] and written[0] == written[1]
-    assert (digests[0] != tiny_policy.digest()) == (product(trainer) == "policy"), "what it makes is what it says"
-    assert written[0] or product(trainer) == "policy"
+    assert (digests[0] != tiny_policy.digest()) == (info_of(trainer).output == "policy"), (
+        "what it makes is what it says"
+    )
+    assert written[0] or info_of(trainer).output == "policy"
     assert told and told[-1][0] == told[-1][1]
     assert all(any(each.iterdir()) for each in tmp_path.rglob("*") if each.is_dir()), "an empty folder was left"
 
@@ -90,7 +92,7 @@ def test_it_goes_on_to_the_same_end(trainer: Any, tiny_policy: Any, tmp_path: Pa
     wanted = {"epochs": 4, "batch_size": 2, "checkpoint_minutes": 0.0, "lora_rank": lora_rank}
     has = {each.name for each in fields(trainer)}
     trainer = replace(trainer, **{name: value for name, value in wanted.items() if name in has})
-    keeps = product(trainer) != "reward_model" and "checkpoint_minutes" in has
+    keeps = info_of(trainer).output != "reward_model" and "checkpoint_minutes" in has
 
     def trained(output: Path, cut: float = 2.0) -> tuple[Any, ...]:
         policy, told = fresh(tiny_policy), list[int]()
@@ -161,7 +163,7 @@ def test_it_takes_less_memory_where_that_is_wanted(
     (loss, weights, grads), (near, others, again) = found
     if setting == "bf16":
         assert near == pytest.approx(loss, rel=0.1, abs=0.02)
-        if product(trainer) == "policy":
+        if info_of(trainer).output == "policy":
             start = list(toys.word_policy(layers=2, spread=0.2).model.parameters())
             moves = [torch.cat([(p - q).flatten() for p, q in zip(each, start, strict=True)])
                      for each in (weights, others)]  # fmt: skip

@@ -47,7 +47,7 @@ from agentgym_py.evolution.task_sampling import shares
 from agentgym_py.files import new_folder
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import tracking
-from agentgym_py.training.trainer import need_policy
+from agentgym_py.training.trainer import info_of, require_policy_trainer
 from agentgym_py.trajectory.selectors import SelectConfig
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     add_options(parser, RunOptions)
     trainer = first.get("trainer", "filtered_bc")
     add_settings(parser, trainer)
-    needed = getattr(trainer_class(trainer), "evolve_defaults", {})
+    needed = info_of(trainer_class(trainer)).evolve_defaults
     known = [action.dest for action in parser._actions]
     if wrong := next((key for key in needed if key not in known), None):
         raise ConfigError(
@@ -239,7 +239,7 @@ def read(settings: Namespace, beside: Namespace) -> Wanted:
     if engine.base_url and engine.engine != "server":
         raise UsageError("--base_url is of a model server: --engine server --base_url ADDRESS")
     config, trainer = evolve_config(settings), read_trainer(settings)
-    need_policy(trainer)
+    require_policy_trainer(trainer)
     envs = env_specs(settings)
     require_fit(config, trainer, len(envs))
     require_cloner(config, trainer, cloner := read_cloner(settings))

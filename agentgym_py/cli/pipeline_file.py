@@ -15,7 +15,7 @@ from agentgym_py.cli.runtime import require_model_files
 from agentgym_py.cli.trainer_options import trainer_class
 from agentgym_py.errors import AgentGymError, UnknownNameError, did_you_mean
 from agentgym_py.training import tracking
-from agentgym_py.training.trainer import need_policy, product
+from agentgym_py.training.trainer import info_of, require_policy_trainer
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -58,7 +58,7 @@ class Stage(NamedTuple):
     @property
     def makes(self) -> str:
         """What its product is."""
-        return _MADE.get(self.kind) or product(self.trainer)
+        return _MADE.get(self.kind) or info_of(self.trainer).output
 
 
 # ------------------------------------------------------------------------------------------------------------ the file
@@ -223,7 +223,7 @@ def _without_products(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _check_trainer(stage: Stage) -> None:
     """What a stage makes is what those after it take it for."""
     if stage.kind in POLICIES:
-        need_policy(stage.trainer)
+        require_policy_trainer(stage.trainer)
     elif stage.kind == "reward_model" and stage.makes == "policy":
         raise UsageError("the trainer makes a policy; wanted is one of a reward model: reward_model, process_reward")
 

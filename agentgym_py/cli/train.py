@@ -24,7 +24,7 @@ from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import new_folder, remove_halves
 from agentgym_py.training import Trainer, tracking
 from agentgym_py.training.checkpoints import until_saved
-from agentgym_py.training.trainer import checked, last_good_kept, need_shared, product
+from agentgym_py.training.trainer import checked, info_of, last_good_kept, require_several_processes
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -73,7 +73,7 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
 
 def states_in(trainer: Trainer | type) -> str:
     """The folder of a training that its trainer writes to: what it makes, or its states beside the policy."""
-    return _STATES if (made := product(trainer)) == "policy" else made
+    return _STATES if (made := info_of(trainer).output) == "policy" else made
 
 
 def interrupted(out: Path, states: str) -> bool:
@@ -119,7 +119,7 @@ def read(given: Namespace) -> tuple[TrainOptions, ModelOptions, Trainer, list[st
         raise UsageError("--data FILE wanted: trajectories to train on")
     if twice := next((file for number, file in enumerate(files) if file in files[:number]), None):
         raise UsageError(f"--data has {twice} twice: its trajectories would count twice")
-    need_shared(trainer)
+    require_several_processes(trainer)
     tracking.need(chosen.track)
     return chosen, model, trainer, files
 
@@ -165,14 +165,14 @@ def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: T
             phases.console.print(f"{others}; trained are those of {policy.name} (--model).", soft_wrap=True)
         progress = phases.training(f"train {policy.name} on {len(data)} trajectories")
         with until_saved():
-            with last_good_kept(policy, out / "last_good") if product(trainer) == "policy" else nullcontext():
+            with last_good_kept(policy, out / "last_good") if info_of(trainer).output == "policy" else nullcontext():
                 done = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
             report = checked(done, trainer, policy)
             digest = distributed.same("weights", policy.digest())
             result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
             result["provenance"] = made_with
             if distributed.first():
-                if product(trainer) == "policy":
+                if info_of(trainer).output == "policy":
                     policy.save(out / "checkpoint")
                 RunFolder(out).write_json(_REPORT, result)
     if not distributed.first():
@@ -181,7 +181,7 @@ def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: T
         print_json(result)
     else:
         loss = f"loss {loss_text(report.loss[0])} → {loss_text(report.loss[-1])}, " if report.loss else ""
-        where = out / "checkpoint" if product(trainer) == "policy" else extra
+        where = out / "checkpoint" if info_of(trainer).output == "policy" else extra
         print(f"{where}: {report.trajectories} trajectories, {loss}{time.monotonic() - began:.0f} s")
         if report.dropped:
             print(f"  left out: {', '.join(f'{number} {why}' for why, number in report.dropped.items())}")

@@ -11,6 +11,7 @@ from agentgym_py import registry
 from agentgym_py.checks import is_path, parameters_of
 from agentgym_py.cli.parser import add_options, read_options
 from agentgym_py.errors import ConfigError
+from agentgym_py.training.trainer import info_of
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -49,12 +50,12 @@ def read_trainer(given: Namespace) -> Any:
 
 def add_cloner_options(parser: ArgumentParser, name: str) -> None:
     """`--cloner.FIELD`, where the trainer `name` has another one make Agent_v0."""
-    if cloner := getattr(trainer_class(name), "cloner", None):
+    if cloner := info_of(trainer_class(name)).warm_start:
         group = parser.add_argument_group(f"The trainer {cloner}, which makes Agent_v0")
         add_options(group, trainer_class(cloner), "cloner")
 
 
 def read_cloner(given: Namespace) -> Any:
     """The trainer that `add_cloner_options` described, with its settings, or None."""
-    cloner = getattr(trainer_class(given["trainer.name"]), "cloner", None)
+    cloner = info_of(trainer_class(given["trainer.name"])).warm_start
     return read_options(trainer_class(cloner), given["cloner"], "cloner.") if cloner else None

@@ -13,7 +13,7 @@ from agentgym_py.env.base import checked_seed
 from agentgym_py.errors import ConfigError
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
-from agentgym_py.training.trainer import need_shared
+from agentgym_py.training.trainer import PlanChecks, require_several_processes
 from agentgym_py.trajectory.selectors import SelectConfig
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, worlds
 
     Where several processes train together, for a trainer that does not, too; and what its own `check_round` says.
     """
-    need_shared(trainer)
+    require_several_processes(trainer)
     if not isinstance(trainer, OnPolicyTrainer):
         if config.reward_model is not None:
             raise ConfigError(
@@ -115,12 +115,12 @@ def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, worlds
         raise ConfigError("forks are for a trainer that learns from what was stored; grpo has branches of its own")
     if not config.temperature:
         raise ConfigError("this trainer plays itself, and learns nothing at temperature 0: all tries are the same")
-    if config.reward_model is not None and not getattr(trainer, "by_return", True):
+    if config.reward_model is not None and isinstance(trainer, PlanChecks) and not trainer.uses_reward:
         raise ConfigError(
             "reward_model scores what is returned, and the trainer, as it is set, compares by something else"
         )
-    if config.rounds and (check := getattr(trainer, "check_round", None)):
-        check(worlds * config.explore_tasks * config.tries)
+    if config.rounds and isinstance(trainer, PlanChecks):
+        trainer.check_round(worlds * config.explore_tasks * config.tries)
 
 
 def require_cloner(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, cloner: Trainer | None) -> None:
@@ -128,7 +128,8 @@ def require_cloner(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, clo
     if config.expert_tasks and cloner is None and isinstance(trainer, OnPolicyTrainer):
         raise ConfigError(
             f"{type(trainer).__name__} plays itself, and there is no cloner to make Agent_v0 of the expert's episodes: "
-            "set expert_tasks 0, or name one (class attribute cloner = 'filtered_bc'; in Python Evolution(cloner=...))"
+            "set expert_tasks 0, or declare one (TrainerInfo(warm_start='filtered_bc'); in Python "
+            "Evolution(cloner=...))"
         )
 
 
@@ -138,5 +139,5 @@ def require_judges(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, pol
     The same is found out when the first round that needs it begins, after what comes before it has been played.
     """
     require_reward_model(config.reward_model, policy)
-    if config.rounds and (check := getattr(trainer, "check_policy", None)):
-        check(policy)
+    if config.rounds and isinstance(trainer, PlanChecks):
+        trainer.check_policy(policy)

@@ -38,7 +38,7 @@ from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
 from agentgym_py.training.checkpoints import clear, until_saved
 from agentgym_py.training.progress import Reporter
 from agentgym_py.training.rl.guards import diversity, noticed
-from agentgym_py.training.trainer import checked, last_good_kept, need_policy
+from agentgym_py.training.trainer import checked, last_good_kept, require_policy_trainer
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.selectors import SelectConfig, Selection, build
 
@@ -68,7 +68,7 @@ class Evolution:
     """Gives the engine that plays a policy; by default a new `HFEngine`."""
 
     def __post_init__(self) -> None:
-        need_policy(self.trainer)
+        require_policy_trainer(self.trainer)
 
     def run(self) -> dict[str, Any]:
         """Run every round that is not over yet, then the test; returns the test's result."""

@@ -18,6 +18,7 @@ from agentgym_py import registry
 from agentgym_py.errors import AgentGymError
 from agentgym_py.evaluation.text import decimal, percent
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
+from agentgym_py.training.trainer import info_of
 from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def _trainers(config: Mapping[str, Any], number: int) -> dict[str, str]:
 
 def _cloner(trainer: Any) -> str:
     with suppress(AgentGymError):
-        return str(getattr(registry.load("agentgym.trainers", trainer["name"]), "cloner", trainer["name"]))
+        return str(info_of(registry.load("agentgym.trainers", trainer["name"])).warm_start or trainer["name"])
     return "cloner"
 
 

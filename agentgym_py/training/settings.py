@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agentgym_py.checks import check_fields, check_least, check_positive
 from agentgym_py.errors import ConfigError
+from agentgym_py.training.trainer import PlanChecks
 from agentgym_py.trajectory.preferences import Level, Match
 
 
@@ -86,7 +87,7 @@ class PairSettings(OfflineSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class OnPolicySettings(OptimizerSettings):
+class OnPolicySettings(OptimizerSettings, PlanChecks):
     """Settings of a training on the policy's own episodes."""
 
     learning_rate: float = 3e-4

@@ -19,13 +19,57 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 
-CONTRASTS: Mapping[str, Any] = {
+KEEP_FAILURES_AND_RETRY: Mapping[str, Any] = {
     "tries": 4, "explore_tasks": 250, "select.threshold": -math.inf, "select.success_only": False,
 }  # fmt: skip
-"""`evolve_defaults` of a trainer that compares trajectories of one task: failed ones are selected too, and a task is
-played several times (in all as many episodes a round as without)."""
-WEIGHS: Mapping[str, Any] = {"select.threshold": -math.inf, "select.success_only": False}
-"""`evolve_defaults` of a trainer that makes something of failed trajectories, too."""
+"""`TrainerInfo.evolve_defaults` of a trainer that compares trajectories of one task: failed ones are selected too, and
+a task is played several times. A round has as many episodes as without."""
+KEEP_FAILURES: Mapping[str, Any] = {"select.threshold": -math.inf, "select.success_only": False}
+"""`TrainerInfo.evolve_defaults` of a trainer that learns from failed trajectories too."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerInfo:
+    """What a trainer makes and needs beside its settings, declared as `info: ClassVar = TrainerInfo(...)`."""
+
+    output: str = "policy"
+    """What it makes: a better `policy`, or something else, such as a `reward_model`. It writes that to `output_dir` and
+    leaves the policy as it is."""
+    several_processes: bool = False
+    """Whether several processes (torchrun, accelerate) may run one training together; see docs/scaling.md."""
+    warm_start: str | None = None
+    """Trainer that makes Agent_v0 from the expert's successes instead of this one."""
+    evolve_defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Other defaults of `agentgym evolve`, by the option's name."""
+
+
+def info_of(trainer: object) -> TrainerInfo:
+    """Return what a trainer, or its class, declares; the defaults if it declares nothing.
+
+    Raises:
+        ConfigError: its `info` is no TrainerInfo.
+    """
+    info = getattr(trainer, "info", None) or TrainerInfo()
+    if not isinstance(info, TrainerInfo):
+        raise ConfigError(f"the trainer {trainer!r:.80} must declare a TrainerInfo as its info, got {info!r:.80}")
+    return info
+
+
+class PlanChecks:
+    """What an on-policy trainer can say of a run before it starts. Inherit it and override what you need."""
+
+    __slots__ = ()
+
+    @property
+    def uses_reward(self) -> bool:
+        """Whether it learns from returns; if not, a reward model is refused."""
+        return True
+
+    def check_round(self, episodes: int) -> None:
+        """Raise ConfigError if it cannot learn from a round of so many episodes, or a file is missing."""
+
+    def check_policy(self, policy: Policy) -> None:
+        """Raise ConfigError if it cannot train this policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +99,7 @@ class TrainReport:
 class Trainer(Protocol):
     """A plugin of the group `agentgym.trainers`: a dataclass, instantiated with its settings.
 
-    It may say what it needs of the AgentEvol rounds, in two class attributes (a dataclass marks them `ClassVar`):
-    `evolve_defaults`, a mapping, are other defaults of `agentgym evolve` by the option's name, such as `CONTRASTS`;
-    `cloner` is the name of the trainer that makes Agent_v0 of the expert's successes in its place.
-
-    One whose training can be shared by several processes says so by a class attribute `shared = True`; see `ranks`.
-
-    One that makes something else than a better policy names it in a class attribute `produces`, such as
-    `reward_model`: it writes that to `output_dir` and leaves the policy as it is. See `product`.
+    It may declare what it makes and needs in a class attribute `info`; see `TrainerInfo`.
     """
 
     def train(
@@ -86,11 +123,6 @@ class Trainer(Protocol):
         ...
 
 
-def product(trainer: Trainer | OnPolicyTrainer | type) -> str:
-    """What a trainer makes: `policy`, or what its class attribute `produces` names."""
-    return str(getattr(trainer, "produces", "policy"))
-
-
 def checked(report: object, trainer: Trainer | OnPolicyTrainer, policy: Policy) -> TrainReport:
     """What a trainer returned.
 
@@ -107,17 +139,17 @@ def checked(report: object, trainer: Trainer | OnPolicyTrainer, policy: Policy) 
     return report
 
 
-def need_policy(trainer: Trainer | OnPolicyTrainer | type) -> None:
-    """Refuse a trainer that makes something else, where the policy that it leaves is wanted."""
-    if (made := product(trainer)) != "policy":
+def require_policy_trainer(trainer: object) -> None:
+    """Refuse a trainer that makes something else than a policy."""
+    if (output := info_of(trainer).output) != "policy":
         raise ConfigError(
-            f"a trainer of a policy is wanted here, and this one makes a {made}: `agentgym train` runs it"
+            f"a trainer of a policy is needed here, and this one makes a {output}: run it with `agentgym train`"
         )
 
 
-def need_shared(trainer: Trainer | OnPolicyTrainer | type) -> None:
-    """Refuse a trainer that does not share its work out, where several processes train together."""
-    if distributed.world() > 1 and not getattr(trainer, "shared", False):
+def require_several_processes(trainer: object) -> None:
+    """Refuse a trainer that runs in one process if there are several."""
+    if distributed.world() > 1 and not info_of(trainer).several_processes:
         name = type(trainer).__name__
         raise ConfigError(f"{name} trains in one process, and here are {distributed.world()}; see docs/scaling.md")
 
@@ -142,10 +174,7 @@ def last_good_kept(policy: Policy, folder: Path) -> Iterator[None]:
 class OnPolicyTrainer(Protocol):
     """A plugin of the same group that plays itself: it learns from episodes of the policy as it is at that moment.
 
-    It may have `check_round(episodes)`, which raises ConfigError where a round of so many episodes cannot be, or a file
-    is missing, and `check_policy(policy)`, which raises it where it cannot train that policy; `agentgym evolve` calls
-    both before anything runs. One that may learn from something else than returns has
-    `by_return`, whether it does: a reward model is refused where it does not.
+    It may declare `info`, as `Trainer`, and inherit `PlanChecks` to refuse a run before it starts.
     """
 
     def improve(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentgym_py import registry
-from agentgym_py.training.trainer import product
+from agentgym_py.training.trainer import info_of
 
 pytest.importorskip("trl")
 Run = Callable[..., tuple[int, str, str]]
@@ -35,7 +35,7 @@ def words(toys: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 TRAINERS = {name: registry.load(GROUP, name) for name in registry.names(GROUP)}
-OF_POLICIES = [name for name, each in TRAINERS.items() if product(each) == "policy" and name not in ELSEWHERE]
+OF_POLICIES = [name for name, each in TRAINERS.items() if info_of(each).output == "policy" and name not in ELSEWHERE]
 OF_FILES = [name for name, each in TRAINERS.items() if not hasattr(each, "improve")]
 
 
@@ -72,5 +72,5 @@ def test_each_trainer_reads_agenttraj(agentgym: Run, words: str, trainer: str) -
     )  # fmt: skip
     assert status == 0, err
     assert json.loads(Path("made/train.json").read_text())["training"]["trajectories"] >= 3
-    made = product(TRAINERS[trainer])
+    made = info_of(TRAINERS[trainer]).output
     assert Path("made", "checkpoint" if made == "policy" else made).is_dir()

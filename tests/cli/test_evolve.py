@@ -32,6 +32,7 @@ from agentgym_py.evolution import EvolveConfig
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.report.page import SMOKE
 from agentgym_py.training import TrainReport
+from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import store
 from agentgym_py.trajectory.selectors import SelectConfig
 from agentgym_trainers.filtered_bc import FilteredBC
@@ -613,7 +614,7 @@ def test_a_judge_of_other_tokens_is_refused_at_once(agentgym: Run, small_model: 
 class Plain:
     """A trainer that forgets what it has to return, and misspells what it needs."""
 
-    evolve_defaults: ClassVar = {"trys": 4}
+    info: ClassVar = TrainerInfo(evolve_defaults={"trys": 4})
 
     def train(self, policy: Any, trajectories: Any, **_: Any) -> Any:
         """Nothing."""
@@ -628,7 +629,7 @@ def test_a_plugins_mistakes_are_one_line(agentgym: Run, small_model: str, monkey
         status == 2
         and "the trainer dpo has evolve_defaults for 'trys', no option of evolve (did you mean tries?)" in err
     )
-    monkeypatch.setattr(Plain, "evolve_defaults", {})
+    monkeypatch.setattr(Plain, "info", TrainerInfo())
     assert agentgym("collect", "--env", "GUESS", "--tasks", "2", "--out", "demos.jsonl")[0] == 0
     said = "Plain must return a TrainReport, and returned None"
     for words in (("train", "--data", "demos.jsonl"), ("evolve", *SMALL)):
@@ -709,7 +710,7 @@ def test_who_makes_agent_v0_is_asked_first(agentgym: Run, small_model: str, monk
     monkeypatch.setattr(registry, "load", lambda group, name: others.get(name) or load(group, name))
     words = ("evolve", *SMALL, "--model", small_model, "--trainer", "dpo", "--out", "run")
     status, _, err = agentgym(*words)
-    assert status == 2 and "set expert_tasks 0, or name one (class attribute cloner = 'filtered_bc'" in err
+    assert status == 2 and "set expert_tasks 0, or declare one (TrainerInfo(warm_start='filtered_bc')" in err
     assert not Path("run").exists()
     assert agentgym(*words, "--expert_tasks", "0")[0] == 0
     status, _, err = agentgym("train", "--trainer", "kto", "--data", "demos.jsonl", "--out", "x")

@@ -30,7 +30,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.data import Pair, TrainingData, length_grouped, no_data_error, pair_tokens, prepare_pairs
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import PairSettings
-from agentgym_py.training.trainer import CONTRASTS
+from agentgym_py.training.trainer import KEEP_FAILURES_AND_RETRY, TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -73,9 +73,9 @@ def sft_loss(logps_B: Tensor, tokens_B: Tensor) -> Tensor:
 class DPO(PairSettings):
     """Settings of DPO."""
 
-    shared: ClassVar = True
-    evolve_defaults: ClassVar = CONTRASTS
-    cloner: ClassVar = "filtered_bc"
+    info: ClassVar = TrainerInfo(
+        several_processes=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES_AND_RETRY
+    )
 
     learning_rate: float = 3e-4
     """Peak of the cosine schedule; 3e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""

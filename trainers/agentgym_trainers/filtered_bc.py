@@ -25,6 +25,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.data import length_grouped, no_data_error, prepare
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
+from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def bc_loss(logprobs_N: Tensor, tokens: Tensor | int | None = None) -> Tensor:
 class FilteredBC(OfflineSettings):
     """Settings of filtered behaviour cloning."""
 
-    shared: ClassVar = True
+    info: ClassVar = TrainerInfo(several_processes=True)
 
     threshold: float = 0.5
     """Least return of a trajectory that is trained on."""

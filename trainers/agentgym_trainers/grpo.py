@@ -46,6 +46,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.rl.loop import Checkpointable
 from agentgym_py.training.settings import OnPolicySettings
+from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class GRPOSettings(OnPolicySettings):
             )
 
     @property
-    def by_return(self) -> bool:
+    def uses_reward(self) -> bool:
         """Whether a reward model's scores would be learnt from."""
         return self.reward == "return"
 
@@ -184,9 +185,7 @@ class GRPOSettings(OnPolicySettings):
 class GRPO(GRPOSettings):
     """Group-relative policy optimization."""
 
-    shared: ClassVar = True
-    evolve_defaults: ClassVar = {"temperature": 1.0}
-    cloner: ClassVar = "filtered_bc"
+    info: ClassVar = TrainerInfo(several_processes=True, warm_start="filtered_bc", evolve_defaults={"temperature": 1.0})
 
     def improve(
         self,

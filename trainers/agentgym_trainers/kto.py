@@ -30,7 +30,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.data import TrainingData, in_order, no_data_error, prepare
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
-from agentgym_py.training.trainer import WEIGHS
+from agentgym_py.training.trainer import KEEP_FAILURES, TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -84,9 +84,7 @@ def kto_loss(
 class KTO(OfflineSettings):
     """Settings of KTO."""
 
-    shared: ClassVar = True
-    evolve_defaults: ClassVar = WEIGHS
-    cloner: ClassVar = "filtered_bc"
+    info: ClassVar = TrainerInfo(several_processes=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES)
 
     learning_rate: float = 1e-4
     """Peak of the cosine schedule; 1e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""

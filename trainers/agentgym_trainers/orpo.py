@@ -24,7 +24,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.data import Pair, length_grouped, no_data_error, pair_tokens, prepare_pairs
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import PairSettings
-from agentgym_py.training.trainer import CONTRASTS
+from agentgym_py.training.trainer import KEEP_FAILURES_AND_RETRY, TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def orpo_loss(chosen_B: Tensor, rejected_B: Tensor, weight: float) -> ORPOLoss:
 class ORPO(PairSettings):
     """Settings of ORPO."""
 
-    shared: ClassVar = True
-    evolve_defaults: ClassVar = CONTRASTS
-    cloner: ClassVar = "filtered_bc"
+    info: ClassVar = TrainerInfo(
+        several_processes=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES_AND_RETRY
+    )
 
     odds_weight: float = 0.1
     """lambda, the weight of the odds against the worse trajectory; at 0 it is cloning of the better one."""

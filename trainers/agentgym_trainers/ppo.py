@@ -32,6 +32,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.rl.loop import Checkpointable
 from agentgym_py.training.settings import OnPolicySettings
+from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -143,9 +144,7 @@ class PPOSettings(OnPolicySettings):
 class PPO(PPOSettings):
     """Proximal policy optimization."""
 
-    shared: ClassVar = True
-    evolve_defaults: ClassVar = {"temperature": 1.0}
-    cloner: ClassVar = "filtered_bc"
+    info: ClassVar = TrainerInfo(several_processes=True, warm_start="filtered_bc", evolve_defaults={"temperature": 1.0})
 
     def improve(
         self,

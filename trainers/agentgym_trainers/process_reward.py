@@ -61,6 +61,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.data import TrainingData, epochs_of, no_data_error, prepare
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
+from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -117,8 +118,7 @@ def process_loss(
 class ProcessReward(OfflineSettings):
     """Settings of a process reward model's training."""
 
-    shared: ClassVar = True
-    produces: ClassVar[str] = "process_reward"
+    info: ClassVar = TrainerInfo(output="process_reward", several_processes=True)
 
     epochs: float = 4.0
     """Passes over the data."""

@@ -62,9 +62,7 @@ if TYPE_CHECKING:
 class R3(PPOSettings):
     """PPO whose steps are also paid by a process reward model."""
 
-    shared: ClassVar = True
-    evolve_defaults: ClassVar = PPO.evolve_defaults
-    cloner: ClassVar = PPO.cloner
+    info: ClassVar = PPO.info
 
     alpha: float = 1.0
     """Weight of the world's reward."""
@@ -109,7 +107,7 @@ class R3(PPOSettings):
         self.modelling(self.prm_first_epochs)
 
     @property
-    def by_return(self) -> bool:
+    def uses_reward(self) -> bool:
         """Whether a reward model's scores would be learnt from."""
         return self.alpha > 0
 

@@ -26,7 +26,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.data import TrainingData, length_grouped, no_data_error, prepare
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
-from agentgym_py.training.trainer import CONTRASTS
+from agentgym_py.training.trainer import KEEP_FAILURES_AND_RETRY, TrainerInfo
 from agentgym_py.trajectory import Trajectory, preferences
 from agentgym_py.trajectory.selectors import best_first
 
@@ -90,9 +90,9 @@ def best_loss(logps_R: Tensor, tokens_R: Tensor, returns_R: Tensor, tasks_R: Ten
 class Ranking(OfflineSettings):
     """Settings of trajectory ranking."""
 
-    shared: ClassVar = True
-    evolve_defaults: ClassVar = CONTRASTS
-    cloner: ClassVar = "filtered_bc"
+    info: ClassVar = TrainerInfo(
+        several_processes=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES_AND_RETRY
+    )
 
     learning_rate: float = 1e-4
     """Peak of the cosine schedule; 1e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""

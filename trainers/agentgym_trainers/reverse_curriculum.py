@@ -60,9 +60,7 @@ def start_of_stage(steps: int, stage: int, stages: int) -> int:
 class ReverseCurriculum(GRPOSettings):
     """GRPO whose groups begin on an expert's way."""
 
-    shared: ClassVar = True
-    evolve_defaults: ClassVar = GRPO.evolve_defaults
-    cloner: ClassVar = GRPO.cloner
+    info: ClassVar = GRPO.info
 
     reward: Literal["return", "success"] = "success"
     """What a group's trajectories are compared by."""

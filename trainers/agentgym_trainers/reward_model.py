@@ -32,6 +32,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.data import TrainingData, length_grouped, no_data_error, prepare
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import PairSettings
+from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import Trajectory, preferences
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ def judged_tokens(pair: Judged) -> int:
 class RewardModelling(PairSettings):
     """Settings of a reward model's training."""
 
-    shared: ClassVar = True
-    produces: ClassVar[str] = "reward_model"
+    info: ClassVar = TrainerInfo(output="reward_model", several_processes=True)
 
     learning_rate: float = 3e-4
     """Peak of the cosine schedule; 3e-4 suits the tiny model, 1e-5 a pretrained one."""

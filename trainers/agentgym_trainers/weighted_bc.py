@@ -30,7 +30,7 @@ from agentgym_py.training import TrainReport
 from agentgym_py.training.data import TrainingData, length_grouped, no_data_error, prepare
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
-from agentgym_py.training.trainer import WEIGHS
+from agentgym_py.training.trainer import KEEP_FAILURES, TrainerInfo
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -73,9 +73,7 @@ def advantage_weights(
 class WeightedBC(OfflineSettings):
     """Settings of weighted behaviour cloning."""
 
-    shared: ClassVar = True
-    evolve_defaults: ClassVar = WEIGHS
-    cloner: ClassVar = "filtered_bc"  # so that Agent_v0 is the same
+    info: ClassVar = TrainerInfo(several_processes=True, warm_start="filtered_bc", evolve_defaults=KEEP_FAILURES)
 
     mode: Mode = "softmax"
     """What a return weighs: `softmax`, `advantage` or `agentevol`, whose weight is the return itself."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.trajectory import Trajectory
 
 _RUN = 4
@@ -76,5 +77,6 @@ def noticed(trainer: object, logged: Mapping[str, float], notes: Sequence[str]) 
     """What a round's episodes show of a collapse, by the trainer's own bounds where it has any; once it is enough."""
     if any(note.startswith("collapse") for note in notes):
         return []
-    bounds = getattr(trainer, "min_entropy", _MIN_ENTROPY), getattr(trainer, "max_repeated", _MAX_REPEATED)
+    own = isinstance(trainer, OnPolicySettings)
+    bounds = (trainer.min_entropy, trainer.max_repeated) if own else (_MIN_ENTROPY, _MAX_REPEATED)
     return list(collapses(logged, *bounds).values())
