@@ -210,8 +210,13 @@ def run_ppo(
                 learner.step()
             divergence = kl_of(records)
             penalty = {} if divergence is None else {"kl_ref": divergence, "kl_penalty": totals.kl_coef * divergence}
-            stats = {"kl_coefficient": totals.kl_coef, **penalty, **episode_stats(episodes)}
-            loop.finish_iteration(records, settings.epochs, learner.logged | stats | (extra.logged if extra else {}))
+            stats = {
+                "kl_coefficient": totals.kl_coef,
+                **penalty,
+                **episode_stats(episodes),
+                **(extra.logged if extra else {}),
+            }
+            loop.finish_iteration(records, settings.epochs, learner.logged | stats)
             if loop.finished > settings.critic_warmup + 1:  # a policy that had been trained played
                 totals.kl_coef = adapted(totals.kl_coef, divergence or 0.0, settings.kl_target)
     return loop.report(loop.finished > settings.critic_warmup)
