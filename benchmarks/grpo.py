@@ -200,8 +200,9 @@ def ours(case: Case, line: Connection) -> None:
     torch.set_num_threads(case.threads)
     policy, size, clock = case.policy(), case.size, Clock(line, case.folder / f"ours-{case.beta}.pt")
     settings = GRPO(
-        variant="dapo", group_size=size.tries, tasks_per_iteration=size.tasks, minibatch_size=size.tasks * size.tries, kl_coef=case.beta,
-        learning_rate=1e-6, microbatch_tokens=size.rows * case.longest,
+        variant="dapo", group_size=size.tries, tasks_per_iteration=size.tasks,
+        minibatch_size=size.tasks * size.tries, kl_coef=case.beta, learning_rate=1e-6,
+        microbatch_tokens=size.rows * case.longest,
     )  # fmt: skip
     budget = case.steps * size.tasks * size.tries
     engine: Any = None

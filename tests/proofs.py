@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.training.rl.batch import Record, collate
-from agentgym_py.training.rl.learner import Learner, LossOf
+from agentgym_py.training.rl.learner import Learner
 from agentgym_py.training.rl.losses import Weighting
 from agentgym_py.training.settings import OnPolicySettings
 
@@ -55,8 +55,10 @@ def doubled(policy: Any) -> Any:
 def wide(records: Sequence[Record]) -> list[Record]:
     """The records with all their numbers in double precision."""
     for record in records:
-        record.old_logps_n = record.old_logps_n.double()
-        record.extra = {name: each.double() for name, each in record.extra.items()}
+        for field in fields(record):
+            value = getattr(record, field.name)
+            if isinstance(value, Tensor) and value.is_floating_point():
+                setattr(record, field.name, value.double())
     return list(records)
 
 
@@ -169,14 +171,16 @@ def estimated_records(toys: Any, policy: Any) -> list[Record]:
     """The toys' records, with what a critic and a reference say of each token, and what the critic is to learn."""
     records: list[Record] = toys.records_of(policy)
     for number, record in enumerate(records):
-        for seed, name in enumerate(("values", "returns", "ref_logps")):
-            record.extra[name] = drawn(record.n, seed=10 * number + seed).float() - 2 * (name == "ref_logps")
-        record.extra["valued"] = record.first_of_turn_n.float()
+        record.values_n, record.returns_n, ref_n = (
+            drawn(record.n, seed=10 * number + seed).float() for seed in range(3)
+        )
+        record.ref_logps_n = ref_n - 2
+        record.valued_n = record.first_of_turn_n.float()
     return records
 
 
 def check_steps(
-    toys: Any, settings: OnPolicySettings, loss_of: LossOf, how: Weighting, constant: float = 1.0, **more: Any
+    toys: Any, settings: OnPolicySettings, loss_of: Any, how: Weighting, constant: float = 1.0, **more: Any
 ) -> None:
     """A learner's step is the same in whatever order and passes its records go: what it logs, and all gradients.
 
@@ -187,14 +191,13 @@ def check_steps(
     def step(order: Sequence[int], microbatch_tokens: int) -> tuple[dict[str, float], list[tuple[str, Tensor]]]:
         policy = doubled(toys.word_policy())
         records = wide(estimated_records(toys, policy))
-        made = Learner(
-            policy, replace(settings, max_grad_norm=0.0, microbatch_tokens=microbatch_tokens), seed=0, **more
-        )
+        how_long = {"max_grad_norm": 0.0, "microbatch_tokens": microbatch_tokens}
+        made = Learner(policy, replace(settings, **how_long), seed=0, **more)
         if made.module.value is not None:
             torch.nn.init.ones_(made.module.value.weight)
         logged = dict[str, float]()
         given = [records[i] for i in order]
-        kept = state_gradients(policy.model, lambda: logged.update(made.step(given, loss_of, how, constant)))
+        kept = state_gradients(policy.model, lambda: logged.update(toys.step(made, given, loss_of, how, constant)))
         if len(kept) == 1:
             by_length = sorted(given, key=lambda record: len(record.input_ids))
             agent = collate(by_length, [r.old_logps_n for r in by_length], made.device).labels != IGNORED

@@ -39,10 +39,11 @@ COMMON = [
 FAILED_TOO = ["--select.success_only", "false", "--select.threshold", "-9", "--trainer.threshold", "-9"]
 RUNS = {
     "filtered_bc": ["--expert_tasks", "3", "--trainer.batch_size", "5", "--trainer.learning_rate", "1e-2", *FAILED_TOO],
-    "grpo": ["--expert_tasks", "0", "--trainer.group_size", "4", "--trainer.tasks_per_iteration", "4", "--trainer.minibatch_size",
-             "5", "--trainer.kl_coef", "0.1", "--trainer.epochs", "2", "--trainer.learning_rate", "1e-2"],
-    "ppo": ["--expert_tasks", "0", "--trainer.tasks_per_iteration", "9", "--trainer.minibatch_size", "5", "--trainer.lora_rank", "2",
-            "--trainer.learning_rate", "1e-2", "--trainer.critic_warmup", "0"],
+    "grpo": ["--expert_tasks", "0", "--trainer.group_size", "4", "--trainer.tasks_per_iteration", "4",
+             "--trainer.minibatch_size", "5", "--trainer.kl_coef", "0.1", "--trainer.epochs", "2",
+             "--trainer.learning_rate", "1e-2"],
+    "ppo": ["--expert_tasks", "0", "--trainer.tasks_per_iteration", "9", "--trainer.minibatch_size", "5",
+            "--trainer.lora_rank", "2", "--trainer.learning_rate", "1e-2", "--trainer.critic_warmup", "0"],
     "ppo_warm": ["--expert_tasks", "0", "--trainer.tasks_per_iteration", "9", "--trainer.minibatch_size", "5",
                  "--trainer.learning_rate", "1e-2", "--trainer.critic_warmup", "1"],  # some weights have no gradient
     "weighted_bc": ["--expert_tasks", "0", "--trainer.gradient_accumulation", "2", "--trainer.batch_size", "3"],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,16 @@ from agentgym_py.collection import Job
 from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec, Outcome, Reply, Task, TextEnv
-from agentgym_py.errors import UnknownNameError
+from agentgym_py.errors import NothingToTrainOnError, UnknownNameError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tiny import CHAT_TEMPLATE, END, PAD, SPECIAL_TOKENS, build_model, tiny_config
 from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.rng import Rng
 from agentgym_py.training import TrainReport
-from agentgym_py.training.rl.batch import Record
+from agentgym_py.training.rl.batch import Record, TokenBatch
+from agentgym_py.training.rl.guards import StoppedEarly
+from agentgym_py.training.rl.learner import Learner, Loss, Output
+from agentgym_py.training.rl.losses import Weighting
 
 RIGHT = ("right", "east", "up", "on", "1", "3", "5", "7")
 LEFT = ("left", "west", "0", "2", "4", "6")
@@ -161,8 +165,61 @@ def records_of(policy: Policy, lengths: Sequence[Sequence[int]] = LENGTHS) -> li
     """Random records with an advantage a token."""
     records = random_records(policy, lengths)
     for number, record in enumerate(records):
-        record.extra["advantages"] = torch.linspace(-1, 1, record.n) + 0.1 * number
+        record.advantages_n = torch.linspace(-1, 1, record.n) + 0.1 * number
     return records
+
+
+LossOf = Callable[[Output, TokenBatch], Loss]
+"""A trainer's loss of a batch's agent tokens."""
+
+
+def step(
+    learner: Learner, records: Sequence[Record], loss_of: LossOf, weighting: Weighting, constant: float = 1.0
+) -> dict[str, float]:
+    """Take one optimizer step on these records as a trainer's loop does; returns what is logged of it."""
+    learner.begin(records, weighting, constant)
+    return _take(learner, records, loss_of)
+
+
+def epoch(
+    learner: Learner, records: Sequence[Record], loss_of: LossOf, weighting: Weighting
+) -> Iterator[dict[str, float]]:
+    """Pass over the records once, as a trainer's loop does; yields what is logged of each step."""
+    for minibatch in learner.minibatches(records, weighting):
+        yield _take(learner, minibatch, loss_of)
+
+
+def _take(learner: Learner, minibatch: Sequence[Record], loss_of: LossOf) -> dict[str, float]:
+    for batch in learner.microbatches(minibatch):
+        out = learner.forward(batch)
+        learner.backward(loss_of(out, batch), out, batch)
+    return learner.step()
+
+
+def first_records(
+    trainer: Any, rollouts: Rollouts, folder: Path, monkeypatch: Any, prepare: Callable[[Learner], object] = id
+) -> tuple[Learner, list[Record]]:
+    """Run a training up to its first step; returns its learner and the iteration's records.
+
+    `prepare` is called with the learner before anything is played.
+    """
+    found = list[Any]()
+
+    class Seen(Learner):
+        def __init__(self, *given: Any, **more: Any) -> None:
+            super().__init__(*given, **more)
+            prepare(self)
+
+        def minibatches(self, records: Sequence[Record], *given: Any, **more: Any) -> Any:
+            found.extend([self, list(records)])
+            raise StoppedEarly
+
+    with monkeypatch.context() as patch:
+        patch.setattr("agentgym_py.training.rl.learner.Learner", Seen)
+        with contextlib.suppress(NothingToTrainOnError):
+            trainer.improve(rollouts.policy, rollouts, seed=0, output_dir=folder)
+    learner, records = found
+    return learner, records
 
 
 def slow_logps(model: Any, record: Record, temperature: float = 1.0) -> list[Tensor]:

@@ -411,7 +411,7 @@ def test_quantized_weights_are_few_and_adapters_survive_the_merging(tmp_path: Pa
     """They say nearly the same; the engine plays with them; merged and saved they are an ordinary model."""
     pytest.importorskip("bitsandbytes")
     from agentgym_py.engine import HFEngine, SamplingParams
-    from agentgym_py.training.rl.learner import Learner, training
+    from agentgym_py.training.rl.learner import Learner
     from agentgym_py.training.settings import OnPolicySettings
 
     tokenizer = build_tokenizer(TEXTS, 300)
@@ -432,7 +432,7 @@ def test_quantized_weights_are_few_and_adapters_survive_the_merging(tmp_path: Pa
         assert list(reply.ids) == [int(policy.model(input_ids=torch.tensor([[1, 2, 3]])).logits[0, -1].argmax())]
     with pytest.raises(ConfigError, match="lora_rank must be above 0"):
         Learner(policy, OnPolicySettings(), seed=0)
-    with training(Learner(policy, OnPolicySettings(lora_rank=2), seed=0)):
+    with Learner(policy, OnPolicySettings(lora_rank=2), seed=0):
         with torch.no_grad():
             for name, parameter in policy.model.named_parameters():
                 if "lora_B" in name:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,26 @@ from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.training.rl.learner import Learner
 from agentgym_py.training.rl.losses import token_weights
-from agentgym_trainers.grpo import GRPO, VARIANTS, Kind, grpo_loss, overlong_penalty
+from agentgym_trainers.grpo import (
+    GRPO,
+    VARIANTS,
+    Variant,
+    differ,
+    group_records,
+    grpo_loss,
+    overlong_penalty,
+    play_groups,
+    return_of,
+    settings_loss,
+)
 
-KINDS: list[Kind] = ["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"]
+KINDS: list[Variant] = ["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"]
 LENGTHS = [4, 1, 7, 2]
 
 
-def slow_loss(kind: Kind, logps: Any, old: Any, advantages: Any, ref: Any, kl: float, low: float, high: float) -> Any:
+def slow_loss(
+    kind: Variant, logps: Any, old: Any, advantages: Any, ref: Any, kl: float, low: float, high: float
+) -> Any:
     """Each paper's objective, negated, sequence by sequence and token by token; B rows of ragged lengths.
 
     Dr. GRPO's constant is 16.
@@ -52,13 +67,13 @@ def double() -> Any:
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("kl", [0.0, 0.3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_loss_is_the_papers(proofs: Any, kind: Kind, kl: float) -> None:
+def test_the_loss_is_the_papers(proofs: Any, kind: Variant, kl: float) -> None:
     """Value and gradient equal the slow loop's, to 1e-9, with ratios on both sides of both bounds."""
     logps, old, ref = (proofs.drawn(14, seed=seed) * 0.4 - 1 for seed in (1, 2, 3))
     advantages = proofs.drawn(4, seed=4)
     row_N = torch.repeat_interleave(torch.arange(4), torch.tensor(LENGTHS))
     weights_N = torch.cat(token_weights(LENGTHS, VARIANTS[kind].weighting, 16.0, torch.float64))
-    how: dict[str, Any] = {"kind": kind, "low": 0.2, "high": 0.28, "ref_logps_N": ref, "kl": kl}
+    how: dict[str, Any] = {"variant": kind, "low": 0.2, "high": 0.28, "ref_logps_N": ref, "kl_coef": kl}
 
     def fast(x: Any) -> Any:
         return (grpo_loss(x, old, advantages[row_N], row_N, **how).loss_N * weights_N).sum()
@@ -71,10 +86,10 @@ def test_the_loss_is_the_papers(proofs: Any, kind: Kind, kl: float) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_observations_padding_order_and_passes_do_not_matter(toys: Any, proofs: Any, kind: Kind) -> None:
+def test_observations_padding_order_and_passes_do_not_matter(toys: Any, proofs: Any, kind: Variant) -> None:
     """A step is the same in whatever order and passes records go; states before observations get no gradient."""
     settings = GRPO(variant=kind, kl_coef=0.1, max_tokens=16)
-    proofs.check_steps(toys, settings, settings._loss, VARIANTS[kind].weighting, 16.0)
+    proofs.check_steps(toys, settings, partial(settings_loss, settings), VARIANTS[kind].weighting, 16.0)
 
 
 def test_without_a_reference_there_is_no_kl(proofs: Any) -> None:
@@ -120,15 +135,15 @@ def trl_batch(records: Any) -> dict[str, Any]:
         own = record.labels[cut:] != IGNORED
         found["tool_mask"][i, :rest] = own
         found["old_per_token_logps"][i, :rest][own] = record.old_logps_n
-        found["ref_per_token_logps"][i, :rest][own] = record.extra["ref_logps"]
-    found["advantages"] = torch.stack([record.extra["advantages"][0] for record in records])
+        found["ref_per_token_logps"][i, :rest][own] = record.ref_logps_n
+    found["advantages"] = torch.stack([record.advantages_n[0] for record in records])
     found["num_items_in_batch"] = found["tool_mask"].sum()
     return found
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.1])
 @pytest.mark.parametrize("kind", ["grpo", "dr_grpo", "dapo", "cispo", "gspo"])
-def test_loss_and_gradient_are_trls(toys: Any, trl_trainer: Any, kind: Kind, beta: float) -> None:
+def test_loss_and_gradient_are_trls(toys: Any, trl_trainer: Any, kind: Variant, beta: float) -> None:
     """On the same records of several turns, in passes, those of GRPOTrainer over whole rows."""
     policy = toys.word_policy()
     records = toys.random_records(policy, [[3, 1], [2], [1, 1, 4], [5], [2, 2], [1]])
@@ -137,8 +152,8 @@ def test_loss_and_gradient_are_trls(toys: Any, trl_trainer: Any, kind: Kind, bet
         with torch.no_grad():
             now = torch.stack(toys.slow_logps(policy.model, record, 0.8))
         record.old_logps_n = now + 0.3 * torch.randn(record.n, generator=generator)
-        record.extra["ref_logps"] = now + 0.3 * torch.randn(record.n, generator=generator)
-        record.extra["advantages"] = torch.full((record.n,), advantage)
+        record.ref_logps_n = now + 0.3 * torch.randn(record.n, generator=generator)
+        record.advantages_n = torch.full((record.n,), advantage)
     trl_trainer.loss_type = "grpo" if kind == "gspo" else kind
     trl_trainer.importance_sampling_level = "sequence" if kind == "gspo" else "token"
     trl_trainer.epsilon_high = 1.28 if kind == "cispo" else 0.28
@@ -149,7 +164,7 @@ def test_loss_and_gradient_are_trls(toys: Any, trl_trainer: Any, kind: Kind, bet
     expected.backward()
     settings = GRPO(variant=kind, kl_coef=beta, max_tokens=16, microbatch_tokens=40, max_grad_norm=0.0)
     learner = Learner(policy, settings, seed=0, temperature=0.8)
-    logged = learner.step(records, settings._loss, VARIANTS[kind].weighting, settings.max_tokens)
+    logged = toys.step(learner, records, partial(settings_loss, settings), VARIANTS[kind].weighting, 16)
     assert logged["loss"] == pytest.approx(float(expected.detach()), abs=1e-6) and logged["clip_fraction"] > 0
     assert logged["policy_loss"] + logged["kl_loss"] == pytest.approx(logged["loss"], abs=1e-6)
     assert (logged["kl_loss"] > 1e-4) == (beta > 0)
@@ -170,8 +185,8 @@ def test_rloos_loss_and_gradient_are_trls(toys: Any, tmp_path: Path) -> None:
         with torch.no_grad():
             now = torch.stack(toys.slow_logps(policy.model, record, 0.8))
         record.old_logps_n = now + 0.2 * torch.randn(record.n, generator=generator)
-        record.extra["ref_logps"] = now
-        record.extra["advantages"] = torch.full((record.n,), advantage)
+        record.ref_logps_n = now
+        record.advantages_n = torch.full((record.n,), advantage)
     args = RLOOConfig(
         output_dir=str(tmp_path), use_cpu=True, bf16=False, gradient_checkpointing=False, num_generations=2,
         per_device_train_batch_size=6, max_completion_length=16, temperature=0.8, beta=0.0, epsilon=0.2,
@@ -187,7 +202,7 @@ def test_rloos_loss_and_gradient_are_trls(toys: Any, tmp_path: Path) -> None:
     expected.backward()
     settings = GRPO(variant="rloo", microbatch_tokens=40, max_grad_norm=0.0)
     learner = Learner(policy, settings, seed=0, temperature=0.8)
-    logged = learner.step(records, settings._loss, VARIANTS["rloo"].weighting, settings.max_tokens)
+    logged = toys.step(learner, records, partial(settings_loss, settings), VARIANTS["rloo"].weighting)
     assert logged["loss"] == pytest.approx(float(expected.detach()), abs=1e-6) and logged["clip_fraction"] > 0
     ours = dict(policy.model.named_parameters())
     for name, parameter in other.model.named_parameters():
@@ -212,7 +227,7 @@ def chance_of_right(toys: Any, policy: Any) -> float:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_solves_a_bandit(toys: Any, kind: Kind) -> None:
+def test_it_solves_a_bandit(toys: Any, kind: Variant) -> None:
     """30 steps of 32 episodes make the better arm nearly certain, which was not, though it pays in 4 of 5 tasks only.
 
     Dr. GRPO divides by a constant: here, of one token.
@@ -236,18 +251,16 @@ def test_a_branch_is_compared_with_itself_alone(toys: Any) -> None:
     policy = toys.word_policy()
     rollouts = toys.rollouts(policy, toys.CHAIN, 29, seed=3)
     trainer = GRPO(variant="dr_grpo", group_size=4, tasks_per_iteration=2, branches=2)
-    groups = trainer._groups(rollouts, trainer._play)
+    groups = play_groups(trainer, rollouts)
     assert len(groups) == 6 and rollouts.remaining == 5
-    from collections import Counter
-
     compared = 0
     for number, group in enumerate(groups):
-        records = trainer._records(group, policy, Counter())
+        records = group_records(trainer, group, VARIANTS["dr_grpo"].scale, policy, Counter())
         mean = sum(each.reward for each in group) / 4
         for each, record in zip(group, records, strict=len(records) > 0):
             own = [n for n, step in enumerate(each.steps) if step.trained]
             assert record.turns == own and (own[0] > 0) == (number >= 2)
-            assert record.extra["advantages"].tolist() == pytest.approx([each.reward - mean] * record.n)
+            assert record.advantages_n.tolist() == pytest.approx([each.reward - mean] * record.n)
             compared += number >= 2
     assert compared > 0
 
@@ -315,15 +328,14 @@ def test_what_failed_by_infrastructure_is_not_compared(toys: Any) -> None:
     policy = toys.word_policy()
     (group,) = toys.rollouts(policy, toys.CHAIN, 4).groups(1, 4)
     group = [replace(each, reward=float(i)) for i, each in enumerate(group)]
-    from collections import Counter
-
     dropped = Counter[str]()
     broken = [*group[:3], replace(group[3], reward=99.0, error="it hangs")]
-    records = GRPO(variant="dr_grpo")._records(broken, policy, dropped)
-    assert [float(record.extra["advantages"][0]) for record in records] == [-1.0, 0.0, 1.0]
+    how = GRPO(variant="dr_grpo")
+    records = group_records(how, broken, VARIANTS[how.variant].scale, policy, dropped)
+    assert [float(record.advantages_n[0]) for record in records] == [-1.0, 0.0, 1.0]
     assert dropped == {"ended by an infrastructure error": 1}
     alone = [group[0], *(replace(each, error="it hangs") for each in group[1:])]
-    assert GRPO()._records(alone, policy, dropped) == []
+    assert group_records(GRPO(), alone, "std", policy, dropped) == []
 
 
 def test_dynamic_sampling_fills_the_batch(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,25 +367,25 @@ def test_success_or_the_return_is_compared(toys: Any) -> None:
     policy = toys.word_policy()
     ((episode,),) = toys.rollouts(policy, toys.CHAIN, 1, tokens=2).groups(1, 1)
     written = sum(len(step.tokens.ids) for step in episode.steps)
-    assert GRPO(reward="return")._return(episode) == episode.reward
-    assert GRPO(reward="success")._return(replace(episode, success=True)) == 1.0
+    assert return_of(GRPO(reward="return"), episode) == episode.reward
+    assert return_of(GRPO(reward="success"), replace(episode, success=True)) == 1.0
     short = GRPO(max_tokens=written, overlong_buffer=4)
-    assert short._return(episode) == pytest.approx(episode.reward - 1)
+    assert return_of(short, episode) == pytest.approx(episode.reward - 1)
 
 
 def test_a_loss_that_is_not_finite_ends_it(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The policy is then as it was before that step: here, as after the first one."""
     policy = toys.word_policy()
     after: list[str] = []
-    evaluate = Learner.evaluate
+    annotate = Learner.annotate
 
     def spoils(self: Learner, records: Any) -> None:
         after.append(policy.digest())
-        evaluate(self, records)
+        annotate(self, records)
         if len(after) == 2:
-            records[0].extra["advantages"] = records[0].extra["advantages"] * float("nan")
+            records[0].advantages_n = records[0].advantages_n * float("nan")
 
-    monkeypatch.setattr(Learner, "evaluate", spoils)
+    monkeypatch.setattr(Learner, "annotate", spoils)
     with pytest.raises(TrainingError):
         GRPO(tasks_per_iteration=4, group_size=4, learning_rate=0.1).improve(
             policy, toys.rollouts(policy, toys.CHAIN, 64), seed=0, output_dir=Path("unused")
@@ -382,7 +394,7 @@ def test_a_loss_that_is_not_finite_ends_it(toys: Any, monkeypatch: pytest.Monkey
 
 
 def test_a_reference_that_does_not_count_spoils_nothing() -> None:
-    """However unlikely it says that a token is: `max_kl` and the log want one at `kl` 0."""
+    """However unlikely it says that a token is: `max_kl` and the log want one at `kl_coef` 0."""
     logps, far = torch.zeros(2, requires_grad=True), torch.tensor([0.0, 2000.0])
     found = grpo_loss(logps, torch.zeros(2), torch.ones(2), torch.tensor([0, 0]), ref_logps_N=far, kl_coef=0.0)
     torch.autograd.backward(found.loss_N.sum())
@@ -392,10 +404,10 @@ def test_a_reference_that_does_not_count_spoils_nothing() -> None:
 def test_what_only_rounding_tells_apart_is_the_same(toys: Any) -> None:
     """Sums of rewards in another order: no group to learn from, however large an advantage would be made of it."""
     (group,) = toys.rollouts(toys.word_policy(), toys.BANDIT, 3).groups(1, 3)
-    for returns, differ in ([0.1 + 0.2, 0.3, 0.3], False), ([0.3001, 0.3, 0.3], True), ([1.0, 1.0, 1.0], False):
+    for returns, apart in ([0.1 + 0.2, 0.3, 0.3], False), ([0.3001, 0.3, 0.3], True), ([1.0, 1.0, 1.0], False):
         tries = [replace(each, reward=value) for each, value in zip(group, returns, strict=True)]
-        assert GRPO()._differ(tries) is differ
-    assert not GRPO()._differ([replace(each, error="gone") for each in group])
+        assert differ(GRPO(), tries) is apart
+    assert not differ(GRPO(), [replace(each, error="gone") for each in group])
 
 
 def test_wrong_settings_are_refused(toys: Any) -> None:
@@ -407,8 +419,8 @@ def test_wrong_settings_are_refused(toys: Any) -> None:
         "clip_low": -0.1,
         "clip_high": -0.1,
     }
-    wrong |= {"kl": -1.0, "max_tokens": 0, "overlong_buffer": -1, "kind": "gpro", "reward": "luck", "minibatch_size": 0}
-    wrong |= {"branches": -1}
+    wrong |= {"kl_coef": -1.0, "max_tokens": 0, "overlong_buffer": -1, "variant": "gpro", "reward": "luck"}
+    wrong |= {"branches": -1, "minibatch_size": 0}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             GRPO(**{name: value})

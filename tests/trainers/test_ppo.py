@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
 from agentgym_py.training.rl.batch import record_of
 from agentgym_py.training.rl.learner import Learner
-from agentgym_trainers.ppo import PPO, adapted, ppo_loss
+from agentgym_trainers import ppo
+from agentgym_trainers.ppo import PPO, adapted, ppo_loss, settings_loss, token_rewards
 
 
 def slow_loss(x: dict[str, Any], n: int, *, clip: float, value_clip: float, vf_coef: float, entropy: float) -> Any:
@@ -50,7 +51,8 @@ def test_the_loss_is_the_papers(proofs: Any) -> None:
 def test_observations_padding_order_and_passes_do_not_matter(toys: Any, proofs: Any) -> None:
     """A step is the same in whatever order and passes records go; states before observations get no gradient."""
     trainer = PPO(entropy_coef=0.03)
-    proofs.check_steps(toys, trainer, trainer._loss, "token", critic_rate=1e-3, critic_gradient=0.5)
+    loss_of = partial(settings_loss, trainer)
+    proofs.check_steps(toys, trainer, loss_of, "token", critic_rate=1e-3, critic_gradient=0.5)
 
 
 @pytest.mark.parametrize(
@@ -65,22 +67,25 @@ def test_the_kl_coefficient_follows_its_target(measured: float, target: float, e
 # ------------------------------------------------------------------------------------------- from episodes to records
 
 
-def estimated(toys: Any, proofs: Any, trainer: PPO, monkeypatch: pytest.MonkeyPatch, kl: float) -> Any:
+def estimated(toys: Any, proofs: Any, trainer: PPO, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Episodes of the chain, some truncated and some not, and their records, by a critic and a reference of chance.
 
     All in double precision.
     """
     monkeypatch.setattr("agentgym_py.training.rl.batch.record_of", lambda *x, **y: proofs.wide([record_of(*x, **y)])[0])
     policy = proofs.doubled(toys.word_policy())
-    made = Learner(policy, trainer, seed=0, reference=True, critic_rate=1e-3)
-    torch.nn.init.normal_(made.module.value.weight, generator=torch.Generator().manual_seed(0))
-    assert made._frozen is not None
-    with torch.no_grad():
-        made._frozen.model.model.norm.weight += 0.5
+
+    def prepare(learner: Learner) -> None:
+        torch.nn.init.normal_(learner.module.value.weight, generator=torch.Generator().manual_seed(0))
+        assert learner._frozen is not None
+        with torch.no_grad():
+            learner._frozen.model.model.norm.weight += 0.5
+
     spec = type(toys.CHAIN)(toys.CHAIN.name, {"max_steps": 12})
-    episodes = [group[0] for group in toys.rollouts(policy, spec, 24, tokens=2).groups(24, 1)]
-    assert {each.truncated for each in episodes} == {True, False}
-    return policy, made, episodes, trainer._records(made, episodes, kl, Counter())
+    rollouts = toys.rollouts(policy, spec, 24, tokens=2)
+    made, records = toys.first_records(trainer, rollouts, Path("unused"), monkeypatch, prepare)
+    assert {each.truncated for each in rollouts.episodes} == {True, False}
+    return policy, made, rollouts.episodes, records
 
 
 def values_by_hand(policy: Any, made: Learner, episode: Any) -> tuple[list[float], float]:
@@ -103,19 +108,17 @@ def targets(
     toys: Any, trainer: PPO, rollouts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> list[tuple[bool, bool, float, float]]:
     """Of each episode of a training whether it was truncated, and given up, its bootstrap and its first return."""
-    found, records_of = list[tuple[bool, bool, float, float]](), PPO._records
+    found, tokenize = list[Any](), ppo.tokenize
 
-    def noted(self: PPO, learner: Learner, episodes: Any, *more: Any) -> Any:
-        records = records_of(self, learner, episodes, *more)
-        found.extend(
-            (episode.truncated, episode.given_up, record.bootstrap, float(record.extra["returns"][0]))
-            for episode, record in zip(episodes, records, strict=True)
-        )
-        return records
+    def noted(episodes: Any, *more: Any) -> Any:
+        kept, records = tokenize(episodes, *more)
+        found.extend(zip(episodes, records, strict=True))
+        return kept, records
 
-    monkeypatch.setattr(PPO, "_records", noted)
-    trainer.improve(rollouts.policy, rollouts, seed=0, output_dir=Path("unused"))
-    return found
+    with monkeypatch.context() as patch:
+        patch.setattr(ppo, "tokenize", noted)
+        trainer.improve(rollouts.policy, rollouts, seed=0, output_dir=Path("unused"))
+    return [(each.truncated, each.given_up, record.bootstrap, float(record.returns_n[0])) for each, record in found]
 
 
 def test_nothing_comes_after_a_score(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,12 +158,13 @@ def test_advantages_are_the_closed_form_over_tokens_or_turns(
 
     The sum over k of (gamma lam)^k delta, by a walk over the episode's steps; then all are whitened together.
     """
-    trainer, kl = PPO(credit_level=level, gamma=0.9, gae_lambda=0.8), 0.3
-    policy, made, episodes, records = estimated(toys, proofs, trainer, monkeypatch, kl)
+    kl, many = 0.3, {"tasks_per_iteration": 24, "critic_warmup": 0}
+    trainer = PPO(credit_level=level, gamma=0.9, gae_lambda=0.8, kl_coef=kl, **many)
+    policy, made, episodes, records = estimated(toys, proofs, trainer, monkeypatch)
     raw: list[float] = []
     for episode, record in zip(episodes, records, strict=True):
         values, after = values_by_hand(policy, made, episode)
-        ref, old = record.extra["ref_logps"].tolist(), record.old_logps_n.tolist()
+        ref, old = record.ref_logps_n.tolist(), record.old_logps_n.tolist()
         rewards = [-kl * (o - r) for o, r in zip(old, ref, strict=True)]
         sizes = [len(step.tokens.ids) for step in episode.steps]
         ends = [sum(sizes[: i + 1]) - 1 for i in range(len(sizes))]
@@ -178,29 +182,28 @@ def test_advantages_are_the_closed_form_over_tokens_or_turns(
         if level == "turn":
             spread = [turn for turn, size in enumerate(sizes) for _ in range(size)]
             advantages, returns = [advantages[t] for t in spread], [returns[t] for t in spread]
-            assert record.extra["valued"].tolist() == [float(n in starts) for n in range(record.n)]
+            assert record.valued_n.tolist() == [float(n in starts) for n in range(record.n)]
         else:
-            assert record.extra["valued"].tolist() == [1.0] * record.n
-        assert record.extra["returns"].tolist() == pytest.approx(returns, rel=0, abs=1e-9)
+            assert record.valued_n.tolist() == [1.0] * record.n
+        assert record.returns_n.tolist() == pytest.approx(returns, rel=0, abs=1e-9)
         raw += advantages
     assert any(abs(values_by_hand(policy, made, e)[1]) > 0.01 for e in episodes if e.truncated), "else it is no test"
     flat = torch.tensor(raw, dtype=torch.float64)
     expected = (flat - flat.mean()) / (flat.std() + 1e-4)
-    torch.testing.assert_close(torch.cat([r.extra["advantages"] for r in records]), expected, rtol=0, atol=1e-9)
+    torch.testing.assert_close(torch.cat([r.advantages_n for r in records]), expected, rtol=0, atol=1e-9)
 
 
 def test_what_a_reward_is(toys: Any) -> None:
     """A turn's stands at its last token; the divergence from the reference costs at each."""
-    trainer = PPO()
     policy = toys.word_policy()
     ((episode,),) = toys.rollouts(policy, toys.CHAIN, 1, tokens=2).groups(1, 1)
     record = record_of(episode, policy.chat)
     assert record is not None
-    plain = trainer.rewards(episode, record, 0.5)
+    plain = token_rewards(episode, record, 0.5)
     assert float(plain.sum()) == pytest.approx(episode.reward)
     assert torch.equal(plain != 0, record.last_of_turn_n)
-    record.extra["ref_logps"] = record.old_logps_n - 0.2
-    torch.testing.assert_close(trainer.rewards(episode, record, 0.5), plain - 0.1)
+    record.ref_logps_n = record.old_logps_n - 0.2
+    torch.testing.assert_close(token_rewards(episode, record, 0.5), plain - 0.1)
 
 
 # ---------------------------------------------------------------------------------------------------------- learning
@@ -281,7 +284,7 @@ def test_nothing_to_learn_from_is_an_error(toys: Any, monkeypatch: pytest.Monkey
 
 def test_a_loss_that_is_not_finite_ends_it(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The policy is then as it was before that step."""
-    monkeypatch.setattr(PPO, "rewards", lambda self, episode, record, kl: torch.full((record.n,), torch.inf))
+    monkeypatch.setattr(ppo, "token_rewards", lambda episode, record, kl: torch.full((record.n,), torch.inf))
     policy = toys.word_policy()
     before = policy.digest()
     with pytest.raises(TrainingError):
@@ -292,7 +295,8 @@ def test_a_loss_that_is_not_finite_ends_it(toys: Any, monkeypatch: pytest.Monkey
 def test_wrong_settings_are_refused(toys: Any) -> None:
     """Each by its name; and sampling that it cannot learn from."""
     wrong: dict[str, Any] = {"tasks_per_iteration": 0, "epochs": 0, "clip": -1.0, "value_clip": -1.0, "vf_coef": -1.0}
-    wrong |= {"gamma": 1.1, "gae_lambda": 1.1, "kl": -1.0, "kl_target": -1.0, "critic_warmup": -1, "level": "word"}
+    wrong |= {"gamma": 1.1, "gae_lambda": 1.1, "kl_coef": -1.0, "kl_target": -1.0, "critic_warmup": -1}
+    wrong |= {"credit_level": "word"}
     wrong |= {"critic_learning_rate": 0.0, "critic_gradient": 1.1, "entropy_coef": -1.0, "learning_rate": 0.0}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):

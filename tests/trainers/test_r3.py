@@ -18,7 +18,7 @@ from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.rewards.process_reward_model import ProcessRewardModel, marked_sample
 from agentgym_py.rewards.state_values import CHANGED
 from agentgym_py.training.rl.batch import Record, collate, record_of
-from agentgym_trainers.ppo import PPO
+from agentgym_trainers.ppo import PPO, settings_loss
 from agentgym_trainers.r3 import R3, ProcessRewards, placed
 
 FEW: dict[str, Any] = {"tasks_per_iteration": 16, "prm_first_epochs": 2.0, "prm_epochs": 1.0, "learning_rate": 0.02}
@@ -41,7 +41,7 @@ def test_a_step_is_paid_where_its_thought_ends() -> None:
 
 
 def test_a_reward_is_the_sum_of_three(toys: Any, proofs: Any) -> None:
-    """R = alpha R_task + beta PRM - kl KL, token by token, for an episode of several turns."""
+    """R = alpha R_task + beta PRM - kl_coef KL, token by token, for an episode of several turns."""
     policy, trainer = toys.word_policy(), R3(alpha=0.7, beta=0.3)
     ((episode,),) = toys.rollouts(policy, toys.CHAIN, 1, tokens=2).groups(1, 1)
     record = record_of(episode, policy.chat)
@@ -49,7 +49,8 @@ def test_a_reward_is_the_sum_of_three(toys: Any, proofs: Any) -> None:
     proofs.wide([record])
     ref = record.old_logps_n - torch.rand(record.n, generator=torch.Generator().manual_seed(0))
     paid = [0.1 * i - 0.2 for i in range(len(episode.steps))]
-    record.extra |= {"ref_logps": ref, "process": placed(record, marked_sample(episode, policy).marks, paid)}
+    record.ref_logps_n = ref
+    record.process_rewards_n = placed(record, marked_sample(episode, policy).marks, paid)
     expected, at = [], 0
     for step, of_step in zip(episode.steps, paid, strict=True):
         for k in range(len(step.tokens.ids)):
@@ -60,21 +61,17 @@ def test_a_reward_is_the_sum_of_three(toys: Any, proofs: Any) -> None:
     assert trainer.rewards(episode, record, 0.2).tolist() == pytest.approx(expected, rel=0, abs=1e-9)
 
 
-def test_observations_get_no_gradient(toys: Any, proofs: Any) -> None:
+def test_observations_get_no_gradient(toys: Any, proofs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither from the policy's loss nor from the critic's: only the states before agent tokens are read."""
-    policy, trainer = toys.word_policy(), R3(**FEW, prm_labels="outcome")
+    policy, trainer = toys.word_policy(), R3(**FEW | {"tasks_per_iteration": 8}, critic_warmup=0, prm_labels="outcome")
     rollouts = toys.rollouts(policy, toys.CHAIN, 8, tokens=2)
-    from agentgym_py.training.rl.learner import Learner
-
-    learner = Learner(policy, trainer, seed=0, critic_rate=1e-3)
-    episodes = [group[0] for group in rollouts.groups(8, 1)]
-    judge = ProcessRewards(trainer, policy, rollouts, 0)
-    records = trainer._records(learner, episodes, 0.0, Counter(), judge)
-    assert all((record.extra["process"] != 0).sum() <= len(record.turns) for record in records)
+    learner, records = toys.first_records(trainer, rollouts, tmp_path, monkeypatch)
+    assert len(records) == 8 and any(record.process_rewards_n.any() for record in records)
+    assert all((record.process_rewards_n != 0).sum() <= len(record.turns) for record in records)
     batch = collate(records, [torch.ones(r.n) for r in records], learner.device)
 
     def run() -> Any:
-        return trainer._loss(learner.module(batch.input_ids, batch.labels), batch).loss_N
+        return settings_loss(trainer, learner.module(batch.input_ids, batch.labels), batch).loss_N
 
     (gradient,) = proofs.state_gradients(policy.model, run)
     before_agent = torch.nn.functional.pad(batch.labels[:, 1:] != IGNORED, (0, 1))
@@ -296,8 +293,8 @@ def test_a_model_comes_back_in_the_policys_format(toys: Any, tmp_path: Path) -> 
 def test_it_solves_a_bandit(toys: Any, tmp_path: Path) -> None:
     """As PPO does, in as many episodes: it pulls the better arm, which pays in 4 of 5 tasks only."""
     trainer = R3(
-        tasks_per_iteration=32, learning_rate=0.02, critic_learning_rate=0.02, prm_labels="outcome", prm_first_epochs=2.0,
-        prm_epochs=1.0, prm_weights={"correctness": 1.0}, prm_backbone=False,
+        tasks_per_iteration=32, learning_rate=0.02, critic_learning_rate=0.02, prm_labels="outcome",
+        prm_first_epochs=2.0, prm_epochs=1.0, prm_weights={"correctness": 1.0}, prm_backbone=False,
     )  # fmt: skip
     _, report, rollouts = toys.improved(toys.BANDIT, trainer, 30 * 32, tmp_path)
     last = [each.steps[0].action in toys.RIGHT for each in rollouts.episodes[-64:]]

@@ -13,7 +13,7 @@ from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.errors import DataError
 from agentgym_py.policy.tokens import IGNORED
-from agentgym_py.training.rl.batch import collate, played, record_of
+from agentgym_py.training.rl.batch import collate, episode_stats, record_of
 from agentgym_py.training.rl.learner import ActorCritic
 from agentgym_py.trajectory import Trajectory
 
@@ -120,10 +120,10 @@ def test_what_cannot_be_learnt_from_is_none_or_said(policy: Any, episodes: list[
 def test_what_the_episodes_came_to(episodes: list[Trajectory]) -> None:
     """Infrastructure failures are episodes, and nothing else; no replies at all are no division by nothing."""
     broken = replace(episodes[0], error="it hangs", reward=99.0)
-    logged, alone = played([*episodes, broken]), played(episodes)
+    logged, alone = episode_stats([*episodes, broken]), episode_stats(episodes)
     assert logged == alone | {"episodes": 33.0}
     assert logged["return"] == pytest.approx(sum(each.reward for each in episodes) / 32)
-    assert played([broken]) == {"episodes": 1.0} and played([]) == {"episodes": 0.0}
+    assert episode_stats([broken]) == {"episodes": 1.0} and episode_stats([]) == {"episodes": 0.0}
 
 
 def test_greedy_replies_are_recorded_at_temperature_one(toys: Any, policy: Any) -> None:

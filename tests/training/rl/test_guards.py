@@ -14,13 +14,13 @@ torch = pytest.importorskip("torch")
 from agentgym_py import registry
 from agentgym_py.env import Outcome
 from agentgym_py.errors import PolicyError, TrainingError
-from agentgym_py.training.rl.batch import Batch, averaged, estimated
+from agentgym_py.training.rl.batch import TokenBatch, advantage_stats, mean_logs
 from agentgym_py.training.rl.guards import collapses, diversity, repeated, repeats_itself
 from agentgym_py.training.rl.learner import Learner, Loss, Output
 from agentgym_py.training.rl.loop import Loop
 from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.trajectory import Tokens
-from agentgym_trainers.grpo import GRPO
+from agentgym_trainers.grpo import GRPO, group_stats
 from agentgym_trainers.ppo import PPO
 
 LENGTHS = [[3, 1], [2], [1, 1, 4], [5]]
@@ -31,16 +31,17 @@ ALWAYS = {
 """What every on-policy trainer that has a reference logs of an iteration."""
 
 
-def likelier(out: Output, batch: Batch) -> Loss:
+def likelier(out: Output, batch: TokenBatch) -> Loss:
     """A loss that makes every token likelier, without any clip."""
-    return Loss(-out.logps_N * batch.extra["advantages"], {})
+    assert batch.advantages_N is not None
+    return Loss(-out.logps_N * batch.advantages_N, {})
 
 
 def records_of(toys: Any, policy: Any) -> Any:
     """Random records with an advantage of 1."""
     records = toys.random_records(policy, LENGTHS)
     for record in records:
-        record.extra["advantages"] = torch.ones(record.n)
+        record.advantages_n = torch.ones(record.n)
     return records
 
 
@@ -65,7 +66,7 @@ def test_every_on_policy_trainer_logs_what_is_always_logged(name: str, toys: Any
         "group_size": 4,
         "minibatch_size": 8,
         "epochs": 1,
-        "kl": 0.1,
+        "kl_coef": 0.1,
         "learning_rate": 1e-6,
     }
     trainer = made(**{key: value for key, value in small.items() if key in known})
@@ -86,11 +87,11 @@ def test_ratios_and_divergences_are_their_formulas(toys: Any) -> None:
     policy = toys.word_policy()
     records = records_of(toys, policy)
     for record in records:
-        record.extra["ref_logps"] = record.old_logps_n - torch.linspace(0, 1, record.n)
+        record.ref_logps_n = record.old_logps_n - torch.linspace(0, 1, record.n)
     new = torch.cat([torch.stack(toys.slow_logps(policy.model, record)).detach() for record in records])
-    old, ref = (torch.cat(x) for x in zip(*((r.old_logps_n, r.extra["ref_logps"]) for r in records), strict=True))
+    old, ref = (torch.cat(x) for x in zip(*((r.old_logps_n, r.ref_logps_n) for r in records), strict=True))
     settings = OnPolicySettings(microbatch_tokens=1, max_ratio=0.0)
-    logged = Learner(policy, settings, seed=0).step(records, likelier, "token")
+    logged = toys.step(Learner(policy, settings, seed=0), records, likelier, "token")
     assert logged["ratio"] == pytest.approx(float((new - old).exp().mean()), rel=1e-4)
     assert logged["ratio_max"] == pytest.approx(float((new - old).exp().max()), rel=1e-4)
     assert logged["kl_old_k1"] == pytest.approx(float((old - new).mean()), abs=1e-4)
@@ -102,27 +103,27 @@ def test_ratios_and_divergences_are_their_formulas(toys: Any) -> None:
 def test_the_largest_ratio_of_an_iteration_is_the_largest_of_its_steps() -> None:
     """All else is a mean."""
     steps = [{"ratio": 1.0, "ratio_max": 1.5}, {"ratio": 2.0, "ratio_max": 9.0}, {"ratio": 3.0, "ratio_max": 3.0}]
-    assert averaged(steps) == {"ratio": 2.0, "ratio_max": 9.0}
+    assert mean_logs(steps) == {"ratio": 2.0, "ratio_max": 9.0}
 
 
 def test_advantages_and_explained_variance_are_of_a_whole_iteration(toys: Any) -> None:
     """With a critic advantages are returns less values, where the critic is trained, whatever they were scaled to."""
     records = records_of(toys, toys.word_policy())
-    records[0].extra["advantages"] = torch.zeros(4)
-    flat = [float(a) for r in records for a in r.extra["advantages"]]
-    found = estimated(records)
+    records[0].advantages_n = torch.zeros(4)
+    flat = [float(a) for r in records for a in r.advantages_n]
+    found = advantage_stats(records)
     assert found["advantage_mean"] == pytest.approx(fmean(flat)) and "explained_variance" not in found
     assert found["advantage_std"] == pytest.approx(fmean((a - fmean(flat)) ** 2 for a in flat) ** 0.5)
     returns, values = list[float](), list[float]()
     for record in records:
-        record.extra["returns"], record.extra["values"] = torch.arange(record.n) + 1.0, torch.full((record.n,), 0.5)
-        record.extra["valued"] = record.first_of_turn_n.float()
+        record.returns_n, record.values_n = torch.arange(record.n) + 1.0, torch.full((record.n,), 0.5)
+        record.valued_n = record.first_of_turn_n.float()
         at = record.first_of_turn_n
-        returns += record.extra["returns"][at].tolist()
-        values += record.extra["values"][at].tolist()
-        record.extra["advantages"] = torch.full((record.n,), 7.0)  # scaled
+        returns += record.returns_n[at].tolist()
+        values += record.values_n[at].tolist()
+        record.advantages_n = torch.full((record.n,), 7.0)  # scaled
     left = [r - v for r, v in zip(returns, values, strict=True)]
-    found = estimated(records)
+    found = advantage_stats(records)
     assert found["advantage_mean"] == pytest.approx(fmean(left))
     spread = fmean((r - fmean(returns)) ** 2 for r in returns)
     assert found["explained_variance"] == pytest.approx(1 - fmean((x - fmean(left)) ** 2 for x in left) / spread)
@@ -136,15 +137,15 @@ def test_an_exploding_ratio_goes_back_to_the_weights_that_sampled(toys: Any) -> 
     policy = toys.word_policy()
     records = records_of(toys, policy)
     learner = Learner(policy, OnPolicySettings(learning_rate=0.5, max_ratio=3.0), seed=0, critic_rate=1e-3)
-    learner.evaluate(records)
+    learner.annotate(records)
     before, steps = policy.digest(), 0
     with pytest.raises(TrainingError, match=r"exploding ratio: 17 tokens are on average [\d.e+]+ times .*max_ratio 3"):
         while steps < 50:
-            learner.step(records, likelier, "token")
+            toys.step(learner, records, likelier, "token")
             steps += 1
     assert 0 < steps < 50 and policy.digest() == before
     free = Learner(toys.word_policy(), OnPolicySettings(learning_rate=0.5, max_ratio=0.0), seed=0)
-    assert max(free.step(records, likelier, "token")["ratio"] for _ in range(steps + 1)) > 3
+    assert max(toys.step(free, records, likelier, "token")["ratio"] for _ in range(steps + 1)) > 3
 
 
 def test_a_training_ends_with_the_last_weights_within_its_divergence(toys: Any) -> None:
@@ -248,12 +249,12 @@ def test_advantages_of_nothing_are_said(toys: Any) -> None:
     policy = toys.word_policy()
     records = records_of(toys, policy)
     learner = Learner(policy, OnPolicySettings(), seed=0)
-    list(learner.epoch(records, likelier, "token"))
+    list(toys.epoch(learner, records, likelier, "token"))
     assert not learner.notes
     for record in records:
-        record.extra["advantages"] = torch.zeros(record.n)
+        record.advantages_n = torch.zeros(record.n)
     with pytest.warns(UserWarning, match="nothing to learn from: of an iteration's 17 tokens all"):
-        list(learner.epoch(records, likelier, "token"))
+        list(toys.epoch(learner, records, likelier, "token"))
 
 
 def test_a_collapse_of_the_entropy_is_warned_of_once(toys: Any) -> None:
@@ -312,14 +313,16 @@ def test_repeated_text_is_warned_of_once(toys: Any) -> None:
     trainer = GRPO(tasks_per_iteration=2, group_size=4, learning_rate=1e-6, min_entropy=0.0)
     learner = Learner(policy, trainer, seed=0)
     groups = toys.rollouts(policy, toys.CHAIN, 8).groups(2, 4)
-    row = trainer._of(groups)
+    row = group_stats(trainer, groups)
     same = fmean(len({(s.observation, s.reply) for s in t.steps}) / len(t.steps) for g in groups for t in g)
     assert row["repeated"] == pytest.approx(1 - same) and row["repeated"] > 0.5, "else it is no test"
     with pytest.warns(UserWarning, match=rf"collapse: {100 * row['repeated']:.0f} % of the replies repeat"):
-        learner.watched(row)
+        learner.check_collapse(row)
+    as_it_came = dict(row)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert learner.watched(row) is row and len(learner.notes) == 1
+        learner.check_collapse(row)
+    assert row == as_it_came and len(learner.notes) == 1
 
 
 @pytest.mark.parametrize("rank", [0, 2])
@@ -330,12 +333,12 @@ def test_a_loss_that_an_earlier_step_spoilt_goes_back_to_the_weights_that_sample
         records = records_of(toys, policy)
         settings = OnPolicySettings(learning_rate=1e37, max_ratio=stop, lora_rank=rank)
         learner = Learner(policy, settings, seed=0)
-        learner.evaluate(records)
+        learner.annotate(records)
         before = policy.digest()
-        learner.step(records, likelier, "token")
+        toys.step(learner, records, likelier, "token")
         assert policy.digest() != before
         with pytest.raises(TrainingError, match=r"norm (nan|inf): the step was not taken; the weights are those") as e:
-            learner.step(records, likelier, "token")
+            toys.step(learner, records, likelier, "token")
         assert (policy.digest() == before) == (stop > 0) == ("those that sampled" in str(e.value).split("; ")[-1][:50])
 
 
@@ -355,14 +358,14 @@ def test_a_policy_that_says_no_number_ends_its_training(toys: Any, monkeypatch: 
     """Where only the engine finds it: the weights are those that sampled last, and others see a `PolicyError`."""
     policy = toys.word_policy()
     trainer = PPO(tasks_per_iteration=8, minibatch_size=8, epochs=1, critic_warmup=0, learning_rate=1e-3)
-    before, count = policy.digest(), Loop.count
+    before, count = policy.digest(), Loop.finish_iteration
 
     def spoiling(self: Loop, *given: Any) -> None:
         count(self, *given)
         with torch.no_grad():
             policy.model.get_input_embeddings().weight.fill_(torch.nan)
 
-    monkeypatch.setattr(Loop, "count", spoiling)
+    monkeypatch.setattr(Loop, "finish_iteration", spoiling)
     with pytest.raises(TrainingError, match=r"'words' says nan or infinity.*; the weights are those that sampled"):
         trainer.improve(policy, toys.rollouts(policy, toys.CHAIN, 16), seed=0, output_dir=Path("unused"))
     assert policy.digest() == before
@@ -385,4 +388,4 @@ def test_a_drift_within_an_iteration_is_warned_of_once(toys: Any) -> None:
         assert abs(report.history[0]["kl_old_k1"]) < 0.01, "one step alone does not see itself"
     learner = Learner(toys.word_policy(), OnPolicySettings(), seed=0)
     with pytest.warns(UserWarning, match="drift: in one iteration 1.5 nats"):
-        learner.watched({"kl_old_k1": -1.5, "kl_old_k3": 0.3})
+        learner.check_collapse({"kl_old_k1": -1.5, "kl_old_k3": 0.3})

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -9,8 +10,8 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, TrainingError
-from agentgym_py.training.rl.batch import Batch, Record, collate
-from agentgym_py.training.rl.learner import Learner, Loss, Output, training
+from agentgym_py.training.rl.batch import Record, TokenBatch, collate
+from agentgym_py.training.rl.learner import Learner, Loss, Output, record_tokens
 from agentgym_py.training.rl.losses import Weighting
 from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.training.sharding import Whole
@@ -18,16 +19,17 @@ from agentgym_py.training.sharding import Whole
 WEIGHTINGS: list[Weighting] = ["token", "sequence", "constant"]
 
 
-def loss_of(out: Output, batch: Batch) -> Loss:
+def loss_of(out: Output, batch: TokenBatch) -> Loss:
     """Of logps, entropy and, where there are any, values and reference: none is left out."""
-    loss_N = -out.logps_N * batch.extra["advantages"] + 0.3 * (out.logps_N - batch.old_logps_N) ** 2
+    assert batch.advantages_N is not None
+    loss_N = -out.logps_N * batch.advantages_N + 0.3 * (out.logps_N - batch.old_logps_N) ** 2
     loss_N = loss_N - 0.1 * out.entropy_N
     if out.values_N is not None:
         loss_N = loss_N + (out.values_N - 1) ** 2
     return Loss(loss_N, {"surprise": -out.logps_N})
 
 
-def critic_alone(out: Output, batch: Batch) -> Loss:
+def critic_alone(out: Output, batch: TokenBatch) -> Loss:
     """Nothing but the critic's."""
     assert out.values_N is not None
     return Loss((out.values_N - 1) ** 2, {})
@@ -40,6 +42,14 @@ def gradients(learner: Learner) -> dict[str, Any]:
     return found
 
 
+OPTIONAL = {field.name for field in fields(Record) if field.name.endswith("_n") and field.default is None}
+
+
+def filled(record: Record) -> set[str]:
+    """Which of the fields that an algorithm may fill a record has."""
+    return {name for name in OPTIONAL if getattr(record, name) is not None}
+
+
 def stepped(toys: Any, how: Weighting, proofs: Any = None) -> Any:
     """What one step logs, and its gradients, unclipped; with `proofs` in double precision."""
     policy = toys.word_policy()
@@ -48,7 +58,7 @@ def stepped(toys: Any, how: Weighting, proofs: Any = None) -> Any:
         proofs.doubled(policy)
         proofs.wide(records)
     learner = Learner(policy, OnPolicySettings(max_grad_norm=0.0), seed=0, temperature=0.8)
-    logged = learner.step(records, loss_of, how, constant=7.0)
+    logged = toys.step(learner, records, loss_of, how, constant=7.0)
     assert logged["tokens_per_second"] > 0
     return logged, gradients(learner)
 
@@ -70,7 +80,7 @@ def test_a_step_is_the_formula(toys: Any, proofs: Any, how: Weighting) -> None:
             logprobs = torch.log_softmax(logits, -1)
             logp = logprobs[record.input_ids[t]]
             entropy = -sum(logprobs.exp() * logprobs)
-            advantage, old = record.extra["advantages"][at], record.old_logps_n[at]
+            advantage, old = record.advantages_n[at], record.old_logps_n[at]
             total = total + (-logp * advantage + 0.3 * (logp - old) ** 2 - 0.1 * entropy) / share
             surprise -= float(logp.detach()) / tokens
             at += 1
@@ -98,7 +108,7 @@ def test_a_pass_holds_no_more_tokens_than_it_may(toys: Any) -> None:
     records = toys.records_of(policy)
     for limit in (1, 20, 40, 1000):
         learner = Learner(policy, OnPolicySettings(microbatch_tokens=limit), seed=0)
-        parts = list(learner._passes(records))
+        parts = list(learner.optimization.microbatches(records, record_tokens))
         assert sorted(id(r) for part in parts for r in part) == sorted(map(id, records))
         assert all(len(p) == 1 or len(p) * max(len(r.input_ids) for r in p) <= limit for p in parts)
 
@@ -111,10 +121,10 @@ def test_what_is_split_is_gone_through_equally_often(toys: Any, monkeypatch: pyt
     monkeypatch.setattr(distributed, "world", lambda: 4)
     shares = {}
     for split in (False, True):
-        monkeypatch.setattr(Learner, "_split", split)
+        learner.optimization.sharded = split
         for rank in range(4):
             monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
-            shares[split, rank] = list(learner._passes(records))
+            shares[split, rank] = list(learner.optimization.microbatches(records, record_tokens))
     counts = [len(shares[False, rank]) for rank in range(4)]
     assert len(set(counts)) > 1 and {len(shares[True, rank]) for rank in range(4)} == {max(counts)}
     for rank in range(4):
@@ -150,18 +160,18 @@ def test_the_critic_reads_the_state_before_each_token(toys: Any) -> None:
     learner = Learner(policy, OnPolicySettings(), seed=0, critic_rate=1e-3)
     head = learner.module.value
     torch.nn.init.normal_(head.weight, generator=torch.Generator().manual_seed(0))
-    learner.evaluate(records)
+    learner.annotate(records)
     for number, record in enumerate(records):
         ids = record.input_ids if record.tail is None else torch.cat([record.input_ids, record.tail])
         with torch.no_grad():
             states = policy.model.model(input_ids=ids[None], use_cache=False).last_hidden_state[0]
             values = head(states)[:, 0]
         at = [t - 1 for t in range(1, len(record.labels)) if record.labels[t] != -100]
-        torch.testing.assert_close(record.extra["values"], values[at], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(record.values_n, values[at], rtol=1e-4, atol=1e-5)
         assert record.bootstrap == pytest.approx(float(values[-1]) if number == 1 else 0.0, abs=1e-5)
-    before = [record.extra["values"].clone() for record in records]
-    learner.evaluate(records)  # again, with what it has put there
-    assert all(torch.equal(record.extra["values"], old) for record, old in zip(records, before, strict=True))
+    before = [record.values_n.clone() for record in records]
+    learner.annotate(records)  # again, with what it has put there
+    assert all(torch.equal(record.values_n, old) for record, old in zip(records, before, strict=True))
 
 
 def test_a_tail_that_outgrows_the_context_is_not_read(toys: Any) -> None:
@@ -171,8 +181,8 @@ def test_a_tail_that_outgrows_the_context_is_not_read(toys: Any) -> None:
     record.tail = torch.zeros(policy.max_length, dtype=torch.long)
     learner = Learner(policy, OnPolicySettings(), seed=0, critic_rate=1e-3)
     torch.nn.init.ones_(learner.module.value.bias)
-    learner.evaluate([record])
-    assert record.bootstrap == 0.0 and len(record.extra["values"]) == 3
+    learner.annotate([record])
+    assert record.bootstrap == 0.0 and len(record.values_n) == 3
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
@@ -184,7 +194,7 @@ def test_the_trunk_gets_its_share_of_the_critics_gradient(toys: Any, share: floa
         records = toys.records_of(policy)
         learner = Learner(policy, OnPolicySettings(max_grad_norm=0.0), seed=0, critic_rate=1e-3, critic_gradient=each)
         torch.nn.init.ones_(learner.module.value.weight)
-        learner.step(records, critic_alone, "token")
+        toys.step(learner, records, critic_alone, "token")
         found[each] = gradients(learner)
     for name, gradient in found[1.0].items():
         factor = 1.0 if name.startswith("value.") else share
@@ -201,10 +211,10 @@ def test_the_reference_is_the_policy_as_it_began(toys: Any, rank: int) -> None:
     settings = OnPolicySettings(lora_rank=rank, learning_rate=0.05)
     learner = Learner(policy, settings, seed=0, temperature=0.8, reference=True, critic_rate=1e-3)
     for _ in range(3):
-        learner.step(records, loss_of, "token")
-    learner.evaluate(records)
+        toys.step(learner, records, loss_of, "token")
+    learner.annotate(records)
     for record, own in zip(records, expected, strict=True):
-        torch.testing.assert_close(record.extra["ref_logps"], own, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(record.ref_logps_n, own, rtol=1e-4, atol=1e-5)
     said = torch.cat([logps for logps, *_ in _said(learner, records)])
     assert (said - torch.cat(expected)).abs().max() > 1e-2, "the policy itself has moved"
 
@@ -212,7 +222,8 @@ def test_the_reference_is_the_policy_as_it_began(toys: Any, rank: int) -> None:
 def test_the_policy_stays_on_its_device(toys: Any) -> None:
     """Accelerate's own is the first GPU, whichever the policy is on."""
     learner = Learner(toys.word_policy(), OnPolicySettings(), seed=0)
-    assert isinstance(learner._work, Whole) and not learner._work._accelerator.device_placement
+    backend = learner.optimization._backend
+    assert isinstance(backend, Whole) and not backend._accelerator.device_placement
 
 
 def test_without_a_reference_none_is_kept(toys: Any) -> None:
@@ -220,24 +231,24 @@ def test_without_a_reference_none_is_kept(toys: Any) -> None:
     for rank in (0, 2):
         policy = toys.word_policy()
         records = toys.records_of(policy)
-        Learner(policy, OnPolicySettings(lora_rank=rank), seed=0).evaluate(records)
-        assert all(record.extra.keys() == {"advantages"} for record in records)
+        Learner(policy, OnPolicySettings(lora_rank=rank), seed=0).annotate(records)
+        assert all(filled(record) == {"advantages_n"} for record in records)
 
 
 def test_lora_is_merged_afterwards_and_all_weights_can_be_trained_then(toys: Any) -> None:
     """Merged, the model says what it said with its adapters, which alone were trained; then every weight is."""
     policy = toys.word_policy()
     records, before = toys.records_of(policy), policy.digest()
-    with training(Learner(policy, OnPolicySettings(lora_rank=2, learning_rate=0.05), seed=0)) as learner:
+    with Learner(policy, OnPolicySettings(lora_rank=2, learning_rate=0.05), seed=0) as learner:
         for _ in range(3):
-            learner.step(records, loss_of, "token")
+            toys.step(learner, records, loss_of, "token")
         trained = {name for name, p in policy.model.named_parameters() if p.requires_grad}
         assert trained and all("lora_" in name for name in trained)
         said = torch.cat([each[0] for each in _said_of(policy.model, records)])
     assert not hasattr(policy.model, "peft_config") and policy.digest() != before
     torch.testing.assert_close(torch.cat([e[0] for e in _said_of(policy.model, records)]), said, rtol=1e-4, atol=1e-4)
     merged = copy.deepcopy(policy.model.state_dict())
-    Learner(policy, OnPolicySettings(learning_rate=0.05), seed=0).step(records, loss_of, "token")
+    toys.step(Learner(policy, OnPolicySettings(learning_rate=0.05), seed=0), records, loss_of, "token")
     moved = [name for name, value in policy.model.state_dict().items() if not torch.equal(value, merged[name])]
     assert set(moved) == set(merged)
 
@@ -258,15 +269,15 @@ def test_a_loss_that_is_not_finite_changes_nothing(toys: Any, wrong: float, rank
     records = toys.records_of(policy)
     settings = OnPolicySettings(learning_rate=0.01, microbatch_tokens=1, lora_rank=rank)
     learner = Learner(policy, settings, seed=0, critic_rate=1e-3)
-    learner.step(records, loss_of, "token")
+    toys.step(learner, records, loss_of, "token")
     before = copy.deepcopy(learner.module.state_dict())
     longest = max(records, key=lambda r: len(r.input_ids))
-    kept, longest.extra["advantages"] = longest.extra["advantages"], torch.full((longest.n,), wrong)
+    kept, longest.advantages_n = longest.advantages_n, torch.full((longest.n,), wrong)
     with pytest.raises(TrainingError, match="the step was not taken"):
-        learner.step(records, loss_of, "token")
+        toys.step(learner, records, loss_of, "token")
     assert all(torch.equal(value, before[name]) for name, value in learner.module.state_dict().items())
-    longest.extra["advantages"] = kept
-    assert torch.isfinite(torch.tensor(learner.step(records, loss_of, "token")["loss"]))
+    longest.advantages_n = kept
+    assert torch.isfinite(torch.tensor(toys.step(learner, records, loss_of, "token")["loss"]))
 
 
 def test_the_same_seed_gives_the_same_weights(toys: Any) -> None:
@@ -275,8 +286,8 @@ def test_the_same_seed_gives_the_same_weights(toys: Any) -> None:
     for seed in (1, 1, 2):
         policy = toys.word_policy()
         settings = OnPolicySettings(minibatch_size=2, learning_rate=0.01, lora_rank=2)
-        with training(Learner(policy, settings, seed=seed, critic_rate=1e-3)) as learner:
-            steps = list(learner.epoch(toys.records_of(policy), loss_of, "token"))
+        with Learner(policy, settings, seed=seed, critic_rate=1e-3) as learner:
+            steps = list(toys.epoch(learner, toys.records_of(policy), loss_of, "token"))
         assert len(steps) == 3
         digests.append(policy.digest())
     assert digests[0] == digests[1] != digests[2]
@@ -287,7 +298,7 @@ def test_a_long_gradient_is_shortened(toys: Any) -> None:
     logged, plain = stepped(toys, "token")
     policy = toys.word_policy()
     learner = Learner(policy, OnPolicySettings(max_grad_norm=0.01), seed=0, temperature=0.8)
-    clipped = learner.step(toys.records_of(policy), loss_of, "token")
+    clipped = toys.step(learner, toys.records_of(policy), loss_of, "token")
     assert clipped["grad_norm"] == pytest.approx(logged["grad_norm"]) and logged["grad_norm"] > 0.1
     for name, gradient in gradients(learner).items():
         torch.testing.assert_close(gradient, plain[name] * 0.01 / logged["grad_norm"], rtol=1e-3, atol=1e-8)
@@ -314,13 +325,13 @@ def test_bfloat16_computes_in_it_and_keeps_the_weights(toys: Any) -> None:
         learner = Learner(policy, OnPolicySettings(bf16=bf16, max_grad_norm=0.0), seed=0, critic_rate=1e-3)
         seen = list[Any]()
         policy.model.model.layers[0].mlp.register_forward_hook(lambda *x, seen=seen: seen.append(x[2].dtype))
-        learner.evaluate(records)
+        learner.annotate(records)
         assert set(seen) == {torch.bfloat16 if bf16 else torch.float32}
-        logged = learner.step(records, loss_of, "token")
+        logged = toys.step(learner, records, loss_of, "token")
         assert all(p.dtype == torch.float32 for p in learner.module.parameters())
-        assert isinstance(learner._work, Whole)
-        assert all(s["exp_avg"].dtype == torch.float32 for s in learner._work.optimizer.state.values())
-        assert all(record.extra["values"].dtype == torch.float32 for record in records)
+        assert isinstance(backend := learner.optimization._backend, Whole)
+        assert all(s["exp_avg"].dtype == torch.float32 for s in backend.optimizer.state.values())
+        assert all(record.values_n.dtype == torch.float32 for record in records)
         found[bf16] = logged, gradients(learner)
     (plain, exact), (logged, near) = found[False], found[True]
     assert logged["surprise"] == pytest.approx(plain["surprise"], rel=0.02) and logged["surprise"] != plain["surprise"]
@@ -336,13 +347,13 @@ def test_checkpointing_computes_layers_again_and_changes_nothing(toys: Any, rank
         policy = toys.word_policy(layers=2)
         records = toys.records_of(policy)
         settings = OnPolicySettings(gradient_checkpointing=checkpointed, max_grad_norm=0.0, lora_rank=rank)
-        with training(Learner(policy, settings, seed=0)) as learner:
+        with Learner(policy, settings, seed=0) as learner:
             runs = list[int]()
             layers = [m for m in learner.module.modules() if type(m).__name__ == "LlamaDecoderLayer"]
             hooks = [each.self_attn.register_forward_hook(lambda *_, runs=runs: runs.append(1)) for each in layers]
-            learner.evaluate(records)
+            learner.annotate(records)
             assert len(layers) == 2 and len(runs) == 0, "neither a critic nor a reference is read"
-            found.append((learner.step(records, loss_of, "token"), gradients(learner)))
+            found.append((toys.step(learner, records, loss_of, "token"), gradients(learner)))
             assert len(runs) == (4 if checkpointed else 2)
             learner.policy.model(input_ids=records[0].input_ids[None])
             assert len(runs) == (6 if checkpointed else 4) and not any(layer.training for layer in layers)
