@@ -172,7 +172,7 @@ def test_continuations_are_not_scored(toys: Any, tmp_path: Path) -> None:
     rollouts.scorer = score
     report = trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
     assert sum(scored) == report.trajectories < len(rollouts.episodes)
-    assert R3().by_return and not R3(alpha=0.0).by_return
+    assert R3().uses_reward and not R3(alpha=0.0).uses_reward
 
 
 def test_a_world_that_fails_as_steps_are_labelled_ends_nothing(
