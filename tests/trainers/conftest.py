@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,3 +23,14 @@ def choices(episode: Callable[..., Trajectory]) -> Callable[..., list[float]]:
         return sample_logprobs(policy.model, [encode(episode(*before, each), policy.chat) for each in actions], 2)
 
     return say
+
+
+@pytest.fixture(scope="session")
+def trl_reference() -> Any:
+    """The module `trl_reference.py` beside this file: trl's own trainers, to compare losses and gradients with."""
+    pytest.importorskip("trl")
+    spec = spec_from_file_location("trl_reference", Path(__file__).with_name("trl_reference.py"))
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
