@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any
 
@@ -12,6 +13,8 @@ from torch import Tensor
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 from agentgym_py.policy.tokens import IGNORED
+from agentgym_py.training import fit as fit_module
+from agentgym_py.training.fit import Fit
 from agentgym_py.training.rl.batch import Record, collate
 from agentgym_py.training.rl.learner import Learner
 from agentgym_py.training.rl.losses import Weighting
@@ -79,10 +82,57 @@ def gradients_of(module: Any) -> list[tuple[str, Tensor]]:
     return [(name, each.grad.clone()) for name, each in module.named_parameters() if each.grad is not None]
 
 
-def batch_of(trainer: Any) -> dict[str, Any]:
-    """A trl trainer's first batch, as the model gets it."""
-    batch: dict[str, Any] = next(iter(trainer.get_train_dataloader()))
-    return batch
+def fitted(trainer: Any, policy: Any, rows: Sequence[Any], **more: Any) -> Fit[Any]:
+    """An offline trainer's `Fit` on the rows, its model in training mode; `more` are the arguments of `Fit`."""
+    fit = Fit("test", policy, trainer, rows, **{"seed": 0, "output_dir": None} | more)
+    fit.optimization.net.train()
+    return fit
+
+
+def share(trainer: Any, fit: Fit[Any], rows: Sequence[Any], total: float | None = None) -> Tensor:
+    """An offline trainer's loss of the rows in one forward pass; `total` is of the whole step, by default the rows."""
+    loss: Tensor = trainer.loss(fit, rows, len(rows) if total is None else total)[0]
+    return loss
+
+
+def share_gradients(
+    trainer: Any, fit: Fit[Any], rows: Sequence[Any], total: float | None = None
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The same loss, and the gradient of each weight by its name."""
+    fit.optimization.net.zero_grad()
+    loss = share(trainer, fit, rows, total)
+    torch.autograd.backward(loss)
+    return loss.detach(), dict(gradients_of(fit.optimization.policy.model))
+
+
+@contextmanager
+def wider(padding: int) -> Iterator[None]:
+    """Within, each batch that `Fit` makes of samples has more padding at its right."""
+
+    def padded(*given: Any) -> tuple[Tensor, Tensor]:
+        ids, labels = unchanged(*given)
+        pad = torch.nn.functional.pad
+        return pad(ids, (0, padding)), pad(labels, (0, padding), value=IGNORED)
+
+    unchanged = fit_module.padded
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit_module, "padded", padded)
+        yield
+
+
+@contextmanager
+def batches() -> Iterator[list[tuple[Tensor, Tensor]]]:
+    """Give a list, to which each forward pass of `Fit` on samples adds its token ids and labels, both (B, S)."""
+    found = list[tuple[Tensor, Tensor]]()
+
+    def agent_logits(model: Any, ids: Tensor, labels: Tensor) -> Any:
+        found.append((ids, labels))
+        return unchanged(model, ids, labels)
+
+    unchanged = fit_module.agent_logits
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit_module, "agent_logits", agent_logits)
+        yield found
 
 
 @torch.no_grad()
