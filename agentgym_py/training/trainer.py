@@ -56,7 +56,8 @@ class Trainer(Protocol):
     """A plugin of the group `agentgym.trainers`: a dataclass, instantiated with its settings.
 
     It may say what it needs of the AgentEvol rounds, in two class attributes (a dataclass marks them `ClassVar`):
-    `evolve_defaults`, a mapping, are other defaults of `agentgym evolve` by the option's name, such as `CONTRASTS`;
+    `evolve_defaults`, a mapping, are other defaults of `agentgym evolve` by the option's name, such as `CONTRASTS`
+    (those of `select` are `agentgym train`'s, too);
     `cloner` is the name of the trainer that makes Agent_v0 of the expert's successes in its place.
 
     One whose training can be shared by several processes says so by a class attribute `shared = True`; see `ranks`.
@@ -89,6 +90,17 @@ class Trainer(Protocol):
 def product(trainer: Trainer | OnPolicyTrainer | type) -> str:
     """What a trainer makes: `policy`, or what its class attribute `produces` names."""
     return str(getattr(trainer, "produces", "policy"))
+
+
+def select_defaults(trainer: Trainer | type) -> dict[str, Any]:
+    """Which stored trajectories a trainer learns from by default, as `select.FIELD`: those of its AgentEvol rounds.
+
+    A trainer that makes no policy, such as a reward model, learns from every episode.
+    """
+    if product(trainer) != "policy":
+        return {**WEIGHS, "select.dedupe": False}
+    defaults = getattr(trainer, "evolve_defaults", {})
+    return {key: value for key, value in defaults.items() if key.startswith("select.")}
 
 
 def checked(report: object, trainer: Trainer | OnPolicyTrainer, policy: Policy) -> TrainReport:
