@@ -67,6 +67,9 @@ def test_the_selection_can_be_set(agentgym: Run, small_model: str) -> None:
     words = ("train", "--data", "rows.json", "--model", small_model, "--threads", "1", "--trainer.epochs", "1")
     assert agentgym(*words, "--select.success_only", "false", "--select.threshold", "0.5", "--out", "a")[0] == 0
     assert json.loads(Path("a/train.json").read_text())["training"]["trajectories"] == 4
+    for number, every in enumerate((["--select.threshold", "-inf"], ["--select.threshold=-inf"])):
+        assert agentgym(*words, "--select.success_only", "false", *every, "--out", f"all{number}")[0] == 0
+        assert json.loads(Path(f"all{number}/train.json").read_text())["selection"]["kept"] == 5
     Path("c.yaml").write_text("select: {per_task: 1}")
     assert agentgym(*words, "--config", "c.yaml", "--out", "b")[0] == 0
     status, _, err = agentgym(*words, "--select.threshold", "2", "--out", "c")
