@@ -81,7 +81,7 @@ class Policy:
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def digest(self) -> str:
-        """SHA-256 over names, types, shapes and bytes of all parameters, LoRA's included: equal weights, equal digest."""
+        """SHA-256 over names, types, shapes, bytes of all parameters, LoRA's included: equal weights, equal digest."""
         import torch
 
         total = hashlib.sha256()

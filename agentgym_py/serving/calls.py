@@ -1,4 +1,4 @@
-"""What a session can be told and asked: a request, and what the world answers."""
+"""What a session can be asked and told: the requests, and the environment's answers."""
 
 from __future__ import annotations
 
