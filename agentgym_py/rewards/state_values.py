@@ -183,8 +183,7 @@ def monte_carlo(
     seed: int = 0,
     first_try: int = 0,
 ) -> list[list[Value | None]]:
-    """Mean of `tries` continuations of the states of each trajectory, all played as one batch; None for a state
-    without.
+    """Mean of `tries` continuations of each state, played as one batch; None for a state without.
 
     At most `states` states per trajectory (None: all), drawn by `seed`; the final state costs nothing. `of` `return`
     sums the discounted rewards to come. Attempts are numbered from `first_try`; ask again with another number for fresh
