@@ -201,7 +201,7 @@ def to_train(model: Any) -> Any:
 
 @torch.no_grad()
 def give(trained: nn.Module, model: nn.Module) -> None:
-    """Copy weights from a trained sharded copy to its original; all processes call it. Nothing to do for the original."""
+    """Copy weights from a trained sharded copy to its original, if it is one; all processes call it."""
     if trained is model:
         return
     if distributed.engine() == "FSDP":
