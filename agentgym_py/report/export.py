@@ -51,8 +51,7 @@ class Source:
 
 
 def find(path: str, number: int | None = None) -> Source:
-    """Find the weights: a run's best round (or `number`), the output of `agentgym train`, a checkpoint of either, or
-    any other model.
+    """Find the weights of a run's best round (or `number`), of a training, or of any other model.
 
     Another folder beside a checkpoint, such as `last_good`, is any other model: nothing is known of it.
 

@@ -225,8 +225,7 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
 
 
 def selection_line(metrics: Mapping[str, Any]) -> str:
-    """Who explored, how many episodes were kept, why others were not, how many were trained on, how many gave up, valid
-    success.
+    """Say who explored, what was kept, dropped, trained on and given up, and the valid success rate.
 
     Valid success says if the tasks are few, and shows each environment if there are several.
     """
@@ -251,9 +250,7 @@ def several_worlds(summary: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print aligned columns below a bold header, without spaces at the ends of lines; a terminal cuts lines that are
-    too long.
-    """
+    """Print aligned columns below a bold header; lines have no spaces at their ends, a terminal cuts long ones."""
     head, *body = columns([header, *rows])
     console.print(Text(head, style="bold"), soft_wrap=True)
     for line in map(Text, body):
