@@ -172,7 +172,7 @@ class Collector:
 
     def _restored(self, job: Job, start: StateSnapshot, env: TextEnv) -> Episode:
         env.restore(start.snapshot)
-        task = env.current
+        task = env.current_task
         if task is None or env.snapshot() != start.snapshot:
             raise SnapshotError(f"{job.env.name} did not take up the state of {job.task!r} byte by byte")
         steps = [replace(step, trained=False) for step in start.steps]
@@ -203,7 +203,7 @@ class Collector:
                 observation, reward, terminated, truncated, info = episode.env.step(reply.text)
         except Exception as error:  # as above
             return True, _place(error)
-        said = episode.env.read(reply.text)
+        said = episode.env.last_reply or episode.env.read(reply.text)  # a world may override `step`
         parts = info.get("reward_parts", {})
         step = Step(episode.observation, reply.text, said.thought, said.action, said.action_input, float(reward),
                     bool(info["valid_action"]), parts, reply.tokens, usage=reply.usage)  # fmt: skip
@@ -283,8 +283,8 @@ def _trajectory(job: Job, collector: Collector, episode: Episode, error: str | N
         split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
         rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
         reward=sum(step.reward for step in episode.steps), success=env.succeeded and error is None,
-        terminated=env.ended == "terminated", truncated=env.ended != "terminated",
-        optimal_steps=task.optimal_steps, given_up=not env.ended and error is None, error=error,
+        terminated=env.stop_reason == "terminated", truncated=env.stop_reason != "terminated",
+        optimal_steps=task.optimal_steps, given_up=not env.stop_reason and error is None, error=error,
     )  # fmt: skip
 
 

@@ -66,16 +66,16 @@ def exact_value(env: TextEnv, discount: float = 1.0) -> float:
     Raises:
         PlanError: the expert failed.
     """
-    if env.ended:
+    if env.stop_reason:
         return float(env.succeeded)
     here, done = env.snapshot(), 0
     try:
         for action in _plan(env):
             env.step(action)
             done += 1
-            if env.ended:
+            if env.stop_reason:
                 break
-        return discount**done if env.ended and env.succeeded else 0.0
+        return discount**done if env.stop_reason and env.succeeded else 0.0
     finally:
         env.restore(here)
 

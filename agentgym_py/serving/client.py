@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import gymnasium
 
-from agentgym_py.env import Outcome, Reply, Task, TextEnv
+from agentgym_py.env import Outcome, Reply, StopReason, Task, TextEnv
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.errors import ActionError, ConfigError, EndpointError, InfrastructureError, UnknownNameError
 from agentgym_py.serving.protocol import ERRORS, GONE, SESSIONS, written
@@ -147,7 +147,7 @@ class RemoteEnv(TextEnv):
         render_mode: `ansi` or None.
         kwargs: the world's arguments that the server leaves to clients, such as `difficulty`.
 
-    The floor, which a random agent may reach, is the world's. Registered ids: AgentRemote-v0.
+    The `random_baseline` is the world's. Registered ids: AgentRemote-v0.
     """
 
     name: ClassVar[str] = "remote"
@@ -169,12 +169,12 @@ class RemoteEnv(TextEnv):
         except (TypeError, ValueError) as error:
             raise ConfigError(f"a server takes only plain data as arguments, not {kwargs!r:.200}") from error
         self._key, self._changes, self._limit = "", 0, 0
-        self._said: tuple[str, Reply] | None = None
         card = self._open(self._made_by)
         self._limit, self._longest = card["max_steps"], card["request_bytes"]
         super().__init__(max_steps=self._limit, split=card["split"], render_mode=render_mode)
         # the instance has here what a class says of its env
-        vars(self).update({name: card[name] for name in ("name", "version", "rules", "floor", "stops_at_end")})
+        of_world = ("name", "version", "rules", "random_baseline", "stops_at_end")
+        vars(self).update({name: card[name] for name in of_world})
         self.action_space = UnicodeText((self._longest - _AROUND) // _BYTES_A_CHARACTER)
 
     # ---- the session ------------------------------------------------------------------------------------------------
@@ -211,8 +211,10 @@ class RemoteEnv(TextEnv):
             return self._change(call, **given)
 
     def _take_up(self, said: Mapping[str, Any]) -> None:
-        self.current = Task(**said["task"]) if said["task"] else None
-        self.steps, self.ended, self.succeeded = said["steps"], said["ended"], said["success"]
+        self.current_task = Task(**said["task"]) if said["task"] else None
+        self.steps, self.succeeded = said["steps"], said["success"]
+        self.last_reply = self._parsed = None
+        self.stop_reason = StopReason(said["stop_reason"]) if said["stop_reason"] else None
         self._last = said["observation"]
 
     def close(self) -> None:
@@ -248,8 +250,8 @@ class RemoteEnv(TextEnv):
         said = self._change("step", action=action)
         self._last, self.steps, self.succeeded = said["observation"], said["steps"], said["info"]["success"]
         terminated, truncated = said["terminated"], said["truncated"]
-        self.ended = "terminated" if terminated else "truncated" if truncated else ""
-        self._said = action, Reply(**said["read"])
+        self.stop_reason = StopReason.TERMINATED if terminated else StopReason.TRUNCATED if truncated else None
+        self.last_reply, self._parsed = Reply(**said["read"]) if said["read"] else None, None
         return self._last, said["reward"], terminated, truncated, said["info"]
 
     def restore(self, snapshot: bytes) -> None:
@@ -291,10 +293,8 @@ class RemoteEnv(TextEnv):
         return Task(**self._ask("task", name=name, split=split))
 
     def read(self, text: str) -> Reply:
-        """As `TextEnv.read`; the reading of the last `step` is remembered."""
-        if self._said is None or self._said[0] != text:
-            self._said = text, Reply(**self._ask("read", text=text))
-        return self._said[1]
+        """As `TextEnv.read`."""
+        return Reply(**self._ask("read", text=text))
 
     def actions(self) -> list[str] | None:
         """As `TextEnv.actions`."""
@@ -312,9 +312,9 @@ class RemoteEnv(TextEnv):
         """As `TextEnv.fair_expert`; ConfigError if the server does not tell."""
         return cast("str | None", self._ask("fair_expert"))
 
-    def think(self, action: str) -> str:
-        """As `TextEnv.think`; ConfigError where the server does not tell."""
-        return str(self._ask("think", action=action))
+    def expert_thought(self, action: str) -> str:
+        """As `TextEnv.expert_thought`; ConfigError if the server does not tell."""
+        return str(self._ask("expert_thought", action=action))
 
     def secrets(self) -> list[str] | None:
         """As `TextEnv.secrets`; ConfigError if the server does not tell."""

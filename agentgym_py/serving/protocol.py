@@ -103,8 +103,8 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Think:
-    """`TextEnv.think`."""
+class ExpertThought:
+    """`TextEnv.expert_thought`."""
 
     action: str
 

@@ -349,7 +349,8 @@ def _card(key: str, session: Session, limits: Limits) -> bytes:
     env = _env(session)
     about = {
         "session": key, "env": env_id(session.spec.name), "name": env.name, "version": env.version,
-        "rules": dict(env.rules), "floor": env.floor, "stops_at_end": env.stops_at_end, "max_steps": env.max_steps,
+        "rules": dict(env.rules), "random_baseline": env.random_baseline, "stops_at_end": env.stops_at_end,
+        "max_steps": env.max_steps,
         "split": env.split, "request_bytes": limits.request_bytes, "changes": session.changes,
     }  # fmt: skip
     return written(about | where(env))

@@ -145,8 +145,8 @@ def test_a_world_that_fails_is_told_in_a_line_and_left_out(agentgym: Run, monkey
     step = TextEnv.step
 
     def breaks(self: TextEnv, action: str) -> Any:
-        if self.current is not None and self.current.id.endswith(("/1", "/2")):
-            raise OSError(f"no disk [for] {self.current.id[-1:] == '1' and 'this'}")
+        if self.current_task is not None and self.current_task.id.endswith(("/1", "/2")):
+            raise OSError(f"no disk [for] {self.current_task.id[-1:] == '1' and 'this'}")
         return step(self, action)
 
     monkeypatch.setattr(TextEnv, "step", breaks)
