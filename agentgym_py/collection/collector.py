@@ -17,7 +17,7 @@ from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.executor import Executor
 from agentgym_py.collection.job import Job, StateSnapshot
 from agentgym_py.collection.watchdog import Watch, checked_timeout
-from agentgym_py.env import Prompt, TextEnv
+from agentgym_py.env import Prompt, StopReason, TextEnv
 from agentgym_py.env.base import checked_prompt
 from agentgym_py.env.tracebacks import own_line
 from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, SnapshotError
@@ -283,8 +283,7 @@ def _trajectory(job: Job, collector: Collector, episode: Episode, error: str | N
         split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
         rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
         reward=sum(step.reward for step in episode.steps), success=env.succeeded and error is None,
-        terminated=env.stop_reason == "terminated", truncated=env.stop_reason != "terminated",
-        optimal_steps=task.optimal_steps, given_up=not env.stop_reason and error is None, error=error,
+        stop_reason=env.stop_reason or StopReason.GAVE_UP, optimal_steps=task.optimal_steps, error=error,
     )  # fmt: skip
 
 
@@ -295,5 +294,5 @@ def failed(job: Job, collector: Collector, error: str) -> Trajectory:
         id=_id(job, job.task if isinstance(job.task, str) else f"{job.env.name}/{job.split}/{job.task}"),
         provenance=_provenance(job, collector, str(job.task), -1, seed),
         split=job.split, kind="", difficulty="", instruction="", rules="", steps=(), final_observation="",
-        reward=0.0, success=False, terminated=False, truncated=True, error=error,
+        reward=0.0, success=False, stop_reason=StopReason.ERROR, error=error,
     )  # fmt: skip

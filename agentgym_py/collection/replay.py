@@ -62,7 +62,7 @@ def replay(trajectory: Trajectory, env: TextEnv | None = None) -> ReplayResult:
     """
     if env is None:
         return next(replay_all([trajectory]))
-    if trajectory.error is not None:
+    if trajectory.stop_reason is StopReason.ERROR:
         return _result(trajectory, 0, skipped=f"ended by an infrastructure failure: {trajectory.error}")
     try:
         observation, _ = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
@@ -125,12 +125,11 @@ def _departures(trajectory: Trajectory, env: TextEnv, observation: str) -> Itera
             or _compare(number, "valid", step.valid, bool(info["valid_action"]))
         )
     last = len(trajectory.steps)
-    terminated = env.stop_reason is StopReason.TERMINATED
+    ended = None if trajectory.stop_reason is StopReason.GAVE_UP else trajectory.stop_reason
     yield (
         _compare(last, "last observation", trajectory.final_observation, observation)
         or _compare(last, "success", trajectory.success, env.succeeded)
-        or _compare(last, "terminated", trajectory.terminated, terminated)
-        or _compare(last, "truncated", trajectory.truncated, not terminated)
+        or _compare(last, "stop reason", ended, env.stop_reason)
         or _compare(last, "return", trajectory.reward, total)
     )
 

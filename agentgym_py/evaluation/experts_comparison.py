@@ -66,7 +66,7 @@ def beside_experts(trajectories: Iterable[Trajectory]) -> BesideExperts:
     found: defaultdict[str, list[tuple[Hashable, float]]] = defaultdict(list)
     with closing(EnvPool()) as pool:
         for trajectory in trajectories:
-            if trajectory.error is not None:
+            if not trajectory.is_evidence:
                 continue
             task = trajectory.provenance.task_key
             spec = trajectory.env_spec()

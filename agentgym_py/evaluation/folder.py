@@ -164,8 +164,8 @@ class EvalFolder:
             else:
                 self.folder.write_json(MANIFEST, manifest)
             before = list(store.read(self.rows, warn=False)) if self.rows.is_file() else []
-            if before and before[-1].error is not None:
-                while before and before[-1].error is not None:
+            if before and not before[-1].is_evidence:
+                while before and not before[-1].is_evidence:
                     before.pop()
                 store.write(self.rows, before)
             yield before

@@ -96,7 +96,7 @@ class _Phase:
     def heard(self, trajectory: Trajectory) -> None:
         """Count one more episode."""
         self.played += 1
-        if trajectory.error is None:
+        if trajectory.is_evidence:
             self.counted += 1
             self.successes += trajectory.success
         self._draw(self.played)

@@ -239,7 +239,7 @@ def player(policy: Policy, temperature: float, max_new_tokens: int, seed: int) -
 
 def _mean(continued: Sequence[Trajectory], state: int, discount: float, of: Of) -> Value | None:
     """Value of a state by the episodes that continued from it."""
-    gained = [_gained(each, state, discount, of) for each in continued if each.error is None]
+    gained = [_gained(each, state, discount, of) for each in continued if each.is_evidence]
     if not gained:
         return None
     if len(gained) == 1:

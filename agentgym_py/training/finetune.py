@@ -107,7 +107,7 @@ def usable(policy: Policy, trajectories: Sequence[Trajectory], max_length: int, 
     kept, longest = Kept([], [], Counter()), min(max_length, policy.max_length)
     for trajectory in trajectories:
         sample = encode(trajectory, policy.chat)
-        if trajectory.error is not None:
+        if not trajectory.is_evidence:
             kept.dropped["ended by an infrastructure error"] += 1
         elif foreign(trajectory, policy.chat):
             kept.dropped[FOREIGN] += 1

@@ -84,7 +84,7 @@ def episode_return(reward: Sequence[float], **_: Any) -> list[float]:
 def row(trajectory: Trajectory, chat: ChatFormat) -> Row:
     """An episode as trl expects it: ids, log-probabilities as sampled (0 at other tokens), mask."""
     sample, about = encode(trajectory, chat), {"reward": trajectory.reward, "success": trajectory.success}
-    if trajectory.error is not None or not any(sample.mask):
+    if not trajectory.is_evidence or not any(sample.mask):
         end = chat.end_of_turn
         opening = sample.input_ids or [end]
         return {"prompt_ids": opening, "completion_ids": [end], "logprobs": [0.0], "env_mask": [0], **about}

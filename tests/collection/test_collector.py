@@ -11,7 +11,7 @@ import pytest
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, Job, jobs_for
 from agentgym_py.collection.replay import replay_all
-from agentgym_py.env import EnvSpec, Reply, Task, TextEnv
+from agentgym_py.env import EnvSpec, Reply, StopReason, Task, TextEnv
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.stats import wilson
@@ -228,7 +228,7 @@ def test_an_agent_may_give_up() -> None:
             ]
 
     trajectory = Collector(Quitter()).collect(Job(SHOP, 0))
-    assert (len(trajectory.steps), trajectory.success, trajectory.truncated) == (1, False, True)
+    assert (len(trajectory.steps), trajectory.success, trajectory.stop_reason) == (1, False, StopReason.GAVE_UP)
 
 
 def test_unknown_names_raise() -> None:

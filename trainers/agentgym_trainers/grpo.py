@@ -235,7 +235,7 @@ class GRPO(LearnerSettings):
         return self.group_size * (1 + self.branches)
 
     def _differ(self, group: Sequence[Trajectory]) -> bool:
-        returns = [self._return(trajectory) for trajectory in group if trajectory.error is None]
+        returns = [self._return(trajectory) for trajectory in group if trajectory.is_evidence]
         return bool(returns) and max(returns) - min(returns) > _ROUNDING
 
     def _return(self, trajectory: Trajectory) -> float:
@@ -250,7 +250,7 @@ class GRPO(LearnerSettings):
         from agentgym_py.training.rl.advantages import group_advantages
         from agentgym_py.training.rl.batch import record_of
 
-        sound = [trajectory for trajectory in group if trajectory.error is None]
+        sound = [trajectory for trajectory in group if trajectory.is_evidence]
         dropped.update(["ended by an infrastructure error"] * (len(group) - len(sound)))
         records = [record_of(trajectory, policy.chat) for trajectory in sound]
         if not self._differ(sound):
@@ -298,7 +298,7 @@ class GRPO(LearnerSettings):
         from agentgym_py.training.rl.batch import played
 
         same, most = [group for group in groups if not self._differ(group)], max(len(groups), 1)
-        ends = [{each.success for each in group if each.error is None} for group in same]
+        ends = [{each.success for each in group if each.is_evidence} for group in same]
         failed, won = ends.count({False}), ends.count({True})
         return {
             "groups": float(len(groups)), "groups_all_the_same": len(same) / most,
