@@ -183,3 +183,17 @@ def test_a_world_that_cannot_be_made_says_where(agentgym: Run) -> None:
     assert (status, out) == (1, "") and err.count("\n") == 1
     assert err.startswith("agentgym: the world my_world.py raised NameError: name 'nothing' is not defined (")
     assert err.endswith(f"my_world.py, line {number}, in __init__)\n")
+
+
+def test_a_world_that_lacks_methods_is_one_line(agentgym: Run) -> None:
+    """It is said once, with what is missing, and no check is run; so it is of a world without `__init__`."""
+    source = EXAMPLE.read_text(encoding="utf-8")
+    for old, new, message in (
+        (" expert(", " expertise(", "GuessEnv lacks expert: define them (see TextEnv)"),
+        (" state(", " condition(", "GuessEnv lacks state: define them (see TextEnv)"),
+        (" __init__(self, *,", " not_called(self, *,", "GuessEnv sets no max_steps: define __init__ and call super()"),
+    ):
+        file = f"lacks{old.split('(')[0].strip()}.py"
+        Path(file).write_text(source.replace(old, new, 1), encoding="utf-8")
+        status, out, err = agentgym("check", file)
+        assert status == 2 and out == "" and err.startswith(f"agentgym: {message}") and err.count("\n") == 1

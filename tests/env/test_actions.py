@@ -304,3 +304,34 @@ def test_an_action_is_shown_in_one_line() -> None:
     """A call's input moves up to its name; anything else stays as it is."""
     assert to_keyboard('set_due\nAction Input: {"task": "t7"}') == 'set_due {"task": "t7"}'
     assert to_keyboard("search[Action Input: 3]") == "search[Action Input: 3]"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "argument"),
+    [
+        ("search[red shoes]", "search", "red shoes"),
+        ("Thought: so\nAction: search[a [b] c]", "search", "a [b] c"),
+        ("search[]", "search", ""),
+        ("look", "look", None),
+        ("search[red", "search[red", None),
+        ("search[red] please", "search[red] please", None),
+        ("Action: search\nAction Input: red shoes", "search", "red shoes"),
+        ('{"name": "search", "arguments": {"query": "red [x]"}}', "search", "red [x]"),
+        ('{"name": "move", "arguments": {"a": 1, "b": "two"}}', "move", "1, two"),
+        ('{"name": "search", "arguments": {"query": ""}}', "search", ""),
+        ('{"name": "look", "arguments": {}}', "look", None),
+        ("Action: search[red]\nAction Input: blue", "search", "red][blue"),
+        ("", "", None),
+    ],
+)
+def test_an_action_has_a_name_and_an_argument(text: str, name: str, argument: str | None) -> None:
+    """However it is written: brackets, an input below it, or a tool call whose values are joined."""
+    reply = parse_reply(text)
+    assert (reply.name, reply.argument) == (name, argument)
+
+
+def test_the_older_name_of_the_parser_of_calls_still_works() -> None:
+    """`parse_call` and `parse_reply` are imported by worlds elsewhere."""
+    from agentgym_py.env.actions import parse_call
+
+    assert parse_call is parse_tool_call
