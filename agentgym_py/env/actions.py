@@ -53,7 +53,7 @@ class Reply:
     @property
     def name(self) -> str:
         """The action's name: `search` in `search[red shoes]`, and in a call of the tool `search`."""
-        return self._parts()[0]
+        return self.parts[0]
 
     @property
     def argument(self) -> str | None:
@@ -61,16 +61,20 @@ class Reply:
 
         That is what stands in the brackets, or after `Action Input:`, or the values of a call, joined by commas.
         """
-        return self._parts()[1]
+        return self.parts[1]
 
-    def _parts(self) -> tuple[str, str | None]:
-        name, bracket, rest = self.action.partition("[")
-        given = self.action_input
+    @property
+    def parts(self) -> tuple[str, str | None]:
+        """Name and argument."""
+        action, given = self.action, self.action_input
         if self.arguments is not None:
             given = ", ".join(map(str, self.arguments.values())) if self.arguments else None
-        if given is not None:  # both brackets and an input: the input ends the argument
+        if given is None and action[-1:] != "]":
+            return action, None
+        name, bracket, rest = action.partition("[")
+        if given is not None:  # brackets and an input: the input ends the argument
             return name, f"{rest}[{given}" if bracket else given
-        return (name, rest[:-1]) if rest.endswith("]") else (self.action, None)
+        return (name, rest[:-1]) if bracket else (action, None)
 
     @property
     def error(self) -> str:

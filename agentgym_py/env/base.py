@@ -29,7 +29,8 @@ from agentgym_py.errors import (
 )
 from agentgym_py.rng import Rng
 
-_ENDS = ("", StopReason.TERMINATED, StopReason.TRUNCATED)
+_TERMINATED, _TRUNCATED = StopReason.TERMINATED, StopReason.TRUNCATED
+_ENDS = ("", _TERMINATED, _TRUNCATED)
 """How a snapshot says that its episode ended; empty while it runs."""
 _SNAPSHOT_FORMAT = 1
 _SNAPSHOT_KINDS = {"task": str, "steps": int, "ended": str, "success": bool, "rng": int, "last": str, "state": dict}
@@ -205,7 +206,7 @@ class TextEnv(gymnasium.Env[str, str]):
 
     def invalid(self, why: str) -> Outcome:
         """What a reply does that cannot be done, as a call whose arguments are broken; a world may say it otherwise."""
-        terminated = self.stop_reason is StopReason.TERMINATED
+        terminated = self.stop_reason is _TERMINATED
         return Outcome(why, terminated=terminated, success=self.succeeded, valid=False, info=self.extra_info())
 
     def expert_thought(self, action: str) -> str:
@@ -277,18 +278,19 @@ class TextEnv(gymnasium.Env[str, str]):
         if not isinstance(action, str):
             raise ActionError(f"step takes a string, the agent's whole reply; got {action!r:.60}")
         if self.stop_reason and self.stops_at_end:
-            terminated = self.stop_reason is StopReason.TERMINATED
+            terminated = self.stop_reason is _TERMINATED
             outcome = Outcome("The episode has ended.", terminated=terminated, valid=False)
             self.last_reply = None
         else:
-            reply = self.last_reply = self.parse(action)
-            self._parsed = None
+            parsed, self._parsed = self._parsed, None
+            reply = parsed[1] if parsed and parsed[0] == action else self.read(action)
+            self.last_reply = reply
             outcome = self.invalid(reply.error) if reply.error else self.act(reply)
             self.steps += 1
             self.succeeded = outcome.success
-        cut = self.stop_reason is StopReason.TRUNCATED or self.steps >= self.max_steps
+        cut = self.steps >= self.max_steps or self.stop_reason is _TRUNCATED
         truncated = cut and not outcome.terminated
-        self.stop_reason = StopReason.TERMINATED if outcome.terminated else StopReason.TRUNCATED if cut else None
+        self.stop_reason = _TERMINATED if outcome.terminated else _TRUNCATED if cut else None
         self._last = outcome.observation
         info: dict[str, Any] = {
             "success": self.succeeded,

@@ -104,9 +104,10 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     def act(self, reply: Reply) -> Outcome:
         """Calculate or finish."""
-        if reply.name not in ("calculate", "finish") or reply.argument is None:
+        name, argument = reply.parts
+        if name not in ("calculate", "finish") or argument is None:
             return Outcome("Not an action: write calculate[expression] or finish[answer].", valid=False)
-        return self._calculate(reply.argument) if reply.name == "calculate" else self._finish(reply.argument)
+        return self._calculate(argument) if name == "calculate" else self._finish(argument)
 
     def _calculate(self, text: str) -> Outcome:
         try:

@@ -239,9 +239,10 @@ class ShopEnv(TextEnv):
 
 def _split(reply: Reply) -> tuple[str, str | None]:
     """Name and argument; words behind the last bracket do not count."""
-    if reply.argument is None:
-        reply = replace(reply, action=reply.action[: reply.action.rfind("]") + 1])
-    return reply.name, reply.argument
+    name, argument = reply.parts
+    if argument is None and "]" in reply.action:
+        return replace(reply, action=reply.action[: reply.action.rfind("]") + 1]).parts
+    return name, argument
 
 
 @lru_cache(maxsize=64)

@@ -190,11 +190,12 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     def act(self, reply: Reply) -> Outcome:
         """Look or answer."""
-        name = reply.name.strip().casefold()
-        if name not in ("query", "answer") or reply.argument is None:
+        name, argument = reply.parts
+        name = name.strip().casefold()
+        if name not in ("query", "answer") or argument is None:
             return Outcome(f"Not an action. {_FORM}", valid=False)
-        fenced = _FENCED.fullmatch(reply.argument)
-        statement = fenced[1].strip() if fenced else reply.argument
+        fenced = _FENCED.fullmatch(argument)
+        statement = fenced[1].strip() if fenced else argument
         try:
             result = self.database.run(statement)
             if name == "query":

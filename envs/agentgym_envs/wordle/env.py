@@ -190,10 +190,12 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
 
 def _guessed(reply: Reply) -> str | None:
     """The word of `guess[word]`, or the bare word; None if the reply is neither."""
-    word = reply.argument
+    name, word = reply.parts
     if word is None:
-        return reply.name.lower() if _WORD.fullmatch(reply.name) else None
-    return None if "[" in word or "]" in word or not _GUESS.fullmatch(reply.name) else word.strip().lower()
+        return name.lower() if _WORD.fullmatch(name) else None
+    if "[" in word or "]" in word or not (name == "guess" or _GUESS.fullmatch(name)):
+        return None
+    return word.strip().lower()
 
 
 @cache
