@@ -66,7 +66,7 @@ class Nameless(GeneratedEnv[int]):
         ),
     ],
 )
-def test_a_class_that_lacks_something_is_refused_in_one_line(world: type[TextEnv], message: str) -> None:
+def test_a_class_that_lacks_something_is_refused_in_one_line(world: Any, message: str) -> None:
     """The line names every missing method, not only the first one that is called."""
     with pytest.raises(ConfigError) as caught:
         world()
