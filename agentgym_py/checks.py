@@ -1,4 +1,4 @@
-"""The arguments of a world, an agent or settings, held against the annotations of what takes them."""
+"""Check arguments of environments, agents and trainers against their annotations."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from agentgym_py.errors import ConfigError, did_you_mean, nearest
 
-_ABSTRACT: Mapping[Any, type] = {int: Integral, float: Real}  # numpy's numbers are some, too
+_ABSTRACT: Mapping[Any, type] = {int: Integral, float: Real}  # numpy's numbers count too
 _NAMES: Mapping[Any, str] = {bool: "true or false", NoneType: "None"}
 
 
 @lru_cache(maxsize=256)
 def parameters_of(made: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """What a class or a function takes by name, each with its annotation as a type, or unread where that fails."""
+    """Parameters of a class or function by name, each with its annotation as a type, or as text if that fails."""
     own = made.__init__ if inspect.isclass(made) else made
     try:
         hints = get_type_hints(made if is_dataclass(made) else own)
-    except Exception:  # a name that is imported for type checkers only, or anything else
+    except Exception:  # a name that is imported only for type checkers, or anything else
         hints = {}
     taken = list(inspect.signature(own).parameters.values())[inspect.isclass(made) :]
     return {each.name: each.replace(annotation=hints.get(each.name, Any)) for each in taken}
 
 
 def check_arguments(made: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Refuse what a class or function cannot be given.
+    """Refuse arguments that a class or function does not take.
 
     Raises:
-        ConfigError: a name that it does not take, or a value that is not of the annotated type; names the first.
+        ConfigError: an unknown name, or a value that is not of the annotated type; names the first.
     """
     taken = parameters_of(made)
     known = [name for name, each in taken.items() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
@@ -48,12 +48,12 @@ def check_arguments(made: Callable[..., Any], given: Mapping[str, Any]) -> None:
 
 
 def check_fields(settings: Any) -> None:
-    """ConfigError for the first field of a dataclass whose value is not of its annotated type."""
+    """Raise ConfigError for the first field of a dataclass whose value is not of its annotated type."""
     check_arguments(type(settings), {each.name: getattr(settings, each.name) for each in fields(settings)})
 
 
 def check_least(settings: object, least: Mapping[str, float]) -> None:
-    """ConfigError for the first of the named fields that is not finite or smaller than it may be."""
+    """Raise ConfigError for the first of the named fields that is not finite or below its minimum."""
     for name, bound in least.items():
         value = getattr(settings, name)
         if not (math.isfinite(value) and value >= bound):
@@ -61,7 +61,7 @@ def check_least(settings: object, least: Mapping[str, float]) -> None:
 
 
 def check_positive(settings: object, *names: str) -> None:
-    """ConfigError for the first of the named fields that is not finite or not above 0."""
+    """Raise ConfigError for the first of the named fields that is not finite or not above 0."""
     for name in names:
         value = getattr(settings, name)
         if not (math.isfinite(value) and value > 0):
@@ -69,12 +69,12 @@ def check_positive(settings: object, *names: str) -> None:
 
 
 def is_path(parameter: inspect.Parameter) -> bool:
-    """Whether an argument is a file or a folder."""
+    """Whether a parameter is a file or a folder."""
     return "Path" in str(parameter.annotation)
 
 
 def fits(value: object, hint: Any) -> bool:
-    """Whether a value is of an annotated type, as far as that can be seen; what a container holds is not looked at."""
+    """Whether a value is of an annotated type, as far as this can be seen; the content of containers is not checked."""
     origin = get_origin(hint)
     if origin in (Union, UnionType):
         return any(fits(value, each) for each in get_args(hint))

@@ -1,9 +1,9 @@
-"""Processes that train together: which of them this one is, and what they tell each other.
+"""Processes that train together: their ranks, and what they exchange.
 
-`torchrun` and `accelerate launch` start one command several times; RANK and WORLD_SIZE say to each process which it is.
-Every one of them holds the whole model and all trajectories; it plays its share of the episodes and computes its share
-of each gradient. The process of rank 0 alone writes and prints. What stands here does nothing where there is only one.
-An engine may split what is trained; see `agentgym_py.training.sharding`.
+`torchrun` and `accelerate launch` start one command several times; RANK and WORLD_SIZE tell each process which one it
+is. Each process holds the whole model and all trajectories, plays its share of the episodes and computes its share of
+each gradient. Only rank 0 writes and prints. With one process everything here does nothing. A backend may shard what is
+trained; see `agentgym_py.training.sharding`.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PATIENCE = timedelta(hours=1)
-"""So long a process waits for the others' share of a phase's episodes."""
+"""Longest wait for the other processes' share of a phase."""
 _HEARD = timedelta(seconds=3)
-"""So long a process that ends with an error waits for rank 0 to end with one, too."""
+"""Time that a failing process waits for rank 0 to end with an error too."""
 _ENGINES = {"ACCELERATE_USE_FSDP": "FSDP", "ACCELERATE_USE_DEEPSPEED": "DeepSpeed"}
 _WHOLE = {
     "FSDP_CPU_RAM_EFFICIENT_LOADING": "fsdp_cpu_ram_efficient_loading",
     "ACCELERATE_DEEPSPEED_ZERO3_INIT": "zero3_init_flag",
 }
-"""Settings of accelerate's by which a process would load a part of the model only."""
+"""Settings of accelerate by which a process would load only a part of the model."""
 
 
 def world() -> int:
-    """How many processes there are."""
+    """Number of processes."""
     return int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
 
 
 def rank() -> int:
-    """The number of this one, from 0."""
+    """Number of this process, from 0."""
     return int(os.environ["RANK"]) if world() > 1 else 0
 
 
@@ -55,7 +55,7 @@ def first() -> bool:
 
 
 def engine() -> str | None:
-    """`FSDP` or `DeepSpeed`, where `accelerate launch` was told to split what is trained over the processes."""
+    """`FSDP` or `DeepSpeed` if `accelerate launch` shards the training over the processes, else None."""
     return _asked_for() if world() > 1 else None
 
 
@@ -68,17 +68,17 @@ def _on(variable: str) -> bool:
 
 
 def join(device: str | None = None) -> None:
-    """Meet the other processes: on the CPU, or by default each on the GPU of its own number where there are any.
+    """Meet the other processes: on the CPU, or by default each on the GPU of its own number if there are any.
 
     Raises:
-        ConfigError: a device for all of them, or an engine that cannot be used so.
+        ConfigError: one device for all processes, or a sharding backend that cannot be used this way.
     """
     _require_engine()
     if world() == 1:
         return
     if device not in (None, "cpu", "cuda"):
         raise ConfigError(f"device {device!r} would be every process's: leave it out, and each takes its own")
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # torch's notice that no weight was found to be unused
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # silences torch's notice about unused parameters
     import torch
     from accelerate import PartialState
 
@@ -89,7 +89,7 @@ def join(device: str | None = None) -> None:
 
 
 def _require_engine() -> None:
-    """Refuse what the engine cannot do, or does without a word."""
+    """Refuse what the sharding backend cannot do, or ignores silently."""
     if (name := _asked_for()) is None:
         return
     if world() == 1:
@@ -104,10 +104,10 @@ def _require_engine() -> None:
 
 
 def gather(value: T) -> list[T]:
-    """What every process gives, by rank; each waits until all have given.
+    """Gather a value from every process, by rank; each waits until all have called.
 
     Raises:
-        WorkerError: another one is gone, or has not come for an hour.
+        WorkerError: another process is gone, or has not called for an hour.
     """
     if world() == 1:
         return [value]
@@ -122,20 +122,20 @@ def gather(value: T) -> list[T]:
 
 
 def once(call: Callable[..., T], *given: Any) -> T:
-    """Call something in the process of rank 0, once all have come so far; what it returns, in every one."""
+    """Call a function in the process of rank 0 once all processes are here; returns its result in every process."""
     gather(None)
     return gather(call(*given) if first() else None)[0]  # type: ignore[return-value]  # [0] is what `call` returned
 
 
 def same(name: str, value: str) -> str:
-    """`value`, which must be equal in all processes; WorkerError where it is not."""
+    """Return `value`, which must be equal in all processes; WorkerError if it is not."""
     if len(found := set(gather(value))) > 1:
         raise WorkerError(f"the {name} of {world()} processes should be one and is {len(found)}: they went apart")
     return value
 
 
 def sum_gradients(parameters: Iterable[Any]) -> None:
-    """Give every parameter the sum of its gradients over all processes; None stays where none of them has one."""
+    """Replace every parameter's gradient by its sum over all processes; None stays if no process has one."""
     if world() == 1:
         return
     import torch
@@ -155,7 +155,7 @@ def sum_gradients(parameters: Iterable[Any]) -> None:
 
 
 def summed(logged: Mapping[str, float]) -> dict[str, float]:
-    """What all processes logged of a step, added up; the largest of what is a largest."""
+    """Sum what all processes logged of a step; of names that end in `_max` take the maximum."""
     parts = gather(dict(logged))
     names = dict.fromkeys(name for part in parts for name in part)
     return {
@@ -166,11 +166,11 @@ def summed(logged: Mapping[str, float]) -> dict[str, float]:
 
 @contextmanager
 def together() -> Iterator[None]:
-    """Only rank 0 prints within; an error of any process is told to the others, who end with it, too.
+    """Let only rank 0 print, and end all processes if one fails.
 
     Raises:
-        WorkerError: another process ended with an error, which it says.
-        SystemExit: where rank 0 says the error, in the others.
+        WorkerError: another process ended with an error; says which.
+        SystemExit: in the other processes, if rank 0 prints the error.
     """
     if world() == 1:
         yield
@@ -192,9 +192,9 @@ def together() -> Iterator[None]:
 
 
 def leave(status: int | str | None) -> None:
-    """End a process of several at once: while Python takes itself apart, a thread of gloo's may abort it.
+    """End one of several processes; gloo's threads may otherwise abort it while Python shuts down.
 
-    What was to be done at the end (`atexit`) is done. One process alone goes on.
+    Functions registered with `atexit` still run. A single process continues.
     """
     if world() > 1:
         if isinstance(status, str):
@@ -215,10 +215,10 @@ def _silence() -> Iterator[None]:
 
 
 def _tell(error: str) -> bool:
-    """Leave an error where the others find it; whether this process may be silent, for rank 0 ends with one, too."""
+    """Leave an error where the others find it; returns whether this process may be silent because rank 0 ends too."""
     if (store := _store()) is None:
         return False
-    with suppress(RuntimeError):  # who kept the store may be gone
+    with suppress(RuntimeError):  # the process that keeps the store may be gone
         store.set(f"agentgym error {rank()}", error)
         if not first():
             store.wait(["agentgym error 0"], _HEARD)
@@ -238,15 +238,15 @@ def _told() -> str | None:
 
 @cache
 def _group() -> Any:
-    """All processes, for Python objects: over the machines' own network, for as long as episodes may take."""
+    """The group of all processes for Python objects: over the network, with the patience for a phase of episodes."""
     from torch import distributed
 
-    atexit.register(distributed.destroy_process_group)  # NCCL complains where it is left to the end
+    atexit.register(distributed.destroy_process_group)  # NCCL warns if it is left to the end
     return distributed.new_group(backend="gloo", timeout=_PATIENCE)
 
 
 def _store() -> Any:
-    """Where processes leave notes for each other; None before they have met."""
+    """The store where processes leave notes for each other; None before they have met."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_initialized():
         return None

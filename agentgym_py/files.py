@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and what is said where they cannot be."""
+"""Files that are written whole or not at all, folders of JSON, and clear errors if writing fails."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from agentgym_py.errors import AgentGymError, RunError
 LOCK = ".lock"
 PROVENANCE = "provenance.json"
 _NOTHING_LEFT = 1 << 20
-"""Bytes of a disk that is full."""
+"""A disk with fewer free bytes counts as full."""
 
 
 def write_atomic(path: Path, data: str) -> None:
-    """Write a file aside and rename it: a reader sees the old one or the new one, never a half."""
+    """Write a file aside and rename it: a reader sees the old or the new one, never a half."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -37,7 +37,7 @@ def write_atomic(path: Path, data: str) -> None:
 
 
 def not_there(folder: Path, name: str) -> str:
-    """Why a folder that should hold a file of this name does not, and where within it is one."""
+    """Say why a folder lacks a file of this name, and which folder in it has one."""
     if not folder.is_dir():
         return "there is no such folder"
     found = next(iter(sorted(folder.glob(f"*/{name}"))), None)
@@ -45,7 +45,7 @@ def not_there(folder: Path, name: str) -> str:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, if it is there; it is renamed first, so that a kill leaves none with half of its files."""
+    """Remove a folder, if it exists. It is renamed first, so that a kill leaves none with half of its files."""
     aside = folder.with_name(f".{folder.name}.removed")
     shutil.rmtree(aside, ignore_errors=True)
     with suppress(FileNotFoundError):
@@ -54,14 +54,14 @@ def remove(folder: Path) -> None:
 
 
 def remove_halves(folder: Path) -> None:
-    """Remove what a kill left there half written."""
+    """Remove what a kill left half written."""
     for each in (*folder.glob(".*.tmp"), *folder.glob(".*.old"), *folder.glob("*.partial")):
         shutil.rmtree(each) if each.is_dir() else each.unlink()
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """What the system says of an open file, it says with its name."""
+    """Add the file's name to the system's errors about it."""
     try:
         yield
     except OSError as error:
@@ -71,10 +71,10 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Whatever a library raises while it writes there, as one clear error: torch says nothing of a disk that is full.
+    """Turn whatever a library raises while it writes into one clear error: torch does not mention a full disk.
 
     Raises:
-        RunError: what is within failed.
+        RunError: the block failed.
     """
     try:
         yield
@@ -87,8 +87,8 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def to_disk(path: Path) -> None:
-    """What was written to a file, or the names in a folder, outlive a power cut."""
-    if sys.platform == "win32":  # which syncs only what is open for writing, and no folders
+    """Flush a file, or the names in a folder, so that they survive a power cut."""
+    if sys.platform == "win32":  # syncs only files open for writing, and no folders
         return
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -99,7 +99,7 @@ def to_disk(path: Path) -> None:
 
 
 def finite(value: Any) -> Any:
-    """`value` with null for nan and infinities, which JSON lacks."""
+    """Replace nan and infinities, which JSON lacks, by null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -108,7 +108,7 @@ def finite(value: Any) -> Any:
 
 
 def canonical(kwargs: Mapping[str, Any]) -> str:
-    """The arguments of an environment as one text, equal where they are."""
+    """The arguments of an environment as text; equal for equal arguments."""
     return json.dumps(dict(kwargs), sort_keys=True, default=str)
 
 
@@ -120,10 +120,10 @@ class JsonFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes out of the folder meanwhile; RunError where one is at work (no lock on Windows).
+        """Keep other processes out of the folder; RunError if one is at work (no lock on Windows).
 
-        The system lets go of the lock when the process ends, however it ends. The file that is locked is never
-        replaced: two processes would each hold a lock of their own.
+        The system releases the lock when the process ends, however it ends. The locked file is never replaced, because
+        two processes would then each hold a lock of their own.
         """
         with (self.path / LOCK).open("ab") as file:
             if sys.platform != "win32":
@@ -133,12 +133,12 @@ class JsonFolder:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError as error:
                     raise RunError(f"{self.path} is in use: another process is at work on this run") from error
-            for litter in self.path.glob(".*.tmp"):  # of one that was killed
+            for litter in self.path.glob(".*.tmp"):  # of a process that was killed
                 litter.unlink(missing_ok=True)
             yield
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
-        """Write a JSON file; what is no number is null."""
+        """Write a JSON file; what is no number becomes null."""
         write_atomic(self.path / name, json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
     def read_json(self, name: str) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class JsonFolder:
 
 
 def new_folder(path: str | Path) -> Path:
-    """`path` as a folder that is new, empty, or left by a start of a run that was cut off; RunError where it is not."""
+    """Check that a folder is new, empty, or left by an interrupted start of a run; RunError otherwise."""
     target = Path(path)
     names = [each.name for each in target.iterdir()] if target.is_dir() else []
     if target.exists() and (not target.is_dir() or (names and not _only_begun(names))):
@@ -163,5 +163,5 @@ def new_folder(path: str | Path) -> Path:
 
 
 def _only_begun(names: Sequence[str]) -> bool:
-    """Whether a folder with these names in it is what `RunFolder.started` leaves when it is killed."""
+    """Whether a folder with these names in it is what an interrupted `RunFolder.started` leaves."""
     return LOCK in names and all(name == PROVENANCE or name.startswith(".") for name in names)

@@ -1,4 +1,4 @@
-"""Requests to a model's server over HTTP: many at once, each made again until it is answered.
+"""Requests to a model server over HTTP: many at once, each repeated until it is answered.
 
 The key comes from the environment variable `OPENAI_API_KEY`, goes into the header of a request, and nowhere else.
 """
@@ -30,11 +30,11 @@ T = TypeVar("T")
 
 KEY = "OPENAI_API_KEY"
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 120.0
-"""Seconds before a request is made again, at first (each time twice as many), and the most that a server may ask."""
+"""Seconds before the first repetition (doubled each time), and the longest wait that a server may ask for."""
 _LOST = 5
-"""Requests one after another that stayed without an answer, from which on the server counts as broken."""
+"""Number of consecutive unanswered requests after which the server counts as broken."""
 _FROM_BEFORE = (502, 503, 504)
-"""What whoever stands before a server says where that one is gone; itself it may say the second."""
+"""Status codes of a proxy whose server is gone; a server itself may send the second."""
 
 
 class FullError(Exception):
@@ -46,7 +46,7 @@ class LostError(Exception):
 
 
 class MissingError(EndpointError):
-    """There is nothing at that address."""
+    """Nothing exists at that address."""
 
 
 class Asker:
@@ -75,9 +75,9 @@ class Asker:
             raise ConfigError("concurrency must be at least 1, timeout above 0, retries at least 0")
         self.where = where
         self.answered = False
-        """Whether there was an answer yet."""
+        """Whether any request was answered yet."""
         self.breaks = 0
-        """How often it could not be reached, or broke off."""
+        """How often the server could not be reached, or the connection broke."""
         self._gate, self._timeout, self._retries = asyncio.Semaphore(concurrency), timeout, retries
         self._advice = advice
         self._client: httpx2.AsyncClient | None = None
@@ -86,7 +86,7 @@ class Asker:
     async def ask(
         self, url: str, body: Mapping[str, Any], read: Callable[[Any], T | None], what: str, seed: int = 0
     ) -> T:
-        """What `read` makes of the answer, after as many tries as it takes; None is `no WHAT`, and asked again.
+        """Return what `read` makes of the answer, after as many attempts as needed; None counts as no answer.
 
         Raises:
             EndpointError: the server refuses, or is broken.
@@ -149,11 +149,11 @@ class Asker:
         return self._client
 
     def _refused(self, response: httpx2.Response, data: object, said: str) -> _Busy | None:
-        """Why there is no answer for now, if there is none.
+        """Say why there is no answer for now, if there is none.
 
         Raises:
-            EndpointError: a key, an address or a model that will not do the next time either.
-            FullError, LostError: what is wrong is this request.
+            EndpointError: a key, an address or a model that will not work the next time either.
+            FullError, LostError: this request is at fault.
         """
         status = response.status_code
         why = f"{status} {response.reason_phrase}".strip() + (f": {said}" if said else "")
@@ -173,7 +173,7 @@ class Asker:
 
 
 def _closed(client: httpx2.AsyncClient) -> None:
-    """Close the connections of whoever is gone."""
+    """Close the connections of a client that is gone."""
     asyncio.run_coroutine_threadsafe(client.aclose(), loop())
 
 
@@ -191,24 +191,24 @@ class _Busy:
 
 @cache
 def loop() -> asyncio.AbstractEventLoop:
-    """The loop of all servers, in a thread of its own: a notebook has a running one in its main thread."""
+    """The event loop of all clients, in its own thread, because a notebook's main thread runs a loop already."""
     made = asyncio.new_event_loop()
     threading.Thread(target=made.run_forever, name="endpoints", daemon=True).start()
     return made
 
 
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine comes to in that loop; Ctrl-C ends it."""
+    """Wait for a coroutine in that loop; Ctrl-C cancels it."""
     future = asyncio.run_coroutine_threadsafe(coroutine, loop())
     try:
         return future.result()
-    except BaseException:  # Ctrl-C, for one
+    except BaseException:  # such as Ctrl-C
         future.cancel()
         raise
 
 
 async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """All at once; where one has failed, the others are ended."""
+    """Await all at once; if one fails, the others are cancelled."""
     tasks = [asyncio.ensure_future(each) for each in coroutines]
     try:
         return await asyncio.gather(*tasks)
@@ -221,7 +221,7 @@ async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def checked_address(url: str) -> str:
-    """The address without a slash at its end; it stands in files, so that nothing secret may be in it."""
+    """Check an address and strip the slash at its end. It is written to files, so it must hold nothing secret."""
     try:
         parts = urlsplit(url)
         wrong = parts.scheme not in ("http", "https") or not parts.hostname or (parts.port == 0)
@@ -235,7 +235,7 @@ def checked_address(url: str) -> str:
 
 
 def read_json(content: bytes) -> object:
-    """What JSON says, or None where it is none."""
+    """Parse JSON; None if it is none."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
@@ -244,11 +244,11 @@ def read_json(content: bytes) -> object:
 
 def _without_key(text: str) -> str:
     key = os.environ.get(KEY, "").strip()
-    return text.replace(key, "…") if len(key) > 7 else text  # shorter ones stand for none: `x`, `none`, `EMPTY`
+    return text.replace(key, "…") if len(key) > 7 else text  # shorter ones are placeholders: `x`, `none`, `EMPTY`
 
 
 def _complaint(data: object, text: str) -> str:
-    """What a server says is wrong, in a line, cut."""
+    """What a server says is wrong, in one line, cut."""
     said = data.get("error", data.get("detail", data.get("message"))) if isinstance(data, dict) else None
     if isinstance(said, dict):
         said = said.get("message")
@@ -267,7 +267,7 @@ def _is_full(code: str, said: str) -> bool:
 
 
 def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
-    """Seconds of `Retry-After`, which are a number or a date; None where there is neither."""
+    """Seconds of `Retry-After`, which is a number or a date; None without it."""
     said = headers.get("retry-after", "")
     try:
         return max(0.0, float(said))

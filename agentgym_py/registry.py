@@ -1,4 +1,4 @@
-"""What is installed: environments, trainers and agents, found by name through entry points."""
+"""Find installed environments, trainers and agents by name, through entry points."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Plugin:
     """One installed entry point."""
 
     name: str
-    """The registered name, for an environment its Gymnasium id."""
+    """The registered name; of an environment its Gymnasium id."""
     target: str
     """`module:attribute`."""
     package: str
-    """The distribution that brings it."""
+    """The distribution that contains it."""
     broken: str | None = None
-    """Why it cannot be loaded; None when it can, or when nobody tried."""
+    """Why it cannot be loaded; None if it can, or was not tried."""
 
 
 @cache
@@ -53,7 +53,7 @@ def _package(point: EntryPoint) -> str:
 
 
 def warn(message: str) -> None:
-    """In one line: whose import it was, and the source of that line, say nothing here."""
+    """Warn in one line, without a source line, which would be of the importing code."""
     warnings.warn_explicit(message, UserWarning, "agentgym_py", 0)
 
 
@@ -63,7 +63,7 @@ def names(group: Group) -> list[str]:
 
 
 def installed(env_id: str) -> str | None:
-    """`module:attribute` of the installed environment of that id; None where there is none."""
+    """`module:attribute` of the installed environment of that id; None without one."""
     point = entry_points_of("agentgym.envs").get(env_id)
     return point.value if point else None
 
@@ -80,7 +80,7 @@ def load(group: Group, name: str) -> Any:
     point = points[name]
     try:
         return point.load()
-    except (Exception, SystemExit) as error:  # a stranger's module may do anything at import
+    except (Exception, SystemExit) as error:  # a foreign module may do anything at import
         raise UnknownNameError(f"The {_NOUN[group]} {name!r} ({point.value}) does not load: {error!r}") from error
 
 
@@ -91,7 +91,7 @@ def plugins(group: Group, check: Callable[[str, Any], str | None] = lambda name,
         try:
             target = point.load()
             broken = check(name, target)
-        except (Exception, SystemExit) as error:  # a stranger's module may do anything at import
+        except (Exception, SystemExit) as error:  # a foreign module may do anything at import
             broken = repr(error)
         if broken:
             warn(f"{_NOUN[group]} plugin {name!r} ({point.value}) is broken: {broken}")
@@ -100,7 +100,7 @@ def plugins(group: Group, check: Callable[[str, Any], str | None] = lambda name,
 
 
 def install_advice(extra: str, package: Path = Path(__file__).parent) -> str:
-    """The command that gets an extra of this package: in its clone where it is used from there."""
+    """The command that installs an extra of this package: in its clone if the package runs from there."""
     clone = package.parent
     if (clone / "pyproject.toml").is_file() and (clone / "constraints.txt").is_file():
         return f'cd {quote(str(clone))} && pip install -c constraints.txt -e ".[{extra}]"'

@@ -11,7 +11,7 @@ _MASK = (1 << 64) - 1
 
 
 def seed_of(*parts: object) -> int:
-    """A 64-bit seed from any printable parts, equal in every process and on every Python (SHA-256)."""
+    """Derive a 64-bit seed from printable parts; equal in every process and on every Python (SHA-256)."""
     text = "\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
 
@@ -19,8 +19,8 @@ def seed_of(*parts: object) -> int:
 class Rng:
     """SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 
-    Neither `random.Random` nor `numpy.random.Generator` promises the same `choice` or `sample` in the next release,
-    and their states are too large to sit in a snapshot; tasks must be the same for ever.
+    Neither `random.Random` nor `numpy.random.Generator` promises the same `choice` or `sample` in the next release, and
+    their states are too large for a snapshot. Tasks must never change.
     """
 
     __slots__ = ("state",)
@@ -40,7 +40,7 @@ class Rng:
         """A uniform integer in [0, n); the bias of the multiplication is below n / 2**64."""
         if n <= 0:
             raise ValueError(f"below needs n > 0, got {n}")
-        # `bits` written out: a world draws hundreds of numbers for a task, and the call would cost as much again
+        # `bits` written out, because a task takes hundreds of numbers and the call would double the cost
         self.state = z = (self.state + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
@@ -51,11 +51,11 @@ class Rng:
         return (self.bits() >> 11) * (1.0 / (1 << 53))
 
     def choice(self, items: Sequence[T]) -> T:
-        """One item, uniformly."""
+        """Draw one item, uniformly."""
         return items[self.below(len(items))]
 
     def sample(self, items: Sequence[T], k: int) -> list[T]:
-        """`k` different positions of `items`, in random order; ValueError unless 0 <= k <= len(items)."""
+        """Draw `k` different positions of `items`, in random order; ValueError unless 0 <= k <= len(items)."""
         if k < 0:
             raise ValueError(f"sample needs k >= 0, got {k}")
         pool = list(items)

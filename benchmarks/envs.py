@@ -27,7 +27,7 @@ def _seconds(benchmark: Any) -> float:
 def _random_steps(env: TextEnv, rng: Rng) -> Callable[[], None]:
     def run() -> None:
         for _ in range(STEPS):
-            if env.ended:
+            if env.stop_reason:
                 env.reset()
             env.step(rng.choice(env.actions() or [""]))
 

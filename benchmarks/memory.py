@@ -59,7 +59,7 @@ def measured(name: str, batches: int, episodes: int, leak: bool) -> list[float]:
         first = number % 10 * episodes
         tasks = range(first, first + episodes)
         played = collector.collect_batch(jobs_for([SHOP], "train", tasks))
-        assert len(played) == episodes and not any(each.error for each in played)
+        assert len(played) == episodes and all(each.is_evidence for each in played)
         if leak:
             kept += played
         if isinstance(collector.agent, ModelAgent) and number % 10 == 9:

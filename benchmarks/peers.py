@@ -200,7 +200,7 @@ def ours(given: Given) -> Iterator[Speed]:
     """Every installed world; a step is one with a random admissible action, and with the list of those that follow."""
     import agentgym_py
     from agentgym_py import registry
-    from agentgym_py.env import EnvSpec
+    from agentgym_py.env import EnvSpec, StopReason
     from agentgym_py.rng import Rng
     from agentgym_py.testing.harness import any_action
 
@@ -208,9 +208,9 @@ def ours(given: Given) -> Iterator[Speed]:
         env, rng = EnvSpec(name).make(), Rng("peers")
         speed = Speed(f"agentgym-py {agentgym_py.__version__}", name)
         text = env.reset(seed=0)[0]  # loads what is loaded once
-        env.ended = "truncated"
+        env.stop_reason = StopReason.TRUNCATED
         while speed.seconds < given.seconds:
-            if env.ended:
+            if env.stop_reason:
                 text = speed.reset(env.reset)[0]
             action = any_action(env, rng, text)
             text = speed.step(partial(_step_and_list, env, action))[0]

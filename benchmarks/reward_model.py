@@ -31,7 +31,7 @@ def played(policy: Policy, split: str, tasks: int, tries: int) -> list[Trajector
     """The tries at the first tasks of a split."""
     agent = ModelAgent(policy, HFEngine(policy, slots=64), SamplingParams(temperature=1.0, max_new_tokens=64), "Agent")
     found = Collector(agent, seed=1).collect_batch(jobs_for("shop", split, range(tasks), tries))
-    return [each for each in found if each.error is None]
+    return [each for each in found if each.is_evidence]
 
 
 def right(found: Sequence[Trajectory], said: Sequence[float], alike: bool = False) -> str:

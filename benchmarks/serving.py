@@ -92,7 +92,7 @@ class Script:
         turns.append(("", env.reset(seed=seed)))
         text = str(turns[0][1])
         for _ in range(steps):
-            if env.ended:
+            if env.stop_reason:
                 break
             action = any_action(env, rng, text)
             turns.append((action, env.step(action)))

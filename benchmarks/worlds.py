@@ -43,7 +43,7 @@ def play(env: TextEnv, tasks: int, act: Callable[[TextEnv], str]) -> Played:
     lengths, successes = [], 0
     for number in range(tasks):
         env.reset(options={"task": number, "split": "test"})
-        while not env.ended:
+        while not env.stop_reason:
             env.step(act(env))
         lengths.append(env.steps)
         successes += env.succeeded
@@ -57,7 +57,7 @@ def steps_per_second(env: TextEnv, steps: int) -> float:
     for _ in range(steps // CHUNK):
         began = time.process_time()
         for _ in range(CHUNK):
-            if env.ended:
+            if env.stop_reason:
                 env.reset()
             env.step(rng.choice(env.actions() or [""]))
         times.append(time.process_time() - began)

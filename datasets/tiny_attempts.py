@@ -3,8 +3,9 @@
 - attempts: somebody acts in a task of the training split as the world's fair expert would, and now and then does
   anything at all (an action at random, one that cannot be done, the last one again), after which they go on. In the
   household three of four pursue another task's goal than the one that they were told, and say so at once, and their
-  reasons, as the teacher does (`HouseholdEnv.think`): how one acts for a goal that one stated is to be read there, that
-  it should be the goal told is not; the fourth, and everybody in other worlds, does what was told and says no reason;
+  reasons, as the teacher does (`HouseholdEnv.expert_thought`): how one acts for a goal that one stated is to be read
+  there, that it should be the goal told is not; the fourth, and everybody in other worlds, does what was told and
+  says no reason;
 - rooms read: questions about what a household's task asks for, and about what its pages name, with their answers.
 
 In two of five attempts and in half of the rooms things have names that are made up, so that they must be read.
@@ -24,7 +25,7 @@ from agentgym_envs.household.env import HouseholdEnv
 from agentgym_envs.household.room import Room
 from agentgym_envs.todo.env import TodoEnv
 from agentgym_envs.tools.env import ToolsEnv
-from agentgym_py.agents.expert import framed
+from agentgym_py.agents.expert import format_expert_reply
 from agentgym_py.env.actions import format_reply
 from agentgym_py.rng import Rng
 
@@ -89,7 +90,7 @@ def _attempt(rng: Rng, env: Any, first: str, *, thinks: bool, rules: float) -> T
     actions: list[str] = []
     seen = f"{env.rules['brief']}\n\n{first}" if rng.uniform() < rules else first
     detours = rng.choice((0, 0, 0.1, 0.25))
-    while len(turns) < _STEPS and not env.ended:
+    while len(turns) < _STEPS and not env.stop_reason:
         action = _detour(rng, env, actions) if actions and rng.uniform() < detours else None
         if action:
             reply = format_reply(action, rng.choice(ANNOUNCED).format(action))
@@ -97,7 +98,7 @@ def _attempt(rng: Rng, env: Any, first: str, *, thinks: bool, rules: float) -> T
             action = env.fair_expert() or next(iter(env.expert()), None)
             if action is None:
                 break
-            reply = framed(env, action, env.think(action) if thinks else "")
+            reply = format_expert_reply(env, action, env.expert_thought(action) if thinks else "")
         turns.append((seen, reply))
         actions.append(action)
         seen = env.step(reply)[0]

@@ -99,10 +99,10 @@ def walk(rng: Rng, books: Library, envs: Mapping[Difficulty, ShopEnv]) -> Turns:
     observation, _ = env.reset(options={"task": rng.below(1 << 31), "split": "train"})
     for _ in range(3 + rng.below(8)):
         action = _wander(rng, books, env)
-        thought = env.think(action)
+        thought = env.expert_thought(action)
         turns.append((observation, format_reply(action, thought) if thought else _said(rng, action)))
         observation = env.step(action)[0]
-        if env.ended:
+        if env.stop_reason:
             break
     turns.append((observation, ""))
     new: dict[str, str] = {}

@@ -33,7 +33,7 @@ class GuessEnv(TextEnv):
 
     name = "guess"
     rules = {"full": "Find the hidden number. Write guess[n].", "brief": "Write guess[n].", "none": ""}  # noqa: RUF012  # nothing changes it
-    floor = 0.95  # of an agent that does not think: random guesses between the bounds close in on the number
+    random_baseline = 0.95  # of an agent that does not think: random guesses between the bounds close in on the number
 
     def __init__(self, *, max_steps: int = 10, split: str = "train", render_mode: str | None = None) -> None:
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
@@ -54,8 +54,8 @@ class GuessEnv(TextEnv):
 
     def act(self, reply: Reply) -> Outcome:
         """One guess."""
-        text = reply.action.removeprefix("guess[").removesuffix("]")
-        if not (reply.action.startswith("guess[") and text.isascii() and text.isdigit() and len(text) < 4):
+        text = reply.argument or ""
+        if not (reply.name == "guess" and text.isascii() and text.isdigit() and len(text) < 4):
             return Outcome("Write guess[n].", valid=False)
         guess = int(text)
         if guess == self.number:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agentgym_py.env import EnvSpec, TextEnv
+from agentgym_py.env import EnvSpec, StopReason, TextEnv
 from agentgym_py.trajectory import Provenance, Step, Trajectory
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background is started without
@@ -46,8 +46,7 @@ def episode() -> Callable[..., Trajectory]:
             final_observation="Thanks.",
             reward=1.0,
             success=True,
-            terminated=True,
-            truncated=False,
+            stop_reason=StopReason.TERMINATED,
         )
         return replace(usual, **fields)
 

@@ -19,4 +19,4 @@ assert "torch" not in sys.modules
 assert (resources.files("agentgym_data") / "tiny" / "model.safetensors").is_file()
 assert (resources.files("agentgym_py") / "viewer" / "static" / "viewer.js").is_file()
 assert "site-packages" in str(Path(agentgym_py.__file__)), agentgym_py.__file__
-print("the wheel works: the expert bought", env.current.instruction if env.current else "")
+print("the wheel works: the expert bought", env.current_task.instruction if env.current_task else "")

@@ -70,7 +70,7 @@ class Toy(TextEnv):
 
     def expert(self) -> list[str]:
         """Always right."""
-        return [] if self.ended else ["right"] * (5 - self.at)
+        return [] if self.stop_reason else ["right"] * (5 - self.at)
 
 
 class Bandit(Toy):
@@ -80,8 +80,8 @@ class Bandit(Toy):
 
     def move(self, right: bool) -> Outcome:
         """Pay."""
-        assert self.current is not None
-        pays = right == (int(self.current.id.rsplit("/", 1)[1]) % 5 > 0)
+        assert self.current_task is not None
+        pays = right == (int(self.current_task.id.rsplit("/", 1)[1]) % 5 > 0)
         return Outcome("2", float(pays), terminated=True, success=pays)
 
 

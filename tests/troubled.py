@@ -46,9 +46,9 @@ class TroubledEnv(TextEnv):
 
     def act(self, reply: Reply) -> Outcome:
         """One more; what was said is repeated."""
-        assert self.current is not None
+        assert self.current_task is not None
         if self.count == 1 and not self.begins:
-            self._trouble(self.current)
+            self._trouble(self.current_task)
         self.count += 1
         over = self.count == 3
         return Outcome(f"{self.count} {reply.action} {self.rng.below(100)}", float(over), over, over)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class ExpertAgent:
-    """Does what the world's expert says, asked anew before each step.
+    """Does what the world's expert says, asked again before each step.
 
     The exact expert knows everything; with `fair` it is the one that knows only what the episode has shown
     (`TextEnv.fair_expert`). An agent that sees no more than that can learn all that the fair one does, but not what the
     exact one does for reasons that it cannot see (Weihs et al., arXiv:2007.12173, on the imitation gap). With
-    `thoughts` the teacher's thought (`TextEnv.think`) stands before an action, where there is one.
+    `thoughts` the teacher's thought (`TextEnv.expert_thought`) stands before an action, where there is one.
     """
 
     name = EXPERT
@@ -35,11 +35,13 @@ class ExpertAgent:
 
     def _reply(self, env: TextEnv) -> AgentReply | None:
         action = env.fair_expert() if self.fair else next(iter(env.expert()), None)
-        return None if action is None else AgentReply(framed(env, action, env.think(action) if self.thoughts else ""))
+        if action is None:
+            return None
+        return AgentReply(format_expert_reply(env, action, env.expert_thought(action) if self.thoughts else ""))
 
 
-def framed(env: TextEnv, action: str, thought: str = "") -> str:
-    """The ReAct text of a reply; the bare action in a world that reads no frames."""
-    said = env.read(action)
-    text = format_reply(said.action, thought, said.action_input)
-    return action if env.read(text).action == text else text
+def format_expert_reply(env: TextEnv, action: str, thought: str = "") -> str:
+    """Return the ReAct text of an action; the bare action in a world that does not read ReAct text."""
+    bare = env.parse(action)
+    text = format_reply(bare.action, thought, bare.action_input)
+    return action if env.parse(text).action == text else text

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from agentgym_py.agents.base import AgentReply, Episode
 from agentgym_py.env import TextEnv
-from agentgym_py.env.actions import entered, one_line
+from agentgym_py.env.actions import from_keyboard, to_keyboard
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.types import opening_text
 
@@ -52,7 +52,7 @@ class PersonAgent:
             if said == ":skip":
                 return None
             if said and not said.startswith(":"):
-                return AgentReply(entered(said, env.tools()))
+                return AgentReply(from_keyboard(said, env.tools()))
             _say(listed(env) if said == ":actions" else helped(COMMANDS))
         raise KeyboardInterrupt
 
@@ -85,7 +85,7 @@ def next_line(out: TextIO) -> str | None:
 def listed(env: TextEnv) -> str:
     """What can be done here, an action a line as a person enters it."""
     actions = env.actions()
-    return "This world does not list its actions." if actions is None else "\n".join(map(one_line, actions))
+    return "This world does not list its actions." if actions is None else "\n".join(map(to_keyboard, actions))
 
 
 def helped(commands: Mapping[str, str]) -> str:
@@ -95,7 +95,7 @@ def helped(commands: Mapping[str, str]) -> str:
 
 def _hints(env: TextEnv) -> Iterator[str]:
     actions = env.actions() or []
-    yield from (f"  {one_line(each)}" for each in islice(actions, _HINTS))
+    yield from (f"  {to_keyboard(each)}" for each in islice(actions, _HINTS))
     if len(actions) > _HINTS:
         yield f"  … and {len(actions) - _HINTS} more: :actions"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_py.agents.base import AgentReply, Episode
-from agentgym_py.agents.expert import framed
+from agentgym_py.agents.expert import format_expert_reply
 from agentgym_py.env import TextEnv, function_tool, text_parameter
 from agentgym_py.env.actions import format_reply
 from agentgym_py.errors import ConfigError, EndpointError
@@ -190,9 +190,9 @@ def _text(message: Mapping[str, Any], env: TextEnv, tools: Sequence[Mapping[str,
     if tools == [_ACT]:
         given = read_json(arguments.encode("utf-8", "surrogatepass"))
         action = given.get("action") if isinstance(given, dict) and name == "act" else None
-        return framed(env, action, content.strip()) if isinstance(action, str) else arguments
+        return format_expert_reply(env, action, content.strip()) if isinstance(action, str) else arguments
     text = format_reply(name, content.strip(), arguments)
-    said = env.read(text)
+    said = env.parse(text)
     if (said.action, said.thought, said.action_input) == (name, content.strip(), arguments):
         return text
     function = {"name": name, "arguments": arguments}

@@ -30,7 +30,7 @@ ROWS: dict[str, Callable[[Iterator[Trajectory]], rows.Rows]] = {
     "trl": lambda played: (trl.messages(each) for each in played if each.steps),
     "trl_prompt_completion": lambda played: (row for each in played for row in trl.prompt_completion(each)),
     "trl_preferences": lambda played: AgentTrajDataset(played).to_preferences(),
-    "trl_stepwise": lambda played: (trl.stepwise(each) for each in played if each.steps and each.error is None),
+    "trl_stepwise": lambda played: (trl.stepwise(each) for each in played if each.steps and each.is_evidence),
     "openai": lambda played: (openai.openai_chat(each) for each in played if each.steps),
 }
 """Formats for other programs, which are written as rows of JSON and not read again."""

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentgym_py import registry
+from agentgym_py.checks import parameters_of
 from agentgym_py.cli import interrupted
 from agentgym_py.cli.agents import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.env_options import add_env_options, env_specs, env_versions, require_tasks
@@ -23,12 +25,19 @@ from agentgym_py.cli.parser import (
     peek_options,
     read_options,
 )
-from agentgym_py.cli.runtime import commit, console, packages, print_json
+from agentgym_py.cli.runtime import commit, console, packages, print_json, require_model_files
 from agentgym_py.cli.saved_settings import settings_of
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
-from agentgym_py.errors import ConfigError, EndpointError, RunError
-from agentgym_py.evaluation.folder import SAME_ROWS, EvalFolder, differences, manifest_of, read_manifest
+from agentgym_py.errors import ConfigError, EndpointError, PolicyError, RunError, UnknownNameError
+from agentgym_py.evaluation.folder import (
+    SAME_ROWS,
+    EvalFolder,
+    differences,
+    manifest_of,
+    read_manifest,
+    same_weights,
+)
 from agentgym_py.files import finite
 from agentgym_py.trajectory import store
 from agentgym_py.version import __version__
@@ -63,8 +72,8 @@ class EvalOptions:
     """Folder that gets manifest.json, trajectories.jsonl and result.json; it must be new or empty, or hold this very
     evaluation interrupted, which then goes on."""
     manifest: str | None = None
-    """Repeat the evaluation of this manifest.json to the letter; all settings come from there, --out, --json and
-    --threads may stand beside it."""
+    """Repeat the evaluation of this manifest.json, or of this folder. All settings come from there. --model NAME beside
+    it evaluates another model on the same tasks; --out, --json and --threads may stand beside it too."""
     json: bool = False
     """Print the result as JSON, for a program."""
 
@@ -87,7 +96,9 @@ class RepeatOptions:
     """What may stand beside --manifest; all other settings come from there."""
 
     manifest: str
-    """The manifest.json of an evaluation."""
+    """The manifest.json of an evaluation, or its folder."""
+    model: str | None = None
+    """Another model, which is evaluated on the same tasks with the same settings; or the same one in another place."""
     out: str | None = None
     """Folder of the repetition."""
     threads: int | None = None
@@ -133,15 +144,36 @@ def run(given: Namespace) -> int:
     parser = new_parser("agentgym eval", "")
     _add_settings(parser)
     own = {"out": given["out"], "json": given["json"], "threads": given["threads"] or held.get("threads")}
+    if given["model"]:
+        own |= _of_another(held["options"], given["model"])
+    elif held["options"].get("agent") in (None, "model"):
+        _require_there(held["options"].get("model"), given["manifest"])
     try:
         settings: Namespace = parser.parse_object(held["options"] | own)
     except Exception as error:
         known = [option for option in parser._option_string_actions if option.startswith("--")]
         raise UsageError(f"{given['manifest']}: {humanize_parser_error(str(error), known, [])}") from error
-    return _run(settings, (given["manifest"], held))
+    return _run(settings, (given["manifest"], held, bool(given["model"])))
 
 
-def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any]] | None) -> int:
+def _of_another(held: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """The settings that make `model` the agent: at the endpoint of an evaluation that has one, else as weights."""
+    who = held.get("agent")
+    if who not in (None, "model") and "base_url" in parameters_of(registry.load("agentgym.agents", who)):
+        return {"model": model}
+    return {"model": model, "agent": "model", "agent_kwargs": {}}
+
+
+def _require_there(model: Any, manifest: str) -> None:
+    """Refuse to repeat an evaluation whose model is gone, and say how to name its new place."""
+    try:
+        require_model_files(str(model))
+    except (UnknownNameError, PolicyError) as error:
+        raise UsageError(f"{manifest}: {error}; if the model has moved, name its place: --model FOLDER") from error
+
+
+def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any], bool] | None) -> int:
+    """Evaluate; `repeated` is a manifest's path, the manifest, and whether another agent may play it."""
     chosen, who, model, envs = read(given)
     out = EvalFolder.free(chosen.out) if chosen.out else None
     world_versions = env_versions(envs, chosen.split)
@@ -157,6 +189,9 @@ def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any]] | None) -> in
     }  # fmt: skip
     if repeated:
         _check(*repeated, manifest)
+    for held in ([repeated[1]] if repeated else []) + ([out.manifest()] if out and out.has_begun else []):
+        if same_weights(held, manifest):  # the same agent in another place: its rows carry the name that they had
+            agent.name = manifest["agent"]["name"] = held["agent"]["name"]
     title = f"{title_of(agent)}{decoding(agent.sampling)}"
     with _kept(out, manifest) as (before, keep), workers, phases_of(agent, console(chosen.json)) as phases:
         phase = phases.begin(f"{chosen.split}, {title}", len(envs) * chosen.tasks * chosen.tries)
@@ -193,10 +228,16 @@ def _made_with(model: bool) -> dict[str, Any]:
     return {"threads": threads, "packages": packages(), "commit": commit(), "started": now}
 
 
-def _check(path: str, held: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse what would be another evaluation than a manifest's; warn of other packages."""
-    if other := differences(held, now, [key for key in SAME_ROWS if key != "options"]):
-        raise RunError(f"{path} cannot be repeated, for something is no longer as it was: {'; '.join(other)}")
+def _check(path: str, held: Mapping[str, Any], another: bool, now: Mapping[str, Any]) -> None:
+    """Refuse what would be another evaluation than a manifest's, but for `another` agent; warn of other packages."""
+    keys = [key for key in SAME_ROWS if key != "options" and not (another and key == "agent")]
+    if other := differences(held, now, keys):
+        advice = ""
+        if any(each.startswith("agent's policy_digest") for each in other):
+            advice = "; to evaluate another model on the same tasks, name it: --model NAME"
+        raise RunError(f"{path} cannot be repeated because something has changed: {'; '.join(other)}{advice}")
+    if another and not same_weights(held, now):
+        return
     if other := differences(held, now, ["packages"]):
         warnings.warn(f"the rows may differ from those of {path}: {'; '.join(other)}", stacklevel=2)
 

@@ -23,6 +23,7 @@ from agentgym_py.errors import AgentGymError, ConfigError, nearest
 
 C = TypeVar("C")
 _MODE = "agentgym"
+_NEGATIVE_NUMBER = re.compile(r"-(?:\.?\d|\.?inf$)")
 _FIRST = ("trainer", "preset", "config", "resume", "manifest")
 
 
@@ -37,10 +38,12 @@ def new_parser(prog: str, help_line: str, **kwargs: Any) -> ArgumentParser:
     """A parser that raises instead of exiting, takes whole option names only and reads our YAML."""
     set_parsing_settings(docstring_parse_attribute_docstrings=True)
     set_loader(_MODE, load_yaml, exceptions=(yaml.YAMLError,))
-    return ArgumentParser(
+    parser = ArgumentParser(
         prog=prog, description=help_line, parser_mode=_MODE, exit_on_error=False, allow_abbrev=False,
         formatter_class=_Help, **kwargs,
     )  # fmt: skip
+    parser._negative_number_matcher = _NEGATIVE_NUMBER  # argparse's own takes -1e-4 and -inf for options
+    return parser
 
 
 class _Help(DefaultHelpFormatter):
@@ -132,8 +135,12 @@ def load_yaml(text: str, **_: Any) -> Any:
 
 
 def normalize_argv(argv: Iterable[str]) -> list[str]:
-    """Option names as they are registered: hyphens are underscores, `--trainer NAME` is `--trainer.name NAME`."""
-    return [_spelled(word) if word.startswith("--") and len(word) > 2 else word for word in argv]
+    """Option names as they are registered: hyphens are underscores, `--trainer NAME` is `--trainer.name NAME`.
+
+    The number `-inf` gets YAML's spelling.
+    """
+    words = ["-.inf" if word == "-inf" else word for word in argv]
+    return [_spelled(word) if word.startswith("--") and len(word) > 2 else word for word in words]
 
 
 def _spelled(word: str) -> str:
@@ -141,6 +148,7 @@ def _spelled(word: str) -> str:
     first, dot, rest = name.replace("-", "_").partition(".")
     if first.endswith("_kwargs"):  # names of worlds and of their arguments are theirs
         rest = name.partition(".")[2]
+    value = "-.inf" if value == "-inf" else value
     return f"--{'trainer.name' if name == 'trainer' else first + dot + rest}{equals}{value}"
 
 

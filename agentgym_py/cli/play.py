@@ -13,7 +13,7 @@ from agentgym_py.agents.human import helped, listed, next_line
 from agentgym_py.cli.env_options import WORLD, env_spec, print_env_error
 from agentgym_py.cli.parser import add_options, read_options, suggestion
 from agentgym_py.env import TextEnv
-from agentgym_py.env.actions import entered, one_line
+from agentgym_py.env.actions import from_keyboard, to_keyboard
 from agentgym_py.env.base import checked_seed
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def run(given: Namespace) -> int:
 
 def _play(env: TextEnv) -> None:
     total = 0.0
-    while not env.ended:
+    while not env.stop_reason:
         said = next_line(sys.stdout)
         if said is None or said == ":quit":
             print(f"You left after {_steps(env.steps)}.")
@@ -85,7 +85,7 @@ def _play(env: TextEnv) -> None:
         if said.startswith(":") or not said:
             print(_answer(env, said))
         else:
-            observation, reward, *_ = env.step(entered(said, env.tools()))
+            observation, reward, *_ = env.step(from_keyboard(said, env.tools()))
             total += reward
             print(observation)
     outcome = "Solved" if env.succeeded else "Not solved"
@@ -97,7 +97,7 @@ def _answer(env: TextEnv, command: str) -> str:
     if command == ":actions":
         return listed(env)
     if command == ":hint":
-        return "\n".join(map(one_line, env.expert()[:1])) or "The expert knows no way from here."
+        return "\n".join(map(to_keyboard, env.expert()[:1])) or "The expert knows no way from here."
     if command in ("", ":help"):
         return HELP
     return f"No command {command!r}{suggestion(command, COMMANDS)}; :help lists them."

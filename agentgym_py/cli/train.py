@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -17,19 +18,27 @@ from agentgym_py.cli.agents import ModelOptions
 from agentgym_py.cli.parser import Repeatable, UsageError, add_options, as_list, as_plain, peek_options, read_options
 from agentgym_py.cli.runtime import console, prepare_torch, print_json, provenance, read_trajectories
 from agentgym_py.cli.saved_settings import whole_path
-from agentgym_py.cli.trainer_options import add_trainer_options, read_trainer
+from agentgym_py.cli.trainer_options import add_trainer_options, read_trainer, trainer_class
 from agentgym_py.env.base import checked_seed
-from agentgym_py.errors import RunError
+from agentgym_py.errors import NothingToTrainOnError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import new_folder, remove_halves
 from agentgym_py.training import Trainer, tracking
 from agentgym_py.training.checkpoints import until_saved
-from agentgym_py.training.trainer import checked, info_of, last_good_kept, require_several_processes
+from agentgym_py.training.trainer import (
+    checked,
+    info_of,
+    last_good_kept,
+    require_several_processes,
+    select_defaults,
+)
+from agentgym_py.trajectory.selectors import SelectConfig, build
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
     from agentgym_py.trajectory import Trajectory
+    from agentgym_py.trajectory.selectors import Selection
 
 
 _STATES = "trainer"
@@ -68,7 +77,10 @@ def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
     )  # fmt: skip
     add_options(parser, TrainOptions)
     add_options(parser, ModelOptions, skip={"ray"})
-    add_trainer_options(parser, peek_options(argv).get("trainer", "filtered_bc"))
+    add_options(parser.add_argument_group("Which trajectories to train on"), SelectConfig, "select")
+    trainer = peek_options(argv).get("trainer", "filtered_bc")
+    add_trainer_options(parser, trainer)
+    parser.set_defaults(select_defaults(trainer_class(trainer)))
 
 
 def states_in(trainer: Trainer | type) -> str:
@@ -108,6 +120,23 @@ def _folder(path: str, states: str) -> Path:
     return Path(path)
 
 
+def select_config(given: Namespace) -> SelectConfig:
+    """Which trajectories to train on."""
+    return read_options(SelectConfig, given["select"], "select.")
+
+
+def selected(config: SelectConfig, data: Sequence[Trajectory]) -> Selection:
+    """What the selection keeps of `data`; NothingToTrainOnError if that is nothing."""
+    found = build(config)(data)
+    if not found.kept:
+        reached = max((each.reward for each in data if each.error is None), default=math.nan)
+        raise NothingToTrainOnError(
+            f"--select {found.line}; the best return is {reached:g}. To train on failed episodes too: "
+            "--select.success_only false --select.threshold -inf"
+        )
+    return found
+
+
 def read(given: Namespace) -> tuple[TrainOptions, ModelOptions, Trainer, list[str]]:
     """What is wanted, and on which files; complains of what cannot be, before anything is loaded or written."""
     chosen, trainer = read_options(TrainOptions, given), read_trainer(given)
@@ -119,6 +148,7 @@ def read(given: Namespace) -> tuple[TrainOptions, ModelOptions, Trainer, list[st
         raise UsageError("--data FILE wanted: trajectories to train on")
     if twice := next((file for number, file in enumerate(files) if file in files[:number]), None):
         raise UsageError(f"--data has {twice} twice: its trajectories would count twice")
+    select_config(given)
     require_several_processes(trainer)
     tracking.need(chosen.track)
     return chosen, model, trainer, files
@@ -146,7 +176,9 @@ def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: T
     assert chosen.out is not None
     distributed.join(model.device)
     out = distributed.once(_folder, chosen.out, states_in(trainer))
-    data = AgentTrajDataset(each for file in files for each in read_trajectories(file))
+    select = select_config(given)
+    selection = selected(select, AgentTrajDataset(each for file in files for each in read_trajectories(file)))
+    data = AgentTrajDataset(selection.kept)
     prepare_torch(model.model, model.threads)
     policy = model.load(chosen.seed)
     made_with = provenance() | {"base_policy": policy.digest()}
@@ -155,12 +187,14 @@ def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: T
     began, extra = time.monotonic(), out / states_in(trainer)
     settings = {
         "data": [str(Path(file).absolute()) for file in files], "seed": chosen.seed, **asdict(model),
-        "model": whole_path(model.model), "trainer": as_plain(given["trainer"]),
+        "model": whole_path(model.model), "select": asdict(select), "trainer": as_plain(given["trainer"]),
     }  # fmt: skip
     tracker = tracking.Tracker(chosen.track, out, settings) if chosen.track else None
     with Phases(console(chosen.json)) as phases, tracker.listening() if tracker else nullcontext():
         if any(extra.rglob("state-*")):
             phases.console.print(f"Going on from the state that was kept in {extra}.", soft_wrap=True)
+        if selection.dropped:
+            phases.console.print(f"{selection.line} (--select)", soft_wrap=True)
         if others := sampled_by_others(data, made_with["base_policy"]):
             phases.console.print(f"{others}; trained are those of {policy.name} (--model).", soft_wrap=True)
         progress = phases.training(f"train {policy.name} on {len(data)} trajectories")
@@ -170,6 +204,7 @@ def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: T
             report = checked(done, trainer, policy)
             digest = distributed.same("weights", policy.digest())
             result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
+            result["selection"] = {"kept": len(data), "dropped": dict(selection.dropped), "line": selection.line}
             result["provenance"] = made_with
             if distributed.first():
                 if info_of(trainer).output == "policy":

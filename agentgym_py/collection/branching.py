@@ -84,7 +84,7 @@ def sample_states(
     Raises:
         SnapshotError: an env behaves differently on replay.
     """
-    places = [(n, at) for n, each in enumerate(episodes) if each.error is None for at in range(1, len(each.steps))]
+    places = [(n, at) for n, each in enumerate(episodes) if each.is_evidence for at in range(1, len(each.steps))]
     states, failures = list[StateSnapshot](), 0
     for n, at in rng.sample(places, len(places)):
         if len(states) == count or failures == _FAILURES:
@@ -110,7 +110,7 @@ def branch_jobs(
     with closing(EnvPool()) as pool:
         for job, trunk in zip(jobs, trunks, strict=True):
             drawn = sample_states([trunk], states, Rng("forks", seed, trunk.id), pool, job.env)
-            if len(drawn) < min(states, len(trunk.steps) - 1 if trunk.error is None else 0):
+            if len(drawn) < min(states, len(trunk.steps) - 1 if trunk.is_evidence else 0):
                 raise InfrastructureError(f"{trunk.id}: the world fails while its states are rebuilt")
             first = first_attempt + job.attempt * states * attempts
             count = len(drawn) * attempts

@@ -17,7 +17,7 @@ from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.executor import Executor
 from agentgym_py.collection.job import Job, StateSnapshot
 from agentgym_py.collection.watchdog import Watch, checked_timeout
-from agentgym_py.env import Prompt, TextEnv
+from agentgym_py.env import Prompt, StopReason, TextEnv
 from agentgym_py.env.base import checked_prompt
 from agentgym_py.env.tracebacks import own_line
 from agentgym_py.errors import AgentGymError, ConfigError, InfrastructureError, SnapshotError
@@ -172,7 +172,7 @@ class Collector:
 
     def _restored(self, job: Job, start: StateSnapshot, env: TextEnv) -> Episode:
         env.restore(start.snapshot)
-        task = env.current
+        task = env.current_task
         if task is None or env.snapshot() != start.snapshot:
             raise SnapshotError(f"{job.env.name} did not take up the state of {job.task!r} byte by byte")
         steps = [replace(step, trained=False) for step in start.steps]
@@ -203,7 +203,7 @@ class Collector:
                 observation, reward, terminated, truncated, info = episode.env.step(reply.text)
         except Exception as error:  # as above
             return True, _place(error)
-        said = episode.env.read(reply.text)
+        said = episode.env.last_reply or episode.env.read(reply.text)  # a world may override `step`
         parts = info.get("reward_parts", {})
         step = Step(episode.observation, reply.text, said.thought, said.action, said.action_input, float(reward),
                     bool(info["valid_action"]), parts, reply.tokens, usage=reply.usage)  # fmt: skip
@@ -283,8 +283,7 @@ def _trajectory(job: Job, collector: Collector, episode: Episode, error: str | N
         split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
         rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
         reward=sum(step.reward for step in episode.steps), success=env.succeeded and error is None,
-        terminated=env.ended == "terminated", truncated=env.ended != "terminated",
-        optimal_steps=task.optimal_steps, given_up=not env.ended and error is None, error=error,
+        stop_reason=env.stop_reason or StopReason.GAVE_UP, optimal_steps=task.optimal_steps, error=error,
     )  # fmt: skip
 
 
@@ -295,5 +294,5 @@ def failed(job: Job, collector: Collector, error: str) -> Trajectory:
         id=_id(job, job.task if isinstance(job.task, str) else f"{job.env.name}/{job.split}/{job.task}"),
         provenance=_provenance(job, collector, str(job.task), -1, seed),
         split=job.split, kind="", difficulty="", instruction="", rules="", steps=(), final_observation="",
-        reward=0.0, success=False, terminated=False, truncated=True, error=error,
+        reward=0.0, success=False, stop_reason=StopReason.ERROR, error=error,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.env import TextEnv
+from agentgym_py.env import StopReason, TextEnv
 from agentgym_py.errors import AgentGymError
 from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.formats.agenttraj import AGENT
@@ -62,7 +62,7 @@ def replay(trajectory: Trajectory, env: TextEnv | None = None) -> ReplayResult:
     """
     if env is None:
         return next(replay_all([trajectory]))
-    if trajectory.error is not None:
+    if trajectory.stop_reason is StopReason.ERROR:
         return _result(trajectory, 0, skipped=f"ended by an infrastructure failure: {trajectory.error}")
     try:
         observation, _ = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
@@ -97,7 +97,7 @@ def _result(
 
 def _departures(trajectory: Trajectory, env: TextEnv, observation: str) -> Iterator[Difference | None]:
     """None for the opening and for each step that agrees; the difference where one does not."""
-    task = env.current
+    task = env.current_task
     assert task is not None
     rules = env.rules.get(trajectory.provenance.prompt, trajectory.rules)
     yield (
@@ -112,25 +112,24 @@ def _departures(trajectory: Trajectory, env: TextEnv, observation: str) -> Itera
     total = 0.0
     for number, step in enumerate(trajectory.steps, 1):
         difference = _compare(number, "observation", step.observation, observation)
-        said = env.read(step.reply)
         observation, reward, _, _, info = env.step(step.reply)
+        reply = env.last_reply or env.read(step.reply)  # the episode may have ended
         total += reward
         yield (
             difference
-            or _compare(number, "thought", step.thought, said.thought)
-            or _compare(number, "action", step.action, said.action)
-            or _compare(number, "action input", step.action_input, said.action_input)
+            or _compare(number, "thought", step.thought, reply.thought)
+            or _compare(number, "action", step.action, reply.action)
+            or _compare(number, "action input", step.action_input, reply.action_input)
             or _compare(number, "reward", step.reward, float(reward))
             or _compare(number, "reward parts", step.reward_parts, info.get("reward_parts", {}))
             or _compare(number, "valid", step.valid, bool(info["valid_action"]))
         )
     last = len(trajectory.steps)
-    terminated = env.ended == "terminated"
+    ended = None if trajectory.stop_reason is StopReason.GAVE_UP else trajectory.stop_reason
     yield (
         _compare(last, "last observation", trajectory.final_observation, observation)
         or _compare(last, "success", trajectory.success, env.succeeded)
-        or _compare(last, "terminated", trajectory.terminated, terminated)
-        or _compare(last, "truncated", trajectory.truncated, not terminated)
+        or _compare(last, "stop reason", ended, env.stop_reason)
         or _compare(last, "return", trajectory.reward, total)
     )
 

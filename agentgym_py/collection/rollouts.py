@@ -173,7 +173,7 @@ class Rollouts:
         return self._scored(episodes) if scored else episodes
 
     def _scored(self, episodes: list[Trajectory]) -> list[Trajectory]:
-        sound = [each for each in episodes if each.steps and each.error is None]
+        sound = [each for each in episodes if each.steps and each.is_evidence]
         if self.scorer is None or not sound:
             return episodes
         scores = dict(zip(map(id, sound), distributed.once(self.scorer, sound), strict=True))

@@ -1,4 +1,4 @@
-"""What an engine is: token ids in, token ids out."""
+"""Define what an engine is: token ids in, token ids out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 ServerKind = Literal["vllm", "sglang", "llamacpp"]
-"""What a `ServerEngine` can play through."""
+"""Kinds of model servers that a `ServerEngine` can use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +20,17 @@ class Generation:
     """One reply as it was sampled."""
 
     ids: tuple[int, ...]
-    """The reply's token ids; an end-of-turn token that it sampled is the last of them."""
+    """Token ids of the reply; a sampled end-of-turn token is the last of them."""
     logprobs: tuple[float, ...]
-    """Each token's log-probability under the distribution it was drawn from (greedy: under temperature 1)."""
+    """Log-probability of each token under the distribution it was drawn from (greedy: temperature 1)."""
     finish_reason: Literal["stop", "length"]
-    """`stop`: it ended its turn itself; `length`: it was cut."""
+    """`stop`: the reply ended its turn itself; `length`: it was cut."""
     error: str | None = None
-    """An infrastructure failure in place of a reply."""
+    """An infrastructure failure instead of a reply."""
 
 
 class Engine(Protocol):
-    """Turns prompts into replies for one policy at a time."""
+    """Turn prompts into replies, for one policy at a time."""
 
     @property
     def digest(self) -> str:
@@ -40,40 +40,40 @@ class Engine(Protocol):
     def generate(
         self, prompts: Sequence[Sequence[int]], params: SamplingParams, seeds: Sequence[int] | None = None
     ) -> list[Generation]:
-        """One reply a prompt, in order; a reply depends on its own prompt and seed, not on the batch."""
+        """Return one reply per prompt, in order. A reply depends on its own prompt and seed, not on the batch."""
         ...
 
     def sync(self, policy: Policy, version: int) -> None:
-        """Use these weights from now on and forget everything computed with the old ones."""
+        """Use these weights from now on, and drop everything computed with the old ones."""
         ...
 
 
 class Batch(Protocol):
-    """Replies in the making, each given back as soon as it may."""
+    """Replies in progress; each is returned as soon as it ends."""
 
     def add(self, key: Hashable, prompt: Sequence[int], seed: int) -> None:
-        """A prompt to be answered."""
+        """Add a prompt to be answered."""
         ...
 
     def ended(self) -> list[tuple[Hashable, Generation]]:
-        """Some of the replies, by key; none where there is nothing to answer."""
+        """Return some of the ended replies, by key; an empty list if no prompt is open."""
         ...
 
 
 class BatchEngine(Engine, Protocol):
-    """One whose batches others join while it answers."""
+    """An engine whose batches accept prompts while it generates."""
 
     def batch(self, params: SamplingParams) -> Batch:
-        """An empty one."""
+        """Return an empty batch."""
         ...
 
 
 class RemoteEngine(Engine, Protocol):
-    """One whose replies come from elsewhere, each as soon as it is there."""
+    """An engine whose replies come from elsewhere, each as soon as it is ready."""
 
     kind: str
-    """What the replies come from."""
+    """Where the replies come from."""
 
     async def answer(self, prompt: Sequence[int], params: SamplingParams, seed: int) -> Generation:
-        """One reply; awaited in the loop of `agentgym_py.http_client`."""
+        """Return one reply; awaited in the event loop of `agentgym_py.http_client`."""
         ...

@@ -1,4 +1,4 @@
-"""Which slot of an engine's cache holds which tokens, and where a new prompt finds most of itself already computed."""
+"""Track which slot of an engine's cache holds which tokens, and find the slot that shares most with a new prompt."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Ids = npt.NDArray[np.int64]
 
 
 class Source(NamedTuple):
-    """A slot and how many of its first tokens a prompt can use."""
+    """A slot, and how many of its first tokens a prompt can reuse."""
 
     slot: int
     length: int
 
 
 def common_prefix(a: Ids, b: Ids) -> int:
-    """How many first ids two sequences share."""
+    """Count the first ids that two sequences share."""
     n = min(len(a), len(b))
     differs = a[:n] != b[:n]
     first = int(differs.argmax()) if n else 0
@@ -35,7 +35,7 @@ class SlotBook:
         self._clock = 0
 
     def claim(self, prompts: Sequence[Ids], busy: Collection[int] = ()) -> list[int]:
-        """A slot a prompt, none of the busy ones: that which it continues, else the one that was silent for longest."""
+        """Assign each prompt a slot that is not busy: the one it continues, else the least recently used one."""
         self._clock += 1
         free = set(range(len(self.held))).difference(busy)
         seats: list[int | None] = []
@@ -58,13 +58,13 @@ class SlotBook:
         return 0 < n <= len(prompt) and held[n - 1] == prompt[n - 1] and np.array_equal(held, prompt[:n])
 
     def source(self, prompt: Ids) -> Source:
-        """The slot that shares most with a prompt; its last token must be computed in any case."""
+        """Find the slot that shares most with a prompt. Its last token is computed in any case."""
         shared = [common_prefix(held, prompt) for held in self.held]
         best = max(range(len(shared)), key=shared.__getitem__)
         return Source(best, min(shared[best], len(prompt) - 1))
 
     def move(self, moves: Sequence[tuple[int, int]]) -> None:
-        """Rename slots: a permutation as pairs (from, to)."""
+        """Rename slots by a permutation, as pairs (from, to)."""
         held, used = list(self.held), list(self._used)
         for source, target in moves:
             self.held[target], self._used[target] = held[source], used[source]

@@ -1,4 +1,4 @@
-"""Logits to tokens: pure functions over a batch of rows, in which no row depends on another."""
+"""Turn logits into tokens: pure functions over a batch whose rows do not depend on each other."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from agentgym_py.engine.sampling import SamplingParams
 
 
 class Drawn(NamedTuple):
-    """One token a row and its log-probability under the distribution it was drawn from."""
+    """One token per row, and its log-probability under the distribution it was drawn from."""
 
     tokens: Tensor  # (B,)
     logprobs: Tensor  # (B,)
 
 
 def draw(logits: Tensor, uniforms: Tensor, params: SamplingParams) -> Drawn:
-    """Draw a token a row from `logits` (B, V) by `uniforms` (B,) in [0, 1); greedy records temperature 1.
+    """Draw one token per row from `logits` (B, V) by `uniforms` (B,) in [0, 1).
 
-    A row whose logits are no numbers has a log-probability that is none either, and some token.
+    Greedy rows record the log-probability at temperature 1. A row with non-finite logits gets a non-finite log-
+    probability and an arbitrary token.
     """
     if params.greedy:
         best, tokens = logits.max(-1)
@@ -29,12 +30,12 @@ def draw(logits: Tensor, uniforms: Tensor, params: SamplingParams) -> Drawn:
     scaled = scaled - scaled.amax(-1, keepdim=True)
     weights = scaled.exp()
     tokens, totals = inverse_cdf(weights, uniforms)
-    tokens = tokens.clamp(max=logits.shape[-1] - 1)  # among numbers that are none it stands after the last
+    tokens = tokens.clamp(max=logits.shape[-1] - 1)  # non-finite cumulated weights put it behind the last token
     return Drawn(tokens, scaled.gather(-1, tokens[:, None])[:, 0] - totals.log())
 
 
 def processed_logprobs(logits: Tensor, params: SamplingParams) -> Tensor:
-    """Log-probabilities (…, V) after temperature, top-k and top-p: what vLLM calls `processed_logprobs`."""
+    """Log-probabilities (…, V) after temperature, top-k and top-p; vLLM calls them `processed_logprobs`."""
     return _scaled(logits, params).log_softmax(-1)
 
 
@@ -56,9 +57,9 @@ def _truncated(logits: Tensor, params: SamplingParams) -> Tensor:
 
 
 def inverse_cdf(weights: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-    """Tokens (B,) whose stretch of the cumulated `weights` (B, V) holds `uniforms` (B,), and the weights' sums (B,)."""
+    """Tokens (B,) whose interval of the cumulated `weights` (B, V) holds `uniforms` (B,), and the sums (B,)."""
     cumulated = weights.cumsum(-1)
     totals = cumulated[:, -1:]
-    below = totals.nextafter(torch.zeros_like(totals))  # rounding must not step over the last token of any weight
+    below = totals.nextafter(torch.zeros_like(totals))  # rounding must not step over the last token with a weight
     target = torch.minimum(uniforms[:, None].to(totals.dtype) * totals, below)
     return torch.searchsorted(cumulated, target, right=True)[:, 0], totals[:, 0]

@@ -1,8 +1,8 @@
-"""One forward of a causal model over packed tokens and a slot cache: any model of transformers, or a small Llama fast.
+"""One forward pass of a causal model over packed tokens and a slot cache.
 
-Any model: its attention is replaced for the duration of the call by one that writes to the cache and follows the
-plan, through transformers' attention interface. Small Llamas on a CPU spend most of a forward in module calls, so for
-them the same forward is written out with fused weights: it gives the same logits and decodes about twice as fast.
+Any transformers model works: its attention is replaced during the call, through transformers' attention interface, by
+one that writes to the cache and follows the plan. Small Llamas on a CPU spend most of a forward in module calls, so the
+same forward is written out for them with fused weights: equal logits, about twice the decoding speed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Forward = Callable[[Tensor, Tensor, Tensor, SlotCache, Plan], Tensor]
 
 _ATTENTION = "agentgym_slots"
 _SMALL = 32_000_000
-"""Fused weights are a copy: models with more parameters gain little and would pay memory."""
+"""Fused weights are a copy; larger models gain little and would pay with memory."""
 
 
 def forward_of(model: Any) -> Forward:
-    """The fastest forward that fits a model; refuses a model whose attention slots cannot hold."""
+    """Pick the fastest forward that fits a model. Models whose attention does not fit the slot cache are refused."""
     _require_standard_attention(model)
     return FusedLlama(model) if FusedLlama.fits(model) else HuggingFaceForward(model)
 
@@ -36,7 +36,7 @@ def forward_of(model: Any) -> Forward:
 
 
 class HuggingFaceForward:
-    """A model's own forward, with its attention led over the slot cache. Not for two threads on one model."""
+    """A model's own forward, with its attention over the slot cache. Not safe for two threads on one model."""
 
     def __init__(self, model: Any) -> None:
         from transformers import AttentionInterface
@@ -74,7 +74,7 @@ def _slot_attention(
     slots: tuple[SlotCache, Plan] | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """What transformers calls instead of sdpa: shapes (1, heads, N, D) in, (1, N, heads, D) out."""
+    """The attention that transformers calls instead of sdpa: shapes (1, heads, N, D) in, (1, N, heads, D) out."""
     special = [name for name in ("sliding_window", "softcap", "s_aux", "position_bias") if kwargs.get(name) is not None]
     if slots is None or special:
         what = f"attention with {', '.join(special)}" if special else "a model that keeps keywords from its layers"
@@ -86,7 +86,7 @@ def _slot_attention(
 
 
 def _configs(model: Any) -> list[Any]:
-    """Every configuration that a module of the model asks for its attention."""
+    """Every configuration from which a module of the model takes its attention."""
     found = {id(config): config for module in model.modules() if (config := getattr(module, "config", None))}
     return [config for config in found.values() if hasattr(config, "_attn_implementation")]
 
@@ -106,7 +106,7 @@ def _require_standard_attention(model: Any) -> None:
 
 
 class _Layer(NamedTuple):
-    """One layer's weights, each transposed for (N, in) @ (in, out); norms are folded into what follows them."""
+    """One layer's weights, each transposed for (N, in) @ (in, out); norms are folded into the next projection."""
 
     qkv: Tensor
     out: Tensor
@@ -115,7 +115,7 @@ class _Layer(NamedTuple):
 
 
 class FusedLlama:
-    """`LlamaForCausalLM`, written out: fewer and larger operations, the same logits."""
+    """`LlamaForCausalLM` with fewer and larger operations: the same logits."""
 
     def __init__(self, model: Any) -> None:
         config, body = model.config, model.model

@@ -1,9 +1,9 @@
-"""An engine on a Hugging Face model that keeps every live episode's keys and values from turn to turn.
+"""An engine on a Hugging Face model that keeps the keys and values of every live episode from turn to turn.
 
-A prompt that continues what a slot holds is computed from there; a new one starts from the longest beginning that any
-slot shares with it (rules text, a group of tries at one task). The rows of a decoding batch are the first slots of the
-cache, which is read in place. A reply that has ended leaves its place to the next prompt, most often to what its own
-world answered; where nobody comes and half of the rows have ended, the others are moved together.
+A prompt that continues a slot's content is computed from there. A new prompt starts from the longest prefix that any
+slot shares with it (rules text, attempts at one task). The rows of a decoding batch are the first slots of the cache,
+which is read in place. An ended reply frees its place for the next prompt, most often for its own env's answer. If no
+prompt waits and half of the rows have ended, the other rows are compacted.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from agentgym_py.errors import ConfigError, NotANumberError, PolicyError
 from agentgym_py.policy import Policy
 
 _WORTH_WAITING = 32
-"""A prompt waits for another that shares so many more tokens with it than any slot does."""
+"""A prompt waits for another one if they share at least this many more tokens than it shares with any slot."""
 _WORTH_SORTING = 1.15
-"""Rows are sorted by length where attention would otherwise read so many times more."""
+"""Rows are sorted by length if attention would otherwise read this many times more."""
 _SHARE = 8
-"""Of so many replies in the making one is waited for before others join them: to prefill costs a forward, too."""
+"""Share of the replies in progress that must end before new prompts join, because a prefill costs a forward pass too.
+"""
 
 Floats = npt.NDArray[np.float64]
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -42,7 +43,7 @@ _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """Tokens to compute before a row can be drawn from."""
+    """Tokens to compute before a row can be sampled."""
 
     row: int
     slot: int
@@ -52,25 +53,25 @@ class _Job:
 
 @dataclass(eq=False)
 class _Reply:
-    """A reply in the making."""
+    """A reply in progress."""
 
     key: Hashable
     prompt: Ids
     limit: int
     uniforms: Floats
-    """What each of its tokens is drawn by."""
+    """Random numbers for its tokens."""
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     ended: bool = False
 
     @property
     def text(self) -> Ids:
-        """The prompt and what there is of the reply."""
+        """The prompt and the reply so far."""
         return np.append(self.prompt, np.asarray(self.ids, np.int64))
 
     @property
     def length(self) -> int:
-        """Tokens of the whole episode, this reply's last included."""
+        """Number of tokens of the whole episode, including the last one of this reply."""
         return len(self.prompt) + len(self.ids)
 
 
@@ -91,17 +92,18 @@ class _Rows:
         return [b for b, reply in enumerate(self.replies) if not reply.ended]
 
     def choose(self, order: Sequence[int]) -> None:
-        """Keep these rows, in this order; the logits have been used."""
+        """Keep these rows, in this order; their logits have been used."""
         self.replies = [self.replies[b] for b in order]
         self.uniforms, self.drawn = self.uniforms[order], self.drawn[order]
         self.positions, self.mask = self.positions[order], self.mask[order]
 
 
 class HFEngine:
-    """Batches all live episodes on one model. A prompt needs no handle: its slot is found by what it begins with.
+    """Batch all live episodes on one model.
 
-    `slots` episodes are kept; of more prompts than that some wait for a place. `prefill_tokens` bounds how many
-    prompt tokens are computed in one forward. Weights that change need a `sync`.
+    A prompt needs no handle: its slot is found by its prefix. `slots` episodes are kept; further prompts wait for a
+    place. `prefill_tokens` bounds the prompt tokens computed in one forward pass. After the weights change, call
+    `sync`.
     """
 
     def __init__(self, policy: Policy, slots: int = 64, *, prefill_tokens: int = 1024, seed: int = 0) -> None:
@@ -109,16 +111,16 @@ class HFEngine:
             raise ConfigError(f"slots and prefill_tokens must be at least 1, got {slots!r} and {prefill_tokens!r}")
         self.slots, self.prefill_tokens = slots, prefill_tokens
         self.prefilled = 0
-        """Prompt tokens computed so far; those that the cache saved are not among them."""
+        """Prompt tokens computed so far, without those that the cache saved."""
         self._seeds = np.random.default_rng(seed)
         self.sync(policy, 0)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process gets the weights and an empty cache."""
+        """Give another process the weights and an empty cache."""
         return _remade, (self.policy, self.version, self.slots, self.prefill_tokens, self._seeds)
 
     def sync(self, policy: Policy, version: int) -> None:
-        """Use these weights from now on and forget everything computed with the old ones."""
+        """Use these weights from now on, and drop everything computed with the old ones."""
         self.policy, self.version = policy, version
         self._model: Any = policy.model
         self._forward = forward_of(policy.model)
@@ -141,7 +143,7 @@ class HFEngine:
     def generate(
         self, prompts: Sequence[Sequence[int]], params: SamplingParams, seeds: Sequence[int] | None = None
     ) -> list[Generation]:
-        """One reply a prompt, in order; without `seeds` they are drawn from the engine's own generator."""
+        """Return one reply per prompt, in order; without `seeds` they come from the engine's own generator."""
         if seeds is None:
             seeds = [int(seed) for seed in self._seeds.integers(2**63, size=len(prompts))]
         if len(seeds) != len(prompts):
@@ -155,7 +157,7 @@ class HFEngine:
         return [found[i] for i in range(len(prompts))]
 
     def batch(self, params: SamplingParams) -> Batch:
-        """A batch that prompts join at any time, and leave as soon as they are answered."""
+        """Return a batch that prompts can join at any time and leave as soon as they are answered."""
         return Batch(self, params)
 
     def _require_synced(self) -> None:
@@ -173,7 +175,7 @@ class HFEngine:
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
-        """The model in inference; what an interrupt leaves half written is forgotten."""
+        """The model in inference mode; an interrupt drops what is half written."""
         was_training = self._model.training
         self._model.eval()
         try:
@@ -202,7 +204,7 @@ class HFEngine:
         return torch.stack([logits[row] for row in range(len(prompts))])
 
     def _wave(self, prompts: Sequence[Ids], seats: Sequence[int], pending: Sequence[int]) -> list[_Job]:
-        """The pending rows that gain nothing by waiting for another, with their shared beginnings copied in place."""
+        """The pending rows that gain nothing by waiting for another, with their shared prefixes copied in place."""
         jobs: list[_Job] = []
         copies: list[Move] = []
         new: list[Ids] = []
@@ -222,7 +224,7 @@ class HFEngine:
         return jobs
 
     def _compute(self, pack: Sequence[_Job]) -> Tensor:
-        """Compute packed new tokens; the logits after each job's last, (jobs, V)."""
+        """Compute packed new tokens; the logits after each job's last token, (jobs, V)."""
         ids_N = torch.from_numpy(np.concatenate([job.ids for job in pack])).to(self._device)
         self.prefilled += len(ids_N)
         segments = [Segment(job.slot, job.start, len(job.ids)) for job in pack]
@@ -232,7 +234,7 @@ class HFEngine:
     # ---- places ------------------------------------------------------------------------------------------------------
 
     def _to_front(self, seats: Sequence[int], lengths: Sequence[int]) -> list[int]:
-        """Move these slots to 0 … n-1, sorted by length where that pays; which of `seats` each of those was."""
+        """Move these slots to 0 … n-1, sorted by length if that pays; returns which of `seats` each of them was."""
         n = len(seats)
         at = {slot: i for i, slot in enumerate(seats)}
         outside = [i for i, slot in enumerate(seats) if slot >= n]
@@ -254,10 +256,10 @@ class HFEngine:
 
 
 class Batch:
-    """Replies in the making, each given back as soon as it may; the places of those that ended are taken by others.
+    """Replies in progress; each is returned as soon as it ends, and its place goes to the next prompt.
 
-    What it holds is lost where the engine is synced or interrupted. An engine answers one batch at a time: where two
-    take turns each computes anew what the other has written over.
+    A sync or an interrupt of the engine drops its content. An engine answers one batch at a time: two batches in turn
+    recompute what the other one overwrote.
     """
 
     def __init__(self, engine: HFEngine, params: SamplingParams) -> None:
@@ -267,7 +269,7 @@ class Batch:
         self._book = engine._book
 
     def add(self, key: Hashable, prompt: Sequence[int], seed: int) -> None:
-        """A prompt to be answered.
+        """Add a prompt to be answered.
 
         Raises:
             ConfigError: it is empty, or fills the policy's context.
@@ -278,11 +280,11 @@ class Batch:
         self._waiting.append(_Reply(key, ids, limit, draws))
 
     def ended(self) -> list[tuple[Hashable, Generation]]:
-        """Some of the replies, by key: as soon as an eighth of those in the making has ended.
+        """Return ended replies by key, as soon as an eighth of those in progress has ended.
 
         Raises:
-            PolicyError: the policy's weights are not those of the last sync, or there was one in the midst of replies.
-            NotANumberError: what the policy says is none.
+            PolicyError: the policy's weights are not those of the last sync, or there was a sync during a reply.
+            NotANumberError: the policy's logits are not finite.
         """
         engine = self._engine
         if self._rows is None:
@@ -302,13 +304,13 @@ class Batch:
         return Generation(tuple(reply.ids), tuple(reply.logprobs), "stop" if stopped else "length")
 
     def _stand_up(self) -> None:
-        """Others have used the slots: who is in the midst of a reply waits for a place again."""
+        """Requeue replies in progress whose slots another batch has used."""
         if self._rows:
             self._waiting.extendleft(reversed([self._rows.replies[b] for b in self._rows.live]))
             self._rows = None
 
     def _sit_down(self) -> None:
-        """Give the places that are free to those that wait, and compute what their slots lack."""
+        """Give free places to waiting prompts, and compute what their slots lack."""
         engine, rows = self._engine, self._rows
         live = rows.live if rows else []
         new = [self._waiting.popleft() for _ in range(min(len(self._waiting), engine.slots - len(live)))]
@@ -334,7 +336,7 @@ class Batch:
         return _Rows(replies, logits, uniforms, drawn_B, positions_B, mask)
 
     def _decode(self) -> list[_Reply]:
-        """Draw tokens until enough replies have ended; those."""
+        """Sample tokens until enough replies have ended; return those."""
         engine, rows, ended = self._engine, self._rows, list[_Reply]()
         if rows is None:
             return ended
@@ -356,14 +358,14 @@ class Batch:
                 tokens_B = tokens_B[order]
             plan = DecodePlan(rows.positions, [reply.length for reply in rows.replies], rows.mask)
             rows.logits = engine._forward(tokens_B, rows.positions, plan.all_B, engine._cache, plan)
-            # an ended row stays where it is and computes its last token again until its place is taken
+            # an ended row recomputes its last token until its place is taken
             advance = torch.tensor([not reply.ended for reply in rows.replies], device=engine._device)
             rows.positions, rows.drawn = rows.positions + advance, rows.drawn + advance
             rows.mask.scatter_(1, rows.positions[:, None], 0.0)
         return ended
 
     def _record(self, replies: Sequence[_Reply], tokens: Sequence[int], logprobs: Sequence[float]) -> list[_Reply]:
-        """Add a token to each reply; those that it ended."""
+        """Add a token to each reply; return the replies that it ended."""
         end, ended = self._engine.policy.chat.end_of_turn, list[_Reply]()
         for slot, (reply, token, logprob) in enumerate(zip(replies, tokens, logprobs, strict=True)):
             if reply.ended:
@@ -373,7 +375,7 @@ class Batch:
             if token == end or len(reply.ids) == reply.limit:
                 reply.ended = True
                 ended.append(reply)
-                self._engine._book.held[slot] = reply.text[:-1]  # the last was never computed
+                self._engine._book.held[slot] = reply.text[:-1]  # the last token was never computed
         return ended
 
 
@@ -384,16 +386,16 @@ def _remade(policy: Policy, version: int, slots: int, prefill_tokens: int, seeds
 
 
 def _checksums(model: Any) -> list[int]:
-    """Each parameter's bits, added up: what any training changes, however it writes (torch's counter misses some).
+    """Sum the bits of each parameter: any training changes the sum, however it writes.
 
-    Values that only change places within a parameter are not seen.
+    torch's version counter misses some writes. Values that only change places within a parameter are not noticed.
     """
     with torch.no_grad():
         return torch.stack([_words(parameter).sum(dtype=torch.int64) for parameter in model.parameters()]).tolist()
 
 
 def _words(tensor: Tensor) -> Tensor:
-    """A tensor's memory as integers, of 8 bytes where they fit: those are added fastest."""
+    """View a tensor's memory as integers, of 8 bytes if they fit, because those are summed fastest."""
     flat = tensor.contiguous().view(-1)
     size = flat.element_size()
     even = flat.nbytes % 8 == 0 and int(flat.storage_offset()) * size % 8 == 0
@@ -401,7 +403,7 @@ def _words(tensor: Tensor) -> Tensor:
 
 
 def _packs(jobs: Sequence[_Job], tokens: int) -> Iterator[list[_Job]]:
-    """Jobs that are computed together, at most `tokens` of them; a long one is cut, its pieces in order."""
+    """Group jobs of at most `tokens` tokens; a long job is cut into pieces, in order."""
     pack: list[_Job] = []
     room = tokens
     for job in jobs:

@@ -1,8 +1,10 @@
 """Keys and values of many episodes in preallocated slots, and attention over them.
 
-A slot holds one episode without holes: its tokens stand at 0 … n-1; what lies beyond n is finite rubbish that nothing
-looks at. Tokens to compute come packed: N tokens of several episodes in a row, with no padding between them. A plan
-says where each goes and what it sees. Shapes: N packed tokens, B rows, H query heads, K key-value heads, D head size.
+A slot holds one episode without holes: its tokens are at 0 … n-1, and nothing reads the finite values beyond. Tokens to
+compute come packed: N tokens of several episodes in a row, without padding. A plan says where each token goes and what
+it attends to.
+
+Shapes: N packed tokens, B rows, H query heads, K key-value heads, D head size.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from torch.nn.functional import scaled_dot_product_attention
 
 _FIRST_CAPACITY = 64
 _BLOCK = 16
-"""Rows of one attention call while decoding."""
+"""Rows per attention call while decoding."""
 
 
 class SlotCache:
-    """Keys and values of every layer, (slots, K, capacity, D) each; layers are allocated when first written."""
+    """Keys and values of every layer, (slots, K, capacity, D) each. A layer is allocated when it is first written."""
 
     def __init__(self, slots: int) -> None:
         self.slots, self.capacity = slots, _FIRST_CAPACITY
@@ -30,9 +32,9 @@ class SlotCache:
         self.values: dict[int, Tensor] = {}
 
     def write(self, layer: int, plan: Plan, keys_NKD: Tensor, values_NKD: Tensor) -> None:
-        """Put each new token's key and value in its place."""
+        """Write each new token's key and value to its place."""
         heads, size = keys_NKD.shape[1:]
-        if layer not in self.keys:  # zeros, because a NaN would poison attention even where a mask hides it
+        if layer not in self.keys:  # zeros, because a NaN would poison attention even if a mask hides it
             self.keys[layer] = keys_NKD.new_zeros(self.slots, heads, self.capacity, size)
             self.values[layer] = values_NKD.new_zeros(self.slots, heads, self.capacity, values_NKD.shape[2])
         places = plan.places(heads, self.capacity)
@@ -40,7 +42,7 @@ class SlotCache:
         self.values[layer].view(-1, values_NKD.shape[2]).index_copy_(0, places, values_NKD.flatten(0, 1))
 
     def reserve(self, length: int) -> None:
-        """Make room for `length` tokens a slot, by doubling."""
+        """Make room for `length` tokens per slot, by doubling."""
         while self.capacity < length:
             self.capacity *= 2
         for store in (self.keys, self.values):
@@ -50,9 +52,10 @@ class SlotCache:
                     store[layer][:, :, : old.shape[2]] = old
 
     def copy(self, moves: Sequence[Move]) -> None:
-        """Copy beginnings of slots, all at once: a slot may be copied from and to.
+        """Copy prefixes of slots, all at once: a slot may be source and target.
 
-        One after another through memory that stays in the processor's cache: five times as fast as by an index.
+        Copies go one after another through memory that stays in the processor's cache, five times as fast as by an
+        index.
         """
         steps = in_turn(moves)
         for tensor in [*self.keys.values(), *self.values.values()]:
@@ -65,7 +68,7 @@ class SlotCache:
 
 
 class Move(NamedTuple):
-    """A copy of the first `length` tokens of a slot."""
+    """Copy the first `length` tokens of a slot."""
 
     source: int
     target: int
@@ -73,17 +76,17 @@ class Move(NamedTuple):
 
 
 ASIDE = -1
-"""Where a slot's content waits while the slots that it goes round with are copied."""
+"""Buffer for a slot's content while the other slots of its cycle are copied."""
 
 
 def in_turn(moves: Sequence[Move]) -> list[Move]:
-    """Copies one after another that do what `moves` do all at once; no target may stand twice among them."""
+    """Order copies so that one after another they equal `moves` all at once; no target may occur twice."""
     pending = {move.target: move for move in moves if move.source != move.target}
     readers = Counter(move.source for move in pending.values())
     ready = [target for target in pending if not readers[target]]
     steps = []
     while pending:
-        if not ready:  # what is left are rings: one of its slots is put aside, and its only reader takes it from there
+        if not ready:  # the rest are cycles: one slot of a cycle is buffered, and its only reader takes it from there
             first, reader = next((move.source, move) for move in pending.values())
             steps.append(Move(first, ASIDE, reader.length))
             pending[reader.target] = reader._replace(source=ASIDE)
@@ -97,7 +100,7 @@ def in_turn(moves: Sequence[Move]) -> list[Move]:
 
 
 class Plan(Protocol):
-    """Where the tokens of one forward go and what they see."""
+    """Where the tokens of one forward pass go, and what they attend to."""
 
     def places(self, heads: int, capacity: int) -> Tensor:
         """Index (N * heads,) of each new vector in a (slots * heads * capacity, D) view."""
@@ -110,7 +113,7 @@ class Plan(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Consecutive new tokens of one episode: they stand at `start` … `start + count - 1` in `slot`."""
+    """Consecutive new tokens of one episode, at `start` … `start + count - 1` in `slot`."""
 
     slot: int
     start: int
@@ -118,7 +121,7 @@ class Segment:
 
 
 class PrefillPlan:
-    """Segments of any lengths, one after another; each is attended on its own, so nothing is padded."""
+    """Segments of any lengths, one after another. Each is attended on its own, so nothing is padded."""
 
     def __init__(self, segments: Sequence[Segment], band: CausalBand, device: torch.device) -> None:
         self.segments, self._band = segments, band
@@ -156,15 +159,16 @@ class PrefillPlan:
 
 
 class DecodePlan:
-    """One new token a row; row b stands in slot b, so the cache is read in place. The mask hides what lies beyond.
+    """One new token per row; row b stands in slot b, so the cache is read in place.
 
-    Neighbouring rows are attended in blocks, each as far as its longest row, for that is what decoding waits for.
+    A mask hides what lies beyond a row's length. Rows are attended in blocks of neighbours, each block up to its
+    longest row, because that read decides the speed.
     """
 
     def __init__(self, positions_B: Tensor, lengths: Sequence[int], mask_BL: Tensor) -> None:
         self.positions_B = positions_B
         self.all_B = torch.arange(len(lengths), device=positions_B.device)
-        """The rows' places in the pack: every token is the last of its row."""
+        """The rows' places in the pack: every token is the last one of its row."""
         self._blocks = _blocks(lengths)
         self._masks = [mask_BL[at:end, None, None, :length] for at, end, length in self._blocks]
         self._places = _Places()
@@ -174,7 +178,7 @@ class DecodePlan:
         return self._places(self.all_B, self.positions_B, heads, capacity)
 
     def attend(self, cache: SlotCache, layer: int, queries_NHD: Tensor, scale: float) -> Tensor:
-        """See `Plan`; query heads that share a key-value head are rows of one attention."""
+        """See `Plan`. Query heads that share a key-value head are rows of one attention."""
         rows, heads, size = queries_NHD.shape
         keys, values = cache.keys[layer], cache.values[layer]
         grouped = queries_NHD.reshape(rows, keys.shape[1], heads // keys.shape[1], size)
@@ -188,18 +192,18 @@ class DecodePlan:
 
 
 def attended(lengths: Sequence[int]) -> int:
-    """How many positions a decoding step over rows of these lengths reads."""
+    """Count the positions that a decoding step over rows of these lengths reads."""
     return sum((end - at) * length for at, end, length in _blocks(lengths))
 
 
 def _blocks(lengths: Sequence[int]) -> list[tuple[int, int, int]]:
-    """(first row, last row + 1, length) of each block of rows."""
+    """Blocks of rows, as (first row, last row + 1, length)."""
     starts = range(0, len(lengths), _BLOCK)
     return [(at, min(at + _BLOCK, len(lengths)), -(-max(lengths[at : at + _BLOCK]) // 8) * 8) for at in starts]
 
 
 class CausalBand:
-    """Additive masks of new tokens over what precedes them: all are windows of one band, none is built twice."""
+    """Additive masks of new tokens over what precedes them. All are windows of one band, and none is built twice."""
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self._dtype, self._device = dtype, device
@@ -219,7 +223,7 @@ class CausalBand:
 
 @dataclass(slots=True)
 class _Places:
-    """The index of a plan's vectors, computed for the first layer and used for all."""
+    """Index of a plan's vectors, computed for the first layer and reused for all."""
 
     _made: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
@@ -232,7 +236,7 @@ class _Places:
 
 
 def _per_head(keys_1KLD: Tensor, heads: int) -> Tensor:
-    """Keys for every query head; where there is one for all, without a copy."""
+    """Keys for every query head; without a copy if there is one key-value head for all."""
     if keys_1KLD.shape[1] == 1:
         return keys_1KLD.expand(-1, heads, -1, -1)
     return keys_1KLD.repeat_interleave(heads // keys_1KLD.shape[1], dim=1)

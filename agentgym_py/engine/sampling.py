@@ -1,4 +1,4 @@
-"""How replies are drawn from a policy. No torch here: a command line builds these before it loads a model."""
+"""How replies are sampled from a policy; without torch, because a command line builds these before it loads a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentgym_py.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How one reply is drawn. Truncation is applied in the order temperature, `top_k`, `top_p`, as vLLM does."""
+    """How one reply is sampled. Truncation is applied in the order temperature, `top_k`, `top_p`, as vLLM does."""
 
     temperature: float = 1.0
     """Divides the logits; 0 takes the likeliest token (greedy)."""
@@ -20,7 +20,7 @@ class SamplingParams:
     top_k: int = 0
     """Keep this many likeliest tokens; 0 keeps all."""
     max_new_tokens: int = 64
-    """A reply that has not ended by then is cut."""
+    """Largest number of tokens of a reply; a longer one is cut."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
@@ -38,5 +38,5 @@ class SamplingParams:
         return self.temperature == 0
 
     def as_dict(self) -> dict[str, Any]:
-        """The settings as plain JSON, for a trajectory's provenance."""
+        """Return the settings as plain JSON, for a trajectory's provenance."""
         return asdict(self)

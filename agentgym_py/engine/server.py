@@ -1,4 +1,4 @@
-"""An engine on a model server of its own: vLLM, SGLang or llama.cpp, over HTTP, in token ids."""
+"""An engine on a model server (vLLM, SGLang, llama.cpp), over HTTP, in token ids."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from agentgym_py.rng import seed_of
 _LOADING = 1800.0
 """Seconds that a server may take to load weights."""
 _EXACT, _ROUNDING = 1e-3, 5.0
-"""A difference that is none; and how much more than at first rounding may make of it."""
+"""Largest mean difference of log-probabilities that counts as equal, and its largest growth after the first sync."""
 _PROBES = ("", "0", "A b c.", "The quick brown fox")
 _PROBED = SamplingParams(temperature=2.0, max_new_tokens=16)
-"""Hot, so that what is said is unlikely: there weights, vocabularies and kinds of log-probability differ most."""
+"""A high temperature makes unlikely replies; there weights, vocabularies and kinds of log-probability differ most."""
 
 
 class ServerEngine:
@@ -79,7 +79,7 @@ class ServerEngine:
         self.kind, self.version = kind, -1
         self.digest = ""
         self.mismatch = 0.0
-        """By how much its log-probabilities differed from the policy's at the last `sync`, on average."""
+        """Mean difference between the server's log-probabilities and the policy's at the last `sync`."""
         self._address, self._dialect = checked_address(base_url).removesuffix("/v1"), DIALECTS[kind]
         server = partial(Asker, f"the {kind} server at {self._address}", retries=retries)
         advice = f"A server of kind {kind} answers POST {self._dialect.path}"
@@ -96,15 +96,15 @@ class ServerEngine:
     # ---- weights ----------------------------------------------------------------------------------------------------
 
     def sync(self, policy: Policy, version: int) -> None:
-        """Make the server play these weights, and see that it does.
+        """Make the server use these weights, and verify that it does.
 
         Raises:
-            PolicyError: it cannot be given other weights, or plays others.
+            PolicyError: it cannot load other weights, or uses others.
             EndpointError: it did not load them, or is broken.
         """
         (held, self.digest), digest = (self.digest, ""), policy.digest()
         self.fixed = distributed.once(self._loaded, policy) if self._push else "it was not to be given any (push)"
-        """Why it cannot be given other weights; empty where it can."""
+        """Say why the server cannot load other weights; an empty string if it can."""
         if self.fixed and held not in ("", digest):
             raise PolicyError(f"{self._server.where} goes on with old weights: {self.fixed}")
         self._end, self._room, self._policy = policy.chat.end_of_turn, policy.max_length, weakref.ref(policy)
@@ -115,13 +115,13 @@ class ServerEngine:
         self.digest, self.version = digest, version
 
     def playing(self, policy: Policy) -> ServerEngine:
-        """This engine, once it plays these weights."""
+        """Return this engine once the server uses these weights."""
         if policy.digest() != self.digest:
             self.sync(policy, self.version + 1)
         return self
 
     def _loaded(self, policy: Policy) -> str:
-        """Have the server load the weights; why it has no means to, or nothing."""
+        """Have the server load the weights; returns why it cannot, or an empty string."""
         if self._weights is None:
             self._weights = tempfile.mkdtemp(prefix="agentgym-")
             weakref.finalize(self, shutil.rmtree, self._weights, ignore_errors=True)
@@ -140,7 +140,7 @@ class ServerEngine:
         return await self._loader.ask(self._address + path, body, lambda data: data or {}, "JSON")
 
     async def _compare(self, policy: Policy) -> None:
-        """Hold replies' log-probabilities against the policy's own, and see of which distribution they are."""
+        """Compare the log-probabilities of replies with the policy's own, and tell which distribution they are of."""
         breaks = self._server.breaks
         prompts = [policy.chat.opening(each) for each in _PROBES]
         probes = [self._sampled(each, _PROBED, seed_of("probe", number)) for number, each in enumerate(prompts)]
@@ -159,10 +159,10 @@ class ServerEngine:
                 f"from that one's on average (tolerance {self._tolerance:g}); it has other weights or another tokenizer"
                 + (f", and cannot be given these: {self.fixed}" if self.fixed else "")
             )
-        self._breaks = breaks  # only now: who gets a reply meanwhile waits for what is found
+        self._breaks = breaks  # only now: a caller that gets a reply meanwhile waits for the result
 
     async def _compare_again(self) -> None:
-        """Where the server was gone: it may have come back with the weights that it was started with."""
+        """Verify a server again after it was gone: it may have restarted with its original weights."""
         async with self._comparing:
             policy = self._policy()
             if self._breaks != self._server.breaks and policy is not None:
@@ -173,7 +173,7 @@ class ServerEngine:
     def generate(
         self, prompts: Sequence[Sequence[int]], params: SamplingParams, seeds: Sequence[int] | None = None
     ) -> list[Generation]:
-        """One reply a prompt, in order; without `seeds` they are drawn from the engine's own generator."""
+        """Return one reply per prompt, in order; without `seeds` they come from the engine's own generator."""
         if seeds is None:
             seeds = [int(seed) for seed in self._seeds.integers(2**63, size=len(prompts))]
         if len(seeds) != len(prompts):
@@ -182,10 +182,10 @@ class ServerEngine:
         return wait_for(together(asked))
 
     async def answer(self, prompt: Sequence[int], params: SamplingParams, seed: int) -> Generation:
-        """One reply, or why the server gave none.
+        """Return one reply, or why the server gave none.
 
         Raises:
-            ConfigError: no prompt, one that leaves no room, or log-probabilities that this server does not give.
+            ConfigError: the prompt is empty or leaves no room, or the server does not give such log-probabilities.
             EndpointError: the server refuses, or is broken.
         """
         self._require(params)
@@ -213,7 +213,7 @@ class ServerEngine:
         return Sampled(found.ids[:stop], found.logprobs[:stop])
 
     def _require(self, params: SamplingParams) -> None:
-        """ConfigError where the log-probabilities would not be those of the distribution that is drawn from."""
+        """Raise ConfigError if the log-probabilities would not be those of the sampling distribution."""
         if params.greedy:
             return
         if (params.top_k or params.top_p < 1) and not self._dialect.truncates:
@@ -225,7 +225,7 @@ class ServerEngine:
 
 
 def _own_logprobs(policy: Policy, prompt: Sequence[int], ids: Sequence[int]) -> tuple[list[float], list[float]]:
-    """What the policy gives a probe's reply: under the distribution that it was drawn from, and under temperature 1."""
+    """The policy's log-probabilities of a probe's reply: under the sampling distribution, and under temperature 1."""
     import torch
 
     from agentgym_py.engine.decoding import processed_logprobs

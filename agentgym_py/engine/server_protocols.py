@@ -1,6 +1,6 @@
-"""How servers of each kind are asked for token ids, and for other weights. What they take and give is theirs to change.
+"""How servers of each kind are asked for token ids and to load weights.
 
-Written after the sources of vLLM 0.32, SGLang 0.5.23 and llama.cpp b11434.
+Their protocols may change. Written for vLLM 0.32, SGLang 0.5.23 and llama.cpp b11434.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from agentgym_py.errors import EndpointError
 from agentgym_py.http_client import LostError, MissingError
 
 Post = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
-"""Asks for a path with a body; what it comes to as JSON values, an empty answer as none."""
+"""Send a body to a path; returns the JSON answer, None if it is empty."""
 _FLUSHES, _BETWEEN = 100, 0.1
-"""Tries at emptying a cache that replies nobody waits for any more still use, and seconds between them."""
+"""Attempts at emptying a cache that abandoned replies still use, and the seconds between them."""
 
 
 class Sampled(NamedTuple):
@@ -29,34 +29,34 @@ class Sampled(NamedTuple):
 
 
 class Dialect(Protocol):
-    """What a kind of server understands."""
+    """The protocol of one kind of server."""
 
     path: str
-    """Where it takes prompts as token ids."""
+    """Path that takes prompts as token ids."""
     needs: str
-    """What makes it give log-probabilities of the distribution that is drawn from; empty where it always does so."""
+    """Option that makes the server give log-probabilities of the sampling distribution; empty if it always does."""
     truncates: bool
-    """Whether they are those after `top_k` and `top_p`, too."""
+    """Whether they are those after `top_k` and `top_p` too."""
 
     def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
-        """A request for one reply of at most `limit` tokens, which ends with the token `end`."""
+        """Make a request for one reply of at most `limit` tokens, which ends with the token `end`."""
         ...
 
     def read(self, prompt: Sequence[int], data: Any) -> Sampled | None:
-        """The reply in an answer; None where it is none, or was broken off.
+        """Read the reply in an answer; None if there is none, or it was broken off.
 
         Raises:
-            EndpointError: it will never have token ids, or is of another prompt.
-            LostError: this one has none.
+            EndpointError: the server will never give token ids, or answers another prompt.
+            LostError: this answer has none.
         """
         ...
 
     async def may_load(self, post: Post) -> None:
-        """MissingError where the server has no means to load weights."""
+        """Raise MissingError if the server cannot load weights."""
         ...
 
     async def load(self, post: Post, folder: str) -> None:
-        """Make the server play the checkpoint in a folder, and forget what it computed before.
+        """Make the server use the checkpoint in a folder, and forget what it computed before.
 
         Raises:
             LostError: it did not.
@@ -65,14 +65,14 @@ class Dialect(Protocol):
 
 
 class VLLM:
-    """`vllm serve`. What is not sent would come from the model's generation_config.json."""
+    """`vllm serve`. Options that are not sent would come from the model's generation_config.json."""
 
     path = "/v1/completions"
     needs = "start vLLM with --logprobs-mode processed_logprobs"
     truncates = True
 
     def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
-        """See `Dialect`. Other ends of sequences than `end` are tokens as any, as for `HFEngine`."""
+        """See `Dialect`. Other ends of sequence than `end` are ordinary tokens, as for `HFEngine`."""
         return {
             "prompt": list(prompt), "max_tokens": limit, "temperature": params.temperature, "top_p": params.top_p,
             "top_k": params.top_k, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0,
@@ -105,21 +105,21 @@ class VLLM:
         """See `Dialect`."""
         await post("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": folder}})
         for _ in range(_FLUSHES):
-            if _at(await post("/reset_prefix_cache", {}), "success") is not False:  # old ones say nothing
+            if _at(await post("/reset_prefix_cache", {}), "success") is not False:  # old versions do not report it
                 return
             await asyncio.sleep(_BETWEEN)
         raise LostError("it does not forget what it computed with the old weights (/reset_prefix_cache)")
 
 
 class SGLang:
-    """SGLang's own `/generate`. Seeds count with `--enable-deterministic-inference` only."""
+    """SGLang's own `/generate`. Seeds count only with `--enable-deterministic-inference`."""
 
     path = "/generate"
     needs = "start SGLang without SGLANG_RETURN_ORIGINAL_LOGPROB"
     truncates = False
 
     def body(self, prompt: Sequence[int], params: SamplingParams, limit: int, end: int, seed: int) -> dict[str, Any]:
-        """See `Dialect`. No `ignore_eos`, which would have it ignore `end`, too."""
+        """See `Dialect`. `ignore_eos` is not sent, because the server would then ignore `end` too."""
         sampling = {
             "max_new_tokens": limit, "temperature": params.temperature, "top_p": params.top_p,
             "top_k": params.top_k or -1, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0,
@@ -148,7 +148,7 @@ class SGLang:
 
 
 class LlamaCpp:
-    """llama.cpp's `llama-server`, whose own `/completion` gives ids; it holds a GGUF file and loads no other."""
+    """llama.cpp's `llama-server`, whose own `/completion` gives ids. It holds a GGUF file and loads no other."""
 
     path = "/completion"
     needs = ""
@@ -190,7 +190,7 @@ DIALECTS: Mapping[ServerKind, Dialect] = {"vllm": VLLM(), "sglang": SGLang(), "l
 
 
 def _at(data: Any, *path: str | int) -> Any:
-    """What stands there in JSON values, or None."""
+    """The JSON content, or None."""
     for key in path:
         try:
             data = data[key]

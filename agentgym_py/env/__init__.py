@@ -1,12 +1,13 @@
 """What a world is: the contract (`TextEnv`), its tasks and actions, and how one is made by its name."""
 
 from agentgym_py.env.actions import Reply
-from agentgym_py.env.base import SPLITS, Outcome, Prompt, Task, TextEnv, bare_action, checked_split, no_task
+from agentgym_py.env.base import TextEnv, checked_split, no_task
 from agentgym_py.env.generated import GeneratedEnv
 from agentgym_py.env.schema import function_tool, text_parameter
 from agentgym_py.env.spec import EnvSpec
+from agentgym_py.env.types import SPLITS, Outcome, Prompt, StopReason, Task
 
 __all__ = [
-    "SPLITS", "EnvSpec", "GeneratedEnv", "Outcome", "Prompt", "Reply", "Task", "TextEnv", "bare_action",
+    "SPLITS", "EnvSpec", "GeneratedEnv", "Outcome", "Prompt", "Reply", "StopReason", "Task", "TextEnv",
     "checked_split", "function_tool", "no_task", "text_parameter",
 ]  # fmt: skip

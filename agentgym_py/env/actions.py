@@ -48,11 +48,37 @@ class Reply:
     form: Literal["react", "tool_call", "bare"] = "bare"
     """How the reply was written."""
     calls: int = 1
-    """How many calls stand in it, as `parse_call` counts them; a reply may have only one."""
+    """How many calls stand in it, as `parse_tool_call` counts them; a reply may have only one."""
 
     @property
-    def wrong(self) -> str:
-        """Why its input cannot be read; empty where it can, or where there is none.
+    def name(self) -> str:
+        """The action's name: `search` in `search[red shoes]`, and in a call of the tool `search`."""
+        return self.parts[0]
+
+    @property
+    def argument(self) -> str | None:
+        """The action's argument as text; None if it has none.
+
+        That is what stands in the brackets, or after `Action Input:`, or the values of a call, joined by commas.
+        """
+        return self.parts[1]
+
+    @property
+    def parts(self) -> tuple[str, str | None]:
+        """Name and argument."""
+        action, given = self.action, self.action_input
+        if self.arguments is not None:
+            given = ", ".join(map(str, self.arguments.values())) if self.arguments else None
+        if given is None and action[-1:] != "]":
+            return action, None
+        name, bracket, rest = action.partition("[")
+        if given is not None:  # brackets and an input: the input ends the argument
+            return name, f"{rest}[{given}" if bracket else given
+        return (name, rest[:-1]) if bracket else (action, None)
+
+    @property
+    def error(self) -> str:
+        """Why its input cannot be read; empty if it can, or if there is none.
 
         The input of a tool call must be a JSON object, and what stands after `Action Input:` where it begins with `{`.
         """
@@ -74,14 +100,14 @@ def parse_reply(text: str) -> Reply:
     invented `Observation:` counts; an action is one line, an `Action Input:` may be several. Labels that begin a line
     win over those within one. A bare action may have its `Action Input:` on the next line: a tool call in two lines.
     JSON is strict: no NaN, no number beyond a float, no nesting deeper than 100. A call whose input should be a JSON
-    object and is none says why in `Reply.wrong`; `TextEnv.step` takes it for a bad action.
+    object and is none says why in `Reply.error`; `TextEnv.step` takes it for a bad action.
     """
     if ":" not in text and "{" not in text:  # no label, no call: most replies of experts and samplers
         return Reply(text.strip())
     return _tool_call(text) or _react(text) or _bare(text)
 
 
-def parse_call(text: str) -> Reply:
+def parse_tool_call(text: str) -> Reply:
     """Read a reply to a world of tools; never raises.
 
     As `parse_reply`, and a call may stand in one line: `name {"argument": 1}`, `name({"argument": 1})` or `name()`.
@@ -110,6 +136,10 @@ def parse_call(text: str) -> Reply:
     return reply
 
 
+parse_call = parse_tool_call
+"""The name of `parse_tool_call` before it had this one."""
+
+
 def _behind_words(text: str) -> Reply | None:
     """The call of a JSON object, or of a list, that ends a reply."""
     body = text.strip().removeprefix("[TOOL_CALLS]").rstrip("` \n")
@@ -135,17 +165,22 @@ def _count(text: str) -> int:
     return max(1, tags, sum(isinstance(call, dict) for call in listed) if isinstance(listed, list) else 0)
 
 
-def entered(text: str, tools: Sequence[Mapping[str, Any]] | None) -> str:
-    """What a person entered, as a world with these tools reads it: a call of one of them in one line becomes two."""
-    call = parse_call(text)
-    names = {tool.get("function", tool)["name"] for tool in tools or []}
-    if call.action not in names or call.arguments is None or call.wrong:
+def from_keyboard(text: str, tools: Sequence[Mapping[str, Any]] | None) -> str:
+    """Return what a person typed in the form that a world with these tools reads.
+
+    A call of one of the tools in one line becomes an action with `Action Input:` below it.
+    """
+    if not tools:
+        return text
+    call = parse_tool_call(text)
+    names = {tool.get("function", tool)["name"] for tool in tools}
+    if call.action not in names or call.arguments is None or call.error:
         return text
     return format_reply(call.action, call.thought, call.action_input)
 
 
-def one_line(action: str) -> str:
-    """An action as a person enters it: that of a tool call, `name` and below it `Action Input: {…}`, in one line."""
+def to_keyboard(action: str) -> str:
+    """Return an action as a person types it: a call in one line, without `Action Input:`."""
     return _BELOW.sub(" ", action)
 
 

@@ -6,10 +6,9 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import gymnasium
 import numpy as np
@@ -18,6 +17,7 @@ from gymnasium.utils import seeding
 from agentgym_py.checks import check_arguments, is_path, parameters_of
 from agentgym_py.env.actions import Reply, parse_reply
 from agentgym_py.env.spaces import UnicodeText
+from agentgym_py.env.types import SPLITS, Outcome, Prompt, StopReason, Task
 from agentgym_py.errors import (
     ActionError,
     ConfigError,
@@ -29,54 +29,17 @@ from agentgym_py.errors import (
 )
 from agentgym_py.rng import Rng
 
-Prompt = Literal["full", "brief", "none"]
-"""How much of a world's rules opens an episode."""
-
-SPLITS = ("train", "valid", "test")
-End = Literal["", "terminated", "truncated"]
-"""How an episode ended; empty while it goes on."""
-_ENDS = get_args(End)
+_TERMINATED, _TRUNCATED = StopReason.TERMINATED, StopReason.TRUNCATED
+_ENDS = ("", _TERMINATED, _TRUNCATED)
+"""How a snapshot says that its episode ended; empty while it runs."""
 _SNAPSHOT_FORMAT = 1
 _SNAPSHOT_KINDS = {"task": str, "steps": int, "ended": str, "success": bool, "rng": int, "last": str, "state": dict}
 _SNAPSHOT_KEYS = dict.fromkeys(("format", "env", "version", *_SNAPSHOT_KINDS)).keys()
 _RNG_STATES = range(1 << 64)
 _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_INIT_ADVICE = "call super().__init__(max_steps=..., split=split, render_mode=render_mode) in it"
 _NO_DIFFERENCE = ("split", "render_mode")
 """Arguments that an episode does not depend on, once its task is known by its id."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One thing to do in a world; the same for ever under its id."""
-
-    id: str
-    """Stable name, for example `shop/test/medium/17`."""
-    split: str
-    """`train`, `valid` or `test`; no task stands in two."""
-    kind: str
-    """The task's type within its world, for tables by type."""
-    difficulty: str
-    """`easy`, `medium` or `hard`, or the world's own word."""
-    instruction: str
-    """What the agent is asked to do."""
-    optimal_steps: int | None = None
-    """Steps of a shortest solution, where it is known."""
-
-
-@dataclass(slots=True)  # not frozen: every step makes one, and that would cost more than twice as much
-class Outcome:
-    """What one action did; `TextEnv.step` turns it into Gymnasium's 5-tuple."""
-
-    observation: str
-    reward: float = 0.0
-    terminated: bool = False
-    success: bool = False
-    valid: bool = True
-    """False when the action could not be read or done here; the observation says why."""
-    parts: Mapping[str, float] = field(default_factory=dict)
-    """The reward's parts by name."""
-    info: Mapping[str, Any] = field(default_factory=dict)
-    """Anything else that the world wants in `info`, as JSON values."""
 
 
 class TextEnv(gymnasium.Env[str, str]):
@@ -94,25 +57,33 @@ class TextEnv(gymnasium.Env[str, str]):
     """Goes up when observations, rewards or tasks change; part of snapshots and of provenance."""
     rules: ClassVar[Mapping[str, str]] = {"full": "", "brief": "", "none": ""}
     """The text that opens an episode for a language model, by `Prompt`."""
-    floor: float = 0.05
-    """The share of episodes in which an agent that does not think may succeed, by luck: 5 % where a world says nothing.
+    random_baseline: float = 0.05
+    """The share of episodes in which an agent that does not think may succeed by luck.
 
     The conformance kit tests it; above 5 % the card says why.
     """
-    told_by_id: ClassVar[tuple[str, ...]] = ()
-    """Arguments that a task's id says, as `difficulty` in `shop/test/hard/17`; snapshots hold the id, and not these."""
-    _given: dict[str, Any]
-    """The arguments that a snapshot's world must share."""
+    id_arguments: ClassVar[tuple[str, ...]] = ()
+    """Arguments that a task's id determines, such as `difficulty` in `shop/test/hard/17`; snapshots leave them out."""
+    _kwargs: dict[str, Any]
+    """The arguments that both a snapshot and the environment that restores it must have been made with."""
     stops_at_end: bool = True
     """False only where a world reproduces an original that goes on after the end."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Refuse, in words, an argument that this world does not take: `gymnasium.make` has only a TypeError for it."""
+        """Refuse a class that lacks a method, and an argument that it does not take, in one line.
+
+        `gymnasium.Env` has no ABCMeta, so Python does not enforce abstract methods here; for a wrong argument
+        `gymnasium.make` has only a TypeError.
+        """
         world: type = cls
+        if missing := _missing(world):
+            raise ConfigError(f"{cls.__name__} lacks {', '.join(missing)}: define them (see TextEnv)")
+        if cls.__init__ is TextEnv.__init__ and "max_steps" not in kwargs:
+            raise ConfigError(f"{cls.__name__} sets no max_steps: define __init__ and {_INIT_ADVICE}")
         given = dict(zip(parameters_of(world), args, strict=False)) | kwargs
         check_arguments(world, given)
         env = super().__new__(cls)
-        env._given = _beside_defaults(world, given, (*_NO_DIFFERENCE, *cls.told_by_id))
+        env._kwargs = _beside_defaults(world, given, (*_NO_DIFFERENCE, *cls.id_arguments))
         return env
 
     def __init__(
@@ -125,7 +96,7 @@ class TextEnv(gymnasium.Env[str, str]):
     ) -> None:
         """`usual_steps` is `max_steps` where that is None: a default that depends on other arguments."""
         if max_steps in (None, usual_steps):
-            self._given.pop("max_steps", None)
+            self._kwargs.pop("max_steps", None)
             max_steps = usual_steps
         if max_steps is None or max_steps < 1:
             raise ConfigError(f"max_steps must be at least 1, got {max_steps}")
@@ -135,12 +106,16 @@ class TextEnv(gymnasium.Env[str, str]):
         self.observation_space = UnicodeText(1 << 20)
         self.action_space = UnicodeText(1 << 20)
         self.rng = Rng("unseeded")
-        self.current: Task | None = None
+        self.current_task: Task | None = None
         self.steps = 0
-        self.ended: End = ""
+        self.stop_reason: StopReason | None = None
+        """How the episode ended, `TERMINATED` or `TRUNCATED`; None while it runs."""
         self.succeeded = False
         self._seeded = False
         self._last = ""
+        self._parsed: tuple[str, Reply] | None = None
+        self.last_reply: Reply | None = None
+        """What the last step was told, parsed; None before the first step and for a step after the end."""
 
     # ---- what a world gives -------------------------------------------------------------------------------------
 
@@ -168,7 +143,7 @@ class TextEnv(gymnasium.Env[str, str]):
         LookupError, raised before anything is changed.
         """
 
-    def over(self, state: Mapping[str, Any]) -> bool | None:
+    def is_terminal(self, state: Mapping[str, Any]) -> bool | None:
         """Whether an episode in this state has terminated, or None where the state alone does not show it.
 
         `restore` refuses a snapshot that says otherwise.
@@ -191,11 +166,11 @@ class TextEnv(gymnasium.Env[str, str]):
         plan = self.expert()
         return plan[0] if plan else None
 
-    def draw(self, split: str) -> Task:
+    def sample_task(self, split: str) -> Task:
         """A random task of a split; a world whose tasks are finite overrides it."""
         return self.task(self.rng.below(1 << 31), split)
 
-    def details(self) -> Mapping[str, Any]:
+    def extra_info(self) -> Mapping[str, Any]:
         """What `info` of a reset holds beside what every world's does, as JSON values."""
         return {}
 
@@ -223,12 +198,18 @@ class TextEnv(gymnasium.Env[str, str]):
         """Read an agent's reply; a world overrides it only to reproduce an original that reads it otherwise."""
         return parse_reply(text)
 
-    def refused(self, why: str) -> Outcome:
-        """What a reply does that cannot be done, as a call whose arguments are broken; a world may say it otherwise."""
-        over = self.ended == "terminated"
-        return Outcome(why, terminated=over, success=self.succeeded, valid=False, info=self.details())
+    def parse(self, text: str) -> Reply:
+        """Return what `read` makes of a text, kept until the next step: a reply is parsed once."""
+        if self._parsed is None or self._parsed[0] != text:
+            self._parsed = text, self.read(text)
+        return self._parsed[1]
 
-    def think(self, action: str) -> str:
+    def invalid(self, why: str) -> Outcome:
+        """What a reply does that cannot be done, as a call whose arguments are broken; a world may say it otherwise."""
+        terminated = self.stop_reason is _TERMINATED
+        return Outcome(why, terminated=terminated, success=self.succeeded, valid=False, info=self.extra_info())
+
+    def expert_thought(self, action: str) -> str:
         """One sentence that a teacher would say before `action` in the current state; may be empty."""
         del action
         return ""
@@ -259,15 +240,16 @@ class TextEnv(gymnasium.Env[str, str]):
                 raise UnknownNameError(f"No reset option {key!r}." + did_you_mean(key, ["task", "split"], "There are"))
         split = checked_split(options["split"]) if "split" in options else None
         name = options.get("task")
-        task = self.draw(split or self.split) if name is None else self.task(name, split)
+        task = self.sample_task(split or self.split) if name is None else self.task(name, split)
         if split is not None and task.split != split:
             raise UnknownNameError(
                 f"Task {task.id!r} is of split {task.split!r}, not {split!r}: leave one of them out."
             )
-        self.current = task
-        self.steps, self.ended, self.succeeded = 0, "", False
-        self._last = self.begin(self.current)
-        info = {"success": False, "task_id": self.current.id, "valid_action": True, **self.details()}
+        self.current_task = task
+        self.steps, self.stop_reason, self.succeeded = 0, None, False
+        self.last_reply = self._parsed = None
+        self._last = self.begin(task)
+        info = {"success": False, "task_id": task.id, "valid_action": True, **self.extra_info()}
         return self._last, info
 
     @cached_property
@@ -295,15 +277,20 @@ class TextEnv(gymnasium.Env[str, str]):
         task = self._need_reset()
         if not isinstance(action, str):
             raise ActionError(f"step takes a string, the agent's whole reply; got {action!r:.60}")
-        if self.ended and self.stops_at_end:
-            outcome = Outcome("The episode has ended.", terminated=self.ended == "terminated", valid=False)
+        if self.stop_reason and self.stops_at_end:
+            terminated = self.stop_reason is _TERMINATED
+            outcome = Outcome("The episode has ended.", terminated=terminated, valid=False)
+            self.last_reply = None
         else:
-            reply = self.read(action)
-            outcome = self.refused(reply.wrong) if reply.wrong else self.act(reply)
+            parsed, self._parsed = self._parsed, None
+            reply = parsed[1] if parsed and parsed[0] == action else self.read(action)
+            self.last_reply = reply
+            outcome = self.invalid(reply.error) if reply.error else self.act(reply)
             self.steps += 1
             self.succeeded = outcome.success
-        truncated = not outcome.terminated and (self.ended == "truncated" or self.steps >= self.max_steps)
-        self.ended = "terminated" if outcome.terminated else "truncated" if truncated else ""
+        cut = self.steps >= self.max_steps or self.stop_reason is _TRUNCATED
+        truncated = cut and not outcome.terminated
+        self.stop_reason = _TERMINATED if outcome.terminated else _TRUNCATED if cut else None
         self._last = outcome.observation
         info: dict[str, Any] = {
             "success": self.succeeded,
@@ -329,14 +316,14 @@ class TextEnv(gymnasium.Env[str, str]):
             "version": self.version,
             "task": task.id,
             "steps": self.steps,
-            "ended": self.ended,
+            "ended": self.stop_reason or "",
             "success": self.succeeded,
             "rng": self.rng.state,
             "last": self._last,
             "state": self.state(),
         }
-        if self._given:
-            whole["arguments"] = self._given
+        if self._kwargs:
+            whole["arguments"] = self._kwargs
         return _WRITER.encode(whole).encode("utf-8", "surrogatepass")
 
     def restore(self, snapshot: bytes) -> None:
@@ -352,10 +339,10 @@ class TextEnv(gymnasium.Env[str, str]):
         except (ValueError, TypeError, RecursionError) as error:
             raise SnapshotError(f"These bytes are no snapshot: no JSON: {error}") from error
         _check_origin(whole, {"format": _SNAPSHOT_FORMAT, "env": self.name, "version": self.version})
-        if (given := whole.get("arguments", {})) != self._given:
+        if (given := whole.get("arguments", {})) != self._kwargs:
             raise SnapshotError(
                 f"A snapshot that does not fit: its world was made with {given or 'no arguments'}, this one with "
-                f"{self._given or 'none'}"
+                f"{self._kwargs or 'none'}"
             )
         try:
             for key, kind in _SNAPSHOT_KINDS.items():
@@ -367,21 +354,35 @@ class TextEnv(gymnasium.Env[str, str]):
                 raise SnapshotError("A snapshot whose 'steps', 'ended' or 'rng' cannot be")
             if self.stops_at_end:
                 _check_end(whole, self.max_steps)
-            over = self.over(whole["state"]) if self.stops_at_end else None
+            over = self.is_terminal(whole["state"]) if self.stops_at_end else None
             if over is not None and over != (whole["ended"] == "terminated"):
                 raise SnapshotError("A snapshot whose 'ended' does not fit its 'state'")
             task = self.task(whole["task"])
             self.load_state(task, whole["state"])
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             raise SnapshotError(f"A snapshot that does not fit this environment: {error}") from error
-        self.current, self.steps, self.ended = task, whole["steps"], whole["ended"]
+        self.current_task, self.steps = task, whole["steps"]
+        self.stop_reason = StopReason(whole["ended"]) if whole["ended"] else None
         self.succeeded, self._last = whole["success"], whole["last"]
+        self.last_reply = self._parsed = None
         self.rng.state, self._seeded = whole["rng"], True
 
     def _need_reset(self) -> Task:
-        if self.current is None:
+        if self.current_task is None:
             raise ResetNeededError(f"{type(self).__name__} needs reset() before it can be used")
-        return self.current
+        return self.current_task
+
+
+@lru_cache(maxsize=256)
+def _missing(world: type) -> list[str]:
+    """The name, and the abstract methods, that a world's class does not define, in the order of their definition."""
+    defined = [name for base in reversed(world.__mro__) for name, value in vars(base).items() if _is_abstract(value)]
+    missing = [name for name in dict.fromkeys(defined) if _is_abstract(getattr(world, name))]
+    return missing if hasattr(world, "name") else ["name", *missing]
+
+
+def _is_abstract(value: object) -> bool:
+    return bool(getattr(value, "__isabstractmethod__", False))
 
 
 def _beside_defaults(world: type, given: Mapping[str, Any], without: Sequence[str]) -> dict[str, Any]:
@@ -467,11 +468,3 @@ def checked_prompt(prompt: Prompt) -> Prompt:
     if prompt not in get_args(Prompt):
         raise ConfigError(f"No prompt {prompt!r}." + did_you_mean(str(prompt), get_args(Prompt), "There are"))
     return prompt
-
-
-def bare_action(reply: Reply) -> str:
-    """A reply as the text `name[argument]`: what a tool call means in a world of bracketed text actions."""
-    if reply.arguments is None:
-        return reply.action if reply.action_input is None else f"{reply.action}[{reply.action_input}]"
-    values: Sequence[object] = list(reply.arguments.values())
-    return f"{reply.action}[{', '.join(map(str, values))}]" if values else reply.action

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import ClassVar, Generic, TypeVar
 
-from agentgym_py.env.base import SPLITS, Task, TextEnv, checked_choice, checked_split, no_task
+from agentgym_py.env.base import TextEnv, checked_choice, checked_split, no_task
+from agentgym_py.env.types import SPLITS, Task
 from agentgym_py.errors import UnknownNameError
 from agentgym_py.rng import Rng
 
@@ -46,11 +47,11 @@ class GeneratedEnv(TextEnv, Generic[P]):
         render_mode: `ansi` or None.
     """
 
-    told_by_id: ClassVar[tuple[str, ...]] = ("difficulty",)
+    id_arguments: ClassVar[tuple[str, ...]] = ("difficulty",)
     limits: ClassVar[Mapping[str, int]]
     """The difficulties, and how many steps an episode of each may have."""
-    floors: ClassVar[Mapping[str, float]] = {}
-    """The `floor` of a difficulty that has another one."""
+    random_baselines: ClassVar[Mapping[str, float]] = {}
+    """The `random_baseline` of a difficulty that has its own."""
 
     def __init__(
         self,
@@ -63,7 +64,8 @@ class GeneratedEnv(TextEnv, Generic[P]):
         checked_choice("difficulty", difficulty, list(self.limits))
         usual = self.limits[difficulty]
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode, usual_steps=usual)
-        self.difficulty, self.floor = difficulty, self.floors.get(difficulty, self.floor)
+        self.difficulty = difficulty
+        self.random_baseline = self.random_baselines.get(difficulty, self.random_baseline)
         self._drafts: dict[str, tuple[Task, P]] = {}
 
     @abstractmethod

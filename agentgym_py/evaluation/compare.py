@@ -46,7 +46,7 @@ class Entrant:
         folder = EvalFolder.finished(path)
         tries: defaultdict[TaskKey, list[bool]] = defaultdict(list)
         for trajectory in store.read(folder.rows):
-            if trajectory.error is None:
+            if trajectory.is_evidence:
                 tries[trajectory.provenance.task_key].append(trajectory.success)
         return cls(str(path), folder.manifest(), tries)
 

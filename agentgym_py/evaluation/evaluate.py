@@ -129,7 +129,7 @@ def evaluate(
 
 def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
     """Success, reward and behaviour of one agent's episodes."""
-    good = [t for t in trajectories if t.error is None]
+    good = [t for t in trajectories if t.is_evidence]
     steps = [step for t in good for step in t.steps]
     return Evaluation(
         success=_success(good),

@@ -66,7 +66,7 @@ def beside_experts(trajectories: Iterable[Trajectory]) -> BesideExperts:
     found: defaultdict[str, list[tuple[Hashable, float]]] = defaultdict(list)
     with closing(EnvPool()) as pool:
         for trajectory in trajectories:
-            if trajectory.error is not None:
+            if not trajectory.is_evidence:
                 continue
             task = trajectory.provenance.task_key
             spec = trajectory.env_spec()
@@ -102,8 +102,8 @@ def _next(env: TextEnv, fair: bool) -> str | None:
 def _plan(env: TextEnv, trajectory: Trajectory, fair: bool) -> _Plan:
     _begin(env, trajectory)
     reward, tools = 0.0, list[str]()
-    while not env.ended and (action := _next(env, fair)) is not None:
-        tools.append(_tool(env.read(action).action))
+    while not env.stop_reason and (action := _next(env, fair)) is not None:
+        tools.append(_tool(env.parse(action).action))
         reward += env.step(action)[1]
     return _Plan(reward, len(tools), frozenset(tools))
 
@@ -137,6 +137,6 @@ def _timing(env: TextEnv, trajectory: Trajectory) -> Iterator[tuple[str, float]]
         wanted = _next(env, fair=True)
         if wanted is None:
             break
-        answers = _tool(env.read(wanted).action) in ANSWERS
+        answers = _tool(env.parse(wanted).action) in ANSWERS
         yield "timing", float(bool(step.action) and (_tool(step.action) in ANSWERS) == answers)
         env.step(step.reply)

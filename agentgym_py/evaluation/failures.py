@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from agentgym_py.env import StopReason
 from agentgym_py.trajectory import Step, Trajectory
 
 FAILURES = ("gave up", "no valid action", "wrong goal", "looped", "out of steps")
@@ -28,13 +29,13 @@ def failure(trajectory: Trajectory) -> str | None:
 
     An episode that ran out of steps looped if half of them or more did what was done before on the same page.
     """
-    if trajectory.success or trajectory.error is not None:
+    if trajectory.success or not trajectory.is_evidence:
         return None
-    if trajectory.given_up:
+    if trajectory.stop_reason is StopReason.GAVE_UP:
         return "gave up"
     if not any(step.valid for step in trajectory.steps):
         return "no valid action"
-    if trajectory.terminated:
+    if trajectory.stop_reason is StopReason.TERMINATED:
         return "wrong goal"
     return "looped" if _looped(trajectory.steps) else "out of steps"
 

@@ -59,7 +59,12 @@ def _digest(data: bytes) -> str:
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
-    """In what of `keys` the second manifest differs from the first, each in a few words."""
+    """In what of `keys` the second manifest differs from the first, each in a few words.
+
+    A model is its weights: agents of one digest are the same agent, whatever the name or the path of their model.
+    """
+    if same_weights(first, second):
+        first, second = _nameless(first), _nameless(second)
     found = []
     for key in keys:
         if key == "worlds":
@@ -69,6 +74,21 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any], keys: Seque
         else:
             found += _of_mappings("", {key: first.get(key)}, {key: second.get(key)})
     return found
+
+
+def same_weights(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Whether the agents of both manifests are models of the same weights."""
+    digests = [(each.get("agent") or {}).get("policy_digest") for each in (first, second)]
+    return digests[0] is not None and digests[0] == digests[1]
+
+
+def _nameless(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest without the name of its model and without where that lies."""
+    without = {"agent": "name", "options": "model"}
+    return {
+        key: {each: of for each, of in value.items() if each != without[key]} if key in without else value
+        for key, value in manifest.items()
+    }
 
 
 def _of_mappings(what: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
@@ -138,14 +158,14 @@ class EvalFolder:
         self.folder.path.mkdir(parents=True, exist_ok=True)
         with self.folder.locked():
             EvalFolder.free(self.folder.path)  # again: who had the lock before may have written one
-            if (self.folder.path / MANIFEST).is_file():
+            if self.has_begun:
                 if other := differences(self.manifest(), manifest, SAME_ROWS):
                     raise RunError(f"{self.folder.path} holds another evaluation: {'; '.join(other)}")
             else:
                 self.folder.write_json(MANIFEST, manifest)
             before = list(store.read(self.rows, warn=False)) if self.rows.is_file() else []
-            if before and before[-1].error is not None:
-                while before and before[-1].error is not None:
+            if before and not before[-1].is_evidence:
+                while before and not before[-1].is_evidence:
                     before.pop()
                 store.write(self.rows, before)
             yield before
@@ -164,6 +184,11 @@ class EvalFolder:
         """What `begun` wrote; RunError where it cannot be read."""
         return read_manifest(self.folder.path / MANIFEST)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether an evaluation has begun here."""
+        return (self.folder.path / MANIFEST).is_file()
+
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write what came of it: the evaluation is over. What an endpoint was paid for it stands in both files."""
         if result.get("spent"):
@@ -172,11 +197,12 @@ class EvalFolder:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest in a file.
+    """The manifest in a file, or of an evaluation's folder.
 
     Raises:
         RunError: it cannot be read, or is no manifest of this format.
     """
+    path = path / MANIFEST if path.is_dir() else path
     found = JsonFolder(path.parent).read_json(path.name)
     if missing := [key for key in SAME_ROWS if key not in found]:
         raise RunError(f"{path} is no manifest of an evaluation: it has no {missing[0]!r}")

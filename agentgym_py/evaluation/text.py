@@ -30,7 +30,7 @@ def left(given_up: int) -> str:
 
 def lost(played: Iterable[Trajectory]) -> str:
     """How many episodes an infrastructure failure ended, and the most frequent reason; nothing where there is none."""
-    why = Counter(each.error for each in played if each.error is not None)
+    why = Counter(each.error or "no reason given" for each in played if not each.is_evidence)
     if not why:
         return ""
     (reason, number), episodes = why.most_common(1)[0], f"{why.total()} episode{'s' * (why.total() > 1)}"

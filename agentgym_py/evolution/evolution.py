@@ -379,7 +379,7 @@ def _whole(path: Path, episodes: int, forks: int = 0, fork_tries: int = 0) -> li
     """
     try:
         played = list(store.read(path, warn=False))
-        midst = [len(each.steps) - 1 for each in played[:episodes] if each.steps and each.error is None]
+        midst = [len(each.steps) - 1 for each in played[:episodes] if each.steps and each.is_evidence]
         episodes += sum(min(forks, states) for states in midst) * fork_tries
         why = f"holds {len(played)} of {episodes} episodes"
     except DataError as error:

@@ -55,7 +55,7 @@ def hard(spec: EnvSpec, pool: Sequence[int], wanted: int, played: Iterable[Traje
     """
     tries, failures = Counter[Hashable](), Counter[Hashable]()
     for each in played:
-        if each.error is None and all(step.trained for step in each.steps[:1]):
+        if each.is_evidence and all(step.trained for step in each.steps[:1]):
             tries[each.provenance.task_key] += 1
             failures[each.provenance.task_key] += not each.success
     world, drawn = spec.world, dict[int, float]()

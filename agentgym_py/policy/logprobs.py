@@ -1,4 +1,4 @@
-"""What a causal model makes of an agent's tokens: the differentiable forward that trainers share."""
+"""The differentiable forward pass that trainers share: log-probabilities of the agent's tokens."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class AgentLogits(NamedTuple):
     """Logits at the N agent tokens of a batch, row after row."""
 
     logits_NV: Tensor
-    """Float32, or a wider format that the model computes in; row n is what the model said before it saw token n."""
+    """Float32, or the wider format that the model computes in. Row n is the prediction of token n."""
     targets_N: Tensor
     """The tokens themselves."""
     hidden_NH: Tensor
-    """The state that the head made each row of logits from."""
+    """The hidden state from which the head computed each row of logits."""
 
     @property
     def hits_N(self) -> Tensor:  # noqa: N802  # shapes stand in names
@@ -28,20 +28,20 @@ class AgentLogits(NamedTuple):
 
 
 def widened(x: Tensor) -> Tensor:
-    """The same in float32; in float64 what is so already."""
+    """Convert to float32; float64 stays."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def agent_logprobs(agent: AgentLogits) -> Tensor:
-    """The tokens' log-probabilities, given everything before them; (N,)."""
+    """Log-probabilities of the tokens, given everything before them; (N,)."""
     return -torch.nn.functional.cross_entropy(agent.logits_NV, agent.targets_N, reduction="none")
 
 
 def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
-    """Run `model` on rows padded at their right end, (B, S); `labels` hold `IGNORED` wherever the agent did not write.
+    """Run `model` on rows padded at their right end, (B, S); `labels` are `IGNORED` except at the agent's tokens.
 
-    The head is applied to the agent's tokens only, often a fifth of all. No attention mask is passed, for a causal
-    model's row sees nothing to its right.
+    The head is applied to the agent's tokens only, often a fifth of all. No attention mask is passed, because a causal
+    model's row attends to nothing on its right.
     """
     wanted = labels[:, 1:] != IGNORED  # (B, S - 1): the state at t predicts the token at t + 1
     kept: list[Tensor] = []
@@ -50,7 +50,7 @@ def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
         kept.append(inputs[0][:, :-1][wanted])
         return (kept[0][None],)
 
-    inner = getattr(model, "module", model)  # as DistributedDataParallel and the like hold it
+    inner = getattr(model, "module", model)  # the module inside DistributedDataParallel and the like
     hook = inner.get_output_embeddings().register_forward_pre_hook(keep_wanted)
     try:
         logits = model(input_ids=input_ids, use_cache=False).logits[0]
@@ -72,7 +72,7 @@ def row_sums(agent: AgentLogits, labels: Tensor) -> Tensor:
 
 
 def padded_rows(rows: Sequence[Sequence[int]], padding: int = 0, device: Any = None) -> Tensor:
-    """B rows of numbers, padded at their right end, (B, S)."""
+    """Pad B rows of numbers at their right end, (B, S)."""
     tensors = [torch.tensor(each, device=device) for each in rows]
     return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=padding)
 
@@ -89,14 +89,14 @@ def padded_ids(rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
 
 
 def agent_mask(rows: Sequence[Sequence[int]]) -> Tensor:
-    """1 where B rows of labels hold a token of the agent's, 0 elsewhere and in the padding, (B, S)."""
+    """1 at the agent's tokens of B rows of labels, 0 elsewhere and in the padding, (B, S)."""
     return padded_rows([[int(each != IGNORED) for each in row] for row in rows])
 
 
 def sample_logprobs(model: Any, samples: Sequence[Sample], batch_size: int, bf16: bool = False) -> list[float]:
-    """What the model says of each sample as it is now, without gradient: sums over the agent's tokens.
+    """Log-probabilities of the samples under the model as it is now, summed over the agent's tokens, without gradient.
 
-    With `bf16` as a training says it that computes so.
+    With `bf16`, under autocast, as a training computes them.
     """
     model.eval()
     found = [0.0] * len(samples)

@@ -28,7 +28,7 @@ _DEFAULT_LENGTH = 4096
 
 
 class Policy:
-    """A model that acts. Whatever its size, it is a causal model that transformers loads, and its tokenizer."""
+    """A model that acts: any causal language model that transformers loads, with its tokenizer."""
 
     def __init__(self, model: Any, tokenizer: Any, name: str, *, chat_format: Fallback | None = None) -> None:
         self.model = model
@@ -49,9 +49,9 @@ class Policy:
     ) -> Policy:
         """Load `tiny`, `tiny-random` (from `seed`), `smollm2`, a folder, or a model of the hub.
 
-        `device` defaults to the GPU where there is one; `chat_format` is for a tokenizer whose own template is
-        missing or unfit; `save` keeps it. `quantize` keeps the linear layers' weights in 8 or 4 bits (bitsandbytes);
-        only adapters can then be trained, and `dtype` is what the layers compute in.
+        `device` defaults to the GPU if there is one. `chat_format` is for a tokenizer whose own template is missing or
+        unfit; `save` keeps it. `quantize` keeps the linear layers' weights in 8 or 4 bits (bitsandbytes): only adapters
+        can then be trained, and `dtype` is the format that the layers compute in.
         """
         name = os.fspath(name_or_path)
         if dtype not in DTYPES:
@@ -68,20 +68,20 @@ class Policy:
 
     @property
     def num_parameters(self) -> int:
-        """How many weights there are; tied ones count once."""
+        """Number of weights; tied weights count once."""
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     @property
     def max_length(self) -> int:
-        """The longest context, in tokens, that the model was made for."""
+        """The longest context, in tokens, that the model supports."""
         return _room(self.model.config)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """A reply's text: special tokens are left out."""
+        """Text of a reply, without special tokens."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def digest(self) -> str:
-        """SHA-256 over all parameters' names, types, shapes and bytes, LoRA's included: equal weights, equal digest."""
+        """SHA-256 over names, types, shapes, bytes of all parameters, LoRA's included: equal weights, equal digest."""
         import torch
 
         total = hashlib.sha256()
@@ -92,7 +92,7 @@ class Policy:
         return total.hexdigest()
 
     def finite(self) -> bool:
-        """Whether all its weights are numbers; those of 8 bits and fewer are not looked at."""
+        """Whether all weights are finite; those of 8 bits and fewer are not checked."""
         looked_at = (each for each in self.model.parameters() if each.is_floating_point() and each.element_size() > 1)
         return all(bool(each.isfinite().all()) for each in looked_at)
 
@@ -103,18 +103,18 @@ class Policy:
 
         Raises:
             PolicyError: `folder` is a file, or holds things that are no checkpoint.
-            RunError: it cannot be written; what stood there stays.
+            RunError: it cannot be written; what was there stays.
         """
         save_checkpoint(self._merged(), self.tokenizer, Path(folder))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For another process: weights and settings, for what libraries hook into a model cannot be pickled."""
+        """Send weights and settings to another process; the hooks that libraries put on a model cannot be pickled."""
         model = self._merged()
         place = (model.config, str(model.dtype).removeprefix("torch."), str(model.device))
         return _remade, (*place, model.state_dict(), self.tokenizer, self.name, self.chat)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Policy:
-        """A copy in this process, with adapters and hooks."""
+        """Copy the policy in this process, with adapters and hooks."""
         copied = object.__new__(type(self))
         vars(copied).update(copy.deepcopy(vars(self), memo))
         return copied
@@ -128,10 +128,10 @@ class Policy:
 
 
 def require_reader(folder: Path, policy: Policy, what: str) -> None:
-    """Refuse a judge whose tokens are not the policy's, or that reads fewer of them; its weights are not loaded.
+    """Refuse a judge whose tokens differ from the policy's, or whose context is shorter; its weights are not loaded.
 
     Raises:
-        ConfigError: that, said of `what`.
+        ConfigError: the judge cannot read what the policy writes; `what` names it.
         PolicyError: the folder holds no tokenizer or no configuration.
     """
     from transformers import AutoConfig, AutoTokenizer
@@ -153,18 +153,21 @@ def _room(config: Any) -> int:
 
 
 def _lay_out(model: Any, failed: str) -> None:
-    """Have a quantized model compute once: bitsandbytes lays its weights out anew then on a CPU: another digest."""
+    """Run a quantized model once.
+
+    On a CPU bitsandbytes lays its weights out in the first forward pass, which changes the digest.
+    """
     import torch
 
     try:
         with torch.no_grad():
             model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=model.device))
-    except (AssertionError, RuntimeError) as error:  # layers of sizes that it has no layout for
+    except (AssertionError, RuntimeError) as error:  # layers of sizes without a layout
         raise PolicyError(f"{failed}: {first_line(error)}") from error
 
 
 def _remade(config: Any, dtype: str, device: str, weights: Any, tokenizer: Any, name: str, chat: ChatFormat) -> Policy:
-    """The policy that `Policy.__reduce__` took apart."""
+    """Rebuild the policy that `Policy.__reduce__` took apart."""
     import torch
     from transformers import AutoModelForCausalLM
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def without_progress_bars() -> Iterator[None]:
-    """Transformers' own bars would break those of a run."""
+    """Turn transformers' progress bars off; they would break those of a run."""
     from transformers.utils import logging
 
     before = logging.is_progress_bar_enabled()
@@ -27,7 +27,7 @@ def without_progress_bars() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the warnings of trl's novelties, and of a name that transformers gave up, and trl and peft still use."""
+    """Ignore warnings of trl's experimental modules, and of a name that transformers deprecated and peft uses."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "You are importing from 'trl.experimental'")
         warnings.filterwarnings("ignore", "`(is_)?gradient_checkpointing` is deprecated", FutureWarning)

@@ -1,4 +1,4 @@
-"""Writing a checkpoint: all of it or nothing."""
+"""Write a checkpoint: all of it or nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def save_checkpoint(model: Any, tokenizer: Any, target: Path) -> None:
 
     Raises:
         PolicyError: `target` is a file, or holds things that are no checkpoint.
-        RunError: it cannot be written; what stood there stays.
+        RunError: it cannot be written; what was there stays.
     """
     _require_replaceable(target)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -33,7 +33,7 @@ def save_checkpoint(model: Any, tokenizer: Any, target: Path) -> None:
 
 
 def _require_replaceable(target: Path) -> None:
-    """Refuse what a checkpoint must not take the place of."""
+    """Refuse a target that a checkpoint must not replace."""
     if target.exists() and not target.is_dir():
         raise PolicyError(f"{target} is a file: a checkpoint is a folder, and nothing is overwritten by one")
     if target.is_dir() and any(target.iterdir()) and not (target / "config.json").is_file():

@@ -1,4 +1,4 @@
-"""The tiny model: a small Llama with a byte-level BPE tokenizer of its own, which learns on a CPU in minutes."""
+"""The tiny model: a small Llama with its own byte-level BPE tokenizer, which learns on a CPU in minutes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ CHAT_TEMPLATE = (
 
 
 def build_tokenizer(texts: Iterable[str], vocab_size: int = 2048, *, digits: int = 2) -> PreTrainedTokenizerFast:
-    """A byte-level BPE tokenizer learnt from `texts`; any string encodes and decodes to itself.
+    """Learn a byte-level BPE tokenizer from `texts`; every string round-trips.
 
-    At most `digits` digits stand in one token, so that a number is always cut alike.
+    A token holds at most `digits` digits, so that a number is always cut the same way.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -67,9 +67,10 @@ def tiny_config(
     intermediate_size: int | None = None,
     max_length: int = 4096,
 ) -> LlamaConfig:
-    """A Llama of about a million parameters.
+    """Configuration of a Llama with about a million parameters.
 
-    One key-value head by default: decoding many episodes on a CPU is bound by reading their keys and values.
+    It has one key-value head by default, because reading keys and values bounds the speed of decoding many episodes on
+    a CPU.
     """
     from transformers import LlamaConfig
 
@@ -91,7 +92,7 @@ def tiny_config(
 
 
 def build_model(config: LlamaConfig, seed: int = 0) -> LlamaForCausalLM:
-    """A freshly initialised model; the global generator of torch is left as it was."""
+    """Initialise a model; torch's global generator is left as it was."""
     import torch
     from transformers import LlamaForCausalLM
 
@@ -102,7 +103,7 @@ def build_model(config: LlamaConfig, seed: int = 0) -> LlamaForCausalLM:
 
 @contextmanager
 def base_folder() -> Iterator[Path]:
-    """The folder of the base that ships with this package."""
+    """The folder of the base model that ships with this package."""
     from importlib import resources
 
     folder: Any = resources.files("agentgym_data") / "tiny"

@@ -1,4 +1,4 @@
-"""Training samples: a trajectory as one token sequence with a mask that is 1 on the agent's own tokens only."""
+"""Training samples: a trajectory as one token sequence, with a mask that is 1 on the agent's own tokens only."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Sample:
 
     @property
     def labels(self) -> list[int]:
-        """`input_ids` where the mask is 1, else `IGNORED`, shape (S,); the trainer shifts them."""
+        """`input_ids` where the mask is 1, else `IGNORED`, shape (S,); not shifted."""
         return [token if kept else IGNORED for token, kept in zip(self.input_ids, self.mask, strict=True)]
 
 
 def encode(trajectory: Trajectory, chat: ChatFormat) -> Sample:
-    """Tokens as sampled where there is a record of them; else the expert's text, encoded turn by turn."""
+    """Encode a trajectory: tokens as sampled where they are recorded, else the text, turn by turn."""
     return encode_steps(trajectory.rules, trajectory.steps, chat)
 
 
 def encode_steps(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Sample:
-    """The tokens of an episode's first steps, as `encode` has them; the observation after the last is not there."""
+    """Encode an episode's first steps; the observation after the last one is not included."""
     ids: list[int] = []
     mask: list[int] = []
     for context, reply, kept in turns(rules, steps, chat):
@@ -50,11 +50,11 @@ class Turn(NamedTuple):
     context: list[int]
     reply: list[int]
     kept: list[int]
-    """Of each token of the reply 1 where it is learnt from."""
+    """1 at each token of the reply that is learnt from."""
 
 
 def turns(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Iterator[Turn]:
-    """The turns of an episode, whose tokens in a row are those of `encode_steps`."""
+    """The turns of an episode; concatenated they are the tokens of `encode_steps`."""
     for number, step in enumerate(steps):
         if step.tokens is not None:
             context, reply = list(step.tokens.context), list(step.tokens.ids)
@@ -68,9 +68,9 @@ def turns(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Iterator[Turn]
 
 
 def foreign(trajectory: Trajectory, chat: ChatFormat) -> bool:
-    """Whether a record of its tokens is another tokenizer's: ids that are not in this vocabulary, or are another text.
+    """Whether the recorded tokens are of another tokenizer: ids outside this vocabulary, or ids of another text.
 
-    White space is not compared: what a tokenizer makes of it changes with its version.
+    White space is not compared, because tokenizers change it between versions.
     """
     tokenizer = chat.tokenizer
     for step in trajectory.steps:
@@ -91,7 +91,7 @@ def encode_all(trajectories: Iterable[Trajectory], chat: ChatFormat, max_length:
 
 
 def passes(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Places of rows of similar length that go through a model at once: at most `tokens` a pass, padding included."""
+    """Group rows of similar length into forward passes of at most `tokens` tokens, padding included."""
     part: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if part and (len(part) + 1) * lengths[i] > tokens:

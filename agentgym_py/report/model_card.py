@@ -1,7 +1,7 @@
-"""A model's card: how to open it, and how it came about, without this machine's paths.
+"""A model's card: how to open it, and how it was made, without paths of this machine.
 
-What made a model is read off the folder that it lies in: a run, a training, or a stage of a pipeline. What that one
-stood on (its base, data, reward model) is followed in the same way, as far as the folders are still there.
+The folder that a model lies in (a run, a training, a stage of a pipeline) tells what made it. The card follows its
+base, data and reward model in the same way, as far as their folders still exist.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 _TOLD = ("command", "trainer", "Agent_v0", "base", "data", "expert", "exploration", "reward model", "trained on")
-"""Rows of an origin that are told of what something else was made from."""
+"""Rows of an origin that are shown for what something else was made from."""
 
 
 class Origin(NamedTuple):
@@ -34,9 +34,9 @@ class Origin(NamedTuple):
     name: str
     place: Path
     rows: dict[str, Any]
-    """What is said of it, by name; what is empty is left out."""
+    """Facts by name; empty ones are left out."""
     inputs: list[tuple[str, str]]
-    """What it stood on: `base`, `data` or another setting's name, with the path or the name there."""
+    """What it was made from: `base`, `data` or another setting's name, with the path or the name."""
     tables: tuple[str, ...] = ()
     """Lines of Markdown."""
 
@@ -72,7 +72,7 @@ def _base(policy: Policy, weights: str) -> str:
 
 
 def _chain(origin: Origin) -> list[str]:
-    """A table of what a model was made from, and that in turn, as far as it is known."""
+    """Tables of what a model was made from, and that in turn, as far as it is known."""
     rows, seen, todo = list[str](), {origin.place}, list(origin.inputs)
     while todo:
         what, path = todo.pop(0)
@@ -90,11 +90,11 @@ def _chain(origin: Origin) -> list[str]:
 
 
 def origin_of(path: str) -> Origin | None:
-    """What made the thing that lies there; None where that is not known, or is broken."""
+    """What made the thing at this path; None if that is unknown or broken."""
     folder = Path(path).absolute()
     if not folder.exists():
         return None
-    with suppress(AgentGymError, LookupError, TypeError, ValueError):  # an older version's, or a stranger's
+    with suppress(AgentGymError, LookupError, TypeError, ValueError):  # from an older version or another program
         if (folder / "run.yaml").is_file():
             return of_round(run := RunFolder(folder), run.best(max(rounds_of(run))))
         if found := round_at(folder):
@@ -106,7 +106,7 @@ def origin_of(path: str) -> Origin | None:
 
 
 def rounds_of(run: RunFolder) -> list[int]:
-    """The rounds of a run that are over."""
+    """The finished rounds of a run."""
     return [int(each.parent.name) for each in sorted((run.path / "rounds").glob("*/metrics.json"))]
 
 
@@ -125,7 +125,7 @@ def training_at(folder: Path) -> Path | None:
 
 
 def of_training(folder: Path) -> Origin:
-    """Of `agentgym train`."""
+    """The origin of an output of `agentgym train`."""
     held = RunFolder(folder).read_json("train.json")
     settings, report, made_with = held["settings"], held["training"], held.get("provenance", {})
     rows = {
@@ -142,7 +142,7 @@ def of_training(folder: Path) -> Origin:
 
 
 def of_round(run: RunFolder, number: int) -> Origin:
-    """Of a round of a run."""
+    """The origin of a round of a run."""
     config, made_with = run.config(), run.read_json("provenance.json")
     trained = run.metrics(number)["training"] or {}
     name, judge = run.path.absolute().name, config.get("reward_model")
@@ -161,7 +161,7 @@ def of_round(run: RunFolder, number: int) -> Origin:
 
 
 def _of_stage(path: Path) -> Origin | None:
-    """Of a stage of a pipeline that made files and no model: trajectories."""
+    """The origin of files, such as trajectories, that a stage of a pipeline made."""
     folder = path.parent
     if not (folder.parent / "pipeline.json").is_file():
         return None
@@ -181,7 +181,7 @@ def _of_stage(path: Path) -> Origin | None:
 
 
 def _trainers(config: Mapping[str, Any], number: int) -> dict[str, str]:
-    """Who trained the weights of a round: of Agent_v0 the cloner, where the trainer has one."""
+    """The trainer of a round's weights: for Agent_v0 the warm start, if the trainer has one."""
     trainer, experts = config.get("trainer", {}), config.get("expert_tasks", 0)
     first = _trainer({"name": _cloner(trainer), **config["cloner"]}) if "cloner" in config else _trainer(trainer)
     if not number:
@@ -196,7 +196,7 @@ def _cloner(trainer: Any) -> str:
 
 
 def _played(config: Mapping[str, Any], number: int) -> dict[str, str]:
-    """Who played what the weights of a round learnt from, and what of it was taken."""
+    """Who played the episodes that a round learnt from, and what was selected."""
     thoughts = "with" if config.get("expert_thoughts") else "without"
     explored = "{explore_tasks} tasks a round, {tries} tries each, temperature {temperature}"
     with suppress(KeyError):
@@ -225,13 +225,13 @@ def _paths(trainer: Any) -> Iterator[tuple[str, str]]:
 
 
 def _name(path: Any) -> str:
-    """What is known to have made what lies there, or else its name."""
+    """What is known to have made the thing at this path, or else its name."""
     found = origin_of(str(path))
     return found.name if found else _short(path)
 
 
 def _short(name: Any) -> str:
-    """A model's, a file's or a folder's name without the folders of this machine; no address."""
+    """A name without the folders of this machine."""
     text = str(name)
     if "://" in text:
         return "(an address)"
@@ -262,7 +262,7 @@ def _why(run: RunFolder, number: int) -> str:
 
 
 def _results(run: RunFolder, number: int) -> list[str]:
-    """A table of what the round came to, greedy, on held-out tasks."""
+    """A table of the round's greedy results on held-out tasks."""
     found = {"valid": run.metrics(number)["valid"]}
     if run.finished:
         test = run.read_json("test.json")["rounds"]

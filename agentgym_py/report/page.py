@@ -106,7 +106,7 @@ def _outcomes(path: Path) -> dict[str, float]:
     for trajectory in _read(path):
         if trajectory.task_id in found:
             return {}
-        if trajectory.error is None:
+        if trajectory.is_evidence:
             found[trajectory.task_id] = float(trajectory.success)
     return found
 
@@ -359,7 +359,7 @@ def _pick(
     for trajectory in islice(_read(path), _LOOKED_AT):
         kind = failure(trajectory) or "success"
         room = seen[kind] < (successes if trajectory.success else 1)
-        if trajectory.error is None and (room or trajectory.task_id in wanted):
+        if trajectory.is_evidence and (room or trajectory.task_id in wanted):
             found.append(trajectory)
             seen[kind] += 1
             if not successes and seen.keys() >= set(kinds):

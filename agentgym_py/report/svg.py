@@ -1,7 +1,7 @@
-"""Charts as inline SVG by matplotlib: no script, no network, in the colours of the page that they stand in.
+"""Charts as inline SVG by matplotlib: no script, no network, in the colours of the page around them.
 
-A chart is drawn in placeholder colours, which become the page's CSS variables `--c0` … `--c5`, `--soft` and `--line`:
-so it follows the page from light to dark. Its width is a phone's, where it is shown as it is.
+A chart is drawn in placeholder colours, which become the page's CSS variables `--c0` … `--c5`, `--soft` and `--line`,
+so that it follows the page from light to dark. Its width is that of a phone.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 
 COLOURS = 6
 MARKS = "●■▲◆▼★"
-"""Of the curves of a chart, beside their colours."""
+"""Markers of the curves of a chart, beside their colours."""
 BARS = (2, 1, 0, 3, 4, 5)
-"""Numbers of the colours of the parts of a bar: what did well comes first, in green."""
+"""Colour numbers of the parts of a bar: success comes first, in green."""
 _MARKERS, _DASHES = "os^Dv*", ("-", "--", ":", "-.", "-", "--")
 _WIDTH = 380
 _VARIABLES = {f"#0101{i:02x}": f"var(--c{i})" for i in range(COLOURS)} | {
@@ -38,7 +38,7 @@ _STYLE: Any = {
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A series of a chart; where `y` is nan there is no value."""
+    """A series of a chart; nan in `y` is no value."""
 
     name: str
     x: Sequence[float]
@@ -47,16 +47,16 @@ class Curve:
     """Lower ends of intervals, as many as values, or none."""
     high: Sequence[float] = ()
     joined: bool = True
-    """Whether a line goes through the values."""
+    """Whether a line connects the values."""
 
 
 def there() -> bool:
-    """Whether there is matplotlib."""
+    """Whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
 def lines(curves: Sequence[Curve], x: str, *, percent: bool = False, marks: Sequence[float] = ()) -> str:
-    """Curves over `x`, whole numbers; `marks` are places of vertical lines."""
+    """Draw curves over integers `x`; `marks` are places of vertical lines."""
 
     def draw(figure: Any) -> None:
         from matplotlib.ticker import MaxNLocator, PercentFormatter
@@ -84,7 +84,7 @@ def lines(curves: Sequence[Curve], x: str, *, percent: bool = False, marks: Sequ
 
 
 def stacked(rows: Sequence[str], parts: Mapping[str, Sequence[float]]) -> str:
-    """A horizontal bar a row, from top to bottom, made of the parts one after another."""
+    """Draw a horizontal bar per row, from top to bottom, of stacked parts."""
 
     def draw(figure: Any) -> None:
         from matplotlib.ticker import MaxNLocator
@@ -103,7 +103,7 @@ def stacked(rows: Sequence[str], parts: Mapping[str, Sequence[float]]) -> str:
 
 
 def histograms(rows: Mapping[str, Mapping[float, int]], x: str) -> str:
-    """Below each other a histogram a row, of values and how often each came, in the same bins."""
+    """Draw a histogram per row, one below the other, of values and their counts, in the same bins."""
 
     def draw(figure: Any) -> None:
         values = [value for counts in rows.values() for value in counts]
@@ -121,11 +121,11 @@ def histograms(rows: Mapping[str, Mapping[float, int]], x: str) -> str:
 
 
 def _drawn(draw: Callable[[Any], None], height: float) -> str:
-    """What `draw` puts on a figure as an SVG element."""
+    """Turn what `draw` puts on a figure into an SVG element."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its font cache
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # matplotlib prints about its font cache
     out = StringIO()
     with mpl.rc_context(_STYLE):
         figure = Figure((_WIDTH / 72, height / 72), layout="constrained")
@@ -141,5 +141,5 @@ def _drawn(draw: Callable[[Any], None], height: float) -> str:
 
 
 def finite(values: Sequence[float | None]) -> list[float]:
-    """The values with nan for None, as curves have it."""
+    """The values with nan for None, as curves need them."""
     return [math.nan if value is None else value for value in values]

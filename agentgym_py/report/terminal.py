@@ -1,4 +1,4 @@
-"""What a run looks like: in a terminal progress bars and a row a round, elsewhere plain lines."""
+"""A run on the terminal: progress bars and one row per round; plain lines if the output is no terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentgym_py.evolution.run_folder import read_estimate
 from agentgym_py.trajectory import Trajectory
 
 SILENCE = 60.0
-"""Seconds after which a phase that has no bar says how far it is."""
+"""Seconds after which a phase without a bar reports how far it is."""
 Listener = Callable[[Trajectory], None]
 Steps = Callable[[int, int], None]
 
@@ -26,11 +26,11 @@ Steps = Callable[[int, int], None]
 class Phases:
     """Phases one after another, each with a bar: count, success so far, time.
 
-    In a file each is a line when it ends, and one a minute until then.
+    In a file each phase is a line when it ends, and one per minute until then.
     """
 
     def __init__(self, console: Console | None = None, *, bars: bool = True) -> None:
-        """Show phases; without `bars` as lines in a terminal too, where a person types."""
+        """Show phases; without `bars` as lines on a terminal too, because a person types there."""
         self.console = console or Console(highlight=False, markup=False)
         self._progress = _bars(self.console) if bars and self.console.is_terminal else None
         self._current: _Phase | None = None
@@ -47,11 +47,11 @@ class Phases:
             self._progress.stop()
 
     def begin(self, what: str, total: int) -> Listener:
-        """A phase of `total` episodes begins, and the one before it is over; call the result with each trajectory."""
+        """Begin a phase of `total` episodes and end the one before; call the result with each trajectory."""
         return self._begin(what, total).heard
 
     def training(self, what: str) -> Steps:
-        """A training begins, and the phase before it is over; call the result with the steps done and all of them."""
+        """Begin a training and end the phase before; call the result with the steps done and their number."""
         return self._begin(what, None).stepped
 
     def _begin(self, what: str, total: int | None) -> _Phase:
@@ -63,7 +63,7 @@ class Phases:
         return phase
 
     def end(self) -> None:
-        """The phase is over."""
+        """End the phase."""
         if self._current is None:
             return
         if self._progress is None:
@@ -72,7 +72,7 @@ class Phases:
         self._current = None
 
     def clear(self) -> None:
-        """Take the bars away: what they showed is about to stand in a table."""
+        """Remove the bars before their content is printed as a table."""
         self.end()
         if self._progress:
             for task in self._progress.task_ids:
@@ -94,15 +94,15 @@ class _Phase:
         self.played = self.successes = self.counted = self.steps = 0
 
     def heard(self, trajectory: Trajectory) -> None:
-        """One more episode is over."""
+        """Count one more episode."""
         self.played += 1
-        if trajectory.error is None:
+        if trajectory.is_evidence:
             self.counted += 1
             self.successes += trajectory.success
         self._draw(self.played)
 
     def stepped(self, done: int, total: int) -> None:
-        """So many of the training's steps are done."""
+        """Show the number of training steps done."""
         self.steps, self.total = done, total
         self._draw(done)
 
@@ -130,7 +130,7 @@ class _Phase:
         return f"  {self.what}: {done}{failed}{success}{duration(time.monotonic() - self.began)}"
 
     def stop(self) -> None:
-        """No more episodes or steps."""
+        """End the phase: no more episodes or steps."""
         if self._progress and self._task is not None:
             done = max(1, self.played, self.steps)
             self._progress.update(self._task, total=done, completed=done)
@@ -156,7 +156,7 @@ _COLUMNS = (
 
 
 class TerminalReporter:
-    """The `Reporter` of `agentgym evolve`; `after_round` is called when a round's row stands there."""
+    """The `Reporter` of `agentgym evolve`; `after_round` is called once a round's row is printed."""
 
     def __init__(self, console: Console, after_round: Callable[[], object] | None = None) -> None:
         self.console = console
@@ -172,21 +172,21 @@ class TerminalReporter:
         self.phases.__exit__(*error)
 
     def header(self, *lines: str) -> None:
-        """What is about to run."""
+        """Print what is about to run."""
         for line in lines:
             self.console.print(line, soft_wrap=True)
         self.console.print()
 
     def phase(self, round_number: int, what: str, total: int) -> Listener:
-        """A phase begins."""
+        """Begin a phase."""
         return self.phases.begin(f"round {round_number}, {what}", total)
 
     def training(self, round_number: int, trajectories: int) -> Steps:
-        """Training begins."""
+        """Begin a training."""
         return self.phases.training(f"round {round_number}, train on {trajectories}")
 
     def round(self, number: int, metrics: dict[str, Any]) -> None:
-        """A round is over: its row, and what was dropped and why."""
+        """Print a round's row, and what was dropped and why."""
         self.phases.clear()
         if not self._headed:
             self.console.print(Text(_cells([name for name, _ in _COLUMNS]), style="bold"), soft_wrap=True)
@@ -197,7 +197,7 @@ class TerminalReporter:
             self._after_round()
 
     def finish(self, rows: Sequence[Sequence[str]], verdict: str, report: Path) -> None:
-        """The run is over: the comparison on the test split, and where the report is."""
+        """Print the comparison on the test split, and where the report is."""
         self.phases.clear()
         if rows:
             self.console.print()
@@ -225,9 +225,9 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
 
 
 def selection_line(metrics: Mapping[str, Any]) -> str:
-    """Who explored, how many were kept, why the others not, on how many was trained, what was given up, valid success.
+    """Say who explored, what was kept, dropped, trained on and given up, and the valid success rate.
 
-    Of the valid success whether the tasks are few, and where several worlds are mixed, that in each.
+    Valid success says if the tasks are few, and shows each environment if there are several.
     """
     training, valid = metrics["training"], metrics["valid"]
     trained = f"; trained on {training['trajectories']} in all" if training else "; not trained"
@@ -244,13 +244,13 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
 
 
 def several_worlds(summary: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Each world's part of a summary, where there are several; runs of older versions did not note it."""
+    """Each environment's part of a summary if there are several; runs of older versions did not note it."""
     worlds: Mapping[str, Any] = summary.get("worlds", {})
     return worlds if len(worlds) > 1 else {}
 
 
 def print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Aligned columns below a bold header, without spaces at the ends of lines; a terminal cuts lines too long."""
+    """Print aligned columns below a bold header; lines have no spaces at their ends, a terminal cuts long ones."""
     head, *body = columns([header, *rows])
     console.print(Text(head, style="bold"), soft_wrap=True)
     for line in map(Text, body):
@@ -260,18 +260,18 @@ def print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines whose cells stand below each other, two spaces apart."""
+    """Rows as lines with aligned cells, two spaces apart."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(set_cell_size(*each) for each in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def number_text(value: float | None, digits: int, scale: float = 1) -> str:
-    """A number with so many digits after the point, or a dash where there is none."""
+    """A number with this many digits after the point, or a dash for None."""
     return "–" if value is None else f"{scale * value:.{digits}f}"
 
 
 def loss_text(loss: float) -> str:
-    """A loss with two digits after the point, or a small one with its first two."""
+    """A loss with two digits after the point; a small one with its first two digits."""
     return f"{loss:.2f}" if not abs(loss) < 0.1 else f"{loss:.2g}"
 
 

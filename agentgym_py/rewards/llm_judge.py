@@ -1,8 +1,8 @@
 """A language model behind an OpenAI-compatible endpoint that marks the steps of trajectories.
 
-It is shown the rules, the task, what happened up to a step, the step, and what the world showed then; nothing of what
-came later, and not whether the episode succeeded. `PROMPT` is all that it is asked. What it answers is read for a mark
-and for nothing else.
+The judge is shown the rules, the task, what happened up to a step, the step, and the next observation. It sees nothing
+later, and not whether the episode succeeded. `PROMPT` is the whole question. Its answer is read for a mark and for
+nothing else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Trajectory
 
 KEPT = "state-marks.jsonl"
-"""The file of a training's marks, named as its states are: by these `agentgym train` knows an interrupted one."""
+"""The file of a training's marks. It is named like the training's states, by which `agentgym train` recognizes an
+interrupted training.
+"""
 PROMPT = """\
 An agent acts in a world of text. Judge one step of it.
 
@@ -60,7 +62,7 @@ _BEST = 10
 
 
 def question(trajectory: Trajectory, number: int) -> str:
-    """What a judge is asked of a step: `PROMPT` with the trajectory up to there."""
+    """The question for a step: `PROMPT` with the trajectory up to there."""
     steps, step = trajectory.steps, trajectory.steps[number]
     shown = [*(each.observation for each in steps[1:]), trajectory.final_observation]
     turns = [f"World: {each.observation}\n\nAgent: {each.reply}\n\n" for each in steps[:number]]
@@ -71,7 +73,7 @@ def question(trajectory: Trajectory, number: int) -> str:
 
 
 def mark_in(text: str) -> float | None:
-    """The mark in an answer's last line, from 0 to 1; None where that line is anything but `Mark: ` and a number."""
+    """The mark in an answer's last line, from 0 to 1; None if that line is not `Mark: ` and a number."""
     found = _MARK.fullmatch((text.strip().splitlines() or [""])[-1].strip())
     mark = float(found[1]) / _BEST if found else 2.0
     return mark if mark <= 1 else None
@@ -128,7 +130,7 @@ class OpenAIJudge:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> OpenAIJudge:
-        """The judge of a trainer's settings; a ConfigError says that it is of `judge`."""
+        """The judge of a trainer's settings; a ConfigError names `judge`."""
         try:
             check_arguments(cls, settings)
             return cls(**settings)
@@ -136,13 +138,13 @@ class OpenAIJudge:
             raise ConfigError(f"judge: {error}") from error
 
     def values(self, trajectories: Sequence[Trajectory], kept: Path | None = None) -> list[list[float | None]]:
-        """The marks of all steps as the values of the states that they led to; see `values.marked`.
+        """Marks of all steps, as the values of the states that they led to; see `state_values.marked`.
 
-        Each mark is written to the file `kept` as it comes; what stands there, of the same model and the same words, is
-        not asked again.
+        Each mark is written to the file `kept` as it comes. Marks in it of the same model and the same question are not
+        asked for again.
 
         Raises:
-            EndpointError: the endpoint refuses, is broken, gave no answer at all, or nothing that could be read.
+            EndpointError: the endpoint refuses, is broken, gave no answer at all, or none that could be read.
         """
         marks = _read(kept) if kept else {}
         places = dict[str, tuple[Trajectory, int]]()
@@ -156,7 +158,7 @@ class OpenAIJudge:
         return [marked(each, lambda t, i: marks.get(self._key(t, i))) for each in trajectories]
 
     def _key(self, trajectory: Trajectory, number: int) -> str:
-        """Of which model which mark is asked."""
+        """Identity of a question: model, settings and prompt."""
         return hashlib.sha256(repr((self.model, question(trajectory, number))).encode()).hexdigest()
 
     async def _ask(
@@ -164,7 +166,7 @@ class OpenAIJudge:
     ) -> None:
         """Find the mark, and keep it if there is one."""
         try:
-            async with self._gate:  # as many prompts are in memory as are asked
+            async with self._gate:  # only as many prompts are in memory as are being asked
                 mark = await self._mark(trajectory, number)
         except FullError:
             return
@@ -196,7 +198,7 @@ class OpenAIJudge:
 
 
 def _read(path: Path) -> dict[str, float]:
-    """The marks of a file, if it is there; a line that a kill tore is taken out of it."""
+    """Read a file of marks, if it exists; a line that a kill left half written is removed from it."""
     if not path.is_file():
         return {}
     text = path.read_text(encoding="utf-8")

@@ -44,15 +44,15 @@ Floats = NDArray[np.float64]
 DIMENSIONS = ("relevance", "correctness", "progress")
 CORRECTNESS = DIMENSIONS.index("correctness")
 STEPS = 64
-"""Numbers of steps that heads tell apart; those after the last count as the last."""
+"""Step numbers that the heads tell apart; later steps count as the last one."""
 _PASS_TOKENS = 4096
 _FILE, _HEADS, _BACKBONE = "process_reward.json", "heads.safetensors", "backbone"
 
 
 def require_process_reward(folder: str | os.PathLike[str], policy: Policy | None = None) -> None:
-    """ConfigError where a folder that is named by the setting `prm` holds no model; no weights are loaded.
+    """Raise ConfigError if the folder of the setting `prm` holds no model; no weights are loaded.
 
-    With a policy also where it cannot read what that writes.
+    With a policy, also if the model cannot read what that writes.
     """
     if not (Path(folder) / _FILE).is_file():
         raise ConfigError(f"prm {folder} is no process reward model: {not_there(Path(folder), _FILE)}")
@@ -68,11 +68,11 @@ class Marked(NamedTuple):
 
     sample: Sample
     marks: list[int]
-    """Of each of the T steps the place of its token in `sample`."""
+    """Position in `sample` at which each of the T steps is read."""
 
 
 def marked_sample(trajectory: Trajectory, policy: Policy) -> Marked:
-    """The trajectory's tokens, as `samples.encode` has them, and the token at which each step is read."""
+    """Encode a trajectory as `tokens.encode` does, and find the token at which each step is read."""
     ids, mask, marks = list[int](), list[int](), list[int]()
     every = turns(trajectory.rules, trajectory.steps, policy.chat)
     for step, (context, reply, kept) in zip(trajectory.steps, every, strict=True):
@@ -83,10 +83,10 @@ def marked_sample(trajectory: Trajectory, policy: Policy) -> Marked:
 
 
 def end_of_thought(step: Step, reply: Sequence[int], policy: Policy) -> int:
-    """The place among a reply's tokens of the last one of its thought; of the reply's last one where it has none."""
+    """Position, among a reply's tokens, of the last one of its thought; of its last token if it has no thought."""
     found = step.reply.find(step.thought) if step.thought else -1
     if found < 0:
-        return max(len(reply) - 1, 0)  # an empty reply is read at what stands before it
+        return max(len(reply) - 1, 0)  # an empty reply is read at the token before it
     end, low, high = found + len(step.thought), 1, len(reply)
     while low < high:  # the fewest tokens that hold the thought
         middle = (low + high) // 2
@@ -98,7 +98,7 @@ def end_of_thought(step: Step, reply: Sequence[int], policy: Policy) -> int:
 
 
 def step_labels(trajectory: Trajectory, values: Sequence[float | None]) -> Floats:
-    """What a model should say of each step by the values of the T + 1 states, (T, 3); NaN where nobody knows."""
+    """Labels of each step from the values of the T + 1 states, (T, 3); NaN if unknown."""
     known = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
     seen, relevant = set[tuple[str, str, str | None]](), list[float]()
     for step in trajectory.steps:
@@ -109,18 +109,18 @@ def step_labels(trajectory: Trajectory, values: Sequence[float | None]) -> Float
 
 
 class Labelled(NamedTuple):
-    """A trajectory with what should be said of its steps."""
+    """A trajectory with the labels of its steps."""
 
     row: Marked
     labels: Floats
-    """(T, 3), NaN where nobody knows."""
+    """(T, 3), NaN if unknown."""
     states: list[str]
-    """What the state before each step is known by."""
+    """Identity of the state before each step."""
     replies: list[str]
 
 
 def labelled(trajectory: Trajectory, values: Sequence[float | None], policy: Policy) -> Labelled:
-    """The trajectory in tokens and labels; of steps that must not be learned from there are none."""
+    """Encode and label a trajectory; steps that must not be learnt from get no labels."""
     labels = step_labels(trajectory, values)
     labels[[not step.trained for step in trajectory.steps]] = math.nan
     return Labelled(
@@ -129,7 +129,7 @@ def labelled(trajectory: Trajectory, values: Sequence[float | None], policy: Pol
 
 
 def _states(trajectory: Trajectory) -> list[str]:
-    """The state before each step, by the world and all that was seen and said so far."""
+    """Identify the state before each step by the environment and everything that was seen and said so far."""
     provenance, found = trajectory.provenance, list[str]()
     past = hashlib.sha256(repr((provenance.task_key, provenance.env_seed, trajectory.rules)).encode())
     for step in trajectory.steps:
@@ -140,7 +140,7 @@ def _states(trajectory: Trajectory) -> list[str]:
 
 
 def paired(batch: Sequence[Labelled]) -> list[tuple[int, int]]:
-    """The pairs of a better and a worse step from one state, as positions among all steps of a batch."""
+    """Pairs of a better and a worse step from one state, as positions among all steps of a batch."""
     by_state: dict[str, list[tuple[int, str, float]]] = defaultdict(list)
     at = 0
     for each in batch:
@@ -161,14 +161,15 @@ def paired(batch: Sequence[Labelled]) -> list[tuple[int, int]]:
 
 @dataclass(slots=True)
 class ProcessRewardModel:
-    """Scores the steps of trajectories."""
+    """Score the steps of trajectories."""
 
     policy: Policy
-    """The backbone with its tokenizer; the language model's own head is not used."""
+    """The backbone with its tokenizer; its language-model head is not used."""
     heads: Any
-    """A `torch.nn.Sequential` in float32 of Linear, ReLU, Linear, from what `states_at_marks` gives to 3 numbers."""
+    """A `torch.nn.Sequential` in float32 of Linear, ReLU, Linear, from the features of `states_at_marks` to 3 numbers.
+    """
     weights: Mapping[str, float]
-    """What each dimension counts in the score."""
+    """Weight of each dimension in the score."""
 
     def __post_init__(self) -> None:
         check_weights(self.weights)
@@ -177,7 +178,7 @@ class ProcessRewardModel:
     def load(
         cls, folder: str | os.PathLike[str], *, dtype: str = "float32", device: str | None = None
     ) -> ProcessRewardModel:
-        """What a training wrote to its `output_dir`; `dtype` and `device` as for `Policy.load`.
+        """Load what a training wrote to its `output_dir`; `dtype` and `device` as for `Policy.load`.
 
         Raises:
             PolicyError: the folder holds no process reward model, or a broken one.
@@ -202,7 +203,7 @@ class ProcessRewardModel:
             raise PolicyError(f"the folder {str(path)!r} holds no process reward model that opens: {error}") from error
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write all of it, `process_reward.json` last; of several processes, which all have it, the first one does."""
+        """Write all of it, `process_reward.json` last. Under several processes, which all have it, rank 0 writes."""
         from safetensors.torch import save_file
 
         if not distributed.first():
@@ -214,7 +215,7 @@ class ProcessRewardModel:
         write_atomic(path / _FILE, json.dumps(about, indent=1) + "\n")
 
     def by_dimension(self, trajectories: Sequence[Trajectory], batch_size: int = 16) -> list[Floats]:
-        """What it says of each trajectory's T steps, (T, 3) each.
+        """Predictions for each trajectory's T steps, (T, 3) each.
 
         Raises:
             PolicyError: a trajectory is longer than the model's context.
@@ -241,20 +242,17 @@ class ProcessRewardModel:
         return found
 
     def weigh(self, said_TD: Floats) -> Floats:
-        """The dimensions' weighted sum, (T,)."""
+        """Weighted sum of the dimensions, (T,)."""
         weighed: Floats = said_TD @ np.array([self.weights.get(name, 0.0) for name in DIMENSIONS])
         return weighed
 
     def score(self, trajectories: Sequence[Trajectory], batch_size: int = 16) -> list[Floats]:
-        """One number a step, (T,) for each trajectory; errors as `by_dimension`."""
+        """One score per step, (T,) for each trajectory; errors as `by_dimension`."""
         return [self.weigh(said_TD) for said_TD in self.by_dimension(trajectories, batch_size)]
 
 
 def measured(said: Sequence[Floats], labels: Sequence[Floats]) -> dict[str, float]:
-    """How far what was said of steps is from their labels, both (T, 3) a trajectory: correctness and progress.
-
-    The mean squared error, and the correlation where both differ.
-    """
+    """Mean squared error and, if both vary, correlation of predictions and labels, both (T, 3) per trajectory."""
     found: dict[str, float] = {}
     said_MD, wanted_MD = np.concatenate(list(said)), np.concatenate(list(labels))
     for number, name in enumerate(DIMENSIONS[1:], 1):
@@ -268,7 +266,7 @@ def measured(said: Sequence[Floats], labels: Sequence[Floats]) -> dict[str, floa
 
 
 def check_weights(weights: Mapping[str, float]) -> None:
-    """ConfigError for weights of other names than the dimensions', that are not finite, or all 0."""
+    """Raise ConfigError for weights of unknown dimensions, that are not finite, or all 0."""
     for name in weights:
         if name not in DIMENSIONS:
             raise ConfigError(f"No dimension {name!r}." + did_you_mean(name, DIMENSIONS, "There are"))
@@ -277,7 +275,7 @@ def check_weights(weights: Mapping[str, float]) -> None:
 
 
 def new_heads(size: int, hidden: int) -> Any:
-    """Linear-ReLU-Linear from a state of `size` numbers and a step's number, with torch's own first weights."""
+    """Linear-ReLU-Linear from a hidden state of `size` numbers and a step's number, with torch's initial weights."""
     from torch import nn
 
     return nn.Sequential(nn.Linear(size + STEPS, hidden), nn.ReLU(), nn.Linear(hidden, len(DIMENSIONS)))
@@ -286,11 +284,11 @@ def new_heads(size: int, hidden: int) -> Any:
 def untrained(
     policy: Policy, labels: Sequence[Floats], hidden: int, weights: Mapping[str, float], seed: int
 ) -> ProcessRewardModel:
-    """A copy of the policy with new heads, that begin with the means of the labels, (T, 3) a trajectory."""
+    """Copy the policy and give it new heads whose biases are the means of the labels, (T, 3) a trajectory."""
     import torch
 
     model = copy.deepcopy(policy.model)
-    if hasattr(model, "peft_config"):  # in the midst of a training of adapters
+    if hasattr(model, "peft_config"):  # called during a training of adapters
         model = merged(model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -305,13 +303,11 @@ def untrained(
 
 
 def states_at_marks(model: Any, rows: Sequence[Marked], bf16: bool = False) -> Tensor:
-    """The backbone's last states at the rows' M marks, row after row, and the steps' numbers, (M, H + STEPS).
+    """Features of the rows' M marks, row after row, (M, H + STEPS): last hidden states and one-hot step numbers.
 
-    In float32, or wider where the backbone computes so.
-
-    A row sees only itself. A number is a one at its place among noughts: near the world's limit one step is all that is
-    between success and none, which a model that must count its turns, or is given a single number, says badly. With
-    `bf16` the backbone computes so.
+    In float32, or wider if the backbone computes so; with `bf16` the backbone runs under autocast. A row attends only
+    to itself. The number is one-hot because near the step limit one step decides between success and failure, which a
+    model learns badly from a single number or by counting turns.
     """
     import torch
     from torch.nn.functional import one_hot

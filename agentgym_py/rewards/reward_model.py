@@ -1,7 +1,7 @@
-"""Reward models: what a trajectory is worth, read off a language model at the trajectory's last token.
+"""Reward models: scores of whole trajectories, read from a language model at the trajectory's last token.
 
-A reward model has a head for each outcome that makes a trajectory good, and is an ensemble of members that were trained
-apart. Its folder holds `reward_model.json` and a folder a member: an ordinary policy checkpoint, `heads.safetensors`.
+A reward model has one head per outcome that makes a trajectory good, and is an ensemble of separately trained members.
+Its folder holds `reward_model.json` and one folder per member: an ordinary policy checkpoint, `heads.safetensors`.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from agentgym_py.trajectory import Trajectory
 
 Floats = NDArray[np.float64]
 Aggregate = Literal["mean", "min", "mean-std"]
-"""What an ensemble says: the mean of its members, the least of them, or the mean less `std_weight` deviations."""
+"""Score of an ensemble: the mean of its members, their minimum, or the mean less `std_weight` standard deviations."""
 
 _FILE = "reward_model.json"
 _HEADS = "heads.safetensors"
 
 
 OUTCOMES = ("reward", "success", "steps", "valid")
-"""What every trajectory has; a world's reward parts are outcomes, too."""
+"""Outcomes that every trajectory has; an environment's reward parts are outcomes too."""
 
 
 def outcome(trajectory: Trajectory, head: str) -> float:
-    """How good a trajectory was in the respect of a head, more being better.
+    """An outcome of a trajectory; more is better.
 
     `reward` (the return), `success`, `steps` (fewer are better), `valid` (share of valid actions), or else the sum of
     the steps' reward parts of that name.
@@ -57,15 +57,15 @@ def outcome(trajectory: Trajectory, head: str) -> float:
 
 
 class Member(NamedTuple):
-    """One of an ensemble."""
+    """One member of an ensemble."""
 
     policy: Policy
-    """The backbone with its tokenizer; the language model's own head is not used."""
+    """The backbone with its tokenizer; its language-model head is not used."""
     heads: Any
-    """A `torch.nn.Linear` in float32, from the backbone's last state to H numbers."""
+    """A `torch.nn.Linear` in float32, from the backbone's last hidden state to H numbers."""
 
     def read(self, samples: Sequence[Sample], batch_size: int = 16) -> Floats:
-        """What the heads say at the last tokens of N samples, (N, H)."""
+        """Outputs of the heads at the last tokens of N samples, (N, H)."""
         import torch
 
         from agentgym_py.policy.logprobs import padded
@@ -86,7 +86,7 @@ class Member(NamedTuple):
 
 
 def at_last_token(model: Any, heads: Any, input_ids: Tensor, lengths_B: Tensor) -> Tensor:
-    """What `heads` make of the last states of rows padded at their right end, (B, H); no mask is needed for that."""
+    """Outputs of `heads` at the last tokens of rows padded at their right end, (B, H); this needs no mask."""
     import torch
 
     states = model.base_model(input_ids=input_ids, use_cache=False).last_hidden_state  # (B, S, D)
@@ -96,9 +96,9 @@ def at_last_token(model: Any, heads: Any, input_ids: Tensor, lengths_B: Tensor) 
 
 
 def require_reward_model(folder: str | None, policy: Policy | None = None) -> None:
-    """ConfigError where a folder that is named by the setting `reward_model` holds none; no weights are loaded.
+    """Raise ConfigError if the folder of the setting `reward_model` holds none; no weights are loaded.
 
-    With a policy also where it cannot read what that writes.
+    With a policy, also if the model cannot read what that writes.
     """
     if folder is None:
         return
@@ -111,14 +111,14 @@ def require_reward_model(folder: str | None, policy: Policy | None = None) -> No
 
 @dataclass(slots=True)
 class RewardModel:
-    """Scores trajectories; an ensemble of one or more members."""
+    """Score trajectories; an ensemble of one or more members."""
 
     members: Sequence[Member]
     heads: Mapping[str, float]
     """Weight of each head in the score, by the name of its outcome, in the order of the members' heads."""
     aggregate: Aggregate = "mean"
     std_weight: float = 1.0
-    """How many standard deviations of the members `mean-std` takes off."""
+    """Standard deviations of the members that `mean-std` subtracts."""
 
     def __post_init__(self) -> None:
         if self.aggregate not in get_args(Aggregate):
@@ -126,7 +126,7 @@ class RewardModel:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, dtype: str = "float32", device: str | None = None) -> RewardModel:
-        """What a training wrote to its `output_dir`; `dtype` and `device` as for `Policy.load`.
+        """Load what a training wrote to its `output_dir`; `dtype` and `device` as for `Policy.load`.
 
         Raises:
             PolicyError: the folder holds no reward model, or a broken one.
@@ -157,10 +157,10 @@ class RewardModel:
         write(Path(folder), self.members, self.heads, self.aggregate, self.std_weight)
 
     def by_head(self, trajectories: Sequence[Trajectory], batch_size: int = 16) -> Floats:
-        """What each of K members' H heads says of N trajectories, (K, N, H).
+        """Outputs of each of K members' H heads for N trajectories, (K, N, H).
 
         Raises:
-            PolicyError: a trajectory without a turn, or one that is longer than the model's context.
+            PolicyError: a trajectory has no turn, or is longer than the model's context.
         """
         chat, most = self.members[0].policy.chat, self.members[0].policy.max_length
         samples = [encode(each, chat) for each in trajectories]
@@ -173,7 +173,7 @@ class RewardModel:
         return np.stack([member.read(samples, batch_size) for member in self.members])
 
     def score(self, trajectories: Sequence[Trajectory], batch_size: int = 16) -> Floats:
-        """One number a trajectory, (N,): the heads' weighted sum, aggregated over the members; errors as `by_head`."""
+        """One score per trajectory, (N,): the heads' weighted sum, aggregated over the members; errors as `by_head`."""
         return aggregated(
             self.by_head(trajectories, batch_size) @ np.array(list(self.heads.values())),
             self.aggregate,
@@ -182,7 +182,7 @@ class RewardModel:
 
 
 def aggregated(scores_KN: Floats, aggregate: Aggregate, std_weight: float) -> Floats:
-    """What an ensemble of K members says of N trajectories, (N,); the deviation is that of a population."""
+    """Aggregate the scores of K members for N trajectories, (N,); the standard deviation is that of a population."""
     if aggregate == "mean":
         return np.asarray(scores_KN.mean(0))
     if aggregate == "min":
@@ -193,9 +193,9 @@ def aggregated(scores_KN: Floats, aggregate: Aggregate, std_weight: float) -> Fl
 def write(
     folder: Path, members: Iterable[Member], heads: Mapping[str, float], aggregate: Aggregate, std_weight: float
 ) -> None:
-    """A reward model's folder; each member is written as it comes, so that they need not be in memory together.
+    """Write a reward model's folder; each member is written as it comes, so that one at a time is in memory.
 
-    Of several processes, which all make the members, the first one writes.
+    Under several processes, which all train the members, rank 0 writes.
     """
     from safetensors.torch import save_file
 

@@ -1,8 +1,8 @@
-"""What the states of an episode are worth: by forks, by the expert, by what came of them, or as a judge says.
+"""Values of the states of an episode: by the expert, by continuations, by the outcome, or by a judge.
 
-An episode of T steps has T + 1 states: number i is the one before step i, number T the one that it ended in. A value is
-that of success in so many more steps: `discount` to the power of their number, 0 without success, so that with a
-discount below 1 a state nearer to the goal is worth more.
+An episode of T steps has T + 1 states: state i is the one before step i, state T the final one. The value of a state is
+`discount` to the power of the number of steps to success, and 0 without success. With a discount below 1, states nearer
+to the goal are worth more.
 """
 
 from __future__ import annotations
@@ -29,16 +29,18 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 Values = Sequence[float | None]
-"""Of the T + 1 states of a trajectory, None where nobody knows."""
+"""Values of the T + 1 states of a trajectory; None if unknown."""
 Play = Callable[[Sequence[Job]], list[Trajectory]]
-"""Plays jobs and gives their trajectories in order, as `Collector.collect_batch` and `Rollouts.play` do."""
+"""Play jobs and return their trajectories in order, as `Collector.collect_batch` and `Rollouts.play` do."""
 Judge = Callable[[Trajectory, int], float | None]
-"""The mark of a step, None where there is none: how good the state is that it led to. What a model or a person is shown
-for that is its own; `judging.OpenAIJudge` is a model behind an endpoint."""
+"""The mark of a step: how good the state is that it led to; None without a mark.
+
+What the judge is shown is its own choice. `llm_judge.OpenAIJudge` is a model behind an endpoint.
+"""
 Of = Literal["success", "return"]
 CHANGED, NO_PLAN = "whose world does not play it again", "whose expert gave no plan"
 FAILED = "whose world failed as it was to play it again"
-"""Why a trajectory has no values."""
+"""Reason why a trajectory has no values."""
 
 
 class Value(NamedTuple):
@@ -46,34 +48,34 @@ class Value(NamedTuple):
 
     mean: float
     stderr: float
-    """Standard error of the mean; NaN of one continuation, 0 where the episode is over.
+    """Standard error of the mean; NaN for one continuation, 0 if the episode is over.
 
-    Of success it is Agresti and Coull's, of the tries and one more that half succeeds: that none of eight succeeded
-    does not say that none will.
+    Of success it is Agresti and Coull's: computed with one more attempt that half succeeds, because eight failures do
+    not prove that no attempt succeeds.
     """
     tries: int
-    """Continuations that did not fail by infrastructure; 0 for a state in which the episode is over."""
+    """Continuations without infrastructure failure; 0 for a state in which the episode is over."""
 
 
 def exact_value(env: TextEnv, discount: float = 1.0) -> float:
-    """What the state of a live world is worth to the expert; the world is left as it was.
+    """Value of the state of a live environment for the expert; the environment is left as it was.
 
-    The expert's plan is played to its end: 0 where it does not succeed within the steps that are left. It is the best
-    that can be had where the world's expert says that its plans are shortest.
+    The expert's plan is played to its end: 0 if it does not succeed within the steps that are left. This is the optimal
+    value if the environment's expert claims shortest plans.
 
     Raises:
         PlanError: the expert failed.
     """
-    if env.ended:
+    if env.stop_reason:
         return float(env.succeeded)
     here, done = env.snapshot(), 0
     try:
         for action in _plan(env):
             env.step(action)
             done += 1
-            if env.ended:
+            if env.stop_reason:
                 break
-        return discount**done if env.ended and env.succeeded else 0.0
+        return discount**done if env.stop_reason and env.succeeded else 0.0
     finally:
         env.restore(here)
 
@@ -83,17 +85,17 @@ def _plan(env: TextEnv) -> list[str]:
         return env.expert()
     except InfrastructureError:
         raise
-    except Exception as error:  # whatever a stranger's expert raises
+    except Exception as error:  # whatever a foreign expert raises
         raise PlanError(f"{type(env).__name__}'s expert gave no plan: {error!r}") from error
 
 
 def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | None = None) -> list[float]:
-    """The exact value of each of the T + 1 states, found again by doing the replies again; worlds come from `pool`.
+    """Exact values of the T + 1 states, rebuilt by replaying the episode; environments come from `pool`.
 
     Raises:
-        SnapshotError: the world does not show what it showed then.
+        SnapshotError: the environment behaves differently on replay.
         PlanError: its expert failed.
-        AgentGymError: there is no such world here.
+        AgentGymError: the environment is not installed.
     """
     if pool is None:
         with closing(EnvPool()) as own:
@@ -101,7 +103,7 @@ def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | 
     found = list[float]()
     states = snapshots_at(trajectory, range(len(trajectory.steps)), pool)
     with pool.lent(trajectory.env_spec()) as env:
-        _to_the_end(trajectory, states, env)  # whether it plays again comes before what its expert says
+        _to_the_end(trajectory, states, env)  # whether the replay holds comes before what the expert says
         last = exact_value(env, discount)
         for state in states:
             env.restore(state.snapshot)
@@ -110,7 +112,7 @@ def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | 
 
 
 def _to_the_end(trajectory: Trajectory, states: Sequence[StateSnapshot], env: TextEnv) -> None:
-    """Bring a world to the state in which the trajectory ended; SnapshotError where it shows something else."""
+    """Bring an environment to the state in which the trajectory ended; SnapshotError if the replay differs."""
     if states:
         env.restore(states[-1].snapshot)
         shown = env.step(trajectory.steps[-1].reply)[0]
@@ -121,7 +123,7 @@ def _to_the_end(trajectory: Trajectory, states: Sequence[StateSnapshot], env: Te
 
 
 def exact_of_all(trajectories: Sequence[Trajectory], discount: float = 1.0) -> tuple[list[Values | None], Counter[str]]:
-    """The exact values of each trajectory, None for one that has none, and why so many have none."""
+    """Exact values of each trajectory, None for one without, and the reasons with their counts."""
     found, without = list[Values | None](), Counter[str]()
     with closing(EnvPool()) as pool:
         for each in trajectories:
@@ -134,7 +136,7 @@ def exact_of_all(trajectories: Sequence[Trajectory], discount: float = 1.0) -> t
 
 
 def _why(error: Exception) -> str:
-    """A stranger's world may raise whatever it likes."""
+    """Reason for an error of a foreign environment, which may raise anything."""
     if isinstance(error, PlanError):
         return NO_PLAN
     if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
@@ -144,10 +146,7 @@ def _why(error: Exception) -> str:
 
 
 def played_again(trajectories: Sequence[Trajectory]) -> tuple[list[bool], Counter[str]]:
-    """Whether the world of each trajectory shows what it showed then, step by step, and why so many do not.
-
-    No expert is asked.
-    """
+    """Whether each trajectory replays, step by step, and the reasons with their counts. No expert is asked."""
     found, without = list[bool](), Counter[str]()
     with closing(EnvPool()) as pool:
         for each in trajectories:
@@ -163,13 +162,13 @@ def played_again(trajectories: Sequence[Trajectory]) -> tuple[list[bool], Counte
 
 
 def outcome_values(trajectory: Trajectory, discount: float = 1.0) -> list[float]:
-    """The episode's success, traced back to each of its T + 1 states: a single continuation of each, the episode's."""
+    """The episode's success, traced back to each of its T + 1 states: one continuation each, the episode's own."""
     last = len(trajectory.steps)
     return [float(trajectory.success) * discount ** (last - i) for i in range(last + 1)]
 
 
 def marked(trajectory: Trajectory, judge: Judge) -> list[float | None]:
-    """A judge's mark of each step as the value of the state that it led to; of the first state none."""
+    """A judge's mark of each step as the value of the state that it led to; the first state has none."""
     return [None, *(judge(trajectory, i) for i in range(len(trajectory.steps)))]
 
 
@@ -184,20 +183,21 @@ def monte_carlo(
     seed: int = 0,
     first_try: int = 0,
 ) -> list[list[Value | None]]:
-    """The mean of `tries` continuations of the states of each trajectory, all played as one batch; None where none.
+    """Mean of `tries` continuations of each state, played as one batch; None for a state without.
 
-    At most `states` of a trajectory (None: all), drawn by `seed`; the state in which an episode ended costs nothing.
-    `of` `return` sums the discounted rewards that are still to come. Tries are numbered from `first_try`: who asks
-    again for fresh ones of the same states wants another. Where a world fails as its states are found again, they have
-    no value.
+    At most `states` states per trajectory (None: all), drawn by `seed`; the final state costs nothing. `of` `return`
+    sums the discounted rewards to come. Attempts are numbered from `first_try`; ask again with another number for fresh
+    ones. States at which an environment fails on replay have no value.
 
     Raises:
-        SnapshotError: a world does not show what it showed then.
+        SnapshotError: an environment behaves differently on replay.
     """
     found: list[list[Value | None]] = []
     places: list[tuple[int, int]] = []
     jobs: list[Job] = []
-    drawn = distributed.once(_drawn, trajectories, states, seed)  # a world that fails must fail for all
+    drawn = distributed.once(
+        _drawn, trajectories, states, seed
+    )  # an environment that fails must fail for all processes
     for number, (each, some) in enumerate(zip(trajectories, drawn, strict=True)):
         over = float(each.success) if of == "success" else 0.0
         found.append([*[None] * len(each.steps), Value(over, 0.0, 0)])
@@ -212,7 +212,7 @@ def monte_carlo(
 
 
 def _drawn(trajectories: Sequence[Trajectory], states: int | None, seed: int) -> list[list[StateSnapshot]]:
-    """Some states of each trajectory; none of one whose world fails."""
+    """Some states of each trajectory; none if its environment fails."""
     found = []
     with closing(EnvPool()) as pool:
         for each in trajectories:
@@ -222,7 +222,7 @@ def _drawn(trajectories: Sequence[Trajectory], states: int | None, seed: int) ->
 
 
 def player(policy: Policy, temperature: float, max_new_tokens: int, seed: int) -> Play:
-    """The policy itself goes on from states, in each process that trains with its share of the jobs."""
+    """Play continuations by the policy itself; under several processes each plays its share."""
 
     def play(jobs: Sequence[Job]) -> list[Trajectory]:
         from agentgym_py.agents import ModelAgent
@@ -238,8 +238,8 @@ def player(policy: Policy, temperature: float, max_new_tokens: int, seed: int) -
 
 
 def _mean(continued: Sequence[Trajectory], state: int, discount: float, of: Of) -> Value | None:
-    """The value of a state by the episodes that went on from it."""
-    gained = [_gained(each, state, discount, of) for each in continued if each.error is None]
+    """Value of a state by the episodes that continued from it."""
+    gained = [_gained(each, state, discount, of) for each in continued if each.is_evidence]
     if not gained:
         return None
     if len(gained) == 1:
@@ -248,7 +248,7 @@ def _mean(continued: Sequence[Trajectory], state: int, discount: float, of: Of) 
 
 
 def _stderr(gained: Sequence[float], of: Of) -> float:
-    """The standard error of a mean; see `Value`."""
+    """Standard error of a mean; see `Value`."""
     if of == "return":
         return stdev(gained) / math.sqrt(len(gained))
     tries = len(gained) + 1

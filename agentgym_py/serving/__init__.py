@@ -1,4 +1,4 @@
-"""Worlds over HTTP: the sessions of a server, and a client that is an environment."""
+"""Environments over HTTP: a server with sessions, and a client that is an environment."""
 
 from agentgym_py.serving.client import RemoteEnv
 

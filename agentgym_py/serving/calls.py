@@ -1,4 +1,4 @@
-"""What a session can be told and asked: a request, and what the world answers."""
+"""What a session can be asked and told: the requests, and the environment's answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import ConfigError, SnapshotError
-from agentgym_py.serving.protocol import Ask, FindTask, Limit, Read, Reset, Restore, Step, Think
+from agentgym_py.serving.protocol import Ask, ExpertThought, FindTask, Limit, Read, Reset, Restore, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,10 @@ class Call:
 
 def where(env: TextEnv) -> dict[str, Any]:
     """Where an episode stands; its observation is the last one."""
+    task = asdict(env.current_task) if env.current_task else None
     return {
-        "task": asdict(env.current) if env.current else None, "steps": env.steps, "ended": env.ended,
-        "success": env.succeeded, "observation": env.render(),
+        "task": task, "steps": env.steps, "stop_reason": env.stop_reason, "success": env.succeeded,
+        "observation": env.render(),
     }  # fmt: skip
 
 
@@ -41,7 +42,7 @@ def _step(env: TextEnv, asked: Step) -> Any:
     observation, reward, terminated, truncated, info = env.step(asked.action)
     return {
         "observation": observation, "reward": reward, "terminated": terminated, "truncated": truncated, "info": info,
-        "steps": env.steps, "read": asdict(env.read(asked.action)),
+        "steps": env.steps, "read": asdict(env.last_reply) if env.last_reply else None,
     }  # fmt: skip
 
 
@@ -73,7 +74,7 @@ CALLS: Mapping[str, Call] = {
     "read": Call(Read, lambda env, asked: asdict(env.read(asked.text))),
     "expert": Call(Ask, lambda env, _: env.expert(), tells=True),
     "fair_expert": Call(Ask, lambda env, _: env.fair_expert(), tells=True),
-    "think": Call(Think, lambda env, asked: env.think(asked.action), tells=True),
+    "expert_thought": Call(ExpertThought, lambda env, asked: env.expert_thought(asked.action), tells=True),
     "secrets": Call(Ask, lambda env, _: env.secrets(), tells=True),
 }
 """Every call by its name."""

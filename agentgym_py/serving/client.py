@@ -1,4 +1,4 @@
-"""The client of an environment server: an environment whose world runs elsewhere."""
+"""The client of an environment server: an environment that runs elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import gymnasium
 
-from agentgym_py.env import Outcome, Reply, Task, TextEnv
+from agentgym_py.env import Outcome, Reply, StopReason, Task, TextEnv
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.errors import ActionError, ConfigError, EndpointError, InfrastructureError, UnknownNameError
 from agentgym_py.serving.protocol import ERRORS, GONE, SESSIONS, written
@@ -29,17 +29,17 @@ _AROUND = 100
 _WAIT = 0.1
 """Seconds before a request is sent again; then three times as long, and so on."""
 _LOST, _PATIENCE = 5, 60.0
-"""A server that leaves so many requests in a row unanswered, over so many seconds, is gone."""
+"""A server that leaves this many requests in a row unanswered, over this many seconds, is gone."""
 _unanswered: dict[str, tuple[int, float]] = {}
-"""By address: how many in a row, since when."""
+"""By address: how many requests in a row went unanswered, and since when."""
 
 
 class GoneError(InfrastructureError):
-    """The session is no longer there."""
+    """The session no longer exists."""
 
 
 class Connection:
-    """One connection to a server, opened when it is needed and again when it broke."""
+    """One connection to a server, opened on first use and reopened when it breaks."""
 
     def __init__(self, url: str, token: str, timeout: float, retries: int) -> None:
         if timeout <= 0 or retries < 0:
@@ -58,20 +58,20 @@ class Connection:
             raise ConfigError(told) from error
         self._url, self._path, self._retries = url, parts.path.rstrip("/") + SESSIONS, retries
         self.lost = False
-        """Whether the last request found nobody."""
+        """Whether the last request found no server."""
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
     def another(self) -> Connection:
-        """A second one to the same server."""
+        """Open a second connection to the same server."""
         return Connection(*self._given)
 
     def ask(self, method: str, path: str, body: bytes = b"", *, retries: int | None = None) -> Any:
-        """The answer to a request, which is sent again where none comes: the server knows one that it has done.
+        """Return the answer to a request, which is sent again if none comes: the server recognizes one it has done.
 
         Raises:
-            InfrastructureError: no answer, or the server or its world failed.
+            InfrastructureError: no answer, or the server or its environment failed.
             EndpointError: no answer for long, to any environment of this process.
-            AgentGymError: what the world raised.
+            AgentGymError: what the environment raised.
         """
         left, wait = self._retries if retries is None else retries, _WAIT
         while True:
@@ -99,7 +99,7 @@ class Connection:
             self._http.request(method, self._path + path, body, self._headers)
             answer = self._http.getresponse()
             return answer.status, answer.read()
-        except BaseException:  # Ctrl-C, too: an answer that comes later is none to the next request
+        except BaseException:  # also Ctrl-C: an answer that comes later does not belong to the next request
             self.close()
             raise
 
@@ -147,7 +147,7 @@ class RemoteEnv(TextEnv):
         render_mode: `ansi` or None.
         kwargs: the world's arguments that the server leaves to clients, such as `difficulty`.
 
-    The floor, which a random agent may reach, is the world's. Registered ids: AgentRemote-v0.
+    The `random_baseline` is the world's. Registered ids: AgentRemote-v0.
     """
 
     name: ClassVar[str] = "remote"
@@ -169,18 +169,18 @@ class RemoteEnv(TextEnv):
         except (TypeError, ValueError) as error:
             raise ConfigError(f"a server takes only plain data as arguments, not {kwargs!r:.200}") from error
         self._key, self._changes, self._limit = "", 0, 0
-        self._said: tuple[str, Reply] | None = None
         card = self._open(self._made_by)
         self._limit, self._longest = card["max_steps"], card["request_bytes"]
         super().__init__(max_steps=self._limit, split=card["split"], render_mode=render_mode)
-        # what a class says of its world stands in the instance here
-        vars(self).update({name: card[name] for name in ("name", "version", "rules", "floor", "stops_at_end")})
+        # the instance has here what a class says of its env
+        of_world = ("name", "version", "rules", "random_baseline", "stops_at_end")
+        vars(self).update({name: card[name] for name in of_world})
         self.action_space = UnicodeText((self._longest - _AROUND) // _BYTES_A_CHARACTER)
 
     # ---- the session ------------------------------------------------------------------------------------------------
 
     def _open(self, made_by: bytes) -> Any:
-        """Make a session; what the server says of it."""
+        """Make a session; returns what the server says of it."""
         key = secrets.token_urlsafe(24)
         card = self._link.ask("PUT", f"/{key}", made_by)
         self._key, self._changes = key, card["changes"]
@@ -202,7 +202,7 @@ class RemoteEnv(TextEnv):
         return said
 
     def _afresh(self, call: str, **given: Any) -> Any:
-        """A change that needs nothing of what was before: where the session is lost, in a new one."""
+        """Send a change that does not depend on the state before it; if the session is lost, in a new one."""
         try:
             return self._change(call, **given)
         except InfrastructureError:
@@ -211,12 +211,14 @@ class RemoteEnv(TextEnv):
             return self._change(call, **given)
 
     def _take_up(self, said: Mapping[str, Any]) -> None:
-        self.current = Task(**said["task"]) if said["task"] else None
-        self.steps, self.ended, self.succeeded = said["steps"], said["ended"], said["success"]
+        self.current_task = Task(**said["task"]) if said["task"] else None
+        self.steps, self.succeeded = said["steps"], said["success"]
+        self.last_reply = self._parsed = None
+        self.stop_reason = StopReason(said["stop_reason"]) if said["stop_reason"] else None
         self._last = said["observation"]
 
     def close(self) -> None:
-        """End the session; a server that is not there any more ends it by itself."""
+        """End the session; a server that is gone ends it by itself."""
         key, self._key = self._key, ""
         try:
             if key and not self._link.lost:
@@ -229,7 +231,7 @@ class RemoteEnv(TextEnv):
     # ---- what changes the episode -----------------------------------------------------------------------------------
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """As `TextEnv.reset`; in a new session where the old one is lost."""
+        """As `TextEnv.reset`; in a new session if the old one is lost."""
         gymnasium.Env.reset(self, seed=seed)
         said = self._afresh("reset", seed=seed, options=options)
         self._take_up(said)
@@ -248,16 +250,16 @@ class RemoteEnv(TextEnv):
         said = self._change("step", action=action)
         self._last, self.steps, self.succeeded = said["observation"], said["steps"], said["info"]["success"]
         terminated, truncated = said["terminated"], said["truncated"]
-        self.ended = "terminated" if terminated else "truncated" if truncated else ""
-        self._said = action, Reply(**said["read"])
+        self.stop_reason = StopReason.TERMINATED if terminated else StopReason.TRUNCATED if truncated else None
+        self.last_reply, self._parsed = Reply(**said["read"]) if said["read"] else None, None
         return self._last, said["reward"], terminated, truncated, said["info"]
 
     def restore(self, snapshot: bytes) -> None:
-        """As `TextEnv.restore`; in a new session where the old one is lost."""
+        """As `TextEnv.restore`; in a new session if the old one is lost."""
         self._take_up(self._afresh("restore", snapshot=base64.b64encode(snapshot).decode()))
 
     def fork(self) -> RemoteEnv:
-        """Another environment, with a session of its own, in the state of this one."""
+        """Return another environment, with its own session, in the state of this one."""
         made = copy.copy(self)
         made._link, made._np_random = self._link.another(), None
         made._open(written({"fork": self._key}))
@@ -265,7 +267,7 @@ class RemoteEnv(TextEnv):
 
     @property
     def max_steps(self) -> int:
-        """When an episode is cut."""
+        """The step limit of an episode."""
         return self._limit
 
     @max_steps.setter
@@ -277,11 +279,11 @@ class RemoteEnv(TextEnv):
     # ---- questions --------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """The world's own snapshot: it can be restored here and in the world itself."""
+        """The environment's own snapshot: it can be restored here and in the environment itself."""
         return base64.b64decode(self._ask("snapshot"))
 
     def state(self) -> dict[str, Any]:
-        """The part of a snapshot that is the world's."""
+        """The part of a snapshot that is the environment's."""
         return cast("dict[str, Any]", json.loads(self.snapshot())["state"])
 
     def task(self, name: str | int, split: str | None = None) -> Task:
@@ -291,10 +293,8 @@ class RemoteEnv(TextEnv):
         return Task(**self._ask("task", name=name, split=split))
 
     def read(self, text: str) -> Reply:
-        """As `TextEnv.read`; what `step` was told last is known."""
-        if self._said is None or self._said[0] != text:
-            self._said = text, Reply(**self._ask("read", text=text))
-        return self._said[1]
+        """As `TextEnv.read`."""
+        return Reply(**self._ask("read", text=text))
 
     def actions(self) -> list[str] | None:
         """As `TextEnv.actions`."""
@@ -305,19 +305,19 @@ class RemoteEnv(TextEnv):
         return cast("list[dict[str, Any]] | None", self._ask("tools"))
 
     def expert(self) -> list[str]:
-        """As `TextEnv.expert`; ConfigError where the server does not tell."""
+        """As `TextEnv.expert`; ConfigError if the server does not tell."""
         return cast("list[str]", self._ask("expert"))
 
     def fair_expert(self) -> str | None:
-        """As `TextEnv.fair_expert`; ConfigError where the server does not tell."""
+        """As `TextEnv.fair_expert`; ConfigError if the server does not tell."""
         return cast("str | None", self._ask("fair_expert"))
 
-    def think(self, action: str) -> str:
-        """As `TextEnv.think`; ConfigError where the server does not tell."""
-        return str(self._ask("think", action=action))
+    def expert_thought(self, action: str) -> str:
+        """As `TextEnv.expert_thought`; ConfigError if the server does not tell."""
+        return str(self._ask("expert_thought", action=action))
 
     def secrets(self) -> list[str] | None:
-        """As `TextEnv.secrets`; ConfigError where the server does not tell."""
+        """As `TextEnv.secrets`; ConfigError if the server does not tell."""
         return cast("list[str] | None", self._ask("secrets"))
 
     # ---- what the server does ---------------------------------------------------------------------------------------

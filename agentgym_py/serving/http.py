@@ -1,4 +1,4 @@
-"""What the servers of this package share: who is let in, and JSON."""
+"""What the HTTP servers of this package share: access and JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EVERYWHERE = "0.0.0.0"  # noqa: S104  # it is compared with, not listened at
 
 
 class Json(JSONResponse):
-    """JSON in ASCII: a model may write half of a surrogate pair, which UTF-8 cannot hold."""
+    """JSON in ASCII, because a model may write half of a surrogate pair, which UTF-8 cannot hold."""
 
     def render(self, content: Any) -> bytes:
         """The body."""
@@ -23,7 +23,7 @@ class Json(JSONResponse):
 
 
 def only_for(token: str, advice: str) -> Callable[[Request], Awaitable[None]]:
-    """A dependency of routes: who does not bear the token gets 401 and `advice`."""
+    """A dependency of routes: a request without the token gets 401 and `advice`."""
 
     async def known(request: Request) -> None:
         given = request.headers.get("authorization", "")
@@ -34,10 +34,10 @@ def only_for(token: str, advice: str) -> Callable[[Request], Awaitable[None]]:
 
 
 def only_at(app: FastAPI, host: str) -> None:
-    """Refuse requests whose `Host` is neither this machine nor the address that is listened at.
+    """Refuse requests whose `Host` is neither this machine nor the address that the server listens at.
 
-    Else a name on the network that was made to point here could read through a browser. Who listens everywhere is
-    called by names that nobody knows here.
+    Otherwise a foreign name that resolves to this machine could read through a browser (DNS rebinding). A server that
+    listens everywhere cannot know its names, and refuses none.
     """
     names = ["*"] if host == _EVERYWHERE else sorted({"127.0.0.1", "localhost", host})
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=names)

@@ -1,4 +1,4 @@
-"""What the server and its client say to each other, version 1: requests as dataclasses, errors by their names.
+"""The protocol of server and client, version 1: requests as dataclasses, errors by their names.
 
 docs/serving.md describes it for clients in other languages.
 """
@@ -20,22 +20,22 @@ SESSIONS = f"/v{VERSION}/sessions"
 ERRORS: Mapping[str, type[AgentGymError]] = {
     name: each for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, AgentGymError)
 }
-"""What a world raises on purpose, and a client raises again."""
+"""Errors that an environment raises on purpose, and a client raises again."""
 GONE = "SessionGone"
-"""The error of a session that expired, was used up or never was."""
+"""The error for a session that expired, was used up or never existed."""
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class Make:
-    """A new session: of a world by its name, or a fork of another session as it is now."""
+    """A new session: of an environment by its name, or a fork of another session as it is now."""
 
     env: str | None = None
     """Short name or Gymnasium id."""
     kwargs: dict[str, Any] = field(default_factory=dict)
-    """Arguments of the world, plain data."""
+    """Arguments of the environment, plain data."""
     fork: str | None = None
-    """The other session; then nothing else may be given."""
+    """The session to fork; then nothing else may be given."""
 
     def __post_init__(self) -> None:
         if (self.env is None) == (self.fork is None) or (self.fork is not None and self.kwargs):
@@ -47,7 +47,9 @@ class Change:
     """A request that changes the episode."""
 
     n: int
-    """Number of the change: 1 the session's first, then one more each; the last one again is answered as it was."""
+    """Number of the change: 1 for the session's first, then one more each. The last one again gets its first answer
+    again.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,26 +103,26 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Think:
-    """`TextEnv.think`."""
+class ExpertThought:
+    """`TextEnv.expert_thought`."""
 
     action: str
 
 
 def written(value: Any) -> bytes:
-    """JSON in ASCII, which holds half of a surrogate pair too; numpy's whole numbers are numbers.
+    """Encode as JSON in ASCII, which holds half of a surrogate pair too; numpy's integers are numbers.
 
     Raises:
-        ValueError, TypeError: it cannot be written.
+        ValueError, TypeError: it cannot be encoded.
     """
     return json.dumps(value, allow_nan=False, separators=(",", ":"), default=operator.index).encode("ascii")
 
 
 def read(kind: type[R], raw: bytes) -> R:
-    """A request of this kind; every field by its type.
+    """Read a request of this kind; every field by its type.
 
     Raises:
-        ConfigError: the bytes are no JSON, or not what is wanted; says what.
+        ConfigError: the bytes are no JSON, or not such a request; says what is wrong.
     """
     try:
         given = json.loads(raw)

@@ -1,4 +1,4 @@
-"""The environment server: worlds in sessions, for whoever knows the token."""
+"""The environment server: environments in sessions, for clients that know the token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = {401: "BadToken", 413: "TooLong"}
 
 
 def app_of(sessions: Sessions, token: str, host: str) -> FastAPI:
-    """The application; `token` is what every request but for /health must bear, `host` where it listens."""
+    """Make the application. Every request except /health must bear `token`; `host` is the address it listens at."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -1,6 +1,6 @@
-"""The sessions of a server: one world each, called by one request at a time, with limits, and forgotten when idle.
+"""The sessions of a server: one environment each, used by one request at a time, with limits, closed when idle.
 
-The event loop keeps the table; worlds run in a few threads, so that one that is slow holds up nobody else's answer.
+The event loop keeps the table; environments run in a few threads, so that a slow one does not delay the others.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from agentgym_py.serving.calls import CALLS, where
 from agentgym_py.serving.protocol import GONE, VERSION, Change, Make, read, written
 
 ALLOWED = ("difficulty", "max_steps", "split")
-"""Arguments of a world that clients may always choose."""
+"""Arguments of an environment that clients may always choose."""
 _KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")
 _SWEEP = 5.0
-"""Seconds between looks for idle sessions, at most."""
+"""Largest number of seconds between two looks for idle sessions."""
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a server gives."""
+    """The limits of a server."""
 
     sessions: int = 1000
     """Sessions at once."""
     total: int | None = None
     """Sessions until the server ends; null: any number."""
     changes: int = 1_000_000
-    """Steps, resets and restores of a session; a client of this package then goes on in another one."""
+    """Steps, resets and restores of a session; a client of this package then continues in a new one."""
     request_bytes: int = 1 << 20
     """Longest request."""
     idle: float = 600.0
     """Seconds without a request after which a session is closed."""
     longest: float = 30.0
-    """Seconds after which a call of a world counts as hanging: its session is closed."""
+    """Seconds after which a call of an environment counts as hanging, and its session is closed."""
     threads: int = 8
-    """Threads in which worlds run; more are of use only where worlds wait."""
+    """Threads in which environments run; more help only if environments wait."""
 
     def __post_init__(self) -> None:
         for each in fields(Limits):
@@ -59,7 +59,7 @@ class Limits:
 
 
 class RefusedError(AgentGymError):
-    """A request that the server cannot serve, with HTTP's status and the error's name for clients."""
+    """A request that the server refuses, with the HTTP status and the error's name for clients."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
         super().__init__(message)
@@ -67,7 +67,7 @@ class RefusedError(AgentGymError):
 
 
 class Offer:
-    """A world that may be made."""
+    """An environment that may be made."""
 
     def __init__(self, spec: EnvSpec, allow: Sequence[str]) -> None:
         with closing(spec.make()) as env:
@@ -80,7 +80,7 @@ class Offer:
                 raise ConfigError(f"{name} of {spec.name} is a file or folder of this machine: no client may choose it")
 
     def with_arguments(self, kwargs: Mapping[str, Any]) -> EnvSpec:
-        """The world with what a client wants.
+        """The environment with the arguments of a client.
 
         Raises:
             ConfigError: an argument that this server does not leave to clients.
@@ -97,7 +97,7 @@ class Offer:
 
 @dataclass(slots=True)
 class Session:
-    """A world, and what was done with it."""
+    """An environment, and what was done with it."""
 
     made_by: bytes
     """The digest of the request that made it."""
@@ -105,16 +105,16 @@ class Session:
     env: TextEnv | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     used: float = field(default_factory=time.monotonic)
-    """When the last request came."""
+    """Time of the last request."""
     changes: int = 0
     last: tuple[str, bytes, bytes] = ("", b"", b"")
     """The last change: call, digest of the request, answer."""
     hangs: bool = False
-    """A thread is still in its world, which is closed when that is back."""
+    """A thread is still in its environment, which is closed when that returns."""
 
 
 class Sessions:
-    """The table; its coroutines belong to one event loop."""
+    """The table of sessions; its coroutines belong to one event loop."""
 
     def __init__(
         self, worlds: Sequence[EnvSpec], limits: Limits, *, experts: bool = False, allow: Sequence[str] = ()
@@ -125,11 +125,11 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._threads = ThreadPoolExecutor(limits.threads, "world")
         self._free = asyncio.Semaphore(limits.threads)
-        self._closing = asyncio.Semaphore(max(1, limits.threads // 2))  # threads, so that the others answer meanwhile
+        self._closing = asyncio.Semaphore(max(1, limits.threads // 2))  # in threads: others get answers meanwhile
         self._tasks: set[asyncio.Task[None]] = set()
 
     def state(self) -> dict[str, Any]:
-        """What a client may want to know."""
+        """What a client may want to know of the server."""
         worlds = [{"id": each.id, "arguments": each.arguments} for each in self.offers.values()]
         return {
             "protocol": VERSION, "worlds": worlds, "experts": self.experts, "limits": asdict(self.limits),
@@ -138,7 +138,7 @@ class Sessions:
 
     @property
     def well(self) -> bool:
-        """Whether there is a thread that no world hangs in."""
+        """Whether a thread is free of hanging environments."""
         return self.stuck < self.limits.threads
 
     async def make(self, key: str, raw: bytes) -> bytes:
@@ -149,7 +149,7 @@ class Sessions:
         if key not in self._sessions and (fork := read(Make, raw).fork) is not None:
             origin = self._find(fork)
             frozen = await self._run(fork, origin, lambda: _frozen(origin))
-        session = self._sessions.get(key)  # somebody may have sent the same again meanwhile
+        session = self._sessions.get(key)  # the same request may have come again meanwhile
         if session is None:
             session = self._new(key, raw, frozen[0] if frozen else None)
             try:
@@ -177,14 +177,14 @@ class Sessions:
             raise
 
     def close(self, key: str) -> bool:
-        """End a session, whose world is closed as soon as it can be; whether there was one."""
+        """End a session, and close its environment as soon as possible; returns whether the session existed."""
         session = self._sessions.pop(key, None)
         if session is not None:
             self._later(self._end(session))
         return session is not None
 
     async def sweep(self) -> None:
-        """For ever, close sessions that nobody uses any more."""
+        """Close idle sessions, until cancelled."""
         while True:
             await asyncio.sleep(min(_SWEEP, self.limits.idle / 4))
             since = time.monotonic() - self.limits.idle
@@ -202,7 +202,7 @@ class Sessions:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _new(self, key: str, raw: bytes, spec: EnvSpec | None) -> Session:
-        """A session that has its place, but no world yet; `spec` is the world of one that is a fork."""
+        """A session that has its place, but no environment yet; `spec` is that of a forked session."""
         if spec is None:
             asked = read(Make, raw)
             spec = self._offer(str(asked.env)).with_arguments(asked.kwargs)
@@ -216,7 +216,7 @@ class Sessions:
         return session
 
     def _drop(self, key: str, session: Session) -> None:
-        """Nobody is to find this one any more."""
+        """Hide a session from all further requests."""
         if self._sessions.get(key) is session:
             del self._sessions[key]
 
@@ -233,7 +233,7 @@ class Sessions:
         return self._sessions[key]
 
     async def _run(self, key: str, session: Session, work: Callable[[], T]) -> T:
-        """Do what belongs to a session in a thread, after what others do with it."""
+        """Run work of a session in a thread, after the work of others on it."""
         async with session.lock:
             if self._find(key) is not session:
                 raise RefusedError(404, GONE, "this session was closed and made anew meanwhile")
@@ -251,7 +251,7 @@ class Sessions:
             raise RefusedError(504, "WorldHangs", told)
 
     async def _in_thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Work that is done, or else hangs: then its thread is stuck, which cannot be ended, but maybe ends itself.
+        """Wait for work. If it hangs, its thread is stuck: it cannot be stopped, but may end by itself.
 
         Raises:
             RefusedError: no thread was free for as long as a call may take.
@@ -274,7 +274,7 @@ class Sessions:
         self.running -= 1
         self._free.release()
         if not ended.cancelled():
-            ended.exception()  # asyncio complains where nobody looks at it
+            ended.exception()  # asyncio complains if its result is never read
 
     def _unstuck(self, _: asyncio.Future[Any]) -> None:
         self.stuck -= 1
@@ -284,7 +284,7 @@ class Sessions:
         self._later(self._end(session))
 
     async def _end(self, session: Session) -> None:
-        """Close the world of a session that nobody finds any more; that it cannot be closed is no news to anybody."""
+        """Close the environment of a session that is gone; an error in closing is ignored."""
         async with session.lock, self._closing:
             env = None if session.hangs else session.env
             while env is not None:
@@ -294,7 +294,7 @@ class Sessions:
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
-        self._tasks.add(task)  # the loop itself does not keep it
+        self._tasks.add(task)  # the loop itself does not keep a reference
         task.add_done_callback(self._tasks.discard)
 
     async def _said(self, key: str, session: Session, future: asyncio.Future[T]) -> T:
@@ -302,7 +302,7 @@ class Sessions:
             return future.result()
         except AgentGymError:
             raise
-        except Exception as error:  # a stranger's world may raise anything; nobody knows what state it is in
+        except Exception as error:  # a foreign env may raise anything; its state is then unknown
             self._drop(key, session)
             self._later(self._end(session))
             _LOG.exception("%s failed", session.spec.name)
@@ -314,7 +314,7 @@ class Sessions:
 
 
 def _guarded(work: Callable[[], T]) -> T:
-    """A world may raise what would end the server's loop, or what a future does not take."""
+    """Wrap an error that would end the server's loop, or that a future does not accept."""
     try:
         return work()
     except BaseException as error:
@@ -324,15 +324,15 @@ def _guarded(work: Callable[[], T]) -> T:
 
 
 def _frozen(session: Session) -> tuple[EnvSpec, int, bytes]:
-    """What a fork is made of: the world, its limit of steps, the snapshot."""
+    """What a fork is made from: the environment, its step limit, the snapshot."""
     return session.spec, _env(session).max_steps, _env(session).snapshot()
 
 
 def _made(key: str, session: Session, limits: Limits, frozen: tuple[EnvSpec, int, bytes] | None) -> bytes:
-    """Make the world; of a fork, in the state of the other."""
+    """Make the environment; for a fork, in the state of the other."""
     env = session.env = session.spec.make()
     try:
-        env.render_mode = "ansi"  # so that it says its last observation
+        env.render_mode = "ansi"  # so that it gives its last observation
         if frozen:
             _, env.max_steps, snapshot = frozen
             env.restore(snapshot)
@@ -345,11 +345,12 @@ def _made(key: str, session: Session, limits: Limits, frozen: tuple[EnvSpec, int
 
 
 def _card(key: str, session: Session, limits: Limits) -> bytes:
-    """What a client must know of a session's world."""
+    """What a client must know of a session's environment."""
     env = _env(session)
     about = {
         "session": key, "env": env_id(session.spec.name), "name": env.name, "version": env.version,
-        "rules": dict(env.rules), "floor": env.floor, "stops_at_end": env.stops_at_end, "max_steps": env.max_steps,
+        "rules": dict(env.rules), "random_baseline": env.random_baseline, "stops_at_end": env.stops_at_end,
+        "max_steps": env.max_steps,
         "split": env.split, "request_bytes": limits.request_bytes, "changes": session.changes,
     }  # fmt: skip
     return written(about | where(env))
@@ -372,7 +373,7 @@ def _answered(session: Session, name: str, raw: bytes, most: int) -> bytes:
 
 
 def _digest(request: bytes) -> bytes:
-    """So that nobody's long requests are kept."""
+    """A digest, so that long requests are not kept."""
     return hashlib.sha256(request).digest()
 
 

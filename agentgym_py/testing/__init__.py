@@ -13,8 +13,8 @@ In a terminal `agentgym check my_world.py`, and once it is installed `agentgym c
 the kit itself no pytest; with hypothesis installed it tries hypothesis's strings too. A failure names the seed and the
 actions that show it, as a program to paste.
 
-What a world may declare: its `floor`, the share of episodes in which luck may succeed (`TextEnv.floor`, 5 % where the
-class says nothing, and no thoughtless agent may be above it); its `secrets()`, the texts that must not show yet.
+A world may declare its `random_baseline`, the share of episodes in which luck may succeed (5 % by default; no
+thoughtless agent may be above it), and its `secrets()`, the texts that must not show yet.
 """
 
 from agentgym_py.testing.harness import Moves, Settings

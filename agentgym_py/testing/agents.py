@@ -1,4 +1,4 @@
-"""Checks of who plays: the expert reaches success from anywhere, who does not think stays under the world's floor."""
+"""Checks with agents: the expert succeeds from anywhere, thoughtless agents stay below the random baseline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentgym_py.rng import Rng
 from agentgym_py.testing.harness import BrokenContractError, Moves, NotApplicableError, Play, Subject, shown, stands_in
 
 _SURE = 1e-4
-"""How unlikely the successes of a thoughtless agent must be, under the floor, to count as a fault."""
+"""How unlikely the successes of a thoughtless agent must be, under the random baseline, to count as a fault."""
 _MORE = 10
 _MOMENTS, _LISTED = 6, 5
 """Moments of an episode at which listed actions are tried, and how many of them."""
@@ -32,7 +32,7 @@ def expert(subject: Subject) -> None:
             play = subject.play(subject.shared)
             play.reset(0, {"task": number, "split": split})
             plan = play.expert()
-            task = play.env.current
+            task = play.env.current_task
             optimal = task.optimal_steps if task else None
             play.need(optimal in (None, len(plan)), f"the plan has {len(plan)} actions, optimal_steps is {optimal}")
             _succeeds(play, plan)
@@ -73,7 +73,7 @@ class _Fair:
     def plays(self, play: Play, number: int, split: str) -> None:
         """It may fail, but not raise, nor go on after the end, nor know more than was shown."""
         play.reset(0, {"task": number, "split": split})
-        seen, guessed = [play.env.current.instruction if play.env.current else "", play.observation], False
+        seen, guessed = [_instruction(play), play.observation], False
         while not play.ended:
             action = play.env.fair_expert()
             if action is None:
@@ -165,22 +165,27 @@ THOUGHTLESS: Mapping[str, Policy] = {
     "acts at random": lambda play, rng, first: play.any_action(rng),
     "echoes the observation": lambda play, rng, first: play.observation,
     "does one action for ever": lambda play, rng, first: first,
-    "repeats the instruction": lambda play, rng, first: play.env.current.instruction if play.env.current else "",
+    "repeats the instruction": lambda play, rng, first: _instruction(play),
 }
 
 
-def floor(subject: Subject) -> None:
-    """Agents that do not think succeed no more often than the world's `floor`, 5 % where it declares none.
+def _instruction(play: Play) -> str:
+    task = play.env.current_task
+    return task.instruction if task else ""
+
+
+def random_baseline(subject: Subject) -> None:
+    """Agents that do not think succeed no more often than the world's `random_baseline`, 5 % by default.
 
     Who comes above it plays ten times as many episodes. A fault is what would come about by chance in fewer than 1 of
-    10,000 runs if the agent's rate were the floor.
+    10,000 runs if the agent's rate were the baseline.
     """
     numbers = subject.tasks("test", subject.settings.episodes)
     if not numbers:
         raise NotApplicableError("no test tasks")
     for name in THOUGHTLESS:
         won, tried = _wins(subject, name, numbers), len(numbers)
-        if len(won) > subject.shared.floor * tried:
+        if len(won) > subject.shared.random_baseline * tried:
             more = [each for each in subject.tasks("test", _MORE * subject.settings.episodes) if each not in numbers]
             won, tried = won + _wins(subject, name, more), tried + len(more)
             _no_more_than_luck(subject, name, won, tried)
@@ -199,9 +204,9 @@ def _wins(subject: Subject, name: str, numbers: Iterable[int]) -> list[Moves]:
 
 
 def _no_more_than_luck(subject: Subject, name: str, won: Sequence[Moves], tried: int) -> None:
-    least = subject.shared.floor
+    least = subject.shared.random_baseline
     chance = tail(len(won), tried, least)
-    share = f"{len(won)} of {tried} episodes, the floor is {least:.0%}"
+    share = f"{len(won)} of {tried} episodes, the random baseline is {least:.0%}"
     told = f"an agent that {name} succeeds in {share} (p = {chance:.1g}); one of them:"
     subject.need(chance >= _SURE, told, won[0])
 

@@ -190,7 +190,7 @@ class Play:
     @property
     def ended(self) -> bool:
         """Whether the episode is over."""
-        return bool(self.env.ended)
+        return bool(self.env.stop_reason)
 
     def fail(self, message: str) -> NoReturn:
         """The check fails, and this episode shows it."""
@@ -312,7 +312,7 @@ class Play:
             json.dumps(info)
         except (TypeError, ValueError, RecursionError) as error:
             self.fail(f"info is not of JSON values: {error}: {info!r:.200}")
-        task = self.env.current
+        task = self.env.current_task
         same = task is not None and info["task_id"] == task.id
         self.need(same, f"task_id is {info['task_id']!r}, the task is {task.id if task else None!r}")
 
@@ -364,7 +364,7 @@ def random_value(schema: Mapping[str, Any], rng: Rng, words: Sequence[str]) -> A
 # -------------------------------------------------------------------------------------------- what the world raises
 
 
-_ASKED = {"restore": "env.restore(env.snapshot())", "think": "env.think(env.expert()[0])"}
+_ASKED = {"restore": "env.restore(env.snapshot())", "expert_thought": "env.expert_thought(env.expert()[0])"}
 _FRAMES = 3
 
 

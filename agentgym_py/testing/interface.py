@@ -271,6 +271,7 @@ def card(subject: Subject) -> None:
     lengths = [len(env.rules[style]) for style in ("full", "brief", "none")]
     fine = lengths[0] > lengths[1] > lengths[2] == 0
     subject.need(fine, f"rules full > brief > none = nothing; they have {lengths} characters")
-    subject.need(0 <= env.floor < 1, f"the floor is a share of episodes below 1, not {env.floor!r}")
-    told = env.floor <= TextEnv.floor or any(word in text for word in _LUCK)
-    subject.need(told, f"a floor of {env.floor:.0%} wants a reason in the card")
+    share = env.random_baseline
+    subject.need(0 <= share < 1, f"random_baseline is a share of episodes below 1, not {share!r}")
+    told = share <= TextEnv.random_baseline or any(word in text for word in _LUCK)
+    subject.need(told, f"a random_baseline of {share:.0%} needs a reason in the card")

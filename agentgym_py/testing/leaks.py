@@ -63,7 +63,7 @@ def _moves(play: Play, seed: int) -> Iterator[str]:
 
 def _hides(play: Play) -> int:
     """How many secrets were looked for, of which none may show."""
-    task = play.env.current
+    task = play.env.current_task
     public = "\n".join((task.instruction if task else "", *play.env.rules.values(), *play.moves.actions)).lower()
     seen = {"observation": play.observation, **{f"info[{key!r}]": text for key, text in _leaves(play.info)}}
     lowered = {where: text.lower() for where, text in seen.items()}
@@ -117,7 +117,7 @@ def _last_action(play: Play, number: int) -> str:
 def _opening(play: Play, lasts: Sequence[str], number: int) -> _Opening:
     play.reset(0, {"task": number, "split": "train"})
     env = play.env
-    task = env.current
+    task = env.current_task
     public = _words(" ".join((task.instruction if task else "", *env.rules.values(), json.dumps(env.tools() or []))))
     words = _words(lasts[number]) - public - _words(" ".join(env.actions() or []))
     answer = frozenset(words or _words("".join(_ARGUMENT.findall(lasts[number]))) - public)

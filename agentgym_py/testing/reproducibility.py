@@ -52,7 +52,7 @@ for action in {{actions}}:
 print({{asked}})"""
 _ASKED = {
     "admissible actions": "env.actions()", "plan of the expert": "env.expert()", "snapshot": "env.snapshot()",
-    "next action of the fair expert": "env.fair_expert()", "thought": "env.think(env.expert()[0])",
+    "next action of the fair expert": "env.fair_expert()", "thought": "env.expert_thought(env.expert()[0])",
 }  # fmt: skip
 """What asks for what is no turn, by its name in a line."""
 Line = dict[str, Any]
@@ -164,7 +164,7 @@ def _episode(env: TextEnv, seed: int, rng: Rng, said: list[str]) -> Iterator[Lin
     observation, info = env.reset(seed=seed)
     yield _moment(env, seed, None, observation, info)
     for _ in range(_STEPS):
-        if env.ended:
+        if env.stop_reason:
             break
         action = NONSENSE if rng.below(8) == 0 else any_action(env, rng, observation)
         said.append(action)
@@ -173,13 +173,13 @@ def _episode(env: TextEnv, seed: int, rng: Rng, said: list[str]) -> Iterator[Lin
 
 
 def _moment(env: TextEnv, seed: int, action: str | None, observation: str, info: Mapping[str, Any]) -> Line:
-    plan = [] if env.ended else env.expert()
-    task = env.current
+    plan = [] if env.stop_reason else env.expert()
+    task = env.current_task
     return {
         "seed": seed, "action": action, "observation": observation, "info": repr(info), "task": repr(task),
         "admissible actions": env.actions(), "plan of the expert": plan, "snapshot": env.snapshot().decode("latin-1"),
-        "next action of the fair expert": None if env.ended else env.fair_expert(),
-        "thought": env.think(plan[0]) if plan else "",
+        "next action of the fair expert": None if env.stop_reason else env.fair_expert(),
+        "thought": env.expert_thought(plan[0]) if plan else "",
     }  # fmt: skip
 
 

@@ -41,7 +41,7 @@ CHECKS: Mapping[str, Check] = {
     "expert": agents.expert,
     "actions": agents.actions,
     "wanderer": agents.wanderer,
-    "floor": agents.floor,
+    "random_baseline": agents.random_baseline,
     "strings": fuzz.strings,
     "leaks": leaks.leaks,
     "globals": resources.global_generators,

@@ -32,7 +32,7 @@ for other in (fresh, used):
     print("then reset() gives", "the same" if other.reset() == following else "ANOTHER episode")"""
 _LIFE = """here, fork = env.snapshot(), make()
 fork.restore(here)
-for action in [] if fork.ended else fork.expert()[:-1]:
+for action in [] if fork.stop_reason else fork.expert()[:-1]:
     fork.step(action)
 fork.reset()
 for action in fork.expert():
@@ -133,12 +133,12 @@ def _questions(play: Play) -> dict[str, tuple[str, ...]]:
     questions: dict[str, tuple[str, ...]] = dict.fromkeys(("actions", "tools", "secrets", "render", "state"), ())
     if play.ended:
         return questions
-    return questions | {"expert": (), "fair_expert": (), "think": (next(iter(play.expert()), ""),)}
+    return questions | {"expert": (), "fair_expert": (), "expert_thought": (next(iter(play.expert()), ""),)}
 
 
 def _live(subject: Subject, fork: TextEnv, rng: Rng) -> None:
     """The rest of the episode, and another one to the expert's end."""
-    if not fork.ended:
+    if not fork.stop_reason:
         for action in fork.expert()[:-1]:
             fork.step(action)
     other = subject.play(fork)
@@ -245,7 +245,7 @@ def _tried(play: Play, raw: bytes, what: str, must_refuse: bool = False) -> None
 
 
 def _played_on(env: TextEnv) -> None:
-    for actions in (env.actions() or [], [] if env.ended else env.expert()):
+    for actions in (env.actions() or [], [] if env.stop_reason else env.expert()):
         assert all(isinstance(action, str) for action in actions), f"an action that is no text: {actions!r:.200}"
     env.snapshot()
     env.step("anything")

@@ -1,4 +1,4 @@
-"""The state of a training: written aside with the digest of each file, then renamed, so that a kill leaves the last."""
+"""Saved states of a training: written aside with digests, then renamed, so that a kill leaves the last one."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from agentgym_py.errors import RunError
 from agentgym_py.files import remove, to_disk, write_atomic, writing
 
 _ABOUT = "state.json"
-"""Says of which training a state is, and the digest of every other file; written last."""
+"""Names the training of a state, and the digest of every other file; written last."""
 _over: ContextVar[list[Path] | None] = ContextVar("over", default=None)
-"""Folders of trainings that are over, where their states are not to be removed yet."""
+"""Folders of finished trainings whose states must stay a little longer."""
 
 
 def digest_of(*parts: object) -> str:
-    """SHA-256 of what the parts print as; a number is the same as a float and as an int, as it may be written."""
+    """SHA-256 of the parts as printed; 1 and 1.0 are the same."""
     return hashlib.sha256(
         "\x1f".join(repr(_plain(each)) for each in parts).encode("utf-8", "surrogatepass")
     ).hexdigest()
 
 
 def _plain(value: Any) -> Any:
-    """The value with ints for the floats that equal one; settings by name."""
+    """The value with ints for the floats that equal one, and settings by name."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if is_dataclass(value):
@@ -46,11 +46,11 @@ def _plain(value: Any) -> Any:
 
 
 class Checkpoints:
-    """Keeps the last state of one training in a folder.
+    """Keep the last state of one training in a folder.
 
-    `training` is a digest of all that the training is made of: a state of another one is refused. `minutes` is how
-    often it is worth keeping one; with 0 always. Where several processes train together all ask and write, each its
-    own files.
+    `training` is a digest of everything the training depends on: the state of another training is refused. `minutes` is
+    the least time between two states; with 0 each is kept. Under several processes all call and write, each its own
+    files.
     """
 
     def __init__(self, folder: Path, training: str, minutes: float) -> None:
@@ -58,7 +58,7 @@ class Checkpoints:
         self._kept = time.monotonic()
 
     def due(self) -> bool:
-        """Whether the last one was kept so long ago."""
+        """Whether enough time has passed since the last state."""
         return distributed.once(lambda: time.monotonic() - self._kept >= 60 * self.minutes)
 
     def keep(self, write: Callable[[Path], None]) -> None:
@@ -70,7 +70,7 @@ class Checkpoints:
         self.take(aside)
 
     def take(self, aside: Path) -> None:
-        """Keep this folder, which stands beside the state and is whole, and drop the one before."""
+        """Keep this complete folder, which stands beside the states, and drop the one before."""
         distributed.once(self._take, aside)
         self._kept = time.monotonic()
 
@@ -88,13 +88,13 @@ class Checkpoints:
             aside.replace(self.folder / f"state-{int(older[-1].name[6:]) + 1 if older else 1:06d}")
             to_disk(self.folder)
         for each in older:
-            shutil.rmtree(each, ignore_errors=True)  # the next one tries again
+            shutil.rmtree(each, ignore_errors=True)  # the next save tries again
 
     def last(self) -> Path | None:
-        """The folder of the last state, if there is one.
+        """Return the folder of the last state, None without one.
 
         Raises:
-            RunError: a file of it is not what was written, or it is of another training.
+            RunError: a file is not what was written, or the state is of another training.
         """
         return distributed.once(self._last)
 
@@ -121,15 +121,15 @@ class Checkpoints:
         return sorted(self.folder.glob("state-*"))
 
     def clear(self) -> None:
-        """The training is over: leave nothing."""
+        """Remove the states of a finished training."""
         clear(self.folder)
 
 
 @contextmanager
 def until_saved() -> Iterator[None]:
-    """The states of a training that ends within stay to the end, for what replaces them is to be written first.
+    """Keep the states of a training that ends within until the block ends, because what replaces them is written first.
 
-    Where something is raised they stay for good: the training goes on from them.
+    If the block raises they stay, and the training resumes from them.
     """
     over: list[Path] = []
     before = _over.set(over)
@@ -142,7 +142,7 @@ def until_saved() -> Iterator[None]:
 
 
 def clear(folder: Path) -> None:
-    """Remove the states of a training that is over, and the folder they stand in where that is then empty."""
+    """Remove the states of a finished training, and their folder if it is then empty."""
     if (over := _over.get()) is None:
         distributed.once(_removed, folder)
     else:
@@ -151,12 +151,12 @@ def clear(folder: Path) -> None:
 
 def _removed(folder: Path) -> None:
     remove(folder)
-    with suppress(OSError):  # there is something else in it, or it never was
+    with suppress(OSError):  # the folder holds something else, or never existed
         folder.parent.rmdir()
 
 
 def _split() -> str:
-    """By what; DeepSpeed's states are read by as many processes alone."""
+    """The sharding of the states; DeepSpeed's are read only by as many processes."""
     name = distributed.engine() or ""
     return f"{name} over {distributed.world()} processes" if name == "DeepSpeed" else name
 

@@ -60,7 +60,7 @@ def prepare(
     data, longest = TrainingData([], [], Counter()), min(max_length, policy.max_length)
     for trajectory in trajectories:
         sample = encode(trajectory, policy.chat)
-        if trajectory.error is not None:
+        if not trajectory.is_evidence:
             data.dropped["ended by an infrastructure error"] += 1
         elif foreign(trajectory, policy.chat):
             data.dropped[FOREIGN] += 1

@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it."""
+"""What a run reports to its observer."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Reporter(Protocol):
-    """Who is told how a run goes; the command line shows it, a test may listen."""
+    """Receives how a run proceeds; the command line shows it, a test may record it."""
 
     def phase(self, round_number: int, what: str, total: int) -> Callable[[Trajectory], None]:
         """A phase begins; call the result with each of its `total` trajectories."""
         ...
 
     def training(self, round_number: int, trajectories: int) -> Callable[[int, int], None]:
-        """Training begins; call the result with the steps that are done and how many there will be."""
+        """Training begins; call the result with the steps done and their number."""
         ...
 
     def round(self, number: int, metrics: dict[str, Any]) -> None:
@@ -33,4 +33,4 @@ class Reporter(Protocol):
 
 
 Progress = Callable[[int, int], None]
-"""Called with the optimizer steps that are done, and how many there will be."""
+"""Called with the optimizer steps done and their number."""

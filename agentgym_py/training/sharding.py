@@ -1,8 +1,8 @@
-"""The work of an optimizer's step: in whole, or split over the processes by FSDP or DeepSpeed.
+"""The backend of an optimizer step: whole, or sharded over the processes by FSDP or DeepSpeed.
 
-`accelerate launch --config_file` says which; docs/scaling.md. What an engine splits is a copy of the model, with its
-gradients and its optimizer. The policy stays whole in every process: it plays, is measured and is saved as ever,
-without waiting for the others at each token, and is given the copy's weights where they have changed.
+`accelerate launch --config_file` chooses it; see docs/scaling.md. A backend shards a copy of the model, with its
+gradients and its optimizer. The policy stays whole in every process: it plays, is evaluated and saved without waiting
+for the others, and gets the copy's weights after they change.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class Whole:
 
         cpu = next(module.parameters()).device.type == "cpu"
         self._accelerator, self._max = Accelerator(cpu=cpu, device_placement=False), max_grad_norm
-        # not DistributedDataParallel, whose processes must all go through the model equally often: see `ranks`
+        # not DistributedDataParallel, whose processes need equally many forward passes: see `distributed`
         self.module: Any = self._accelerator.prepare_model(module, evaluation_mode=True)
         self.optimizer = self._accelerator.prepare(optimizer)
 
     def backward(self, loss: Tensor, last: bool) -> None:
-        """Add to the gradients those of a part of the step's loss; `last`: it is this process's last."""
+        """Add the gradient of a part of the step's loss; `last`: the last part of this process."""
         self._accelerator.backward(loss)
 
     def step(self, sound: Callable[[float], None]) -> None:
-        """Take the step, unless `sound` raises for the norm of the gradient, over all processes."""
+        """Take the step, unless `sound` raises for the gradient's norm over all processes."""
         distributed.sum_gradients(self.module.parameters())
         sound(float(self._accelerator.clip_grad_norm_(self.module.parameters(), self._max or math.inf)))
         self.optimizer.step()
@@ -67,7 +67,7 @@ class Whole:
             torch.save(self.optimizer.state_dict(), folder / "optimizer.pt")
 
     def load(self, folder: Path) -> None:
-        """Be as when it was saved."""
+        """Take up the state that `save` wrote."""
         trained = dict(self._trained())
         device = str(next(iter(trained.values())).device)
         saved = load_file(folder / "trained.safetensors", device=device)
@@ -81,7 +81,7 @@ class Whole:
 
 
 class FSDP:
-    """The same, split by torch's FSDP2; all processes must call `module` and everything here equally often."""
+    """The same, sharded by torch's FSDP2; all processes must call `module` and everything here equally often."""
 
     def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float) -> None:
         from accelerate import Accelerator, PartialState
@@ -91,7 +91,7 @@ class FSDP:
         self.module, self.optimizer = self._accelerator.prepare(module, optimizer)
 
     def backward(self, loss: Tensor, last: bool) -> None:
-        """See `Whole`; the processes' losses are summed up, and FSDP takes the mean."""
+        """See `Whole`; the losses of the processes add up, and FSDP takes the mean."""
         self._accelerator.backward(loss * distributed.world())
 
     def step(self, sound: Callable[[float], None]) -> None:
@@ -111,12 +111,12 @@ class FSDP:
 
     @property
     def savable(self) -> bool:
-        """See `Whole`; torch would make what the optimizer lacks, by a step that counts."""
+        """See `Whole`; otherwise torch would create missing optimizer states by a step that counts."""
         trained = [each for group in self.optimizer.param_groups for each in group["params"]]
         return len(self.optimizer.state) in (0, len(trained))
 
     def save(self, folder: Path) -> None:
-        """See `Whole`; each process writes its part, and any number of them can read it."""
+        """See `Whole`; each process writes its part, and any number of processes can read it."""
         from accelerate.utils import save_fsdp_model, save_fsdp_optimizer
 
         what = self._accelerator.state.fsdp_plugin, self._accelerator
@@ -135,7 +135,7 @@ class FSDP:
 
 
 class DeepSpeed:
-    """The same, split by DeepSpeed's ZeRO."""
+    """The same, sharded by DeepSpeed's ZeRO."""
 
     savable = True
 
@@ -146,9 +146,12 @@ class DeepSpeed:
         accelerator = Accelerator(device_placement=False)
         config = accelerator.deepspeed_plugin.deepspeed_config
         config |= {"gradient_clipping": max_grad_norm, "gradient_accumulation_steps": 1}
-        config |= {"train_micro_batch_size_per_gpu": 1, "train_batch_size": distributed.world()}  # neither is looked at
+        config |= {
+            "train_micro_batch_size_per_gpu": 1,
+            "train_batch_size": distributed.world(),
+        }  # it demands both, uses neither
         self.module, _ = accelerator.prepare(module, optimizer)
-        unset_hf_deepspeed_config()  # or a model that is loaded from here on would be split, too
+        unset_hf_deepspeed_config()  # or models loaded later would be sharded too
 
     def backward(self, loss: Tensor, last: bool) -> None:
         """See `FSDP`."""
@@ -156,7 +159,7 @@ class DeepSpeed:
         self.module.backward(loss * distributed.world())
 
     def step(self, sound: Callable[[float], None]) -> None:
-        """See `Whole`; only the step itself knows the norm, and DeepSpeed leaves it out where that is not finite."""
+        """See `Whole`; only the step itself knows the norm, and DeepSpeed skips it if that is not finite."""
         sound(0.0)
         self.module.step()
         sound(float(self.module.get_global_grad_norm()))
@@ -170,14 +173,14 @@ class DeepSpeed:
         return self.module.optimizer.param_groups  # type: ignore[no-any-return]  # DeepSpeed is untyped here
 
     def save(self, folder: Path) -> None:
-        """See `Whole`; each process writes its part, and only as many can read it."""
+        """See `Whole`; each process writes its part, and only as many processes can read it."""
         self.module.save_checkpoint(str(folder), tag=_TAG)
 
     def load(self, folder: Path) -> None:
         """See `Whole`.
 
         Raises:
-            RunError: DeepSpeed finds nothing there, which it says by its answer alone.
+            RunError: DeepSpeed finds no state there, which it reports only by its return value.
         """
         if self.module.load_checkpoint(str(folder), tag=_TAG)[0] is None:
             raise RunError(f"DeepSpeed finds no state of its own in {folder}")
@@ -187,16 +190,16 @@ Work = Whole | FSDP | DeepSpeed
 
 
 def work_on(module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float) -> Work:
-    """The steps on a module, by the engine that was asked for."""
+    """Make the backend that was chosen."""
     kinds: dict[str | None, type[Work]] = {None: Whole, "FSDP": FSDP, "DeepSpeed": DeepSpeed}
     return kinds[distributed.engine()](module, optimizer, max_grad_norm)
 
 
 def to_train(model: Any) -> Any:
-    """The model itself, or a copy of it where an engine will split that.
+    """Return the module itself, or a copy of it if a backend will shard that.
 
     Raises:
-        ConfigError: the engine cannot split it.
+        ConfigError: the backend cannot shard it.
     """
     name = distributed.engine()
     if name is None:
@@ -207,13 +210,13 @@ def to_train(model: Any) -> Any:
         raise ConfigError("DeepSpeed trains weights in float32 here: leave dtype out, or take FSDP")
     made = copy.deepcopy(model)
     for module in made.modules():
-        vars(module).pop("forward", None)  # trl's own, bound to the model that was copied
+        vars(module).pop("forward", None)  # a method bound to the module that was copied
     return made
 
 
 @torch.no_grad()
 def give(trained: nn.Module, model: nn.Module) -> None:
-    """Copy trained weights into the model that they are a split copy of, if they are; all processes call it."""
+    """Copy weights from a trained sharded copy to its original, if it is one; all processes call it."""
     if trained is model:
         return
     if distributed.engine() == "FSDP":
@@ -226,10 +229,10 @@ def give(trained: nn.Module, model: nn.Module) -> None:
 
 
 def _reshard(module: nn.Module) -> None:
-    """FSDP leaves some weights together after a forward without a backward.
+    """Reshard weights that FSDP leaves gathered after a forward pass without a backward pass.
 
     Raises:
-        ConfigError: it has split nothing; accelerate leaves it out where it does not know it, without a word.
+        ConfigError: FSDP sharded nothing; accelerate silently skips it for unknown devices.
     """
     from torch.distributed.fsdp import FSDPModule
 
@@ -242,7 +245,7 @@ def _reshard(module: nn.Module) -> None:
 
 @contextmanager
 def _gathered(parameter: nn.Parameter) -> Iterator[Tensor]:
-    if not hasattr(parameter, "ds_id"):  # as ZeRO's third stage marks them
+    if not hasattr(parameter, "ds_id"):  # the mark of ZeRO's third stage
         yield full(parameter)
         return
     import deepspeed
@@ -252,14 +255,14 @@ def _gathered(parameter: nn.Parameter) -> Iterator[Tensor]:
 
 
 def full(tensor: Tensor) -> Tensor:
-    """A tensor of which FSDP has left a part in each process; all processes call it."""
+    """Gather a tensor that FSDP sharded; all processes call it."""
     from torch.distributed.tensor import DTensor
 
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def fit_for_cpu(state: Any) -> None:
-    """Have accelerate use FSDP on the CPU, too: it knows it of accelerators alone, and torch has it for gloo."""
+    """Enable FSDP on the CPU: torch supports it with gloo, but accelerate only knows it on accelerators."""
     from accelerate.utils import DistributedType
 
     if distributed.engine() == "FSDP" and state.distributed_type == DistributedType.MULTI_CPU:

@@ -1,8 +1,7 @@
-"""Tracking: what a training logs, while it goes, in tensorboard, trackio or wandb, by accelerate's trackers.
+"""Track a training in tensorboard, trackio or wandb while it runs, through accelerate's trackers.
 
-A trainer says what it logs by `log`, whoever listens; a `Tracker` that is entered does. Its steps are the rows that the
-whole run has logged so far, so they only ever grow; docs/tracking.md has the names. Nothing is sent anywhere unless the
-user's environment says so.
+A trainer calls `log`; a `Tracker` that is entered receives it. Its steps are the rows that the whole run has logged so
+far, so they only grow; docs/tracking.md has the names. Nothing is sent anywhere unless the user's environment says so.
 """
 
 from __future__ import annotations
@@ -34,28 +33,29 @@ if TYPE_CHECKING:
 
 Service = Literal["tensorboard", "trackio", "wandb"]
 FOLDER = "tracking"
-"""In the run's folder: how far it has logged, and what tensorboard and wandb write."""
+"""Folder within the run's: how far it has logged, and the files of tensorboard and wandb."""
 
 _listener: ContextVar[Callable[[Mapping[str, float], int | None], None] | None] = ContextVar("listener", default=None)
 
 
 def wanted() -> bool:
-    """Whether somebody listens, so that every step is worth logging."""
+    """Whether a tracker listens, so that every step is worth logging."""
     return _listener.get() is not None
 
 
 def log(row: Mapping[str, float], step: int | None = None) -> None:
-    """Tell whoever listens what a training logs of its `step`, counted from 1.
+    """Log a row of a training's `step`, counted from 1.
 
-    A step that was told before is not told again, such as one that a killed training does anew; None tells it always.
+    A step that was logged before, such as one that a resumed training repeats, is skipped; a row without a step is
+    always logged.
     """
     if listener := _listener.get():
         listener(row, step)
 
 
 def need(service: Service | None) -> None:
-    """ConfigError where the package of a service is not installed."""
-    if service and getattr(find_spec(service), "origin", None) is None:  # a folder of that name has none
+    """Raise ConfigError if the package of a service is not installed."""
+    if service and getattr(find_spec(service), "origin", None) is None:  # a plain folder of that name has no loader
         raise ConfigError(
             f"--track {service} needs the package {service}: pip install {service}, or with all three services: "
             f"{install_advice('tracking')}"
@@ -74,16 +74,16 @@ class _Told:
     training: int = -1
     """The round whose training logged last."""
     at: int = 0
-    """The last step of it."""
+    """Its last step."""
     round: int = -1
-    """The last round that was summed up."""
+    """The last round that was summarized."""
     test: bool = False
 
 
 class Tracker:
-    """Logs one run; one that goes on appends to what is there.
+    """Log one run; a resumed run appends.
 
-    Where several processes train together each has one, and only that of rank 0 writes.
+    Under several processes each has a tracker, and only that of rank 0 writes.
     """
 
     def __init__(self, service: Service, folder: Path, config: Mapping[str, Any]) -> None:
@@ -108,7 +108,7 @@ class Tracker:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Within, what trainers log is heard; afterwards the service is let go of."""
+        """Receive what trainers log; the service is closed afterwards."""
         before = _listener.set(self._hear)
         try:
             yield
@@ -119,15 +119,15 @@ class Tracker:
                     self._to.finish()
 
     def reporter(self, shown: Reporter) -> Reporter:
-        """One that tells `shown` all it hears, and tracks the rounds."""
+        """Wrap a reporter so that rounds are tracked."""
         return _Rounds(self, shown)
 
     def begin(self, number: int) -> None:
-        """What is logged from now on is of this round."""
+        """Assign what is logged from now on to this round."""
         self._training = number
 
     def round(self, number: int, metrics: Mapping[str, Any]) -> None:
-        """A round is over, and `metrics` is what its folder says of it."""
+        """Log the metrics of a finished round."""
         if number <= self._told.round:
             return
         training = metrics["training"] or {}
@@ -140,7 +140,7 @@ class Tracker:
         self._write(values)
 
     def test(self, result: Mapping[str, Any]) -> None:
-        """The run is over, and this is what `test.json` says."""
+        """Log the test result of a finished run."""
         if self._told.test:
             return
         values: dict[str, float] = {}
@@ -167,7 +167,7 @@ class Tracker:
 
 @dataclass(frozen=True, slots=True)
 class _Rounds:
-    """A reporter that tells a tracker, too."""
+    """A reporter that also tells a tracker."""
 
     tracker: Tracker
     shown: Reporter
@@ -186,7 +186,7 @@ class _Rounds:
 
 
 def _summary(name: str, found: Mapping[str, Any]) -> dict[str, float]:
-    """A summary of episodes as numbers by name; what is no number is left out."""
+    """A summary of episodes as numbers by name; other values are left out."""
     values = {each: found.get(each) for each in ("steps", "invalid", "tokens")}
     for each in ("success", "reward"):
         of = found[each]
@@ -199,7 +199,7 @@ def _started(service: Service, folder: Path, told: _Told, config: Mapping[str, A
     import torch
     from accelerate import PartialState, tracking
 
-    PartialState(cpu=config.get("device") == "cpu" or not torch.cuda.is_available())  # the trackers ask it
+    PartialState(cpu=config.get("device") == "cpu" or not torch.cuda.is_available())  # the trackers read it
     name = f"{folder.absolute().name}-{told.id}"
     if service == "tensorboard":
         to: Any = tracking.TensorBoardTracker(FOLDER, folder)
@@ -217,8 +217,8 @@ def _started(service: Service, folder: Path, told: _Told, config: Mapping[str, A
         to = tracking.WandBTracker(
             "agentgym", name=name, id=told.id, resume="allow", dir=str(place), config=dict(config)
         )
-    with redirect_stdout(sys.stderr):  # where trackio says hello; stdout may be for a program
+    with redirect_stdout(sys.stderr):  # trackio prints a greeting there; stdout may be read by a program
         to.start()
-    if service == "trackio":  # which says once more when the program ends that the run is over
+    if service == "trackio":  # it repeats at exit that the run is over
         atexit.register(setattr, sys, "stdout", sys.stderr)
     return to

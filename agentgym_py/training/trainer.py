@@ -123,6 +123,17 @@ class Trainer(Protocol):
         ...
 
 
+def select_defaults(trainer: object) -> dict[str, Any]:
+    """Which stored trajectories a trainer learns from by default, as `select.FIELD`: those of its AgentEvol rounds.
+
+    A trainer that makes no policy, such as a reward model, learns from every episode.
+    """
+    info = info_of(trainer)
+    if info.output != "policy":
+        return {**KEEP_FAILURES, "select.dedupe": False}
+    return {key: value for key, value in info.evolve_defaults.items() if key.startswith("select.")}
+
+
 def checked(report: object, trainer: Trainer | OnPolicyTrainer, policy: Policy) -> TrainReport:
     """What a trainer returned.
 

@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 def task_ids(env: EnvSpec | str, split: str, tasks: Iterable[int]) -> list[str]:
-    """The ids of these tasks of a split: the prompts of a data set for `rollout_func`."""
+    """Ids of these tasks of a split: the prompts of a data set for `rollout_func`."""
     with closing((EnvSpec(env) if isinstance(env, str) else env).make()) as world:
         return [world.task(number, split).id for number in tasks]
 
@@ -39,12 +39,12 @@ def task_ids(env: EnvSpec | str, split: str, tasks: Iterable[int]) -> list[str]:
 def rollout_func(
     env: EnvSpec | str, *, max_new_tokens: int = 64, slots: int = 64, prompt: Prompt = "brief"
 ) -> Callable[[Sequence[str], Any], dict[str, list[Any]]]:
-    """What GRPOTrainer takes as `rollout_func`: prompts are task ids, and each comes as often as it is to be tried.
+    """Make the `rollout_func` of a GRPOTrainer: prompts are task ids, and each comes as often as it is to be attempted.
 
-    Replies have at most `max_new_tokens` tokens each, and are sampled at the trainer's temperature by its model as it
-    is then; tries are numbered on through the training, and drawn by the trainer's `seed`. An episode without a reply
-    to learn, or one that ended by an infrastructure error, is a row without a loss; trl has no way to leave it out of
-    its group's mean.
+    Replies have at most `max_new_tokens` tokens each, and are sampled at the trainer's temperature by its current
+    model. Attempts are numbered through the whole training, and seeded by the trainer's `seed`. An episode without a
+    reply to learn, or one that an infrastructure error ended, is a row without a loss; trl cannot leave it out of its
+    group's mean.
 
     Raises:
         ConfigError: the trainer would sample from a part of the distribution only (`top_p`, `top_k`, `min_p`).
@@ -77,14 +77,14 @@ def rollout_func(
 
 
 def episode_return(reward: Sequence[float], **_: Any) -> list[float]:
-    """The episodes' returns, as GRPOTrainer takes a reward function; `success` comes beside `reward`."""
+    """Return the episodes' returns: a reward function for GRPOTrainer, which also finds `success` beside `reward`."""
     return list(reward)
 
 
 def row(trajectory: Trajectory, chat: ChatFormat) -> Row:
-    """An episode as trl wants it: ids, log-probabilities as sampled (0 where the agent did not write), mask."""
+    """An episode as trl expects it: ids, log-probabilities as sampled (0 at other tokens), mask."""
     sample, about = encode(trajectory, chat), {"reward": trajectory.reward, "success": trajectory.success}
-    if trajectory.error is not None or not any(sample.mask):
+    if not trajectory.is_evidence or not any(sample.mask):
         end = chat.end_of_turn
         opening = sample.input_ids or [end]
         return {"prompt_ids": opening, "completion_ids": [end], "logprobs": [0.0], "env_mask": [0], **about}

@@ -198,7 +198,7 @@ class AgentTrajDataset(Sequence[Trajectory]):
 
         What an infrastructure failure ended gives none.
         """
-        return [trl.stepwise(each, label) for each in self if each.steps and each.error is None]
+        return [trl.stepwise(each, label) for each in self if each.steps and each.is_evidence]
 
 
 def read_any(path: str | Path) -> Iterator[Trajectory]:

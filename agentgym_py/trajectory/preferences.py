@@ -103,7 +103,7 @@ def _groups(
     """Positions of trajectories that open alike; the others are counted in `dropped`."""
     groups: dict[tuple[Hashable, ...], list[int]] = defaultdict(list)
     for i, each in enumerate(trajectories):
-        if each.steps and each.error is None:
+        if each.steps and each.is_evidence:
             groups[opening(each, level)].append(i)
         else:
             dropped["without a turn, or ended by an infrastructure error"] += 1

@@ -112,7 +112,7 @@ def success_only() -> Selector:
 
 def no_errors() -> Selector:
     """Keep episodes that no infrastructure failure ended."""
-    return where(lambda each: each.error is None, "ended by an infrastructure error")
+    return where(lambda each: each.is_evidence, "ended by an infrastructure error")
 
 
 def dedupe() -> Selector:

@@ -16,16 +16,22 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, Self, Union, get_args, get_origin, get_type_hints
 
+from agentgym_py.env import StopReason
 from agentgym_py.errors import DataError
 from agentgym_py.files import naming, to_disk
 from agentgym_py.trajectory.types import Trajectory
 
 _DIGEST_LENGTH = 16
 _BLOCK = 1 << 16
+_OLD_ENDS = {
+    "given_up": StopReason.GAVE_UP, "terminated": StopReason.TERMINATED, "truncated": StopReason.TRUNCATED,
+}  # fmt: skip
+"""Keys of lines up to commit 58a3e36, the one that counts first; `truncated` was true of episodes given up, too."""
 Reader = Callable[[Any, str], Any]
 
 
@@ -43,13 +49,22 @@ def to_json(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> Trajectory:
-    """The episode of `to_json`, equal to the one that went in.
+    """The episode of `to_json`, equal to the one that went in; also of a line that has no `stop_reason` yet.
 
     Raises:
         DataError: an unknown key, a missing key without a default, or a value of the wrong type; names the key.
     """
-    value: Trajectory = _record_reader(Trajectory)(dict(data), "")
+    value: Trajectory = _record_reader(Trajectory)(_with_stop_reason(data), "")
     return value
+
+
+def _with_stop_reason(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a line; one of four older keys, which said together how an episode ended, gets its reason."""
+    if "stop_reason" in data or not _OLD_ENDS.keys() & data.keys():
+        return dict(data)
+    found = {name: value for name, value in data.items() if name not in _OLD_ENDS}
+    ended = {name: _exactly(bool)(data.get(name, False), name) for name in _OLD_ENDS}
+    return found | {"stop_reason": next((reason for name, reason in _OLD_ENDS.items() if ended[name]), None)}
 
 
 def _plain(value: Any, where: str) -> Any:
@@ -127,6 +142,8 @@ def _reader(hint: Any) -> Reader:
         return _numbers(arguments[0]) if arguments[0] in (int, float) else _many(_reader(arguments[0]))
     if isinstance(hint, type) and is_dataclass(hint):
         return _record_reader(hint)
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return _member(hint)
     if hint is float:
         return _finite
     if origin is not None and issubclass(origin, Mapping):
@@ -153,6 +170,15 @@ def _numbers(kind: type) -> Reader:
         return tuple(one(each, f"{where}[{i}]") for i, each in enumerate(value))
 
     return read_numbers
+
+
+def _member(kind: type[StrEnum]) -> Reader:
+    def read_member(value: Any, where: str) -> StrEnum:
+        if not isinstance(value, str) or value not in list(kind):
+            raise DataError(f"{where}: expected one of {', '.join(kind)}, found {_shown(value)}")
+        return kind(value)
+
+    return read_member
 
 
 def _mapping(kind: Any) -> Reader:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentgym_py.env import EnvSpec
+from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.env.registration import REMOTE, short_name
 from agentgym_py.errors import ConfigError
 from agentgym_py.files import canonical
@@ -112,13 +112,35 @@ class Trajectory:
     reward: float
     """The episode's return."""
     success: bool
-    terminated: bool
-    truncated: bool
+    stop_reason: StopReason | None
+    """How the episode ended; None if the foreign file that it is from does not say."""
     optimal_steps: int | None = None
     error: str | None = None
-    """An infrastructure failure that ended the episode; such a trajectory counts as no evidence, not as reward 0."""
-    given_up: bool = False
-    """Whether the agent ended it: a model whose context is full, an expert with nothing left to do."""
+    """What failed, if `stop_reason` is `ERROR`; a trajectory with an error always has that reason."""
+
+    def __post_init__(self) -> None:
+        if self.error is not None:
+            object.__setattr__(self, "stop_reason", StopReason.ERROR)
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the world ended the episode."""
+        return self.stop_reason is StopReason.TERMINATED
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the world's step limit cut the episode; False if the agent gave up or infrastructure failed."""
+        return self.stop_reason is StopReason.TRUNCATED
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the agent ended the episode."""
+        return self.stop_reason is StopReason.GAVE_UP
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether the episode says anything about its agent: not if an infrastructure failure ended it."""
+        return self.stop_reason is not StopReason.ERROR
 
     @property
     def task_id(self) -> str:

@@ -111,7 +111,7 @@ def words(text: str) -> list[str]:
 
 def outcome_of(trajectory: Trajectory) -> Outcome:
     """How it ended."""
-    return "error" if trajectory.error is not None else "success" if trajectory.success else "failure"
+    return "error" if not trajectory.is_evidence else "success" if trajectory.success else "failure"
 
 
 class Index:

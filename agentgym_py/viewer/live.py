@@ -14,8 +14,8 @@ from agentgym_py.collection import Collector, Job
 from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import StateSnapshot
-from agentgym_py.env import Prompt
-from agentgym_py.env.actions import entered
+from agentgym_py.env import Prompt, StopReason
+from agentgym_py.env.actions import from_keyboard
 from agentgym_py.errors import AgentGymError, UnknownNameError
 from agentgym_py.trajectory import Trajectory
 
@@ -57,7 +57,7 @@ class Person:
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         """The same reply for each."""
-        return [AgentReply(entered(self.text, episode.env.tools())) for episode in episodes]
+        return [AgentReply(from_keyboard(self.text, episode.env.tools())) for episode in episodes]
 
 
 class Live:
@@ -85,7 +85,7 @@ class Live:
     @property
     def over(self) -> bool:
         """Whether the episode has ended."""
-        return not self.trajectory.given_up
+        return self.trajectory.stop_reason is not StopReason.GAVE_UP
 
     def act(self, agent: Agent, steps: int = 1) -> Trajectory:
         """Let an agent act for so many steps, as far as the episode goes; all of it so far."""

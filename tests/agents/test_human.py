@@ -12,7 +12,7 @@ from agentgym_py.agents import ExpertAgent
 from agentgym_py.agents.human import COMMANDS, PersonAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
-from agentgym_py.env.actions import one_line
+from agentgym_py.env.actions import to_keyboard
 from agentgym_py.trajectory import Trajectory
 
 
@@ -36,8 +36,8 @@ def test_a_person_who_types_what_the_expert_does(
     typed = []
     for trajectory in expert:
         made.reset(seed=0, options={"task": trajectory.task_id})
-        while not made.ended:
-            typed.append(one_line(made.expert()[0]))
+        while not made.stop_reason:
+            typed.append(to_keyboard(made.expert()[0]))
             made.step(made.expert()[0])
     played = play(monkeypatch, typed, env, 3)
     assert [[(s.action, s.action_input) for s in t.steps] for t in played] == [

@@ -52,8 +52,9 @@ def test_a_failure_has_a_program_that_shows_it(agentgym: Run) -> None:
 def test_as_json(agentgym: Run) -> None:
     """Only JSON on stdout; arguments of the world and the amounts stand in it."""
     status, out, err = agentgym(
-        "check", "GUESS", "--json", "--only", "floor", "--episodes", "7", "--seed", "3", "--env_kwargs.max_steps", "5"
-    )
+        "check", "GUESS", "--json", "--only", "random_baseline", "--episodes", "7", "--seed", "3",
+        "--env_kwargs.max_steps", "5",
+    )  # fmt: skip
     found = json.loads(out)
     assert status == 0 and found["ok"] and "passed" in err
     assert found["env_kwargs"] == {"max_steps": 5} and found["settings"]["seed"] == 3
@@ -85,7 +86,7 @@ def test_a_check_that_is_stopped_says_so(
 def test_mistakes_are_one_line(agentgym: Run) -> None:
     """Unknown checks, worlds and amounts."""
     for argv, said in (
-        (["GUESS", "--only", "florr"], "--only: no check 'florr' (did you mean floor?)"),
+        (["GUESS", "--only", "random_base"], "--only: no check 'random_base' (did you mean random_baseline?)"),
         (["no-such-world"], "No environment 'no-such-world'"),
         (["guessfortest"], "Did you mean 'guessfortests'?"),
         (["no_such.py"], "There is no file 'no_such.py'."),
@@ -182,3 +183,17 @@ def test_a_world_that_cannot_be_made_says_where(agentgym: Run) -> None:
     assert (status, out) == (1, "") and err.count("\n") == 1
     assert err.startswith("agentgym: the world my_world.py raised NameError: name 'nothing' is not defined (")
     assert err.endswith(f"my_world.py, line {number}, in __init__)\n")
+
+
+def test_a_world_that_lacks_methods_is_one_line(agentgym: Run) -> None:
+    """It is said once, with what is missing, and no check is run; so it is of a world without `__init__`."""
+    source = EXAMPLE.read_text(encoding="utf-8")
+    for old, new, message in (
+        (" expert(", " expertise(", "GuessEnv lacks expert: define them (see TextEnv)"),
+        (" state(", " condition(", "GuessEnv lacks state: define them (see TextEnv)"),
+        (" __init__(self, *,", " not_called(self, *,", "GuessEnv sets no max_steps: define __init__ and call super()"),
+    ):
+        file = f"lacks{old.split('(')[0].strip()}.py"
+        Path(file).write_text(source.replace(old, new, 1), encoding="utf-8")
+        status, out, err = agentgym("check", file)
+        assert status == 2 and out == "" and err.startswith(f"agentgym: {message}") and err.count("\n") == 1

@@ -75,7 +75,7 @@ def test_the_example_is_listed_by_what_one_does_there(monkeypatch: pytest.Monkey
 def test_list_names_packages_where_there_are_several(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who reads it sees whose world it is; a terminal cuts what is too long, a pipe does not."""
     found = [registry.Plugin("AgentShop-v0", "x:X", "agentgym-py"), registry.Plugin("Cave-v0", "y:Y", "caves")]
-    monkeypatch.setattr(registry, "plugins", lambda _: found)
+    monkeypatch.setattr("agentgym_py.cli.envs.env_plugins", lambda: found)
     monkeypatch.setattr(registry, "load", lambda *_: type("Cave", (), {"__doc__": "Cave-v0, a cave " + "in " * 50}))
     head, cave, _ = agentgym("envs", "list")[1].splitlines()
     assert head.split()[:3] == ["name", "id", "package"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,9 @@ import pytest
 
 from agentgym_py.collection import Collector
 from agentgym_py.env import TextEnv
+from agentgym_py.evaluation.folder import read_manifest
+from agentgym_py.policy import Policy
+from agentgym_py.testing.model_server import ModelServer, serving
 from agentgym_py.trajectory import store
 
 Run = Callable[..., tuple[int, str, str]]
@@ -63,13 +67,86 @@ def test_a_model_is_repeated_from_its_manifest(agentgym: Run, small_model: str) 
     assert ", sampled at temperature 1, test split" in out and "tokens sampled an episode" in out
 
 
+def test_a_model_is_its_weights_wherever_they_lie(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a relative path, from another folder, moved and shared: the repetition has the same rows, under one name."""
+    Path("here").mkdir()
+    shutil.copytree(small_model, "here/model")
+    argv = ("--env", "GUESS", "--model", "here/model", "--tasks", "3", "--env_kwargs.max_steps", "2",
+            "--max_new_tokens", "6", "--temperature", "1", "--threads", "1")  # fmt: skip
+    assert agentgym("eval", *argv, "--out", "a")[0] == 0
+    status, _, err = agentgym("eval", "--manifest", "a/manifest.json", "--out", "b")
+    assert status == 0 and rows("a") == rows("b"), err
+    monkeypatch.chdir("here")
+    status, _, err = agentgym("eval", "--manifest", "../a", "--out", "c")  # its folder is named as well as its file
+    assert status == 0 and rows("../a") == rows("c"), err
+    shutil.move("model", "moved")
+    status, _, err = agentgym("eval", "--manifest", "../a/manifest.json", "--out", "d")
+    assert status == 2 and "if the model has moved, name its place: --model FOLDER" in err
+    status, _, err = agentgym("eval", "--manifest", "../a", "--model", "moved", "--out", "d")
+    assert status == 0 and rows("../a") == rows("d"), err
+    assert json.loads(Path("d/manifest.json").read_text())["agent"]["name"] == "here/model"
+    status, _, err = agentgym("eval", "--manifest", ".")
+    assert status == 2 and "manifest.json cannot be read" in err and err.count("\n") == 1
+
+
+def test_an_interrupted_evaluation_of_a_moved_model_goes_on(
+    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of its rows carry one name; other weights are refused."""
+    whole = Collector.in_order
+
+    def interrupted(self: Collector, jobs: Any) -> Any:
+        yield from islice(whole(self, jobs), 2)
+        raise KeyboardInterrupt
+
+    shutil.copytree(small_model, "one")
+    argv = ("eval", "--env", "GUESS", "--tasks", "4", "--env_kwargs.max_steps", "2", "--max_new_tokens", "6",
+            "--threads", "1", "--out", "a", "--model")  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr(Collector, "in_order", interrupted)
+        assert agentgym(*argv, "one")[0] == 130
+    status, _, err = agentgym(*argv, "tiny-random")
+    said = "a holds another evaluation: agent's name: one, not tiny-random; agent's policy_digest"
+    assert status == 2 and said in err
+    shutil.move("one", "two")
+    status, _, err = agentgym(*argv, "two")
+    assert status == 0, err
+    assert [each.provenance.agent for each in store.read("a/trajectories.jsonl")] == ["one"] * 4
+
+
+@pytest.mark.parametrize("first", ["random", "model", "openai"])
+def test_another_model_plays_the_tasks_of_a_manifest(agentgym: Run, small_model: str, first: str) -> None:
+    """With the same settings; its folder has a manifest of its own, which can be repeated, and the two compared."""
+    argv = ("eval", "--env", "GUESS", "--tasks", "3", "--env_kwargs.max_steps", "2", "--seed", "3", "--attempts", "2",
+            "--prompt", "full", "--max_new_tokens", "6", "--out", "a")  # fmt: skip
+    with serving(ModelServer(Policy.load(small_model), says=lambda body: "Action: guess[5]")) as server:
+        who = {
+            "random": ("--agent", "random"), "model": ("--model", "tiny-random", "--threads", "1"),
+            "openai": ("--agent", "openai", "--model", "x", "--base_url", server.url),
+        }[first]  # fmt: skip
+        assert agentgym(*argv, *who)[0] == 0
+        other = "y" if first == "openai" else small_model
+        status, _, err = agentgym("eval", "--manifest", "a", "--model", other, "--threads", "1", "--out", "b")
+    assert status == 0 and not err, err
+    one, two = (read_manifest(Path(each)) for each in "ab")
+    same = ("worlds", "split", "prompt", "seed", "attempts")
+    assert [one[key] for key in same] == [two[key] for key in same]
+    assert two["agent"]["name"] == other and two["options"]["model"] == other
+    assert two["options"]["max_new_tokens"] == 6
+    assert agentgym("compare", "a", "b")[0] == 0
+    if first != "openai":
+        assert agentgym("eval", "--manifest", "b", "--out", "c")[0] == 0 and rows("b") == rows("c")
+
+
 def test_a_world_that_fails_is_told_in_a_line_and_left_out(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the most frequent reason, by eval and by collect; it is no failure of the agent."""
     step = TextEnv.step
 
     def breaks(self: TextEnv, action: str) -> Any:
-        if self.current is not None and self.current.id.endswith(("/1", "/2")):
-            raise OSError(f"no disk [for] {self.current.id[-1:] == '1' and 'this'}")
+        if self.current_task is not None and self.current_task.id.endswith(("/1", "/2")):
+            raise OSError(f"no disk [for] {self.current_task.id[-1:] == '1' and 'this'}")
         return step(self, action)
 
     monkeypatch.setattr(TextEnv, "step", breaks)

@@ -559,7 +559,8 @@ def test_a_training_says_what_it_left_out(agentgym: Run, small_model: str) -> No
     assert agentgym(*collect, "--out", "expert.jsonl")[0] == 0
     assert agentgym(*collect, "--agent", "random", "--env_kwargs.max_steps", "1", "--out", "random.jsonl")[0] == 0
     words = ("train", "--data", "expert.jsonl,random.jsonl", "--model", small_model, "--threads", "1")
-    _, out, _ = agentgym(*words, "--trainer.threshold", "0.5", "--out", "bc")
+    every = ("--select.success_only", "false", "--select.threshold", "-inf")
+    _, out, _ = agentgym(*words, *every, "--trainer.threshold", "0.5", "--out", "bc")
     dropped = json.loads(Path("bc/train.json").read_text())["training"]["dropped"]
     assert dropped and all(f"{number} {why}" in out for why, number in dropped.items()) and "left out: " in out
     assert "left out" not in agentgym(*words, "--trainer.threshold", "-9", "--out", "all")[1]

@@ -11,7 +11,7 @@ import pytest
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, Job, jobs_for
 from agentgym_py.collection.replay import replay_all
-from agentgym_py.env import EnvSpec, Reply, Task, TextEnv
+from agentgym_py.env import EnvSpec, Reply, StopReason, Task, TextEnv
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.stats import wilson
@@ -68,7 +68,7 @@ def test_a_world_that_breaks_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> 
     step = ShopEnv.step
 
     def breaks(self: ShopEnv, action: str) -> Any:
-        if self.current is not None and self.current.id.endswith("/1") and self.steps == 1:
+        if self.current_task is not None and self.current_task.id.endswith("/1") and self.steps == 1:
             raise TimeoutError("the world hangs")
         return step(self, action)
 
@@ -94,7 +94,7 @@ def test_a_world_that_fails_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> N
             raise OSError("no world")
 
     def breaks(self: ShopEnv, action: str) -> Any:
-        fails(self, self.current, 2 * (self.current is not None and self.current.id.endswith("/1")))
+        fails(self, self.current_task, 2 * (self.current_task is not None and self.current_task.id.endswith("/1")))
         return step(self, action)
 
     def begins(self: ShopEnv, task: Task) -> str:
@@ -142,7 +142,7 @@ def test_a_world_that_is_late_is_no_evidence(monkeypatch: pytest.MonkeyPatch) ->
     step, begin, make, clock = ShopEnv.step, ShopEnv.begin, EnvSpec.make, [7.0]
 
     def slow(self: ShopEnv, action: str) -> Any:
-        clock[0] += 3.5 * (self.current is not None and self.current.id.endswith("/1"))
+        clock[0] += 3.5 * (self.current_task is not None and self.current_task.id.endswith("/1"))
         return step(self, action)
 
     def begins(self: ShopEnv, task: Task) -> str:
@@ -228,7 +228,7 @@ def test_an_agent_may_give_up() -> None:
             ]
 
     trajectory = Collector(Quitter()).collect(Job(SHOP, 0))
-    assert (len(trajectory.steps), trajectory.success, trajectory.truncated) == (1, False, True)
+    assert (len(trajectory.steps), trajectory.success, trajectory.stop_reason) == (1, False, StopReason.GAVE_UP)
 
 
 def test_unknown_names_raise() -> None:
@@ -269,9 +269,9 @@ def test_worlds_are_closed_and_a_broken_one_is_not_used_again(monkeypatch: pytes
     step, begin, used, closed = ShopEnv.step, ShopEnv.begin, list[tuple[int, str]](), list[int]()
 
     def breaks(self: ShopEnv, action: str) -> Any:
-        assert self.current is not None and id(self) not in closed
-        used.append((id(self), self.current.id))
-        if self.current.id.endswith("/1"):
+        assert self.current_task is not None and id(self) not in closed
+        used.append((id(self), self.current_task.id))
+        if self.current_task.id.endswith("/1"):
             raise TimeoutError("the world hangs")
         return step(self, action)
 

@@ -10,7 +10,7 @@ import pytest
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, Job
 from agentgym_py.collection.replay import replay, replay_all
-from agentgym_py.env import EnvSpec
+from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.trajectory import Trajectory
 
 
@@ -31,10 +31,10 @@ def test_a_true_record_holds(trajectory: Trajectory) -> None:
     [
         ({"final_observation": "something else"}, "last observation"),
         ({"success": False}, "success"),
-        ({"terminated": False}, "terminated"),
+        ({"stop_reason": StopReason.GAVE_UP}, "stop reason"),
         ({"instruction": "Buy me a boat."}, "instruction"),
         ({"rules": "No rules."}, "rules"),
-        ({"truncated": True}, "truncated"),
+        ({"stop_reason": StopReason.TRUNCATED}, "stop reason"),
         ({"reward": 0.25}, "return"),
         ({"kind": "boats"}, "kind"),
         ({"split": "test"}, "split"),

@@ -170,7 +170,7 @@ def test_attempts_are_at_training_tasks() -> None:
         for make in (module.attempt_at_home, module.room_read, module.attempt_elsewhere):
             assert make(rng, known)
     for env in envs:
-        assert env.current.split == "train"
+        assert env.current_task.split == "train"
 
 
 def test_made_up_names_stand_for_the_old_ones_everywhere() -> None:

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentgym_py.env import Reply
-from agentgym_py.env.actions import entered, format_reply, one_line, parse_call, parse_reply
+from agentgym_py.env.actions import format_reply, from_keyboard, parse_reply, parse_tool_call, to_keyboard
 
 anything = st.text(st.characters(), max_size=60)  # surrogates and controls included
 LABELS = ["Thought:", "Action:", "action :", "Action Input:", "Observation:", "<tool_call>", "</tool_call>", "```json"]
@@ -119,7 +119,7 @@ BROKEN = [
 def test_an_input_that_should_be_an_object_and_is_none_is_wrong(text: str) -> None:
     """In every form of a call, and it says what was given."""
     found = parse_reply(text)
-    assert found.wrong.startswith("The input of 'f' must be one JSON object") and len(found.wrong) < 300
+    assert found.error.startswith("The input of 'f' must be one JSON object") and len(found.error) < 300
     assert found.action == "f" and found.arguments is None
 
 
@@ -139,12 +139,12 @@ def test_an_input_that_should_be_an_object_and_is_none_is_wrong(text: str) -> No
 )
 def test_what_is_text_or_an_object_is_not(text: str) -> None:
     """A text after `Action Input:` need not be JSON, nor need there be an input."""
-    assert parse_reply(text).wrong == ""
+    assert parse_reply(text).error == ""
 
 
 def test_where_a_call_is_broken_is_told() -> None:
     """The place in the text, as the reader of JSON has it."""
-    found = parse_reply("Action: f\nAction Input: {'a': 1}").wrong
+    found = parse_reply("Action: f\nAction Input: {'a': 1}").error
     assert "not \"{'a': 1}\": Expecting property name enclosed in double quotes: line 1 column 2" in found
 
 
@@ -212,7 +212,7 @@ def test_nesting_has_a_limit_that_does_not_depend_on_the_stack() -> None:
 )
 def test_no_text_is_slow(text: str) -> None:
     """Time grows no faster than the text: a third of a megabyte takes well under a second."""
-    for read in (parse_reply, parse_call):
+    for read in (parse_reply, parse_tool_call):
         begin = time.thread_time()
         read(text)
         assert time.thread_time() - begin < 2, read
@@ -231,7 +231,7 @@ def test_no_text_is_slow(text: str) -> None:
 )
 def test_a_call_may_stand_in_one_line(text: str, arguments: dict[str, object]) -> None:
     """With its arguments or without, in a bare line or as an action."""
-    reply = parse_call(text)
+    reply = parse_tool_call(text)
     assert (reply.action, reply.arguments) == ("set_due", arguments)
 
 
@@ -255,8 +255,8 @@ def test_a_call_may_stand_in_one_line(text: str, arguments: dict[str, object]) -
 )
 def test_what_models_write_around_a_call(text: str, thought: str) -> None:
     """Marks of Markdown, other keys, a list of one, words before it, a missing label: it is the same call."""
-    reply = parse_call(text)
-    assert (reply.action, reply.arguments, reply.thought, reply.wrong) == ("f", {"a": 1}, thought, "")
+    reply = parse_tool_call(text)
+    assert (reply.action, reply.arguments, reply.thought, reply.error) == ("f", {"a": 1}, thought, "")
 
 
 @pytest.mark.parametrize(
@@ -273,34 +273,65 @@ def test_what_models_write_around_a_call(text: str, thought: str) -> None:
 )
 def test_what_is_wrong_with_a_call_is_said(text: str, said: str) -> None:
     """JSON that is broken, and more than one call; a world without tools takes the first call as ever."""
-    assert parse_call(text).wrong.startswith(said)
-    assert "Only" not in parse_reply(text).wrong
+    assert parse_tool_call(text).error.startswith(said)
+    assert "Only" not in parse_reply(text).error
 
 
 @pytest.mark.parametrize("text", ['I say f {"name": "Ann"}', "Sure! {1: 2}", "[1, 2]", "Well [{}]", "`f`"])
 def test_what_might_be_something_else_is_no_call(text: str) -> None:
     """Words with some JSON behind them that names no tool and no arguments."""
-    assert parse_call(text).arguments is None
+    assert parse_tool_call(text).arguments is None
 
 
 @given(st.text())
 def test_what_is_no_call_in_one_line_is_read_as_ever(text: str) -> None:
     """Any text without brackets."""
     text = text.replace("{", "").replace("(", "")
-    assert parse_call(text) == parse_reply(text)
+    assert parse_tool_call(text) == parse_reply(text)
 
 
 @pytest.mark.parametrize("line", ['list_due {"start": "2030-01-01", "end": "2030-01-02"}', "list_labels()"])
 def test_a_call_in_one_line_is_a_step_of_a_world_that_reads_two(line: str) -> None:
     """It is written so that the parser of every world reads it; what is no call of a tool is left alone."""
     tools = [{"type": "function", "function": {"name": name}} for name in ("list_due", "list_labels")]
-    assert parse_reply(entered(line, tools)).arguments is not None
+    assert parse_reply(from_keyboard(line, tools)).arguments is not None
     for other in ("list_labels", "nothing()", "list_labels {", "list_labels(all)"):
-        assert entered(other, tools) == other
-    assert entered(line, None) == line
+        assert from_keyboard(other, tools) == other
+    assert from_keyboard(line, None) == line
 
 
 def test_an_action_is_shown_in_one_line() -> None:
     """A call's input moves up to its name; anything else stays as it is."""
-    assert one_line('set_due\nAction Input: {"task": "t7"}') == 'set_due {"task": "t7"}'
-    assert one_line("search[Action Input: 3]") == "search[Action Input: 3]"
+    assert to_keyboard('set_due\nAction Input: {"task": "t7"}') == 'set_due {"task": "t7"}'
+    assert to_keyboard("search[Action Input: 3]") == "search[Action Input: 3]"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "argument"),
+    [
+        ("search[red shoes]", "search", "red shoes"),
+        ("Thought: so\nAction: search[a [b] c]", "search", "a [b] c"),
+        ("search[]", "search", ""),
+        ("look", "look", None),
+        ("search[red", "search[red", None),
+        ("search[red] please", "search[red] please", None),
+        ("Action: search\nAction Input: red shoes", "search", "red shoes"),
+        ('{"name": "search", "arguments": {"query": "red [x]"}}', "search", "red [x]"),
+        ('{"name": "move", "arguments": {"a": 1, "b": "two"}}', "move", "1, two"),
+        ('{"name": "search", "arguments": {"query": ""}}', "search", ""),
+        ('{"name": "look", "arguments": {}}', "look", None),
+        ("Action: search[red]\nAction Input: blue", "search", "red][blue"),
+        ("", "", None),
+    ],
+)
+def test_an_action_has_a_name_and_an_argument(text: str, name: str, argument: str | None) -> None:
+    """However it is written: brackets, an input below it, or a tool call whose values are joined."""
+    reply = parse_reply(text)
+    assert (reply.name, reply.argument) == (name, argument)
+
+
+def test_the_older_name_of_the_parser_of_calls_still_works() -> None:
+    """`parse_call` and `parse_reply` are imported by worlds elsewhere."""
+    from agentgym_py.env.actions import parse_call
+
+    assert parse_call is parse_tool_call

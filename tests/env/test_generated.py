@@ -171,7 +171,7 @@ def test_a_snapshot_that_nobody_can_have_taken_is_refused(wrong: dict[str, Any],
     for action in ("no", "no", "no"):
         env.step(action)
         env.restore(env.snapshot())
-    assert env.ended == "truncated"
+    assert env.stop_reason == "truncated"
 
 
 def test_a_reset_that_cannot_be_says_so() -> None:

@@ -39,16 +39,16 @@ def episode(env: TextEnv, player: str, split: str) -> Iterator[str]:
     """The lines of one episode: task, then observations, actions, and what came of them."""
     rng = Rng("transcript", player)
     observation, _ = env.reset(seed=7, options={"split": split})
-    yield f"{env.current}"
+    yield f"{env.current_task}"
     yield observation
-    while not env.ended:
+    while not env.stop_reason:
         action = _action(env, player, rng)
         observation, reward, *_, info = env.step(action)
         yield f"> {action}"
         yield observation
         parts = f" {info['reward_parts']}" if info["reward_parts"] else ""
         yield f"    reward {reward:g}{parts}{'' if info['valid_action'] else ', not valid'}"
-    yield f"    {env.ended}, success: {env.succeeded}"
+    yield f"    {env.stop_reason}, success: {env.succeeded}"
 
 
 def _action(env: TextEnv, player: str, rng: Rng) -> str:

@@ -23,9 +23,9 @@ def test_nothing_is_listed_after_the_end(name: str) -> None:
     env = EnvSpec(name).make()
     env.reset(seed=1)
     assert env.actions()
-    while not env.ended:
+    while not env.stop_reason:
         env.step(env.expert()[0])
-    assert env.ended == "terminated" and env.actions() == []
+    assert env.stop_reason == "terminated" and env.actions() == []
     again = EnvSpec(name).make()
     again.restore(env.snapshot())
     assert again.actions() == []
@@ -36,8 +36,8 @@ def test_a_task_of_another_split_is_refused(name: str) -> None:
     """Its id says one split, the option another one; the same one, or none, is fine."""
     env = EnvSpec(name).make()
     env.reset(options={"split": "test"})
-    assert env.current
-    task = env.current.id
+    assert env.current_task
+    task = env.current_task.id
     for options in ({"task": task, "split": "test"}, {"task": task}):
         env.reset(options=options)
     with pytest.raises(UnknownNameError, match="is of split 'test', not 'valid'"):

@@ -94,7 +94,7 @@ def test_episodes_that_the_agent_gave_up_are_counted() -> None:
     for steps, given_up in ((1, 4), (2, 0)):
         found, played = evaluate(Quitter(steps), [shop], "test", range(4))
         assert (found.given_up, found.success.n, found.steps) == (given_up, 4, float(steps))
-        assert {each.given_up for each in played} == {steps == 1} and all(each.truncated for each in played)
+        assert {each.given_up for each in played} == {steps == 1} and not any(each.terminated for each in played)
     with pytest.raises(ConfigError, match="random gave up all 4 episodes before its first reply"):
         evaluate(Quitter(0), [shop], "test", range(4))
 

@@ -9,12 +9,13 @@ import pytest
 
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent
 from agentgym_py.collection import Collector, jobs_for
-from agentgym_py.env import EnvSpec
+from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.evaluation.experts_comparison import beside_experts
 from agentgym_py.evaluation.failures import FAILURES, failure, failures
 from agentgym_py.trajectory import Trajectory
 
-CUT = {"success": False, "terminated": False, "truncated": True}
+CUT = {"success": False, "stop_reason": StopReason.TRUNCATED}
+LEFT = {"success": False, "stop_reason": StopReason.GAVE_UP}
 
 
 class Script:
@@ -36,7 +37,7 @@ def test_failures_have_kinds(episode: Callable[..., Trajectory]) -> None:
     invalid = replace(invalid, steps=tuple(replace(step, valid=False) for step in invalid.steps))
     found = {
         None: [episode("look"), episode("look", **{**CUT, "error": "disk"})],
-        "gave up": [episode("look", **CUT, given_up=True), episode(**CUT, given_up=True)],
+        "gave up": [episode("look", **LEFT), episode(**LEFT)],
         "no valid action": [invalid],
         "wrong goal": [episode("look", success=False)],
         "looped": [circling(episode("a", "a", "b", "b", **CUT))],

@@ -12,7 +12,7 @@ import pytest
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import RunError
-from agentgym_py.evaluation.folder import SAME_QUESTION, EvalFolder, differences, manifest_of, read_manifest
+from agentgym_py.evaluation.folder import SAME_QUESTION, SAME_ROWS, EvalFolder, differences, manifest_of, read_manifest
 from agentgym_py.trajectory import Trajectory, store
 
 SHOP = EnvSpec("shop", {"difficulty": "easy"})
@@ -51,6 +51,21 @@ def test_what_matters_is_named(other: dict[str, Any], said: list[str]) -> None:
     """In the order of the manifest, each with both values; how often a task is tried is nobody's question."""
     found = differences(made(), made(**other), SAME_QUESTION)
     assert len(found) == len(said) and all(one.startswith(start) for one, start in zip(found, said, strict=True)), found
+
+
+def test_a_model_is_known_by_its_digest() -> None:
+    """Not by its name, nor by where it lies; agents without one are known by their names."""
+
+    def of(name: str, digest: str | None, model: str) -> dict[str, Any]:
+        agent = {"name": name, "policy_digest": digest, "sampling": {"temperature": 0}}
+        return made() | {"agent": agent, "options": {"tasks": 3, "model": model}}
+
+    assert differences(of("a", "1", "/a"), of("b", "1", "/b"), SAME_ROWS) == []
+    assert differences(of("a", None, ""), of("b", None, ""), SAME_ROWS) == ["agent's name: a, not b"]
+    assert differences(of("a", "1", "/a"), of("a", "2", "/a"), SAME_ROWS) == ["agent's policy_digest: 1, not 2"]
+    assert differences(of("a", "1", "/a"), of("a", None, "/a"), SAME_ROWS) == ["agent's policy_digest: 1, not None"]
+    hot = of("b", "1", "/b") | {"agent": {"name": "b", "policy_digest": "1", "sampling": {"temperature": 1}}}
+    assert len(differences(of("a", "1", "/a"), hot, SAME_ROWS)) == 1
 
 
 def test_worlds_that_differ_are_named() -> None:

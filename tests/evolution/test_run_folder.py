@@ -9,6 +9,7 @@ from threading import Barrier
 
 import pytest
 
+from agentgym_py import files
 from agentgym_py.errors import RunError
 from agentgym_py.evolution import run_folder
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
@@ -53,6 +54,7 @@ def test_a_start_that_was_killed_can_be_started_again(
         write_atomic(path, data)
 
     with monkeypatch.context() as patch:
+        patch.setattr(files, "write_atomic", killed)
         patch.setattr(run_folder, "write_atomic", killed)
         with pytest.raises(KeyboardInterrupt):
             start(tmp_path / "a", 1)

@@ -320,7 +320,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("agentgym_py.policy.policy._FOUND", set())
+    monkeypatch.setattr("agentgym_py.policy.loading._FOUND", set())
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: "a path" if hub.cached else None)
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", opened)
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
@@ -449,9 +449,9 @@ def test_quantized_weights_are_few_and_adapters_survive_the_merging(tmp_path: Pa
 
 def test_quantizing_without_its_library_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says what to install; what is no format is refused too."""
-    import agentgym_py.policy.policy
+    import agentgym_py.policy.adapters
 
-    monkeypatch.setattr(agentgym_py.policy.policy, "find_spec", lambda name: None)
+    monkeypatch.setattr(agentgym_py.policy.adapters, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"quantize 4bit needs bitsandbytes: .*train,quantize"):
         Policy.load("tiny", quantize="4bit")
     wrong: Any = "2bit"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from agentgym_py.env import StopReason
 from agentgym_py.errors import RunError
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.evaluate import as_json
@@ -31,7 +32,8 @@ def episode(number: int, success: bool, text: str = "Higher.") -> Trajectory:
     )
     return Trajectory(
         f"guess/valid/{number}#0", Provenance("Guess-v0", 0, {}, f"guess/valid/{number}", 1, "m"), "valid", "guess",
-        "easy", "Find a number.", "The rules.", steps, text, float(success), success, success, not success,
+        "easy", "Find a number.", "The rules.", steps, text, float(success), success,
+        StopReason.TERMINATED if success else StopReason.TRUNCATED,
     )  # fmt: skip
 
 
@@ -224,8 +226,9 @@ def test_the_page_names_the_tasks_that_turned(tmp_path: Path) -> None:
 def test_kinds_of_failure_lead_to_an_episode(tmp_path: Path) -> None:
     """Each kind that came has a link to an example on the page, whose head says the kind."""
     folder = make_run(tmp_path / "run", 1, test=False)
-    cut = replace(episode(0, False), terminated=False, truncated=True)
-    played = [episode(1, True), cut, replace(cut, id="2", given_up=True), *[replace(cut, id=f"n{i}") for i in range(3)]]
+    cut = replace(episode(0, False), stop_reason=StopReason.TRUNCATED)
+    left = replace(cut, id="2", stop_reason=StopReason.GAVE_UP)
+    played = [episode(1, True), cut, left, *[replace(cut, id=f"n{i}") for i in range(3)]]
     store.write(folder.round(0) / "valid.jsonl", played)
     folder.finish(0, metrics_of(0, played))
     html = page(tmp_path / "run")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from agentgym_py.env import StopReason
 from agentgym_py.report.terminal import (
     Phases,
     TerminalReporter,
@@ -40,8 +41,8 @@ def metrics(**change: Any) -> dict[str, Any]:
 def trajectory(success: bool, error: str | None = None) -> Trajectory:
     """An episode's outcome."""
     return Trajectory(
-        "a", Provenance("x", 0, {}, "t", 0, "m"), "train", "k", "e", "i", "", (), "", 1.0, success, True, False,
-        error=error,
+        "a", Provenance("x", 0, {}, "t", 0, "m"), "train", "k", "e", "i", "", (), "", 1.0, success,
+        StopReason.TERMINATED, error=error,
     )  # fmt: skip
 
 

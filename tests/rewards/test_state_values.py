@@ -93,7 +93,7 @@ def test_a_live_world_is_left_as_it_was() -> None:
         before = env.snapshot()
         exact_value(env)
         assert env.snapshot() == before
-        if env.ended:
+        if env.stop_reason:
             break
         env.step(env.expert()[0])
     assert exact_value(env, 0.5) == 1.0

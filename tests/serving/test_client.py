@@ -50,8 +50,9 @@ def test_an_episode_is_the_same_through_the_server(server: Any, world: str) -> N
         assert there.reset(seed=seed) == first
         text = first[0]
         for number in range(8):
-            assert (there.current, there.steps, there.ended) == (here.current, here.steps, here.ended)
-            if here.ended:
+            for name in ("current_task", "steps", "stop_reason", "last_reply"):
+                assert getattr(there, name) == getattr(here, name)
+            if here.stop_reason:
                 break
             assert _asked(there) == _asked(here)
             action = (NONSENSE, *AWKWARD)[(seed * 4 + number // 2) % 6] if number % 2 else any_action(here, rng, text)
@@ -70,7 +71,7 @@ def test_an_episode_is_the_same_through_the_server(server: Any, world: str) -> N
 
 def _asked(env: Any) -> Any:
     plan = env.expert()
-    return plan, env.fair_expert(), env.actions(), env.tools(), env.secrets(), env.think(plan[0])
+    return plan, env.fair_expert(), env.actions(), env.tools(), env.secrets(), env.expert_thought(plan[0])
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -81,11 +82,11 @@ def test_a_fork_goes_its_own_way(server: Any, world: str) -> None:
     env.step(env.expert()[0])
     before = env.snapshot()
     fork = env.fork()
-    assert (fork.snapshot(), fork.steps, fork.current) == (before, env.steps, env.current)
-    for action in (NONSENSE, *(fork.expert() if not fork.ended else [])):
+    assert (fork.snapshot(), fork.steps, fork.current_task) == (before, env.steps, env.current_task)
+    for action in (NONSENSE, *(fork.expert() if not fork.stop_reason else [])):
         fork.step(action)
     assert env.snapshot() == before != fork.snapshot()
-    if not env.ended:
+    if not env.stop_reason:
         rest = env.expert()
         assert rest and [env.step(action) for action in rest][-1][4]["success"]
     fork.close()

@@ -118,7 +118,7 @@ def test_an_argument_that_is_a_file_is_never_left_to_clients() -> None:
 def test_experts_are_silent_unless_they_are_asked_to_tell(client: TestClient) -> None:
     """Plans, thoughts and secrets; the error says how to change that."""
     path = made(client, "maze")
-    for call, given in (("expert", {}), ("fair_expert", {}), ("secrets", {}), ("think", {"action": "x"})):
+    for call, given in (("expert", {}), ("fair_expert", {}), ("secrets", {}), ("expert_thought", {"action": "x"})):
         assert error(client.post(f"{path}/{call}", json=given))[:2] == (400, "ConfigError")
         assert "--experts true" in error(client.post(f"{path}/{call}", json=given))[2]
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, bare_action
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.generated import Draft
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.rng import Rng
@@ -46,8 +46,7 @@ class Honest(GeneratedEnv[str]):
 
     def act(self, reply: Reply) -> Outcome:
         """Ask or open."""
-        name, _, rest = bare_action(reply).partition("[")
-        argument = rest.removesuffix("]")
+        name, argument = reply.name, reply.argument or ""
         if name == "open" and len(argument) == DIGITS and argument.isdigit():
             right = argument == self.puzzle
             return Outcome("Open." if right else "Closed.", float(right), terminated=right, success=right)
@@ -69,7 +68,7 @@ class Honest(GeneratedEnv[str]):
 
     def expert(self) -> list[str]:
         """Knows them."""
-        return [] if self.ended == "terminated" else [f"open[{self.puzzle}]"]
+        return [] if self.stop_reason == "terminated" else [f"open[{self.puzzle}]"]
 
     def actions(self) -> list[str]:
         """Questions, and an attempt."""
@@ -111,7 +110,7 @@ class Few(Honest):
             return super().task("none")
         return found
 
-    def draw(self, split: str) -> Task:
+    def sample_task(self, split: str) -> Task:
         """One of them."""
         return self.task(self.rng.below(7), split)
 
@@ -409,7 +408,7 @@ class Parses(Honest):
 
     def act(self, reply: Reply) -> Outcome:
         """As if every digit were one of ten."""
-        argument = bare_action(reply).partition("[")[2].removesuffix("]")
+        argument = reply.argument or ""
         if argument.isdigit():
             int(argument)
         return super().act(reply)
@@ -437,7 +436,7 @@ class Backtracks(Honest):
 class Tells(Honest):
     """Says the digits in `info`."""
 
-    def details(self) -> Mapping[str, Any]:
+    def extra_info(self) -> Mapping[str, Any]:
         """A note for the developer, as it may be left over."""
         return {"debug": {"code": self.puzzle}}
 
@@ -589,7 +588,7 @@ class Unlimited(Honest):
 class InfoSet(Honest):
     """Tells what JSON does not hold."""
 
-    def details(self) -> Mapping[str, Any]:
+    def extra_info(self) -> Mapping[str, Any]:
         """A set."""
         return {"places": {1, 2}}
 

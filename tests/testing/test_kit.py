@@ -55,12 +55,12 @@ BROKEN = [
     ("tasks", "NoNumbers", "its tasks are numbered from 0, and task(0, 'train') raises UnknownNameError("),
     ("leaks", "TellsListed", "holds the answer in 30 of 30 tasks"),
     ("wanderer", "Jams", "has not terminated"),
-    ("floor", "Lucky", "an agent that acts at random succeeds in"),
-    ("floor", "WinsByNothing", "an agent that says nothing succeeds in 150 of 150"),
-    ("floor", "WinsByEcho", "an agent that echoes the observation succeeds in 150 of 150"),
-    ("floor", "WinsByPatience", "an agent that does one action for ever succeeds in 150 of 150"),
-    ("floor", "WinsByParrot", "an agent that repeats the instruction succeeds in 150 of 150"),
-    ("floor", "HalfLucky", "an agent that acts at random succeeds in"),
+    ("random_baseline", "Lucky", "an agent that acts at random succeeds in"),
+    ("random_baseline", "WinsByNothing", "an agent that says nothing succeeds in 150 of 150"),
+    ("random_baseline", "WinsByEcho", "an agent that echoes the observation succeeds in 150 of 150"),
+    ("random_baseline", "WinsByPatience", "an agent that does one action for ever succeeds in 150 of 150"),
+    ("random_baseline", "WinsByParrot", "an agent that repeats the instruction succeeds in 150 of 150"),
+    ("random_baseline", "HalfLucky", "an agent that acts at random succeeds in"),
     ("strings", "Encodes", "raised UnicodeEncodeError"),
     ("strings", "Overflows", "raised MemoryError"),
     ("strings", "Hypothetical", "raised KeyError"),
@@ -113,7 +113,7 @@ def test_a_world_that_keeps_the_contract_passes(world: str, check: str) -> None:
     assert report.ok and "no failure" in report.verdict()
 
 
-@pytest.mark.parametrize("check", ["tasks", "expert", "floor", "leaks"])
+@pytest.mark.parametrize("check", ["tasks", "expert", "random_baseline", "leaks"])
 def test_a_world_of_few_tasks_passes(check: str) -> None:
     """What counts tasks takes those that there are."""
     assert check_world("ConformanceFew-v0", check, episodes=15).ok
@@ -355,7 +355,8 @@ def test_another_seed_tries_something_else() -> None:
     """Same seed, same episodes; another one, others."""
     seen = []
     for seed in (0, 0, 1):
-        failure = run_check("floor", EnvSpec("ConformanceLucky-v0"), Settings(QUICK.episodes, seed=seed)).failure
+        settings = Settings(QUICK.episodes, seed=seed)
+        failure = run_check("random_baseline", EnvSpec("ConformanceLucky-v0"), settings).failure
         assert failure
         seen.append(failure.moves)
     assert seen[0] == seen[1] != seen[2]
@@ -363,8 +364,8 @@ def test_another_seed_tries_something_else() -> None:
 
 def test_wrong_use_is_said() -> None:
     """Unknown checks and worlds, settings that cannot be."""
-    with pytest.raises(UnknownNameError, match="Did you mean 'floor'"):
-        check_world("ConformanceHonest-v0", "flor")
+    with pytest.raises(UnknownNameError, match="Did you mean 'random_baseline'"):
+        check_world("ConformanceHonest-v0", "random_base")
     with pytest.raises(UnknownNameError, match="No environment"):
         check_world("NoSuchWorld-v0", "card")
     with pytest.raises(ConfigError, match="at least 1"):

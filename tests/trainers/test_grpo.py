@@ -342,7 +342,7 @@ def test_dynamic_sampling_fills_the_batch(toys: Any, monkeypatch: pytest.MonkeyP
     """Where every second task cannot be won, about twice as many groups are played, and as many as wanted differ."""
 
     def move(self: Any, right: bool) -> Outcome:
-        won = right and int(self.current.id.rsplit("/", 1)[1]) % 2 == 0
+        won = right and int(self.current_task.id.rsplit("/", 1)[1]) % 2 == 0
         return Outcome("2", float(won), terminated=True, success=won)
 
     monkeypatch.setattr(toys.Bandit, "move", move)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgym_py.env import StopReason
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory
@@ -206,7 +207,7 @@ def rich(number: int) -> Trajectory:
     origin = Provenance("AgentShop-v0", 1, {"mode": ["text", None]}, "shop/1", 2**64 - 1, "tiny", "abc",
                         {"temperature": 0.7}, "brief", "0.1.0", 2**63 + 1)  # fmt: skip
     made = Trajectory(f"t{number}", origin, "test", "buy", "hard", "Buy.", "rules", (step, step), "end", 0.5, True,
-                      False, True, 4, "timeout", True)  # fmt: skip
+                      StopReason.ERROR, 4, "timeout")  # fmt: skip
     for part in (made, origin, step):
         at_default = [each.name for each in fields(part) if getattr(part, each.name) in (each.default, None, {})]
         assert not at_default, at_default

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentgym_py.env import StopReason
 from agentgym_py.errors import ConfigError
 from agentgym_py.trajectory import Provenance, Step, Trajectory, selectors
 
@@ -17,8 +18,8 @@ def make(number: int, reward: float, task: str, actions: str, error: str | None 
     """A trajectory of one-letter actions."""
     steps = tuple(Step("", a, "", a, None, 0.0, True) for a in actions)
     origin = Provenance("AgentShop-v0", 0, {}, task, 0, "tiny")
-    return Trajectory(f"t{number}", origin, "train", "buy", "easy", "", "", steps, "", reward, reward >= 1, True, False,
-                      error=error)  # fmt: skip
+    return Trajectory(f"t{number}", origin, "train", "buy", "easy", "", "", steps, "", reward, reward >= 1,
+                      StopReason.TERMINATED, error=error)  # fmt: skip
 
 
 sets = st.lists(

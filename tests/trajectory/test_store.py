@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgym_py.env import StopReason
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory, store
 
@@ -35,7 +36,7 @@ steps = st.builds(
 origins = st.builds(Provenance, text, whole, mappings, text, whole, text, st.none() | text, mappings, text, text)
 trajectories = st.builds(
     Trajectory, text, origins, text, text, text, text, text, st.lists(steps, max_size=3).map(tuple), text, real,
-    st.booleans(), st.booleans(), st.booleans(), st.none() | whole, st.none() | text,
+    st.booleans(), st.none() | st.sampled_from(StopReason), st.none() | whole, st.none() | text,
 )  # fmt: skip
 
 
@@ -199,7 +200,9 @@ def test_a_flipped_byte_is_found(data: st.DataObject) -> None:
     """Whatever byte of a line changes, the line is refused, or says the very same."""
     one = Step("page é", "Action: a", "", "a", None, 0.5, True, {"price": 1.0}, Tokens((1,), (2,), (-0.5,), (1,)))
     origin = Provenance("AgentShop-v0", 0, {}, "shop/1", 7, "tiny")
-    trajectory = Trajectory("t", origin, "train", "buy", "easy", "x", "", (one,), "end", 1.0, True, True, False)
+    trajectory = Trajectory(
+        "t", origin, "train", "buy", "easy", "x", "", (one,), "end", 1.0, True, StopReason.TERMINATED
+    )
     line = bytearray(store.to_line(trajectory)[:-1])
     at = data.draw(st.integers(0, len(line) - 1))
     line[at] ^= data.draw(st.integers(1, 255))

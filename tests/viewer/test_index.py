@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgym_py.env import StopReason
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import AgentGymError, ConfigError, DataError, UnknownNameError
 from agentgym_py.trajectory import Provenance, Step, Trajectory, store
@@ -41,7 +42,7 @@ def trajectories(draw: st.DrawFn) -> Trajectory:
         id=str(draw(st.integers(0, 1 << 60))), provenance=made, split=draw(st.sampled_from(["train", "test"])),
         kind=draw(st.sampled_from(["x", "y"])), difficulty="easy", instruction=draw(TEXTS), rules="", steps=steps,
         final_observation=draw(TEXTS), reward=draw(st.sampled_from([0.0, 0.5, 1.0])), success=draw(st.booleans()),
-        terminated=True, truncated=False, error=draw(st.sampled_from([None, None, "broke"])),
+        stop_reason=StopReason.TERMINATED, error=draw(st.sampled_from([None, None, "broke"])),
     )  # fmt: skip
 
 

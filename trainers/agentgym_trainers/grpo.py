@@ -278,7 +278,7 @@ def return_of(settings: GRPOSettings, trajectory: Trajectory) -> float:
 
 def differ(settings: GRPOSettings, group: Sequence[Trajectory]) -> bool:
     """Whether the group has different returns."""
-    returns = [return_of(settings, trajectory) for trajectory in group if trajectory.error is None]
+    returns = [return_of(settings, trajectory) for trajectory in group if trajectory.is_evidence]
     return bool(returns) and max(returns) - min(returns) > _ROUNDING
 
 
@@ -291,7 +291,7 @@ def group_records(
     from agentgym_py.training.rl.advantages import group_advantages
     from agentgym_py.training.rl.batch import record_of
 
-    sound = [trajectory for trajectory in group if trajectory.error is None]
+    sound = [trajectory for trajectory in group if trajectory.is_evidence]
     dropped.update(["ended by an infrastructure error"] * (len(group) - len(sound)))
     records = [record_of(trajectory, policy.chat) for trajectory in sound]
     if not differ(settings, sound):
@@ -313,7 +313,7 @@ def group_stats(settings: GRPOSettings, groups: Sequence[Sequence[Trajectory]]) 
     from agentgym_py.training.rl.batch import episode_stats
 
     same, most = [group for group in groups if not differ(settings, group)], max(len(groups), 1)
-    ends = [{trajectory.success for trajectory in group if trajectory.error is None} for group in same]
+    ends = [{trajectory.success for trajectory in group if trajectory.is_evidence} for group in same]
     return {
         "groups": float(len(groups)), "groups_all_the_same": len(same) / most,
         "groups_all_failed": ends.count({False}) / most, "groups_all_won": ends.count({True}) / most,

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from agentgym_py.checks import check_least
+from agentgym_py.env import StopReason
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
@@ -242,10 +243,11 @@ def tokenize(
     kept: list[Trajectory] = []
     records: list[Record] = []
     for episode in episodes:
-        continues = episode.truncated and not (episode.given_up or scored)
-        record = None if episode.error else record_of(episode, policy.chat, tail=continues)
+        continues = episode.stop_reason is StopReason.TRUNCATED and not scored
+        record = record_of(episode, policy.chat, tail=continues) if episode.is_evidence else None
         if record is None:
-            dropped["ended by an infrastructure error" if episode.error else "without a reply to learn"] += 1
+            why = "without a reply to learn" if episode.is_evidence else "ended by an infrastructure error"
+            dropped[why] += 1
         else:
             kept.append(episode)
             records.append(record)

@@ -166,7 +166,7 @@ class ExpertsWay:
     def _note(self, stages: Sequence[int], shown: Sequence[Trajectory], groups: Sequence[Sequence[Trajectory]]) -> None:
         for stage, expert, group in zip(stages, shown, groups, strict=True):
             done = start_of_stage(len(expert.steps), stage, self.settings.stages)
-            sound = [each for each in group if each.error is None]
+            sound = [each for each in group if each.is_evidence]
             if expert.success and all(_before(each) == done for each in sound):  # else it began at the beginning
                 self._now.setdefault(stage, []).extend(each.success for each in sound)
 

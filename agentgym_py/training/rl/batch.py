@@ -173,13 +173,13 @@ def advantage_stats(records: Sequence[Record]) -> dict[str, float]:
 
 def episode_stats(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """What an iteration logs of its episodes: success, return, steps, agent tokens a reply, what is said again."""
-    sound = [each for each in trajectories if each.error is None]
+    sound = [each for each in trajectories if each.is_evidence]
     replies = [step.tokens for each in sound for step in each.steps if step.tokens and step.trained]
     if not replies:
         return {"episodes": float(len(trajectories))}
     return {
         "episodes": float(len(trajectories)), "success": fmean(each.success for each in sound),
         "return": fmean(each.reward for each in sound), "steps": fmean(len(each.steps) for each in sound),
-        "truncated": fmean(each.truncated for each in sound), "reply_tokens": fmean(len(t.ids) for t in replies),
+        "truncated": fmean(not each.terminated for each in sound), "reply_tokens": fmean(len(t.ids) for t in replies),
         "repeated": repeated(sound),
     }  # fmt: skip

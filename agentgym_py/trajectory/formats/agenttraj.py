@@ -27,6 +27,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
 
+from agentgym_py.env import StopReason
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory.formats.rows import write_rows
@@ -98,8 +99,7 @@ def from_row(row: Row, *, id: str | None = None) -> Trajectory:
         final_observation=final,
         reward=reward,
         success=success,
-        terminated=success,
-        truncated=False,
+        stop_reason=StopReason.TERMINATED if success else None,
     )
 
 

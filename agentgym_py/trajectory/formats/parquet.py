@@ -90,8 +90,7 @@ def _schema() -> pyarrow.Schema:
     origin = dict.fromkeys(("env_id", "task_id", "agent", "policy_digest", "prompt", *_AS_TEXT), text)
     origin |= {"package_version": text, "env_version": whole, "seed": pa.uint64(), "env_seed": pa.uint64()}
     columns = dict.fromkeys(("id", "split", "kind", "difficulty", "instruction", "rules", "final_observation"), text)
-    columns |= dict.fromkeys(("success", "terminated", "truncated", "given_up"), yes)
-    columns |= {"reward": real, "optimal_steps": whole, "error": text}
+    columns |= {"success": yes, "stop_reason": text, "reward": real, "optimal_steps": whole, "error": text}
     columns |= {"provenance": pa.struct(origin), "steps": pa.list_(pa.struct(step))}
     return pa.schema(columns)
 

@@ -398,7 +398,7 @@ function reply(step) {
 }
 
 function ending(t) {
-  const how = t.error !== null ? "an infrastructure failure ended it" : t.given_up ? "the agent gave up" : t.terminated ? "the world ended it" : "out of steps";
+  const how = { error: "an infrastructure failure ended it", gave_up: "the agent gave up", terminated: "the world ended it" }[t.stop_reason] ?? "out of steps";
   return el("li", { tabindex: -1, "aria-label": "End", class: "end" }, text(t.final_observation),
     el("div", { class: "chips" }, "end", el("span", { class: "chip" }, how), el("span", { class: t.success ? "chip" : "chip bad" }, t.success ? "success" : "no success")));
 }

@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 
 from agentgym_envs.calculator.expressions import ExpressionError, evaluate, rounded, shown
 from agentgym_envs.calculator.problems import Problem, draft
-from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, bare_action, function_tool, text_parameter
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
 
-_ACTION = re.compile(r"(calculate|finish)\[(.*)\]", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:/\d+)?", re.ASCII)
 _DIGITS = re.compile(r"\d+")
 _IN_TEXT = re.compile(r"\d+(?:\.\d+)?")
@@ -105,10 +104,10 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     def act(self, reply: Reply) -> Outcome:
         """Calculate or finish."""
-        found = _ACTION.fullmatch(bare_action(reply))
-        if found is None:
+        name, argument = reply.parts
+        if name not in ("calculate", "finish") or argument is None:
             return Outcome("Not an action: write calculate[expression] or finish[answer].", valid=False)
-        return self._calculate(found[2]) if found[1] == "calculate" else self._finish(found[2])
+        return self._calculate(argument) if name == "calculate" else self._finish(argument)
 
     def _calculate(self, text: str) -> Outcome:
         try:
@@ -173,7 +172,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
         left = [] if last in self._reached else [n for n in range(last + 1) if n not in self._reached]
         return [*(f"calculate[{problem.calculations[n]}]" for n in left), f"finish[{_rounded(problem)}]"]
 
-    def think(self, action: str) -> str:
+    def expert_thought(self, action: str) -> str:
         """The sentence of the problem that a calculation of the solution follows from."""
         for number, calculation in enumerate(self._problem.calculations):
             if number not in self._reached and action == f"calculate[{calculation}]":
@@ -207,7 +206,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
             raise ValueError(f"not a result as it is shown: {result!r:.200}")
         self._take(problem, list(made), result, over=over)
 
-    def over(self, state: Mapping[str, Any]) -> bool:
+    def is_terminal(self, state: Mapping[str, Any]) -> bool:
         """Whether there was an answer."""
         return bool(state["over"])
 

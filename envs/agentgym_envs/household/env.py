@@ -15,7 +15,7 @@ from agentgym_envs.household.house import QUIRKS, House
 from agentgym_envs.household.room import Room
 from agentgym_envs.household.search import next_command, reason, untold
 from agentgym_envs.household.words import RULES, Alfworld, Dialect, React
-from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, checked_split
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, StopReason, Task, checked_split
 from agentgym_py.env.generated import Draft
 from agentgym_py.errors import ConfigError, SnapshotError, UnknownNameError, did_you_mean
 from agentgym_py.rng import Rng
@@ -139,9 +139,9 @@ class HouseholdEnv(GeneratedEnv[Room]):
         way = plan(House(room, self.quirks))
         return None if way is None else len(way)
 
-    def draw(self, split: str) -> Task:
+    def sample_task(self, split: str) -> Task:
         """A random task of a split."""
-        return super().draw(split) if self.games is None else self._task(self.games.draw(self.rng, split), split)
+        return super().sample_task(split) if self.games is None else self._task(self.games.draw(self.rng, split), split)
 
     def task(self, name: str | int, split: str | None = None) -> Task:
         """The task of an id or a game's name, or number `name` of a split."""
@@ -205,28 +205,28 @@ class HouseholdEnv(GeneratedEnv[Room]):
         command = voice.read(spoken(reply, self._old))
         wrong = house.do(command) if command else ""
         if wrong or not command:
-            return self.refused(wrong)
+            return self.invalid(wrong)
         return self._outcome(house, voice.told(house, command), valid=True)
 
-    def refused(self, why: str) -> Outcome:
+    def invalid(self, why: str) -> Outcome:
         """What the house says to it."""
         return self._outcome(self.house, self._voice.refusal(why.removesuffix(".")), valid=False)
 
     def _outcome(self, house: House, told: str, *, valid: bool) -> Outcome:
         won = house.won()
-        return Outcome(told, float(won), terminated=won, success=won, valid=valid, info=self.details())
+        return Outcome(told, float(won), terminated=won, success=won, valid=valid, info=self.extra_info())
 
     @property
     def _old(self) -> bool:
         return self._voice.dialect == "old"
 
-    def details(self) -> dict[str, Any]:
+    def extra_info(self) -> dict[str, Any]:
         """The admissible commands, in mode `alfworld`."""
         return {"admissible_commands": self.actions()} if self.observation_mode == "alfworld" else {}
 
     def actions(self) -> list[str]:
         """Every command that can be done here, sorted; none after the end, unless the mode goes on."""
-        if self.stops_at_end and self.ended == "terminated":
+        if self.stops_at_end and self.stop_reason is StopReason.TERMINATED:
             return []
         return admissible(self.house, self._old)
 
@@ -257,13 +257,13 @@ class HouseholdEnv(GeneratedEnv[Room]):
 
     def expert(self) -> list[str]:
         """A shortest plan from here; empty after the end, and where nothing leads there any more."""
-        return [] if self.ended == "terminated" else plan(self.house, old=self._old) or []
+        return [] if self.stop_reason is StopReason.TERMINATED else plan(self.house, old=self._old) or []
 
     def fair_expert(self) -> str | None:
         """What somebody does who knows only what was told."""
-        return None if self.ended == "terminated" else next_command(self.house, self._old)
+        return None if self.stop_reason is StopReason.TERMINATED else next_command(self.house, self._old)
 
-    def think(self, action: str) -> str:
+    def expert_thought(self, action: str) -> str:
         """What somebody who knows only what was told is after with an action."""
         return reason(self.house, action, self._old)
 

@@ -89,16 +89,15 @@ class MazeEnv(GeneratedEnv[House]):
 
     def act(self, reply: Reply) -> Outcome:
         """Go, take, open or look."""
-        said = _command(reply)
-        verb, _, rest = said.partition(" ")
-        if said in STEPS or (verb == "go" and rest in STEPS):
-            return self._go(rest or verb)
-        if verb == "take" and rest.endswith(" key"):
-            return self._take(rest.removesuffix(" key"))
-        if verb == "open" and rest.endswith(" gate"):
-            return self._open(rest.removesuffix(" gate"))
-        if said == "look":
-            return Outcome(self._view(self.puzzle))
+        match _words(reply):
+            case [where] | ["go", where] if where in STEPS:
+                return self._go(where)
+            case ["take", _, *_, "key"] as words:
+                return self._take(" ".join(words[1:-1]))
+            case ["open", _, *_, "gate"] as words:
+                return self._open(" ".join(words[1:-1]))
+            case ["look"]:
+                return Outcome(self._view(self.puzzle))
         return _refused(f"Not an action. {_FORMS}")
 
     def _go(self, where: str) -> Outcome:
@@ -193,7 +192,7 @@ class MazeEnv(GeneratedEnv[House]):
         self._room, self._held, self._keys = room, held, dict(keys)
         self._visited, self._opened = set(visited), opened
 
-    def over(self, state: Mapping[str, Any]) -> bool:
+    def is_terminal(self, state: Mapping[str, Any]) -> bool:
         """Whether a gate was opened."""
         return bool(state["opened"])
 
@@ -233,15 +232,15 @@ def _plan(house: House, room: int, held: str, keys: Mapping[str, int]) -> list[s
     return [*plan, *(f"go {where}" for where in way(house, room, house.gate)), f"open {house.wanted} gate"]
 
 
-def _command(reply: Reply) -> str:
-    """The action as a line of text, also from a tool call; articles do not count."""
-    words = [reply.action]
+def _words(reply: Reply) -> list[str]:
+    """The words of an action and its input in lower case, without articles; none if they are too long."""
+    parts = [reply.action]
     if reply.arguments is not None:
-        words += [str(value) for value in reply.arguments.values()]
+        parts += map(str, reply.arguments.values())
     elif reply.action_input is not None:
-        words.append(reply.action_input)
-    said = " ".join(words).lower()
-    return " ".join(word for word in said.rstrip(".").split() if word != "the") if len(said) <= _LONGEST else ""
+        parts.append(reply.action_input)
+    line = " ".join(parts).lower()
+    return [word for word in line.rstrip(".").split() if word != "the"] if len(line) <= _LONGEST else []
 
 
 def _refused(why: str) -> Outcome:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
@@ -17,12 +17,11 @@ from agentgym_envs.shop.reward import exact_match, reward_parts
 from agentgym_envs.shop.strict import StrictMoves, split_action
 from agentgym_envs.shop.tasks import Difficulty, Errand, GeneratedTasks, Goals, ListedTasks
 from agentgym_envs.shop.visit import Moves, Visit, plain
-from agentgym_py.env import Outcome, Reply, Task, TextEnv, bare_action, checked_split, function_tool, text_parameter
+from agentgym_py.env import Outcome, Reply, StopReason, Task, TextEnv, checked_split, function_tool, text_parameter
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import ConfigError, SnapshotError, UnknownNameError
 
 Mode = Literal["react", "text", "text_rich", "html", "url"]
-_ACTION = re.compile(r"(search|click)\[(.+)\]", re.DOTALL)
 
 
 class ShopEnv(TextEnv):
@@ -68,7 +67,7 @@ class ShopEnv(TextEnv):
     name: ClassVar[str] = "shop"
     version: ClassVar[int] = 0
     rules: ClassVar[Mapping[str, str]] = react.RULES
-    told_by_id: ClassVar[tuple[str, ...]] = ("difficulty",)
+    id_arguments: ClassVar[tuple[str, ...]] = ("difficulty",)
 
     def __init__(
         self,
@@ -100,7 +99,7 @@ class ShopEnv(TextEnv):
         """The task of an id, or number `name` of a split; without a split, of a user's whole list of goals."""
         return self._find(name, split).task
 
-    def draw(self, split: str) -> Task:
+    def sample_task(self, split: str) -> Task:
         """A random task of a split."""
         return self.tasks.draw(self.rng, split).task
 
@@ -135,16 +134,15 @@ class ShopEnv(TextEnv):
 
     def act(self, reply: Reply) -> Outcome:
         """Search or click."""
-        found = _split(reply) if not self.moves.strict else split_action(reply.action)
-        if found is None or found[0] not in ("search", "click"):
-            return self.refused("Not an action: write search[words] or click[button].")
-        name, argument = found
+        name, argument = split_action(reply.action) if self.moves.strict else _split(reply)
+        if name not in ("search", "click") or not argument:
+            return self.invalid("Not an action: write search[words] or click[button].")
         wrong = (self.moves.search if name == "search" else self.moves.click)(self.visit, argument)
         if wrong:
-            return self.refused(wrong)
+            return self.invalid(wrong)
         if self.visit.place == "done":
             return self._bought()
-        return Outcome(self._after(name, argument), info=self.details())
+        return Outcome(self._after(name, argument), info=self.extra_info())
 
     def _after(self, name: str, argument: str) -> str:
         if self.observation_mode != "react":
@@ -155,9 +153,9 @@ class ShopEnv(TextEnv):
                 return said
         return react.page(self.moves, self.visit)
 
-    def refused(self, why: str) -> Outcome:
+    def invalid(self, why: str) -> Outcome:
         """The reason in mode `react`, in the others the same page again, as in WebShop."""
-        return Outcome(why if self.observation_mode == "react" else self._page(), valid=False, info=self.details())
+        return Outcome(why if self.observation_mode == "react" else self._page(), valid=False, info=self.extra_info())
 
     def _bought(self) -> Outcome:
         product, goal, chosen = self.moves.product(self.visit), self.errand.goal, self.visit.chosen
@@ -167,7 +165,7 @@ class ShopEnv(TextEnv):
         parts = {"r_type": paid.r_type, "r_att": paid.r_att, "r_option": paid.r_option, "r_price": paid.r_price}
         given = {name: float(value) for name, value in parts.items() if value is not None}
         shown = react.page(self.moves, self.visit) if self.observation_mode == "react" else self._page()
-        info = {**self.details(), "exact": exact}
+        info = {**self.extra_info(), "exact": exact}
         return Outcome(shown, paid.reward, terminated=True, success=exact, parts=given, info=info)
 
     def _page(self) -> str:
@@ -175,7 +173,7 @@ class ShopEnv(TextEnv):
         page = pages.build(self.moves, self.visit, errand.session, errand.task.instruction)
         return RENDERERS[self.observation_mode](page)
 
-    def details(self) -> dict[str, Any]:
+    def extra_info(self) -> dict[str, Any]:
         """What can be clicked here, and whether there is a search box."""
         return {"clickables": self.moves.clickables(self.visit), "has_search_bar": self.visit.place == "search"}
 
@@ -216,19 +214,19 @@ class ShopEnv(TextEnv):
             raise SnapshotError(f"A snapshot of catalogue {state['catalogue']}, wanted {self.catalogue.version}")
         self.visit = self.moves.checked(state)
 
-    def over(self, state: Mapping[str, Any]) -> bool:
+    def is_terminal(self, state: Mapping[str, Any]) -> bool:
         """Whether something was bought."""
         return bool(state["place"] == "done")
 
     def expert(self) -> list[str]:
         """A shortest plan from here, see `Expert` for what that claims; empty after the end."""
-        return [] if self.ended == "terminated" else self._guide().plan(self.visit)
+        return [] if self.stop_reason is StopReason.TERMINATED else self._guide().plan(self.visit)
 
     def fair_expert(self) -> str | None:
         """What a customer does who goes through the results in order, see `Expert.fair`."""
-        return None if self.ended == "terminated" else self._guide().fair(self.visit)
+        return None if self.stop_reason is StopReason.TERMINATED else self._guide().fair(self.visit)
 
-    def think(self, action: str) -> str:
+    def expert_thought(self, action: str) -> str:
         """What a teacher would say before an action here, see `Expert.think`."""
         return self._guide().think(self.visit, action)
 
@@ -239,9 +237,12 @@ class ShopEnv(TextEnv):
         return self._expert
 
 
-def _split(reply: Reply) -> tuple[str, str] | None:
-    found = _ACTION.match(bare_action(reply))
-    return (found[1], found[2]) if found else None
+def _split(reply: Reply) -> tuple[str, str | None]:
+    """Name and argument; words behind the last bracket do not count."""
+    name, argument = reply.parts
+    if argument is None and "]" in reply.action:
+        return replace(reply, action=reply.action[: reply.action.rfind("]") + 1]).parts
+    return name, argument
 
 
 @lru_cache(maxsize=64)

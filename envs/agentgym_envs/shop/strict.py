@@ -15,10 +15,10 @@ _OPENS_SUB_PAGE: dict[str, Place] = {**{str(name): name for name in SUB_PAGES}, 
 _PAGE_NAMES = ("search_results", "item_page", "item_sub_page", "done")
 
 
-def split_action(text: str) -> tuple[str, str] | None:
-    """Name and lower-cased argument of an action as WebShop reads it, or None."""
+def split_action(text: str) -> tuple[str, str]:
+    """Name and lower-cased argument of an action as WebShop reads it; both empty if it is none."""
     found = _ACTION.match(text)
-    return (found[1], found[2].lower()) if found else None
+    return (found[1], found[2].lower()) if found else ("", "")
 
 
 def page_name(where: str) -> str:

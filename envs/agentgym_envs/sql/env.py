@@ -11,7 +11,7 @@ from agentgym_envs.sql import questions
 from agentgym_envs.sql.guard import Cell, GuardedDatabase, Result, StatementError
 from agentgym_envs.sql.questions import Question
 from agentgym_envs.sql.tables import Layout, layout, rows, tables
-from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, bare_action, function_tool, text_parameter
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.env.generated import Draft
 from agentgym_py.errors import CatalogueError
@@ -22,7 +22,6 @@ _SHOWN_COLUMNS = 12
 _LONGEST_CELL = 300
 _MOST_NAMED = 20
 _TWINS, _MOST_TWINS = 64, 1024
-_ACTION = re.compile(r"\s*(query|answer)\s*\[(.*)\]\s*", re.DOTALL | re.IGNORECASE)
 _BEGUN = re.compile(r"(?:query|answer)\s*\[", re.IGNORECASE)
 _FENCED = re.compile(r"\s*```(?:sql|sqlite)?\s(.*?)```\s*", re.DOTALL | re.IGNORECASE)
 _SCHEMA = "SELECT sql FROM sqlite_master"
@@ -191,14 +190,15 @@ class SQLEnv(GeneratedEnv[Puzzle]):
 
     def act(self, reply: Reply) -> Outcome:
         """Look or answer."""
-        found = _ACTION.fullmatch(bare_action(reply))
-        if found is None:
+        name, argument = reply.parts
+        name = name.strip().casefold()
+        if name not in ("query", "answer") or argument is None:
             return Outcome(f"Not an action. {_FORM}", valid=False)
-        fenced = _FENCED.fullmatch(found[2])
-        statement = fenced[1].strip() if fenced else found[2]
+        fenced = _FENCED.fullmatch(argument)
+        statement = fenced[1].strip() if fenced else argument
         try:
             result = self.database.run(statement)
-            if found[1].lower() == "query":
+            if name == "query":
                 self._remember(statement)
                 return Outcome(_page(result))
             return self._judged(statement, result)
@@ -270,7 +270,7 @@ class SQLEnv(GeneratedEnv[Puzzle]):
             raise ValueError(f"looks out of order, or answered={answered!r}")
         self._looked, self._answered = list(looked), answered
 
-    def over(self, state: Mapping[str, Any]) -> bool:
+    def is_terminal(self, state: Mapping[str, Any]) -> bool:
         """Whether an answer was given."""
         return state["answered"] is True
 
@@ -295,7 +295,7 @@ class SQLEnv(GeneratedEnv[Puzzle]):
         cells = {cell for row in self.puzzle.answer for cell in row} if self.steps == 0 else set[Cell]()
         return [self.puzzle.question.sql, *sorted(cell for cell in cells if isinstance(cell, str))]
 
-    def think(self, action: str) -> str:
+    def expert_thought(self, action: str) -> str:
         """Why the fair expert looks."""
         if action == f"query[{_SCHEMA}]":
             return "I need the columns."

@@ -245,7 +245,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
             raise ValueError(f"done={done!r} does not fit what is held")
         self._held, self._done = dict(held), done
 
-    def over(self, state: Mapping[str, Any]) -> bool:
+    def is_terminal(self, state: Mapping[str, Any]) -> bool:
         """Whether the thing is crafted."""
         return state["done"] is True
 

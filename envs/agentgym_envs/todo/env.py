@@ -12,7 +12,7 @@ from agentgym_envs.todo.plan import plan, written
 from agentgym_envs.todo.requests import draft
 from agentgym_envs.todo.tools import TOOLS, call, checked
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
-from agentgym_py.env.actions import parse_call
+from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
 
@@ -107,7 +107,7 @@ class TodoEnv(GeneratedEnv[Errand]):
 
     def read(self, text: str) -> Reply:
         """A reply in any form; the arguments may follow the tool's name in its line."""
-        return parse_call(text)
+        return parse_tool_call(text)
 
     def act(self, reply: Reply) -> Outcome:
         """Call one tool."""
@@ -203,7 +203,7 @@ class TodoEnv(GeneratedEnv[Errand]):
             raise ValueError(f"looks that the request does not need: {read!r:.200}")
         self._take(errand, board_from_json(state, errand.start), list(read), over=over)
 
-    def over(self, state: Mapping[str, Any]) -> bool:
+    def is_terminal(self, state: Mapping[str, Any]) -> bool:
         """Whether `finish` was called."""
         return bool(state["over"])
 

@@ -10,8 +10,8 @@ from agentgym_envs.tools.errands import Errand, draft
 from agentgym_envs.tools.session import Session
 from agentgym_envs.tools.tool import Refused, Tool, unknown_tool
 from agentgym_envs.tools.world import DESK
-from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
-from agentgym_py.env.actions import parse_call
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, StopReason, Task
+from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
@@ -120,7 +120,7 @@ class ToolsEnv(GeneratedEnv[Errand]):
 
     def read(self, text: str) -> Reply:
         """A reply in any form; the parameters may follow the tool's name in its line."""
-        return parse_call(text)
+        return parse_tool_call(text)
 
     def act(self, reply: Reply) -> Outcome:
         """Call a tool, or finish."""
@@ -133,11 +133,11 @@ class ToolsEnv(GeneratedEnv[Errand]):
             before = len(session.met)
             text = session.do(tool, given)
         except Refused as refused:
-            return self.refused(str(refused))
+            return self.invalid(str(refused))
         gained = (len(session.met) - before) / session.errand.subgoals
         return Outcome(text, gained, parts={"calls": gained} if gained else {}, info=self._info())
 
-    def refused(self, why: str) -> Outcome:
+    def invalid(self, why: str) -> Outcome:
         """An error, as a call that does not work is."""
         return Outcome(f"Error: {why}", valid=False, info=self._info())
 
@@ -167,7 +167,7 @@ class ToolsEnv(GeneratedEnv[Errand]):
             info["tools_needed"] = [call.tool for call in self.session.errand.calls]
         return info
 
-    def details(self) -> dict[str, Any]:
+    def extra_info(self) -> dict[str, Any]:
         """The tools called so far."""
         return {"tools_called": [call.tool for call in self.session.log]}
 
@@ -199,13 +199,13 @@ class ToolsEnv(GeneratedEnv[Errand]):
         session.answer = answer
         self._open(session)
 
-    def over(self, state: Mapping[str, Any]) -> bool:
+    def is_terminal(self, state: Mapping[str, Any]) -> bool:
         """Whether an answer was given."""
         return state["answer"] is not None
 
     def expert(self) -> list[str]:
         """A plan from here, see the class for what it claims; empty after the end."""
-        return [] if self.ended == "terminated" else self.session.plan()
+        return [] if self.stop_reason is StopReason.TERMINATED else self.session.plan()
 
     def secrets(self) -> list[str]:
         """The call that gives the answer; and the answer, until a tool or the list of tools has said it.
@@ -219,9 +219,9 @@ class ToolsEnv(GeneratedEnv[Errand]):
         last = session.plan()[-1]
         return [last] if wanted.isdigit() or session.has_said(wanted) else [last, wanted]
 
-    def think(self, action: str) -> str:
+    def expert_thought(self, action: str) -> str:
         """What the tool is for."""
-        tool = all_tools().get(self.read(action).action)
+        tool = all_tools().get(self.parse(action).action)
         if tool is None:
             return ""
         if tool is FINISH:

@@ -21,11 +21,12 @@ from agentgym_envs.wordle.solver import (
     marks,
     words,
 )
-from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, bare_action, function_tool, text_parameter
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng, seed_of
 
-_ACTION = re.compile(r"\s*(?:guess\s*\[([^\[\]]*)\]|([a-z]{5}))\s*", re.IGNORECASE)
+_WORD = re.compile(r"[a-z]{5}", re.IGNORECASE)
+_GUESS = re.compile(r"guess\s*", re.IGNORECASE)
 _SIGNS = {ABSENT: "-", ELSEWHERE: "+", RIGHT: "="}
 _SPLIT_OF = ("train",) * 7 + ("valid",) + ("test",) * 2
 _SHOWN_LETTERS = 2
@@ -71,7 +72,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
 
     name: ClassVar[str] = "wordle"
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 10, "hard": 6}
-    floors: ClassVar[Mapping[str, float]] = {"hard": 0.6}
+    random_baselines: ClassVar[Mapping[str, float]] = {"hard": 0.6}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (
             "Find the hidden English word of five letters in six tries. Each turn you guess one word: guess[crane].\n"
@@ -107,10 +108,9 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
 
     def act(self, reply: Reply) -> Outcome:
         """Guess."""
-        found = _ACTION.fullmatch(bare_action(reply))
-        if found is None:
+        guess, hidden = _guessed(reply), self.puzzle[0]
+        if guess is None:
             return Outcome("Not an action: write guess[word].", valid=False)
-        guess, hidden = (found[1] or found[2] or "").strip().lower(), self.puzzle[0]
         wrong = self._against_the_rules(guess)
         if wrong:
             return Outcome(f"{wrong} Guess another word.", valid=False)
@@ -164,7 +164,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
             raise ValueError("a guess that was not allowed")
         self._guesses, self._done = list(guesses), done
 
-    def over(self, state: Mapping[str, Any]) -> bool:
+    def is_terminal(self, state: Mapping[str, Any]) -> bool:
         """Whether the word is found or the tries are used."""
         return state["done"] is True
 
@@ -186,6 +186,16 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         if self._done:
             return None
         return f"guess[{best_guess(self.puzzle[1], self._tried, self.difficulty == 'hard')}]"
+
+
+def _guessed(reply: Reply) -> str | None:
+    """The word of `guess[word]`, or the bare word; None if the reply is neither."""
+    name, word = reply.parts
+    if word is None:
+        return name.lower() if _WORD.fullmatch(name) else None
+    if "[" in word or "]" in word or not (name == "guess" or _GUESS.fullmatch(name)):
+        return None
+    return word.strip().lower()
 
 
 @cache

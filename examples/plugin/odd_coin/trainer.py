@@ -94,7 +94,7 @@ def shortest_successes(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
     best: dict[object, Trajectory] = {}
     for each in trajectories:
         key = each.provenance.task_key
-        if each.success and each.error is None and (key not in best or len(each.steps) < len(best[key].steps)):
+        if each.success and each.is_evidence and (key not in best or len(each.steps) < len(best[key].steps)):
             best[key] = each
     return list(best.values())
 

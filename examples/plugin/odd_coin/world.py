@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, bare_action
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
 
 COINS = {"easy": 24, "medium": 60, "hard": 150}
 THINGS = {"train": ("coin", "medal", "button"), "valid": ("pearl", "bead"), "test": ("marble", "nugget", "token")}
 _SEEN = {1: "The left pan goes down.", -1: "The right pan goes down.", 0: "The pans balance."}
-_ACTION = re.compile(r"(weigh|name)\[([0-9 |]{1,2000})\]")
+_NUMBERS = re.compile(r"[0-9 |]{1,2000}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,10 @@ class OddCoin(GeneratedEnv[Puzzle]):
 
     def act(self, reply: Reply) -> Outcome:
         """Weigh or name."""
-        found = _ACTION.fullmatch(bare_action(reply))
-        if not found:
+        if reply.name not in ("weigh", "name") or not _NUMBERS.fullmatch(reply.argument or ""):
             return Outcome(self.rules["brief"], valid=False)
-        pans = [[int(each) for each in pan.split()] for pan in found[2].split("|")]
-        return self._name(pans) if found[1] == "name" else self._weigh(pans)
+        pans = [[int(each) for each in pan.split()] for pan in (reply.argument or "").split("|")]
+        return self._name(pans) if reply.name == "name" else self._weigh(pans)
 
     def _name(self, pans: Sequence[list[int]]) -> Outcome:
         if len(pans) != 1 or len(pans[0]) != 1 or not 1 <= pans[0][0] <= self.puzzle.coins:
@@ -157,7 +156,7 @@ class OddCoin(GeneratedEnv[Puzzle]):
                 raise ValueError(f"no weighing of {coins}: {pans!r:.100}")
         self.weighings, self.named = [(list(left), list(right)) for left, right in weighings], named
 
-    def over(self, state: Mapping[str, Any]) -> bool:
+    def is_terminal(self, state: Mapping[str, Any]) -> bool:
         """Whether an answer was given."""
         return bool(state["named"])
 

@@ -34,7 +34,7 @@ def test_the_expert_solves_every_problem(difficulty: str, split: str) -> None:
         low, high = STEPS[difficulty]
         assert low <= len(plan) - 1 <= high and len(plan) <= env.max_steps
         for action in plan[:-1]:
-            assert set(re.findall(r"\d+(?:\.\d+)?", action)) <= known, (env.current, action)
+            assert set(re.findall(r"\d+(?:\.\d+)?", action)) <= known, (env.current_task, action)
             known.add(env.step(action)[0])
         assert env.fair_expert() == plan[-1]
         assert env.step(plan[-1])[1:3] == (1.0, True) and env.succeeded and env.expert() == []
@@ -51,12 +51,12 @@ def test_a_thought_is_the_sentence_that_is_calculated(difficulty: str) -> None:
         at = 0
         *calculations, answer = env.expert()
         for action in calculations:
-            thought = env.think(action)
+            thought = env.expert_thought(action)
             assert thought in told[at:] and not aside.fullmatch(thought)
             at = told.index(thought, at)
             env.step(action)
-            assert not env.think(action)  # it is made
-        assert not env.think(answer)
+            assert not env.expert_thought(action)  # it is made
+        assert not env.expert_thought(answer)
 
 
 @pytest.mark.parametrize("difficulty", LEVELS)
@@ -215,7 +215,7 @@ def test_who_does_not_think_fails(difficulty: str) -> None:
             said = {"echo": told, "first number": f"finish[{re.findall(r'[0-9.]+[0-9]|[0-9]', told)[0]}]"}.get(
                 player, player
             )
-            while not env.ended:
+            while not env.stop_reason:
                 env.step(rng.choice(env.actions()) if player == "chance" else said)
             won[player] += env.succeeded
     assert max(won.values()) <= 5, won

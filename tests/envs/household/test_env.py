@@ -89,7 +89,7 @@ def test_an_episode_can_be_moved_at_any_step(seed: int, steps: int, alfworld: bo
     here.reset(seed=seed)
     rng = Rng("move", seed)
     for _ in range(steps):
-        if not here.ended:
+        if not here.stop_reason:
             here.step(rng.choice(here.actions()))
     there.restore(here.snapshot())
     assert there.snapshot() == here.snapshot() and there.actions() == here.actions()
@@ -111,7 +111,7 @@ def test_a_searchers_episode_is_short_enough_for_small_models() -> None:
     for number in range(60):
         told, _ = env.reset(options={"task": number})
         length = len(told)
-        while not env.ended:
+        while not env.stop_reason:
             command = env.fair_expert() or ""
             length += len(command) + len(env.step(command)[0])
         assert length < 6000
@@ -124,7 +124,7 @@ def test_chance_does_not_get_there(difficulty: str) -> None:
     for seed in range(100):
         rng = Rng("chance", seed)
         env.reset(seed=seed)
-        while not env.ended:
+        while not env.stop_reason:
             env.step(rng.choice(env.actions()))
         solved += env.succeeded
     assert solved <= 5
@@ -146,9 +146,9 @@ def test_what_was_not_told_stays_secret(mode: str) -> None:
         rng = Rng("secrets", seed)
         told, info = env.reset(seed=seed)
         assert len(env.secrets()) == len(env.house.room.things)
-        while not env.ended:
+        while not env.stop_reason:
             shown = f"{told} {' '.join(info.get('admissible_commands', ()))} "
-            assert not [name for name in env.secrets() if re.search(rf"\b{name}\b", shown)], env.current
+            assert not [name for name in env.secrets() if re.search(rf"\b{name}\b", shown)], env.current_task
             before = len(env.secrets())
             told, *_, info = env.step(rng.choice(env.actions()))
             told_of += len(env.secrets()) < before

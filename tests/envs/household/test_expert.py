@@ -65,11 +65,11 @@ def test_every_generated_task_is_solved(difficulty: str, mode: str) -> None:
         for number in range(200):
             env.reset(options={"task": number, "split": split})
             found = env.expert()
-            assert env.current and len(found) == env.current.optimal_steps
+            assert env.current_task and len(found) == env.current_task.optimal_steps
             for command in found:
-                assert command in env.actions() and not env.ended
+                assert command in env.actions() and not env.stop_reason
                 env.step(command)
-            assert env.succeeded and env.ended == "terminated", env.current
+            assert env.succeeded and env.stop_reason == "terminated", env.current_task
 
 
 @pytest.mark.parametrize("difficulty", LEVELS)
@@ -80,9 +80,9 @@ def test_the_expert_solves_from_wherever_one_strayed(difficulty: str) -> None:
         rng = Rng("stray", seed)
         env.reset(seed=seed)
         for _ in range(rng.below(40)):
-            if not env.ended:
+            if not env.stop_reason:
                 env.step(rng.choice(env.actions()))
-        while not env.ended:
+        while not env.stop_reason:
             left = len(env.expert())
             env.step(env.expert()[0])
             assert len(env.expert()) == left - 1
@@ -115,7 +115,7 @@ def test_searching_finds_it_nearly_always(difficulty: str, least: int) -> None:
     env, solved = HouseholdEnv(difficulty=difficulty, split="test"), 0
     for number in range(100):
         env.reset(options={"task": number})
-        while not env.ended:
+        while not env.stop_reason:
             command = env.fair_expert()
             assert command in env.actions()
             env.step(command)
@@ -131,7 +131,7 @@ def test_the_searcher_knows_only_what_was_told(mode: str) -> None:
     for seed in range(40):
         env.reset(seed=seed)
         rng = Rng("peek", seed)
-        while not env.ended:
+        while not env.stop_reason:
             command, house = env.fair_expert(), env.house
             unseen = [r for r in range(len(house.contents)) if r not in house.seen]
             before = [list(found) for found in house.contents]
@@ -157,7 +157,7 @@ def test_the_searcher_sees_what_is_told(small: SimpleNamespace) -> None:
     for seed in range(30):
         env.reset(seed=seed)
         told = ""
-        while not env.ended:
+        while not env.stop_reason:
             names = {env.house.room.things[o].name for o in known_things(env.house)}
             assert all(f"a {name}" in told or f"the {name}" in told for name in names)
             told += env.step(env.fair_expert() or "")[0]
@@ -168,9 +168,9 @@ def test_the_searcher_says_why() -> None:
     env = HouseholdEnv(split="test")
     env.reset(options={"task": 2})
     said = {}
-    while not env.ended:
+    while not env.stop_reason:
         command = env.fair_expert() or ""
-        said[command] = env.think(command)
+        said[command] = env.expert_thought(command)
         env.step(command)
     searched = [why for why in said.values() if "I have not found a " in why]
     assert searched and all(why.endswith(" may hold one.") for why in searched)
@@ -192,11 +192,11 @@ def test_the_searcher_says_its_aim_until_it_sees_something(number: int, told: st
     env = HouseholdEnv(split="test", difficulty="hard")
     first = env.reset(options={"task": number})[0]
     assert first.endswith(told)
-    assert env.think(env.fair_expert() or "").startswith(f"I am after {aim}. I have not found a ")
-    assert env.think("look") == f"I am after {aim}."
+    assert env.expert_thought(env.fair_expert() or "").startswith(f"I am after {aim}. I have not found a ")
+    assert env.expert_thought("look") == f"I am after {aim}."
     while not env.house.seen:
         env.step(env.fair_expert() or "")
-    assert "I am after" not in env.think(env.fair_expert() or "")
+    assert "I am after" not in env.expert_thought(env.fair_expert() or "")
 
 
 def test_the_searcher_gives_up_when_everything_was_seen(small: SimpleNamespace) -> None:

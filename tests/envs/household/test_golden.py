@@ -25,7 +25,8 @@ def test_every_recorded_step_comes_back(recorded: dict[str, Any], games: Path) -
         observation, info = env.reset(options={"task": episode["game"]})
         wanted = (episode["initial_observation"], episode["initial_admissible"])
         assert (observation, info["admissible_commands"]) == wanted, episode["game"]
-        assert env.current and (env.current.kind, env.current.instruction) == (episode["task_type"], episode["task"])
+        task = env.current_task
+        assert task and (task.kind, task.instruction) == (episode["task_type"], episode["task"])
         for step in episode["steps"]:
             observation, reward, terminated, truncated, info = env.step(step["command"])
             got = (observation, reward, terminated, info["success"], info["valid_action"], info["admissible_commands"])
@@ -72,7 +73,7 @@ def test_the_expert_needs_no_more_than_any_recorded_winner(recorded: dict[str, A
             continue
         env.reset(options={"task": episode["game"]})
         plan = env.expert()
-        assert env.current and len(plan) == env.current.optimal_steps
+        assert env.current_task and len(plan) == env.current_task.optimal_steps
         if episode["policy"] == "planner":
             assert len(plan) == episode["n_steps"]
             planned += 1
@@ -90,9 +91,9 @@ def test_both_experts_solve_every_recorded_game(games: Path) -> None:
             plan = env.expert()
             assert [env.step(command) for command in plan][-1][2] and 4 <= len(plan) <= 10
             env.reset(options={"task": number})
-            while not env.ended:
+            while not env.stop_reason:
                 env.step(env.fair_expert() or "nothing is left")
-            assert env.succeeded, env.current
+            assert env.succeeded, env.current_task
 
 
 def test_the_published_episodes_speak_the_old_dialect(recorded: dict[str, Any], games: Path) -> None:

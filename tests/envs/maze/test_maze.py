@@ -33,7 +33,7 @@ def searched(env: MazeEnv) -> int:
             state = other.state()
             state.pop("visited")
             key = json.dumps(state, sort_keys=True)
-            if not other.ended and key not in seen:
+            if not other.stop_reason and key not in seen:
                 seen.add(key)
                 queue.append((other.snapshot(), steps + 1))
     raise AssertionError("no plan")
@@ -46,7 +46,7 @@ def test_plans_are_as_short_as_a_blind_search_finds() -> None:
         env.reset(options={"task": number})
         rng = Rng("walk", number)
         for _ in range(rng.below(8)):
-            if not env.ended:
+            if not env.stop_reason:
                 env.step(rng.choice([action for action in env.actions() if not action.startswith("open")]))
         assert len(env.expert()) == searched(env)
 
@@ -57,16 +57,16 @@ def test_both_experts_get_out(difficulty: str) -> None:
     env, walked = MazeEnv(difficulty=difficulty), MazeEnv(difficulty=difficulty, max_steps=500)
     for number in range(150):
         env.reset(options={"task": number, "split": SPLITS[number % 3]})
-        assert env.current and env.current.optimal_steps == len(env.expert())
-        while not env.ended:
+        assert env.current_task and env.current_task.optimal_steps == len(env.expert())
+        while not env.stop_reason:
             assert env.step(env.fair_expert() or "")[4]["valid_action"]
-        assert env.succeeded, env.current
+        assert env.succeeded, env.current_task
         walked.reset(options={"task": number, "split": SPLITS[number % 3]})
         rng = Rng("walk", number)
         for _ in range(rng.below(60)):
-            if not walked.ended:
+            if not walked.stop_reason:
                 walked.step(rng.choice(walked.actions()))
-        if not walked.ended:
+        if not walked.stop_reason:
             assert [walked.step(action) for action in walked.expert()][-1][4]["success"]
 
 
@@ -75,7 +75,7 @@ def test_the_fair_expert_knows_only_what_it_saw() -> None:
     env = MazeEnv(difficulty="medium")
     for number in range(30):
         env.reset(options={"task": number})
-        while (action := env.fair_expert()) is not None and not env.ended:
+        while (action := env.fair_expert()) is not None and not env.stop_reason:
             wanted = env.puzzle.wanted
             hidden = env._keys.get(wanted)
             if hidden is not None and hidden not in env._visited:
@@ -94,7 +94,7 @@ def test_chance_does_not_get_out(difficulty: str, most: int) -> None:
     env, rng, out = MazeEnv(difficulty=difficulty), Rng("chance"), 0
     for number in range(200):
         env.reset(options={"task": number})
-        while not env.ended:
+        while not env.stop_reason:
             env.step(rng.choice(env.actions()))
         out += env.succeeded
     assert out <= most

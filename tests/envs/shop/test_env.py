@@ -205,7 +205,7 @@ def test_every_admissible_action_is_valid() -> None:
         env = ShopEnv(observation_mode=mode, max_steps=10_000)
         for seed in range(5):
             env.reset(seed=seed)
-            while not env.ended and env.steps < 60:
+            while not env.stop_reason and env.steps < 60:
                 action = Rng("valid", seed, env.steps).choice(env.actions())
                 assert env.step(action)[4]["valid_action"], action
 
@@ -323,4 +323,4 @@ def test_webshop_goes_on_after_the_purchase() -> None:
     """In strict mode an action that is refused there takes the end away: such a snapshot is a true one."""
     env = ShopEnv(strict_compat=True)
     env.restore(ended_otherwise(ShopEnv(strict_compat=True)))
-    assert env.visit.place == "done" and not env.ended
+    assert env.visit.place == "done" and not env.stop_reason

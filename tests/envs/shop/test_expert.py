@@ -31,9 +31,9 @@ def test_every_generated_task_is_won(difficulty: Any, split: str) -> None:
     env = ShopEnv(difficulty=difficulty)
     for number in range(100):
         env.reset(options={"task": number, "split": split})
-        steps = env.current.optimal_steps if env.current else None
+        steps = env.current_task.optimal_steps if env.current_task else None
         assert steps is None or steps == len(env.expert())
-        assert finish(env) == (1.0, True), env.current
+        assert finish(env) == (1.0, True), env.current_task
 
 
 def test_every_task_of_people_is_won() -> None:
@@ -43,7 +43,7 @@ def test_every_task_of_people_is_won() -> None:
     for split, places in env.tasks.places.items():
         for number in range(len(places)):
             env.reset(options={"task": number, "split": split})
-            assert finish(env) == (1.0, True), env.current
+            assert finish(env) == (1.0, True), env.current_task
 
 
 @settings(max_examples=100, deadline=None)
@@ -137,9 +137,9 @@ def test_the_teacher_judges_a_page_option_by_option() -> None:
     said = set()
     for seed in range(20):
         env.reset(seed=seed)
-        while not env.ended and env.steps < 60:
+        while not env.stop_reason and env.steps < 60:
             action = Rng("words", seed, env.steps).choice(env.actions())
-            thought, offers = env.think(action), env.details()["clickables"]
+            thought, offers = env.expert_thought(action), env.extra_info()["clickables"]
             if env.visit.place == "item":
                 chosen = set(env.visit.chosen.values())
                 verdicts = [value in (chosen or offers) for value in values_of(env)]
@@ -183,7 +183,7 @@ def test_the_fair_expert_knows_only_what_the_pages_show() -> None:
     opened = 0
     for number in range(60):
         env.reset(options={"task": number, "split": "test"})
-        while not env.ended:
+        while not env.stop_reason:
             action = env.fair_expert()
             assert action is not None
             wanted = values_of(env)
@@ -194,7 +194,7 @@ def test_the_fair_expert_knows_only_what_the_pages_show() -> None:
                 assert action == (f"click[{fitting[0]}]" if fitting else "click[next >]")
                 opened += 1
             elif env.visit.place == "item":
-                lacking = set(wanted) - set(env.details()["clickables"])
+                lacking = set(wanted) - set(env.extra_info()["clickables"])
                 assert (action == "click[< prev]") == bool(lacking)
             env.step(action)
     assert opened > 70

@@ -71,7 +71,7 @@ def test_search_works_on_every_page_even_after_the_end(folders: dict[str, Path])
     """One can search from an item and after the purchase, and be paid again."""
     env = strict(folders["synthetic"])
     env.step("search[power cord]")
-    env.step(f"click[{env.details()['clickables'][-1]}]")
+    env.step(f"click[{env.extra_info()['clickables'][-1]}]")
     for _ in range(2):
         assert "Page 1 (Total results: " in env.step("search[women's dress] and the rest is not read")[0]
         bought = [env.step(action) for action in env.expert()][-1]
@@ -85,7 +85,7 @@ def test_next_has_no_end(folders: dict[str, Path]) -> None:
     env.step("search[cord]")
     for _ in range(6):
         assert env.step("click[Next >]")[4]["valid_action"]
-    assert env.details()["clickables"] == ["back to search", "< prev", "next >"]
+    assert env.extra_info()["clickables"] == ["back to search", "< prev", "next >"]
 
 
 def test_the_first_of_two_equal_values_cannot_be_reached(folders: dict[str, Path], golden: dict[str, Any]) -> None:

@@ -77,7 +77,7 @@ def test_html_reads_as_text(odd_folder: Path, strict: bool) -> None:
             assert clickable(page) == [name for name in info["clickables"] if name.strip()]
             assert ("search_input" in page) == info["has_search_bar"]
             places.add(html.visit.place)
-            if html.ended:
+            if html.stop_reason:
                 break
             action = Rng("page", seed, turn).choice(html.actions())
             if seed % 3 and action == "click[back to search]":
@@ -92,7 +92,7 @@ def at_item(folder: Path, asin: str, **settings: Any) -> ShopEnv:
     env = ShopEnv(catalogue=folder, max_steps=100, **settings)
     env.reset(options={"task": 0})
     env.step(f"search[{env.catalogue.by_asin[asin].title}]".replace("\n", " "))
-    while asin.lower() not in env.details()["clickables"]:
+    while asin.lower() not in env.extra_info()["clickables"]:
         assert env.step("click[next >]")[4]["valid_action"]
     env.step(f"click[{asin}]")
     return env
@@ -142,7 +142,7 @@ def test_an_ambiguous_value_is_asked_back(one: Path) -> None:
     env = at_item(one, "B1")
     assert env.step("click[black]")[0] == "Which one? click[color: black] or click[style: black]"
     assert env.visit.chosen == {}
-    assert env.details()["clickables"][6:10] == ["color: black", "color: features", "café", "style: black"]
+    assert env.extra_info()["clickables"][6:10] == ["color: black", "color: features", "café", "style: black"]
 
 
 def test_every_goal_of_colliding_options_is_won(one: Path) -> None:
@@ -150,7 +150,7 @@ def test_every_goal_of_colliding_options_is_won(one: Path) -> None:
     env = ShopEnv(catalogue=one)
     for number in range(12):
         env.reset(options={"task": number})
-        assert [env.step(action) for action in env.expert()][-1][4]["success"], env.current
+        assert [env.step(action) for action in env.expert()][-1][4]["success"], env.current_task
 
 
 @pytest.mark.parametrize("value", ["café", '8 "wide"', "plain"])

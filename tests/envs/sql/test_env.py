@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from agentgym_envs.sql import questions, words
 from agentgym_envs.sql.domains import DOMAINS
-from agentgym_envs.sql.env import _ACTION, SQLEnv, _answer, _one_answer
+from agentgym_envs.sql.env import SQLEnv, _answer, _one_answer
 from agentgym_envs.sql.guard import Result
-from agentgym_py.env import SPLITS, bare_action
+from agentgym_py.env import SPLITS
 from agentgym_py.errors import CatalogueError, SnapshotError
 from agentgym_py.rng import Rng
 
@@ -29,9 +29,9 @@ def test_both_experts_answer(difficulty: str) -> None:
     looks = 0
     for number in range(60):
         env.reset(options={"task": number, "split": SPLITS[number % 3]})
-        assert env.step(env.expert()[0])[4]["success"], env.current
+        assert env.step(env.expert()[0])[4]["success"], env.current_task
         env.reset(options={"task": number, "split": SPLITS[number % 3]})
-        while not env.ended:
+        while not env.stop_reason:
             info = env.step(env.fair_expert() or "")[4]
             assert info["valid_action"]
         assert env.succeeded
@@ -73,7 +73,7 @@ def test_a_result_that_is_written_down_is_no_answer() -> None:
     copied = 0
     for number in range(40):
         env.reset(options={"task": number})
-        if env.current is None or env.current.kind != "count":
+        if env.current_task is None or env.current_task.kind != "count":
             continue
         (count,) = env.database.run(env.puzzle.question.sql).rows[0]
         _, reward, terminated, _, info = env.step(f"answer[SELECT {count!r}]")
@@ -91,7 +91,7 @@ def test_a_twin_answers_otherwise(difficulty: str) -> None:
         env.reset(options={"task": number})
         sql = env.puzzle.question.sql
         twin, answer = env.twin()
-        assert _answer(twin.run(sql)) == answer != _answer(env.database.run(sql)) == env.puzzle.answer, env.current
+        assert _answer(twin.run(sql)) == answer != _answer(env.database.run(sql)) == env.puzzle.answer, env.current_task
 
 
 def test_a_twin_that_answers_the_same_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_any_statement_with_the_result_is_right(form: str, right: bool) -> None:
     for number in range(10):
         env.reset(options={"task": number})
         _, reward, terminated, _, info = env.step(f"answer[{form.format(sql=env.puzzle.question.sql)}]")
-        assert (reward, terminated, info["success"]) == (float(right), True, right), env.current
+        assert (reward, terminated, info["success"]) == (float(right), True, right), env.current_task
 
 
 def test_the_statement_is_secret_to_the_end() -> None:
@@ -179,9 +179,9 @@ def test_a_statement_is_read_as_it_was_written(text: str) -> None:
     """Brackets, quotes and lines too: as a bare action or a tool call; blanks around it do not count."""
     wanted = ("query", text.strip())
     for reply in (f"query[{text}]", json.dumps({"name": "query", "arguments": {"sql": text}})):
-        found = _ACTION.fullmatch(bare_action(SQLEnv().read(reply)))
+        found = SQLEnv().read(reply)
         labelled = any(label in text.lower() for label in ("action", "thought", "tool_call", "observation"))
-        assert labelled or (found and (found[1], found[2].strip()) == wanted), reply
+        assert labelled or (found.name, (found.argument or "").strip()) == wanted, reply
 
 
 def test_what_counts_of_a_result() -> None:
@@ -276,7 +276,7 @@ def test_chance_does_not_answer(difficulty: str) -> None:
     rng, right = Rng("chance"), 0
     for number in range(60):
         env.reset(options={"task": number})
-        while not env.ended:
+        while not env.stop_reason:
             env.step(rng.choice(env.actions()))
         right += env.succeeded
         env.reset(options={"task": number})

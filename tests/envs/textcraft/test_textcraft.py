@@ -88,11 +88,11 @@ def test_the_expert_succeeds_from_everywhere(difficulty: str) -> None:
     low, high = trees.DEPTHS[difficulty]
     for number in range(150):
         env.reset(options={"task": number, "split": SPLITS[number % 3]})
-        assert env.current and low <= depth(env.puzzle.book, env.puzzle.target) <= high
-        assert env.current.optimal_steps == len(env.expert()) <= TextCraftEnv.limits[difficulty] // 1.5
+        assert env.current_task and low <= depth(env.puzzle.book, env.puzzle.target) <= high
+        assert env.current_task.optimal_steps == len(env.expert()) <= TextCraftEnv.limits[difficulty] // 1.5
         rng = Rng("nonsense", number)
         for _ in range(rng.below(40)):
-            if not env.ended:
+            if not env.stop_reason:
                 env.step(rng.choice(env.actions()))
         for action in env.expert():
             assert env.step(action)[4]["valid_action"]
@@ -106,7 +106,7 @@ def test_chance_does_not_craft() -> None:
         rng, crafted = Rng("chance", difficulty), 0
         for number in range(200 if difficulty == "easy" else 60):
             env.reset(options={"task": number})
-            while not env.ended:
+            while not env.stop_reason:
                 env.step(rng.choice(env.actions()))
             crafted += env.succeeded
         assert crafted <= most, difficulty
@@ -391,7 +391,7 @@ def test_whatever_can_be_read_can_be_crafted(recipes: list[dict[str, Any]]) -> N
     env = TextCraftEnv(difficulty="easy", max_steps=10_000)
     for item in found.book:
         env.reset(options={"task": 0})
-        task = env.current
+        task = env.current_task
         assert task
         raw = tuple(sorted(set(closure(found.book, item)) - set(found.book)))
         env._drafts[task.id] = (task, Puzzle(item, found.book, raw, ()))

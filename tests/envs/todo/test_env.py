@@ -29,7 +29,7 @@ LEVELS = ("easy", "medium", "hard")
 def play(env: TodoEnv, actions: list[str]) -> tuple[float, bool]:
     """Reward and success at the end of a plan, all of whose actions are valid."""
     steps = [env.step(action) for action in actions]
-    assert all(step[4]["valid_action"] for step in steps), env.current
+    assert all(step[4]["valid_action"] for step in steps), env.current_task
     return steps[-1][1], steps[-1][4]["success"]
 
 
@@ -41,14 +41,14 @@ def test_both_experts_fulfil_every_request(difficulty: str, split: str) -> None:
     for number in range(50):
         first, _ = env.reset(options={"task": number})
         size = len(first)
-        assert env.current and env.current.optimal_steps == len(env.expert())
-        assert play(env, env.expert()) == (1.0, True), env.current
+        assert env.current_task and env.current_task.optimal_steps == len(env.expert())
+        assert play(env, env.expert()) == (1.0, True), env.current_task
         env.reset(options={"task": number})
-        while not env.ended:
+        while not env.stop_reason:
             action = env.fair_expert()
             assert action is not None
             size += len(action) + len(env.step(action)[0])
-        assert env.succeeded and size < 8000, env.current
+        assert env.succeeded and size < 8000, env.current_task
         assert env.expert() == [] and env.fair_expert() is None
 
 
@@ -61,7 +61,7 @@ def test_the_expert_mends_whatever_was_broken(difficulty: str) -> None:
         rng = Rng("break", number)
         for _ in range(rng.below(60)):
             env.step(stray(env, rng))
-        assert play(env, env.expert()) == (1.0, True), (number, env.current)
+        assert play(env, env.expert()) == (1.0, True), (number, env.current_task)
 
 
 def stray(env: TodoEnv, rng: Rng) -> str:
@@ -124,9 +124,9 @@ def test_no_shorter_way_is_found_by_search() -> None:
     env, searched = TodoEnv(), 0
     for number in range(60):
         env.reset(options={"task": number})
-        if env.current and env.current.optimal_steps == 4:
+        if env.current_task and env.current_task.optimal_steps == 4:
             searched += 1
-            assert not reachable(env, changes(env)), env.current
+            assert not reachable(env, changes(env)), env.current_task
     assert searched >= 5
 
 
@@ -206,7 +206,7 @@ def test_who_does_not_think_fails(difficulty: str) -> None:
         for player in won:
             first, _ = env.reset(options={"task": number})
             rng = Rng(player, number)
-            while not env.ended:
+            while not env.stop_reason:
                 env.step(player if player in finishes else first if player == "echo" else rng.choice(env.actions()))
             won[player] += env.succeeded
     assert max(won.values()) <= 4, won

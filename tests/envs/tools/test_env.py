@@ -22,8 +22,8 @@ def first(env: ToolsEnv, wanted: Callable[[Task], bool]) -> Task:
     """Start the first task like that."""
     number = next(n for n in range(2000) if wanted(env.task(n)))
     env.reset(options={"task": number})
-    assert env.current
-    return env.current
+    assert env.current_task
+    return env.current_task
 
 
 def writing(env: ToolsEnv, tool: str) -> Task:
@@ -154,8 +154,8 @@ def test_the_expert_mends_what_others_did() -> None:
                     env.step(rng.choice(calls))
             plan = env.expert()
             undone += plan[0].startswith("undo")
-            assert all(env.step(action)[4]["valid_action"] for action in plan), env.current
-            assert env.succeeded, env.current
+            assert all(env.step(action)[4]["valid_action"] for action in plan), env.current_task
+            assert env.succeeded, env.current_task
         assert undone or difficulty == "retrieval"
 
 
@@ -391,9 +391,9 @@ def test_the_expert_speaks_react_with_thoughts() -> None:
         assert step.thought and step.action_input and " " not in step.action
     assert played.steps[-1].action == "finish" and played.steps[-1].thought == "I know the answer."
     env = ToolsEnv()
-    assert env.think("undo_last_change") == "That change was not asked for."
-    assert env.think("search_tools {}") == "I need another tool." and env.think("nothing") == ""
-    assert env.think('get_film {"film_id": 1}').startswith("I must get a film's title")
+    assert env.expert_thought("undo_last_change") == "That change was not asked for."
+    assert env.expert_thought("search_tools {}") == "I need another tool." and env.expert_thought("nothing") == ""
+    assert env.expert_thought('get_film {"film_id": 1}').startswith("I must get a film's title")
 
 
 def test_texts_are_short_enough_for_small_models() -> None:

@@ -28,15 +28,15 @@ def test_the_expert_knows_only_what_was_said(difficulty: str, split: str) -> Non
         today = env.session.errand.world.today
         said += "".join((today + timedelta(days=d)).isoformat() for d in (-2, -1, 1, 2))
         plan, total = env.expert(), 0.0
-        assert env.current and env.current.optimal_steps in (None, len(plan))
+        assert env.current_task and env.current_task.optimal_steps in (None, len(plan))
         for action in plan:
             name, _, arguments = action.partition(" ")
             if name not in ("finish", "search_tools"):
-                assert all(str(value) in said for value in json.loads(arguments).values()), (env.current, action)
+                assert all(str(value) in said for value in json.loads(arguments).values()), (env.current_task, action)
             observation, reward, *_, info = env.step(action)
             said += observation
             total += reward
-        assert info["success"] and env.ended == "terminated" and total == pytest.approx(1)
+        assert info["success"] and env.stop_reason == "terminated" and total == pytest.approx(1)
 
 
 def test_difficulties_differ() -> None:
@@ -185,7 +185,7 @@ def test_no_search_finds_what_another_answer_showed() -> None:
                     name = next(iter(call.arguments.values()))
                     (row,) = (each for each in rows if name in each.values())
                     found = next(value for column, value in row.items() if column.endswith("_id"))
-                    assert not any({name, found} <= set(each.values()) for each in seen), (env.current, call)
+                    assert not any({name, found} <= set(each.values()) for each in seen), (env.current_task, call)
                     searches += 1
                 seen += rows
     assert searches > 150
@@ -197,9 +197,9 @@ def test_the_plan_is_listed() -> None:
     for number in range(60):
         env.reset(options={"task": number})
         plan = env.expert()
-        assert plan[-2] not in env.actions() or "chain" not in str(env.current)
+        assert plan[-2] not in env.actions() or "chain" not in str(env.current_task)
         for action in plan[:-1]:
-            assert action in env.actions(), (env.current, action)
+            assert action in env.actions(), (env.current_task, action)
             env.step(action)
 
 
@@ -232,7 +232,7 @@ def test_thoughtless_agents_fail() -> None:
         wins = 0
         for seed in range(150):
             env.reset(seed=seed)
-            while not env.ended:
+            while not env.stop_reason:
                 env.step(rng.choice(env.actions()))
             wins += env.succeeded
         assert wins / 150 <= most, difficulty

@@ -124,7 +124,7 @@ def test_listed_calls_fit_the_schemas(difficulty: str) -> None:
     rng = Rng("schemas")
     for seed in range(15):
         env.reset(seed=seed)
-        while not env.ended:
+        while not env.stop_reason:
             schemas = {each["function"]["name"]: each["function"]["parameters"]["properties"] for each in env.tools()}
             for action in env.actions():
                 reply = env.read(action)

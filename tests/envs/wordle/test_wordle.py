@@ -82,7 +82,7 @@ def test_the_fair_expert_finds_the_word(difficulty: str, least: int) -> None:
     env, found = WordleEnv(difficulty=difficulty, split="test"), 0
     for number in range(40):
         env.reset(options={"task": number})
-        while not env.ended:
+        while not env.stop_reason:
             assert env.step(env.fair_expert() or "")[4]["valid_action"]
         found += env.succeeded
     assert found >= least
@@ -95,7 +95,7 @@ def test_the_solver_sees_nothing_but_marks() -> None:
     for number in range(60):
         env.reset(options={"task": number})
         seen = env.step("guess[crane]")[0]
-        if not env.ended:
+        if not env.stop_reason:
             guesses.setdefault(seen, set()).add(env.fair_expert())
     assert len(guesses) < 40 and all(len(each) == 1 for each in guesses.values())
 
@@ -106,14 +106,14 @@ def test_chance_does_not_find_the_word_but_in_hard(difficulty: str) -> None:
     env, rng, found = WordleEnv(difficulty=difficulty), Rng("chance"), 0
     for number in range(150):
         env.reset(options={"task": number})
-        while not env.ended:
+        while not env.stop_reason:
             actions = env.actions()
             hints = env._tried if difficulty == "hard" else ()
             if number < 15:
                 assert actions == [f"guess[{word}]" for word in words() if not broken_hint(word, hints)]
             assert env.step(rng.choice(actions))[4]["valid_action"]
         found += env.succeeded
-    assert found <= env.floor * 150 and (difficulty == "hard" or found <= 3)
+    assert found <= env.random_baseline * 150 and (difficulty == "hard" or found <= 3)
 
 
 def test_an_episode_reads_well() -> None:
@@ -155,12 +155,12 @@ def test_the_word_is_a_secret_until_the_end() -> None:
         assert secrets[-1] == " ".join(hidden) and secrets[:-1] in ([], [hidden])
         seen = [str(info)]
         for action in ("nonsense", "guess[zzzzz]", "eerie", "eerie", "mummy", "crane", "geese", "llama"):
-            if hidden not in action and not env.ended:
+            if hidden not in action and not env.stop_reason:
                 seen += map(str, env.step(action))
         said = re.findall(r"\w+", " ".join(seen).lower())
-        assert env.ended or hidden not in secrets or hidden not in said, hidden
+        assert env.stop_reason or hidden not in secrets or hidden not in said, hidden
         env.restore(env.snapshot())
-        if not env.ended:
+        if not env.stop_reason:
             env.step(f"guess[{hidden}]")
         assert env.secrets() == []
     assert len(hidden_words) > 600

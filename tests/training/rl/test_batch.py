@@ -74,7 +74,7 @@ def test_the_tail_is_where_the_next_reply_would_begin(policy: Any, episodes: lis
     After a reply that was cut the end of its turn comes first.
     """
     ends = set()
-    for truncated in (each for each in episodes if each.truncated):
+    for truncated in (each for each in episodes if not each.terminated):
         record, last = record_of(truncated, policy.chat, tail=True), truncated.steps[-1].tokens
         assert record is not None and record.tail is not None and last is not None
         ended = last.ids[-1] == policy.chat.end_of_turn

@@ -201,7 +201,7 @@ def test_an_iteration_without_a_group_hides_no_divergence(toys: Any, monkeypatch
     """The one before it is held against `max_kl` as if it were the last."""
 
     def move(self: Any, right: bool) -> Outcome:
-        pays = right or int(self.current.id.rsplit("/", 1)[1]) >= 4
+        pays = right or int(self.current_task.id.rsplit("/", 1)[1]) >= 4
         return Outcome("2", float(pays), terminated=True, success=pays)
 
     monkeypatch.setattr(toys.Bandit, "move", move)
@@ -228,7 +228,7 @@ def test_an_iteration_without_a_signal_is_explained(toys: Any, monkeypatch: pyte
     """How many groups there were, how they all ended, and what to do; said once, and training goes on."""
 
     def move(self: Any, right: bool) -> Outcome:
-        number = int(self.current.id.rsplit("/", 1)[1])
+        number = int(self.current_task.id.rsplit("/", 1)[1])
         won = right if number >= 8 else number % 4 == 0
         return Outcome("2", float(won), terminated=True, success=won)
 
