@@ -5,10 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 @contextmanager
@@ -27,8 +23,7 @@ def without_progress_bars() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Ignore warnings of trl's experimental modules, and of a name that transformers deprecated and peft uses."""
+    """Ignore warnings of old names for recomputation in transformers, which peft and we call."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "You are importing from 'trl.experimental'")
-        warnings.filterwarnings("ignore", "`(is_)?gradient_checkpointing` is deprecated", FutureWarning)
+        warnings.filterwarnings("ignore", "`(is_)?gradient_checkpointing(_enable|_disable)?` is deprecated", FutureWarning)
         yield

@@ -37,7 +37,7 @@ from agentgym_py.trajectory import store
 from agentgym_py.trajectory.selectors import SelectConfig
 from agentgym_trainers.filtered_bc import FilteredBC
 
-pytest.importorskip("trl")
+pytest.importorskip("accelerate")
 Run = Callable[..., tuple[int, str, str]]
 SMALL = (
     "--env", "GUESS", "--preset", "smoke", "--max_new_tokens", "8", "--expert_tasks", "8", "--explore_tasks", "4",
@@ -371,21 +371,19 @@ WAITS = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started without
 from agentgym_py.cli import main
-from agentgym_py.training import callbacks
+from agentgym_py.training.fit import Fit
 
-tell, trainings = callbacks.Tell, []
+step, trainings = Fit.step, []
 
-def slow(progress):
-    def told(done, total):
-        progress(done, total)
-        if len(trainings) == 2 and done == 1 < total:
-            print("in the middle of a training", flush=True)
-            time.sleep(100)
+def slow(fit):
+    step(fit)
+    if fit not in trainings:
+        trainings.append(fit)
+    if len(trainings) == 2 and fit._step == 1 < fit._steps:
+        print("in the middle of a training", flush=True)
+        time.sleep(100)
 
-    trainings.append(progress)
-    return tell(told)
-
-callbacks.Tell = slow
+Fit.step = slow
 sys.exit(main(sys.argv[1:]))
 """
 """A program that does what `agentgym` does, and waits after the first step of the second training."""
