@@ -127,16 +127,15 @@ def defaults(settings: type[Any]) -> dict[str, Any]:
 
 def test_shared_settings_have_the_defaults_that_their_table_says() -> None:
     """All of them, of either kind of trainer."""
-    from agentgym_py.training.finetune import FineTuning
-    from agentgym_py.training.settings import OnPolicySettings
+    from agentgym_py.training.settings import OfflineSettings, OnPolicySettings
 
-    assert stated("README", 1) == defaults(FineTuning)
+    assert stated("README", 1) == defaults(OfflineSettings)
     assert stated("README", 2) == defaults(OnPolicySettings)
 
 
 def test_every_trainer_has_a_page_with_its_defaults() -> None:
     """Each setting stands there, on the page of the trainer that it builds on, or in the table of shared ones."""
-    from agentgym_py.training.finetune import FineTuning
+    from agentgym_py.training.settings import OfflineSettings
 
     ours = {
         plugin.name: registry.load("agentgym.trainers", plugin.name)
@@ -145,7 +144,7 @@ def test_every_trainer_has_a_page_with_its_defaults() -> None:
     }
     assert set(ours) == {path.stem for path in TRAINERS} - {"README"}
     for name, trainer in ours.items():
-        said = stated("README", 1 if issubclass(trainer, FineTuning) else 2)
+        said = stated("README", 1 if issubclass(trainer, OfflineSettings) else 2)
         for parent in (other for other, each in ours.items() if issubclass(trainer, each) and other != name):
             said |= stated(parent)
         said |= stated(name)

@@ -100,6 +100,14 @@ def test_what_everybody_installs_is_imported() -> None:
     assert wanted - {dist.lower() for name in names for dist in come_from.get(name, [])} == set()
 
 
+def test_trl_is_a_bridge_and_nothing_stands_on_it() -> None:
+    """Nothing of ours imports trl or Hugging Face's `datasets`; what runs trl's trainers on our worlds needs neither."""
+    for package in FOLDERS:
+        for path in sources(package):
+            foreign = {"trl", "datasets"} & set(imported(ast.parse(path.read_text("utf-8"))))
+            assert not foreign, f"{path.relative_to(ROOT)} imports {foreign}"
+
+
 ROOMS = [
     {"env"}, {"trajectory"}, {"policy"}, {"engine"}, {"agents"}, {"collection"}, {"evaluation", "rewards"},
     {"training"}, {"evolution"}, {"report"}, {"serving"}, {"viewer"}, {"testing"}, {"cli"},

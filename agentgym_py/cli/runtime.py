@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _SMALL = 10_000_000
 """Weights below which a forward pass costs more in calls than in arithmetic, so that a second thread does not help."""
 _RECORDED = ("numpy", "gymnasium", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
-_HEAVY = ("torch", "transformers", "trl", "datasets", "accelerate")
+_HEAVY = ("torch", "transformers", "peft", "accelerate")
 
 
 def packages() -> dict[str, str]:
@@ -123,15 +123,14 @@ def quiet() -> None:
     """No progress bars, notices or deprecation warnings of the libraries; ours say what happens."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     warnings.filterwarnings("ignore", module=r"(torch|transformers|trl|peft|datasets|accelerate|huggingface_hub)\b")
     warnings.filterwarnings("ignore", category=FutureWarning)
     # accelerate loads it wherever it is installed, and what it notices goes to stdout
     logging.getLogger("DeepSpeed").addFilter(_is_error)
-    import datasets
     from transformers.utils import logging as transformers_logging
 
-    datasets.disable_progress_bars()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
 

@@ -45,7 +45,8 @@ def input_hooks(model: Any) -> set[int]:
 def stop_recomputing(model: Any, before: set[int]) -> None:
     """Keep again what layers make, and take away the hooks that came since `before`."""
     if any(getattr(each, "gradient_checkpointing", False) for each in model.modules()):
-        model.gradient_checkpointing_disable()
+        with quiet():
+            model.gradient_checkpointing_disable()
     hooks = model.get_input_embeddings()._forward_hooks
     for key in hooks.keys() - before:
         del hooks[key]

@@ -5,15 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 @contextmanager
 def without_progress_bars() -> Iterator[None]:
-    """Transformers' own bars would break those of a run."""
+    """Switch off the bars of transformers, which would break those of a run."""
     from transformers.utils import logging
 
     before = logging.is_progress_bar_enabled()
@@ -27,8 +23,7 @@ def without_progress_bars() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the warnings of trl's novelties, and of a name that transformers gave up, and trl and peft still use."""
+    """Silence what transformers says of its old names for recomputation, which peft and we call: version 5 has no others."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "You are importing from 'trl.experimental'")
-        warnings.filterwarnings("ignore", "`(is_)?gradient_checkpointing` is deprecated", FutureWarning)
+        warnings.filterwarnings("ignore", "`(is_)?gradient_checkpointing(_enable|_disable)?` is deprecated", FutureWarning)
         yield

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from agentgym_py import distributed
 from agentgym_py.policy.adapters import input_hooks, merged, require_trainable, stop_recomputing, with_adapters
+from agentgym_py.policy.quiet import quiet
 from agentgym_py.policy.tokens import passes
 from agentgym_py.training.settings import OptimizerSettings
 from agentgym_py.training.sharding import give, to_train, work_on
@@ -75,7 +76,8 @@ class Optimization:
         )  # fmt: skip
         if settings.gradient_checkpointing:
             wrapped = getattr(self.net, "model", self.net)
-            wrapped.gradient_checkpointing_enable({"use_reentrant": False})
+            with quiet():
+                wrapped.gradient_checkpointing_enable({"use_reentrant": False})
         self._backend = work_on(self.net, optimizer, settings.max_grad_norm)
         self.module: Any = self._backend.module
 

@@ -145,7 +145,7 @@ def test_a_tampered_file_does_not_replay(agentgym: Run) -> None:
 def test_a_file_without_a_trajectory_is_refused(agentgym: Run, command: list[str], text: str, said: str) -> None:
     """There is nothing to replay, to convert or to learn from: one line, status 2, and nothing is written."""
     if command[0] == "train":
-        pytest.importorskip("trl")
+        pytest.importorskip("accelerate")
     Path("FILE").write_text(text)
     assert agentgym(*command) == (2, "", f"agentgym: {said}\n")
     assert [each.name for each in Path().iterdir()] == ["FILE"]

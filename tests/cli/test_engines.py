@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("httpx2")
 pytest.importorskip("uvicorn")
-pytest.importorskip("trl")
+pytest.importorskip("accelerate")
 
 from agentgym_py import http_client
 from agentgym_py.policy import Policy

@@ -12,7 +12,7 @@ import pytest
 from agentgym_py import registry
 from agentgym_py.training.trainer import info_of
 
-pytest.importorskip("trl")
+pytest.importorskip("accelerate")
 Run = Callable[..., tuple[int, str, str]]
 GROUP: registry.Group = "agentgym.trainers"
 ELSEWHERE = ("filtered_bc",)

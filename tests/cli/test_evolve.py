@@ -37,7 +37,7 @@ from agentgym_py.trajectory import store
 from agentgym_py.trajectory.selectors import SelectConfig
 from agentgym_trainers.filtered_bc import FilteredBC
 
-pytest.importorskip("trl")
+pytest.importorskip("accelerate")
 Run = Callable[..., tuple[int, str, str]]
 SMALL = (
     "--env", "GUESS", "--preset", "smoke", "--max_new_tokens", "8", "--expert_tasks", "8", "--explore_tasks", "4",

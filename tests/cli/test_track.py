@@ -11,7 +11,7 @@ import pytest
 
 from agentgym_py.evolution.run_folder import RunFolder
 
-pytest.importorskip("trl")
+pytest.importorskip("accelerate")
 accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 Run = Callable[..., tuple[int, str, str]]
 Scalars = dict[str, list[tuple[int, float]]]
