@@ -112,7 +112,7 @@ def test_batches_are_padded_at_the_right(
     policy.model.register_forward_pre_hook(
         lambda model, given, named: seen.extend(named["input_ids"].tolist()), with_kwargs=True
     )
-    FilteredBC(batch_size=6, epochs=1).train(policy, demos, seed=0, output_dir=tmp_path)
+    FilteredBC(batch_size=6, epochs=1, microbatch_tokens=10_000).train(policy, demos, seed=0, output_dir=tmp_path)
     width = max(len(sample.input_ids) for sample in samples)
     padded = [sample.input_ids + [0] * (width - len(sample.input_ids)) for sample in samples]
     assert sorted(seen) == sorted(padded) and min(len(sample.input_ids) for sample in samples) < width
@@ -188,7 +188,8 @@ def test_recomputed_activations_change_nothing(
     ended, runs = [], []
     for recomputing in (False, True):
         policy, calls = fresh(tiny_policy), list[int]()
-        hook = policy.model.model.layers[0].register_forward_pre_hook(lambda *given, calls=calls: calls.append(1))
+        mlp = policy.model.model.layers[0].mlp
+        hook = mlp.register_forward_pre_hook(lambda *given, calls=calls: calls.append(1))
         settings = FilteredBC(epochs=1, batch_size=2, lora_rank=rank, gradient_checkpointing=recomputing)
         report = settings.train(policy, demos, seed=0, output_dir=tmp_path)
         hook.remove()
