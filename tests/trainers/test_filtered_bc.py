@@ -16,8 +16,10 @@ from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError, TrainingError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.tokens import encode, encode_all
+from agentgym_py.policy.logprobs import agent_logprobs, padded
+from agentgym_py.policy.tokens import Sample, encode, encode_all
 from agentgym_py.training.data import FOREIGN
+from agentgym_py.training.optimization import Optimization
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
 
@@ -45,94 +47,103 @@ def test_the_loss_is_the_formula(proofs: Any, seed: int, tokens: int | None) -> 
     proofs.check_formula(lambda x: bc_loss(x[mask], tokens), slow, proofs.drawn(5, 9, seed=seed))
 
 
+def tokens_of(samples: list[Sample]) -> int:
+    """Number of agent tokens of the samples."""
+    return sum(sum(sample.mask) for sample in samples)
+
+
 def test_padding_order_and_splits_change_nothing(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, demos: list[Trajectory], fresh: Any, proofs: Any
 ) -> None:
     """A batch in another order or with more padding has the same loss; its parts add up where the step's tokens count.
 
     Alone, a batch is the mean of its own tokens.
     """
-    policy = proofs.doubled(fresh(tiny_policy))
-    trainer = FilteredBC(batch_size=6)._sft(policy, encode_all(demos, policy.chat), 0, tmp_path)
-    batch = proofs.batch_of(trainer)
-    tokens = int((batch["labels"] != -100).sum())
+    policy, trainer = proofs.doubled(fresh(tiny_policy)), FilteredBC()
+    samples = encode_all(demos, policy.chat)
+    fit = proofs.fitted(trainer, policy, samples)
 
     def loss_of(rows: list[int], padding: int) -> Any:
-        rest = {"num_items_in_batch": tokens} if len(rows) < 6 else {}
-        return trainer.compute_loss(trainer.model, proofs.part(batch, rows, padding), **rest)
+        with proofs.wider(padding), proofs.batches() as batches:
+            loss = proofs.share(trainer, fit, [samples[i] for i in rows], tokens_of(samples)).detach()
+        assert batches[0][0].shape[1] == padding + max(len(samples[i].input_ids) for i in rows)
+        return loss
 
     proofs.check_rows(loss_of, 6, summed=True)
+    alone = bc_loss(agent_logprobs(fit.agent_logits(samples))).item()
+    assert alone == pytest.approx(float(loss_of([*range(6)], 0)), rel=1e-9)
 
 
-def slow_loss(model: Any, batch: dict[str, Any]) -> Any:
+def slow_loss(model: Any, samples: list[Sample]) -> Any:
     """The formula, row by row and token by token: -sum log pi(a_t | before) / number of agent tokens."""
     total, count = torch.zeros(()), 0
-    for ids, labels, seen in zip(batch["input_ids"], batch["labels"], batch["attention_mask"], strict=True):
-        length = int(seen.sum())
-        logits = model(input_ids=ids[:length][None]).logits[0]
-        for t in range(1, length):
-            if labels[t] != -100:
+    for sample in samples:
+        ids = torch.tensor(sample.input_ids)
+        logits = model(input_ids=ids[None]).logits[0]
+        for t in range(1, len(ids)):
+            if sample.mask[t]:
                 total = total - torch.log_softmax(logits[t - 1], -1)[ids[t]]
                 count += 1
     return total / count
 
 
 def test_the_loss_and_its_gradient_are_the_formula(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, demos: list[Trajectory], fresh: Any, proofs: Any
 ) -> None:
-    """On a ragged batch trl's loss and every parameter's gradient equal those of the slow reference."""
-    policy = fresh(tiny_policy)
+    """On a ragged batch the loss and every parameter's gradient equal those of the slow reference."""
+    policy, trainer = fresh(tiny_policy), FilteredBC()
     samples = encode_all(demos, policy.chat)
-    trainer = FilteredBC(batch_size=6)._sft(policy, samples, 0, tmp_path)
-    batch = proofs.batch_of(trainer)
-    trainer.model.train()
-    loss = trainer.compute_loss(trainer.model, dict(batch))
-    loss.backward()
-    grads = {name: p.grad.clone() for name, p in trainer.model.named_parameters()}
+    loss, grads = proofs.share_gradients(trainer, proofs.fitted(trainer, policy, samples), samples, tokens_of(samples))
     reference = fresh(tiny_policy).model.train()
-    expected = slow_loss(reference, batch)
+    expected = slow_loss(reference, samples)
     expected.backward()
-    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(loss, expected.detach(), rtol=1e-5, atol=1e-6)
     for name, parameter in reference.named_parameters():
         torch.testing.assert_close(grads[name], parameter.grad, rtol=1e-3, atol=1e-6)
 
 
 def test_batches_are_padded_at_the_right(
-    tiny_policy: Any,
-    demos: list[Trajectory],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    fresh: Any,
-    proofs: Any,
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Any, proofs: Any
 ) -> None:
     """As `agent_logits` needs them, even where the tokenizer pads at the left."""
     monkeypatch.setattr(tiny_policy.tokenizer, "padding_side", "left")
     policy = fresh(tiny_policy)
-    seen = proofs.batch_of(FilteredBC(batch_size=6)._sft(policy, encode_all(demos, policy.chat), 0, tmp_path))[
-        "attention_mask"
-    ]
-    assert seen.min() == 0 and bool((seen[:, 1:] <= seen[:, :-1]).all())
+    samples, seen = encode_all(demos, policy.chat), list[list[int]]()
+    policy.model.register_forward_pre_hook(
+        lambda model, given, named: seen.extend(named["input_ids"].tolist()), with_kwargs=True
+    )
+    FilteredBC(batch_size=6, epochs=1, microbatch_tokens=10_000).train(policy, demos, seed=0, output_dir=tmp_path)
+    width = max(len(sample.input_ids) for sample in samples)
+    padded = [sample.input_ids + [0] * (width - len(sample.input_ids)) for sample in samples]
+    assert sorted(seen) == sorted(padded) and min(len(sample.input_ids) for sample in samples) < width
 
 
 def test_it_trains_on_the_policys_device_alone(
     tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Any
 ) -> None:
-    """Of two GPUs the second, where the policy is there; the model is not spread, nor moved to the first."""
-    from trl import SFTConfig
+    """With two GPUs beside it, the policy stays where it is: nothing is spread, or moved to the first GPU."""
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
 
-    policy = fresh(tiny_policy)
-    args = FilteredBC()._sft(policy, encode_all(demos, policy.chat), 0, tmp_path).args
-    assert (args.n_gpu, args.device) == (0, policy.model.device)
-    chosen: list[Any] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
     monkeypatch.setattr("accelerate.state.check_cuda_p2p_ib_support", lambda: True)
-    settings: dict[str, Any] = {"bf16": False, "gradient_checkpointing": False, "output_dir": str(tmp_path)}
-    args = _on_device(SFTConfig, torch.device("cuda:1"))(**settings)
-    assert (args.n_gpu, args.device, chosen[-1]) == (1, torch.device("cuda:1"), torch.device("cuda:1"))
-    args = SFTConfig(**settings)
-    assert (args.n_gpu, args.device) == (2, torch.device("cuda:0")), "else there were nothing to mend"
+    AcceleratorState._reset_state(reset_partial_state=True)
+    try:
+        assert Accelerator().device.type == "cuda", "else there were nothing to mend"
+        elsewhere = fresh(tiny_policy)
+        elsewhere.model.to("meta")
+        optimization = Optimization(elsewhere, FilteredBC(), seed=0)
+        assert {each.device.type for each in optimization.module.parameters()} == {"meta"}
+        assert optimization.device == torch.device("meta")
+        AcceleratorState._reset_state(reset_partial_state=True)
+        policy, seen = fresh(tiny_policy), list[str]()
+        policy.model.register_forward_hook(lambda model, given, output: seen.append(output.logits.device.type))
+        FilteredBC(epochs=1).train(policy, demos, seed=0, output_dir=tmp_path)
+        assert set(seen) == {"cpu"} == {each.device.type for each in policy.model.parameters()}
+    finally:
+        AcceleratorState._reset_state(reset_partial_state=True)
 
 
 def test_every_step_is_told(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
@@ -147,37 +158,84 @@ def test_every_step_is_told(tiny_policy: Any, demos: list[Trajectory], tmp_path:
 def test_a_training_of_one_step_changes_the_policy(
     tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any
 ) -> None:
-    """The warm-up, whose first step moves nothing, leaves at least one step."""
+    """The warm-up, in which the learning rate rises, leaves at least one step."""
     policy = fresh(tiny_policy)
     FilteredBC(epochs=1, batch_size=6).train(policy, demos, seed=0, output_dir=tmp_path)
     assert policy.digest() != tiny_policy.digest()
 
 
+@pytest.mark.parametrize("recomputing", [False, True])
 @pytest.mark.parametrize("rank", [0, 4])
 def test_no_library_warns_of_our_settings(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int, fresh: Any
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int, recomputing: bool, fresh: Any
 ) -> None:
     """Whoever trains from Python reads of no deprecated argument, with LoRA or without; other warnings stay."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        FilteredBC(epochs=1, lora_rank=rank).train(fresh(tiny_policy), demos, seed=0, output_dir=tmp_path)
+        FilteredBC(epochs=1, lora_rank=rank, gradient_checkpointing=recomputing).train(
+            fresh(tiny_policy), demos, seed=0, output_dir=tmp_path
+        )
         warnings.warn("`something` is deprecated", FutureWarning, stacklevel=1)
     said = [str(each.message) for each in heard]
     assert "`something` is deprecated" in said and not [each for each in said if "checkpointing" in each]
 
 
-def test_the_loss_is_trls(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any) -> None:
-    """Taken at the agent's tokens only, the loss is that of trl's SFTTrainer over whole rows."""
-    from trl import SFTTrainer
+@pytest.mark.parametrize("rank", [0, 2])
+def test_recomputed_activations_change_nothing(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int, fresh: Any
+) -> None:
+    """Losses and weights are bit-identical, each layer runs twice, and nothing of it is left on the model."""
+    ended, runs = [], []
+    for recomputing in (False, True):
+        policy, calls = fresh(tiny_policy), list[int]()
+        mlp = policy.model.model.layers[0].mlp
+        hook = mlp.register_forward_pre_hook(lambda *given, calls=calls: calls.append(1))
+        settings = FilteredBC(epochs=1, batch_size=2, lora_rank=rank, gradient_checkpointing=recomputing)
+        report = settings.train(policy, demos, seed=0, output_dir=tmp_path)
+        hook.remove()
+        ended.append((policy.digest(), report.loss))
+        runs.append(len(calls))
+        assert not any(getattr(each, "gradient_checkpointing", False) for each in policy.model.modules())
+        assert not policy.model.get_input_embeddings()._forward_hooks
+    assert ended[0] == ended[1] and runs == [3, 6]
 
-    policy = fresh(tiny_policy)
-    trainer = FilteredBC(batch_size=6)._sft(policy, encode_all(demos, policy.chat), 0, tmp_path)
-    batch = proofs.batch_of(trainer)
-    trainer.model.train()
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_bf16_computes_so_and_keeps_the_weights_format(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int, fresh: Any
+) -> None:
+    """Layers compute in bfloat16, losses are near those of float32, and weights stay in float32."""
+    losses, seen = [], []
+    for bf16 in (False, True):
+        policy, formats = fresh(tiny_policy), set[Any]()
+        hook = policy.model.model.layers[0].mlp.register_forward_hook(
+            lambda layer, given, output, formats=formats: formats.add(output.dtype)
+        )
+        report = FilteredBC(epochs=3, lora_rank=rank, bf16=bf16).train(policy, demos, seed=0, output_dir=tmp_path)
+        hook.remove()
+        losses.append(report.loss)
+        seen.append(formats)
+        assert {each.dtype for each in policy.model.parameters()} == {torch.float32}
+    assert seen == [{torch.float32}, {torch.bfloat16}]
+    assert losses[0] != losses[1] and losses[1] == pytest.approx(losses[0], rel=2e-2)
+
+
+def test_the_loss_is_trls(
+    tiny_policy: Any, demos: list[Trajectory], fresh: Any, proofs: Any, trl_reference: Any
+) -> None:
+    """Taken at the agent's tokens only, loss and gradients are those of trl's SFTTrainer over whole rows."""
+    policy, trainer = fresh(tiny_policy), FilteredBC()
+    samples = encode_all(demos, policy.chat)
+    fit = proofs.fitted(trainer, policy, samples)
     for tokens in (None, 1000):
-        loss = trainer.compute_loss(trainer.model, dict(batch), num_items_in_batch=tokens)
-        expected = SFTTrainer.compute_loss(trainer, trainer.model, dict(batch), num_items_in_batch=tokens)
-        torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
+        loss, grads = proofs.share_gradients(trainer, fit, samples, tokens or tokens_of(samples))
+        expected = trl_reference.sft_loss_of(policy, samples, tokens)
+        torch.testing.assert_close(loss, expected.loss, rtol=1e-5, atol=1e-6)
+        assert grads.keys() == expected.gradients.keys()
+        for name, gradient in expected.gradients.items():
+            torch.testing.assert_close(grads[name], gradient, rtol=1e-3, atol=1e-5)
+    accuracy = trainer.loss(fit, samples, 1)[1]["mean_token_accuracy"].mean().item()
+    assert accuracy == pytest.approx(expected.logged["mean_token_accuracy"], rel=1e-6) and accuracy > 0
 
 
 def test_labels_stand_on_agent_tokens_only(
@@ -185,26 +243,29 @@ def test_labels_stand_on_agent_tokens_only(
 ) -> None:
     """In the batches as in the samples: a row of ids is a sample, and its labels the sample's mask, then padding."""
     policy = fresh(tiny_policy)
-    samples = encode_all(demos, policy.chat)
-    batch = proofs.batch_of(FilteredBC(batch_size=6)._sft(policy, samples, 0, tmp_path))
-    by_length = {len(sample.input_ids): sample for sample in samples}
-    for ids, labels, seen in zip(batch["input_ids"], batch["labels"], batch["attention_mask"], strict=True):
-        sample = by_length[int(seen.sum())]
-        assert ids[: len(sample.input_ids)].tolist() == sample.input_ids
+    samples = {tuple(sample.input_ids): sample for sample in encode_all(demos, policy.chat)}
+    with proofs.batches() as batches:
+        FilteredBC(batch_size=3, epochs=1).train(policy, demos, seed=0, output_dir=tmp_path)
+    rows = [row for ids, labels in batches for row in zip(ids, labels, strict=True)]
+    assert len(rows) == len(samples) == 6
+    for ids, labels in rows:
+        (sample,) = (each for key, each in samples.items() if ids[: len(key)].tolist() == list(key))
         assert (labels != -100).int().tolist()[: len(sample.mask)] == sample.mask
-        assert bool((labels[len(sample.mask) :] == -100).all())
+        kept = labels != -100
+        assert bool((labels[len(sample.mask) :] == -100).all()) and torch.equal(labels[kept], ids[kept])
 
 
 def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, demos: list[Trajectory], fresh: Any, proofs: Any
 ) -> None:
-    """Of the states that trl's loss reads, those that predict an observation or padding have gradient zero."""
-    policy = fresh(tiny_policy)
-    trainer = FilteredBC(batch_size=6)._sft(policy, encode_all(demos, policy.chat), 0, tmp_path)
-    batch = proofs.batch_of(trainer)
-    trainer.model.train()
-    agent = batch["labels"] != -100
-    proofs.check_observations(policy.model, agent, lambda: trainer.compute_loss(trainer.model, dict(batch)))
+    """Of the last states, those that predict an observation or padding have gradient zero."""
+    policy, trainer = fresh(tiny_policy), FilteredBC()
+    samples = encode_all(demos, policy.chat)
+    fit = proofs.fitted(trainer, policy, samples)
+    agent = padded(samples)[1] != -100
+    proofs.check_observations(
+        policy.model, agent, lambda: proofs.share(trainer, fit, samples, tokens_of(samples))
+    )  # fmt: skip
 
 
 def test_it_learns_a_batch_by_heart(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
@@ -314,7 +375,7 @@ def test_wrong_settings_are_refused() -> None:
 def test_a_gradient_that_is_not_finite_stops_it(
     tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, rank: int, fresh: Any
 ) -> None:
-    """Transformers would take the step: here it is an error, and the policy is what the steps before made of it."""
+    """It is an error instead of a step, and the policy is what the steps before made of it."""
     policy, calls = fresh(tiny_policy), list[int]()
 
     def spoil(module: Any, inputs: Any, output: Any) -> Any:

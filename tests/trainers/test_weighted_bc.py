@@ -16,12 +16,13 @@ from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.policy.logprobs import sample_logprobs
-from agentgym_py.policy.tokens import encode_all
-from agentgym_py.training.finetune import arguments, fit
+from agentgym_py.policy import Policy
+from agentgym_py.policy.logprobs import padded, sample_logprobs
+from agentgym_py.policy.tokens import IGNORED, encode_all
+from agentgym_py.training.data import length_grouped
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
-from agentgym_trainers.weighted_bc import WeightedBC, advantage_weights, softmax_weights, weighted_bc_loss
+from agentgym_trainers.weighted_bc import Weighted, WeightedBC, advantage_weights, softmax_weights, weighted_bc_loss
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,22 @@ def demos() -> list[Trajectory]:
 def with_returns(trajectories: list[Trajectory], *returns: float) -> list[Trajectory]:
     """The trajectories with other returns."""
     return [replace(each, reward=r) for each, r in zip(trajectories, returns, strict=True)]
+
+
+def weighted(policy: Policy, trajectories: list[Trajectory], *weights: float) -> list[Weighted]:
+    """The rows that are trained on, of these weights."""
+    samples = encode_all(trajectories, policy.chat)
+    return [Weighted(sample, weight) for sample, weight in zip(samples, weights, strict=True)]
+
+
+def tokens_of(rows: list[Weighted]) -> int:
+    """Number of agent tokens of the rows."""
+    return sum(sum(row.sample.mask) for row in rows)
+
+
+def row_tokens(row: Weighted) -> int:
+    """Tokens of a row."""
+    return len(row.sample.input_ids)
 
 
 def loss_of(logprobs: Any, mask: Any, weights: Any, tokens: int | None = None) -> Any:
@@ -71,15 +88,13 @@ def test_padding_order_and_splits_change_nothing(
         return loss_of(**proofs.part(columns, rows, padding), tokens=int(mask.sum()))
 
     proofs.check_rows(pure, 5, summed=True)
-    policy = proofs.doubled(fresh(tiny_policy))
-    trainer = WeightedBC(batch_size=6)._sft(
-        policy, encode_all(demos, policy.chat), [0.5, 1.0, 1.5, 0.1, 3.0, 0.7], 0, tmp_path
-    )
-    batch = proofs.batch_of(trainer)
-    tokens = int((batch["labels"] != -100).sum())
+    policy, trainer = proofs.doubled(fresh(tiny_policy)), WeightedBC()
+    rows = weighted(policy, demos, 0.5, 1.0, 1.5, 0.1, 3.0, 0.7)
+    fit = proofs.fitted(trainer, policy, rows, tokens_of=row_tokens)
 
-    def whole(rows: list[int], padding: int) -> Any:
-        return trainer.compute_loss(trainer.model, proofs.part(batch, rows, padding), num_items_in_batch=tokens)
+    def whole(places: list[int], padding: int) -> Any:
+        with proofs.wider(padding):
+            return proofs.share(trainer, fit, [rows[i] for i in places], tokens_of(rows)).detach()
 
     proofs.check_rows(whole, 6, summed=True)
 
@@ -127,45 +142,43 @@ def test_equal_returns_are_filtered_bc_to_the_bit(
     assert all(torch.equal(bc_loss(x), weighted_bc_loss(x, torch.ones(40))) for x in torch.randn(5, 40))
 
 
-def test_equal_returns_are_trls_sft(tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
-    """Trained by trl's own SFTTrainer on the same rows, losses and weights come out the same."""
-    import datasets
-    from trl import SFTConfig, SFTTrainer
-
+def test_equal_returns_are_trls_sft(
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, trl_reference: Any
+) -> None:
+    """Trained by trl's own SFTTrainer on the same rows in the same order, losses and weights come out the same."""
     ours, theirs, settings = fresh(tiny_policy), fresh(tiny_policy), WeightedBC(batch_size=2)
-    told = settings.train(ours, demos, seed=1, output_dir=tmp_path)
-    args = arguments(
-        SFTConfig, settings, theirs, 1, tmp_path,
-        dataset_kwargs={"skip_prepare_dataset": True}, train_sampling_strategy="group_by_length",
-    )  # fmt: skip
-    rows = [{"input_ids": each.input_ids, "labels": each.labels} for each in encode_all(demos, theirs.chat)]
-    trainer = SFTTrainer(
-        model=theirs.model, args=args, processing_class=theirs.tokenizer, train_dataset=datasets.Dataset.from_list(rows)
+    report = settings.train(ours, demos, seed=1, output_dir=tmp_path)
+    samples = encode_all(demos, theirs.chat)
+    order = length_grouped([len(sample.input_ids) for sample in samples], settings, 1)
+    assert len(order) == 6 and sorted(i for batch in order for i in batch) == sorted([*range(6)] * 2)
+    trainer = trl_reference.sft_trainer(
+        theirs, [samples[i] for batch in order for i in batch], tmp_path, **trl_reference.settings_of(settings, 6)
     )
-    fit(trainer, theirs, None)
-    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
-    assert told.loss == pytest.approx(losses, rel=1e-4) and len(losses) == 6
-    for mine, other in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
+    losses = trl_reference.trained(trainer)
+    assert report.loss == pytest.approx(losses, rel=1e-4) and len(losses) == 6 and losses[0] != losses[-1]
+    for mine, other in zip(ours.model.parameters(), trainer.model.parameters(), strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-5)
 
 
 def test_the_weights_stay_with_their_rows(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, demos: list[Trajectory], fresh: Any, proofs: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Through sampler and collator; the batch's loss is the sum of its rows' own, each times its weight."""
-    policy = fresh(tiny_policy)
-    samples = encode_all(demos[::2], policy.chat)
-    trainer = WeightedBC(batch_size=3)._sft(policy, samples, [0.5, 1.0, 1.5], 0, tmp_path)
-    batch = proofs.batch_of(trainer)
-    tokens = {len(sample.input_ids): n for n, sample in enumerate(samples)}
-    assert len(tokens) == 3
-    order = [tokens[int(length)] for length in batch["attention_mask"].sum(-1)]
-    assert batch["weight"].tolist() == [(0.5, 1.0, 1.5)[n] for n in order]
-    weighed = [
-        weight * logp for weight, logp in zip((0.5, 1, 1.5), sample_logprobs(policy.model, samples, 1), strict=True)
-    ]
-    expected = -sum(weighed) / sum(sum(sample.mask) for sample in samples)
-    torch.testing.assert_close(trainer.compute_loss(trainer.model, batch).item(), expected, rtol=1e-4, atol=1e-5)
+    """Through the order of the training; a batch's loss is the sum of its rows' own, each times its weight."""
+    policy, trainer = fresh(tiny_policy), WeightedBC(batch_size=3, epochs=1, mode="agentevol")
+    returns = [0.5, 1.0, 1.5]
+    played = with_returns(demos[::2], *returns)
+    rows, seen = weighted(policy, played, *returns), list[Weighted]()
+    shuffled = [rows[i] for i in (2, 0, 1)]
+    fit = proofs.fitted(trainer, policy, shuffled, tokens_of=row_tokens)
+    alone = sample_logprobs(policy.model, [row.sample for row in rows], 1)
+    policy.model.train()
+    expected = -sum(row.weight * logprob for row, logprob in zip(rows, alone, strict=True)) / tokens_of(rows)
+    found = proofs.share(trainer, fit, shuffled, tokens_of(rows)).item()
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    loss = WeightedBC.loss
+    monkeypatch.setattr(WeightedBC, "loss", lambda self, fit, part, n: seen.extend(part) or loss(self, fit, part, n))
+    trainer.train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
+    assert len(seen) == 3 and sorted(seen, key=row_tokens) == sorted(rows, key=row_tokens)
 
 
 def test_a_split_batch_makes_the_same_step(
@@ -181,17 +194,15 @@ def test_a_split_batch_makes_the_same_step(
     torch.testing.assert_close(*ended, rtol=1e-3, atol=1e-5)
 
 
-def test_observations_get_no_gradient(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
-) -> None:
+def test_observations_get_no_gradient(tiny_policy: Any, demos: list[Trajectory], fresh: Any, proofs: Any) -> None:
     """Of the last states only those before an agent's token have a gradient, larger where the weight is."""
-    policy = fresh(tiny_policy)
-    twice = encode_all([demos[0], demos[0]], policy.chat)
-    trainer = WeightedBC(batch_size=2)._sft(policy, twice, [1.0, 3.0], 0, tmp_path)
-    batch = proofs.batch_of(trainer)
-    agent = batch["labels"] != -100
-    gradient = proofs.check_observations(policy.model, agent, lambda: trainer.compute_loss(trainer.model, batch))
-    light, heavy = gradient[batch["weight"] == 1][0], gradient[batch["weight"] == 3][0]
+    policy, trainer = fresh(tiny_policy), WeightedBC()
+    rows = weighted(policy, [demos[0], demos[0]], 1.0, 3.0)
+    fit = proofs.fitted(trainer, policy, rows, tokens_of=row_tokens)
+    agent = padded([row.sample for row in rows])[1] != IGNORED
+    light, heavy = proofs.check_observations(
+        policy.model, agent, lambda: proofs.share(trainer, fit, rows, tokens_of(rows))
+    )  # fmt: skip
     torch.testing.assert_close(heavy, 3 * light)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import datasets
 from torch import Tensor
+from transformers import PrinterCallback
 from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
 
 from agentgym_py.policy import Policy
@@ -74,6 +75,27 @@ def loss_of(trainer: Any, batch: Mapping[str, Any], **more: Any) -> Reference:
     gradients = {name: p.grad.clone() for name, p in trainer.model.named_parameters() if p.grad is not None}
     metrics = getattr(trainer, "_metrics", {}).get("train" if trainer.model.training else "eval", {})
     return Reference(loss.detach(), gradients, {name: values[-1] for name, values in metrics.items()})
+
+
+def settings_of(trainer: Any, steps: int) -> dict[str, Any]:
+    """Fields of trl's configuration for what an offline trainer of ours does in so many steps, without warm-up.
+
+    trl goes once through its rows: give them in the order of our batches.
+    """
+    assert not int(trainer.warmup_ratio * steps), "its first step has rate 0 in trl"
+    return {
+        "num_train_epochs": 1, "train_sampling_strategy": "sequential", "lr_scheduler_type": "cosine",
+        "learning_rate": trainer.learning_rate, "per_device_train_batch_size": trainer.batch_size,
+        "gradient_accumulation_steps": trainer.gradient_accumulation, "weight_decay": trainer.weight_decay,
+        "max_grad_norm": trainer.max_grad_norm,
+    }  # fmt: skip
+
+
+def trained(trainer: Any) -> list[float]:
+    """Run trl's trainer to its end; the loss of each step."""
+    trainer.remove_callback(PrinterCallback)
+    trainer.train()
+    return [row["loss"] for row in trainer.state.log_history if "loss" in row]
 
 
 # ---- SFT -------------------------------------------------------------------------------------------------------------
