@@ -38,7 +38,7 @@ def fit_of(proofs: Any, policy: Policy, played: list[Trajectory], **settings: An
     kto = KTO(**{"batch_size": 6, **settings})
     rows = kto.rows(policy, prepare(policy, played, kto.max_length), 0)
     proofs.moved(policy, 0.01, seed=1)
-    return kto, Fit("kto", policy, kto, rows, seed=0, output_dir=None, tokens_of=judged_tokens)
+    return kto, proofs.fitted(kto, policy, rows, tokens_of=judged_tokens)
 
 
 def loss_of(kto: KTO, fit: Fit[Judged], z: Any = None) -> Any:
