@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
+from agentgym_py.policy import logprobs
 from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.training import fit as fit_module
 from agentgym_py.training.fit import Fit
@@ -107,7 +108,7 @@ def share_gradients(
 
 @contextmanager
 def wider(padding: int) -> Iterator[None]:
-    """Within, each batch that `Fit` makes of samples has more padding at its right."""
+    """Within, each batch that a trainer makes of samples has more padding at its right."""
 
     def padded(*given: Any) -> tuple[Tensor, Tensor]:
         ids, labels = unchanged(*given)
@@ -116,7 +117,8 @@ def wider(padding: int) -> Iterator[None]:
 
     unchanged = fit_module.padded
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fit_module, "padded", padded)
+        for module in (fit_module, logprobs):
+            patch.setattr(module, "padded", padded)
         yield
 
 

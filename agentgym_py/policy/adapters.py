@@ -76,6 +76,11 @@ def lora(rank: int) -> Any:
     return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
 
 
+def headless(model: Any) -> Any:
+    """Return the model without its language model's head, but with its adapters."""
+    return (model.get_base_model() if hasattr(model, "peft_config") else model).base_model
+
+
 def with_adapters(model: Any, rank: int, seed: int) -> Any:
     """Return the model with new LoRA adapters, drawn by `seed`; None for rank 0."""
     if not rank:

@@ -25,5 +25,7 @@ def without_progress_bars() -> Iterator[None]:
 def quiet() -> Iterator[None]:
     """Ignore warnings of old names for recomputation in transformers, which peft and we call."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`(is_)?gradient_checkpointing(_enable|_disable)?` is deprecated", FutureWarning)
+        warnings.filterwarnings(
+            "ignore", "`(is_)?gradient_checkpointing(_enable|_disable)?` is deprecated", FutureWarning
+        )
         yield

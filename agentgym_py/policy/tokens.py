@@ -90,13 +90,18 @@ def encode_all(trajectories: Iterable[Trajectory], chat: ChatFormat, max_length:
     return [s for s in samples if any(s.mask) and (max_length is None or len(s.input_ids) <= max_length)]
 
 
-def passes(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Group rows of similar length into forward passes of at most `tokens` tokens, padding included."""
-    part: list[int] = []
+def passes(lengths: Sequence[int], tokens: float, sequences: Sequence[int] | None = None) -> Iterator[list[int]]:
+    """Group rows of similar length into forward passes of at most `tokens` tokens, padding included.
+
+    `sequences` holds the number of sequences in each row, by default 1; all of them are as long as the row's length.
+    """
+    part, held = list[int](), 0
     for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        if part and (len(part) + 1) * lengths[i] > tokens:
+        number = sequences[i] if sequences else 1
+        if part and (held + number) * lengths[i] > tokens:
             yield part
-            part = []
+            part, held = [], 0
         part.append(i)
+        held += number
     if part:
         yield part

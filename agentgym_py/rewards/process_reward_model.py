@@ -34,7 +34,7 @@ from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, PolicyError, did_you_mean
 from agentgym_py.files import not_there, write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.policy.adapters import merged
+from agentgym_py.policy.adapters import headless, merged
 from agentgym_py.policy.policy import require_reader
 from agentgym_py.policy.tokens import Sample, passes, turns
 from agentgym_py.policy.typing import Tensor
@@ -302,12 +302,15 @@ def untrained(
     return ProcessRewardModel(copied, heads.to(model.device, wide), weights)
 
 
-def states_at_marks(model: Any, rows: Sequence[Marked], bf16: bool = False) -> Tensor:
+def states_at_marks(
+    model: Any, rows: Sequence[Marked], bf16: bool = False, pass_tokens: float = _PASS_TOKENS
+) -> Tensor:
     """Features of the rows' M marks, row after row, (M, H + STEPS): last hidden states and one-hot step numbers.
 
     In float32, or wider if the backbone computes so; with `bf16` the backbone runs under autocast. A row attends only
     to itself. The number is one-hot because near the step limit one step decides between success and failure, which a
-    model learns badly from a single number or by counting turns.
+    model learns badly from a single number or by counting turns. One forward pass takes at most `pass_tokens` tokens,
+    padding included.
     """
     import torch
     from torch.nn.functional import one_hot
@@ -315,10 +318,10 @@ def states_at_marks(model: Any, rows: Sequence[Marked], bf16: bool = False) -> T
     from agentgym_py.policy.logprobs import padded, widened
 
     found: dict[int, Tensor] = {}
-    for part in passes([len(row.sample.input_ids) for row in rows], _PASS_TOKENS):
+    for part in passes([len(row.sample.input_ids) for row in rows], pass_tokens):
         ids, _ = padded([rows[i].sample for i in part], model.device)
         with torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
-            states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state  # (B, S, H)
+            states = headless(model)(input_ids=ids, use_cache=False).last_hidden_state  # (B, S, H)
         for b, i in enumerate(part):
             found[i] = states[b, torch.tensor(rows[i].marks, device=states.device)]
     states_MH = widened(torch.cat([found[i] for i in range(len(rows))]))

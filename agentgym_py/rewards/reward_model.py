@@ -21,6 +21,7 @@ from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.files import not_there, write_atomic
 from agentgym_py.policy import Policy
+from agentgym_py.policy.adapters import headless
 from agentgym_py.policy.policy import require_reader
 from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.policy.typing import Tensor
@@ -89,7 +90,7 @@ def at_last_token(model: Any, heads: Any, input_ids: Tensor, lengths_B: Tensor) 
     """Outputs of `heads` at the last tokens of rows padded at their right end, (B, H); this needs no mask."""
     import torch
 
-    states = model.base_model(input_ids=input_ids, use_cache=False).last_hidden_state  # (B, S, D)
+    states = headless(model)(input_ids=input_ids, use_cache=False).last_hidden_state  # (B, S, D)
     rows = torch.arange(len(states), device=states.device)
     values_BH: Tensor = heads(states[rows, lengths_B.to(states.device) - 1].to(heads.weight.dtype))
     return values_BH

@@ -67,6 +67,7 @@ class Fit(Generic[Row]):
         progress: Called after each step.
         track: Whether `--track` hears of it.
         tokens_of: Tokens of a row, the padding within it included.
+        sequences_of: Sequences of a row, if rows differ in that.
         optimization: Keyword arguments of `Optimization` for a model with heads.
 
     Raises:
@@ -85,14 +86,16 @@ class Fit(Generic[Row]):
         progress: Progress | None = None,
         track: bool = True,
         tokens_of: Callable[[Any], int] = sample_tokens,
+        sequences_of: Callable[[Any], int] | None = None,
         **optimization: Any,
     ) -> None:
         self.name, self.settings, self.rows, self.seed = name, settings, rows, seed
         self.history: list[dict[str, float]] = []
-        self._progress, self._tokens_of, self._track = progress, tokens_of, track
+        self._progress, self._track = progress, track
+        self._tokens_of, self._sequences_of = tokens_of, sequences_of
         self._began, self._step, self._steps = time.monotonic(), 0, 0
         self._sums: dict[str, list[float]] = {}
-        self._losses, self._norms = list[float](), list[float]()
+        self._norm = 0.0
         made_of = digest_of(settings, seed, policy.digest(), list(rows))
         self._checkpoints = (
             Checkpoints(output_dir / "states", made_of, settings.checkpoint_minutes) if output_dir else None
@@ -138,7 +141,7 @@ class Fit(Generic[Row]):
         The losses of all parts, in all processes, add up: divide by what the whole step holds. Where a sharded model
         needs one more forward pass than there are parts, a row is given that counts nothing.
         """
-        parts = list(self.optimization.microbatches(rows, self._tokens_of))
+        parts = list(self.optimization.microbatches(rows, self._tokens_of, self._sequences_of))
         for number, part in enumerate(parts, 1):
             self._counts, self._last_part = bool(part), last and number == len(parts)
             yield part or [rows[0]]
@@ -146,14 +149,21 @@ class Fit(Generic[Row]):
             self._last_part = True
 
     def backward(self, loss: Tensor, logged: Mapping[str, Tensor] | None = None) -> None:
-        """Add the gradient of this part's loss; of `logged` (values per row or token) the step's means are logged."""
+        """Add the gradient of this part's loss, and log `logged`.
+
+        A scalar there is a share of the step's value, as the loss is: the shares of all parts add up. A tensor of
+        values per row or token is logged as their mean.
+        """
         self.optimization.backward(loss * self._counts, self._last_part)
         if not self._counts:
             return
-        self._part["loss"] += loss.item()
+        self._part["share loss"] += loss.item()
         for name, values in (logged or {}).items():
-            self._part[f"sum {name}"] += float(values.detach().double().sum())
-            self._part[f"number {name}"] += values.numel()
+            if values.dim() == 0:
+                self._part[f"share {name}"] += values.item()
+            else:
+                self._part[f"sum {name}"] += float(values.detach().double().sum())
+                self._part[f"number {name}"] += values.numel()
 
     def step(self) -> None:
         """Take the optimizer step of the gradients so far, and log it.
@@ -164,11 +174,12 @@ class Fit(Generic[Row]):
         parts = distributed.summed(self._part)
         self.optimization.step(self._require_finite)
         self._step += 1
-        self._losses.append(parts.pop("loss", 0.0))
-        for name in [key.removeprefix("sum ") for key in parts if key.startswith("sum ")]:
-            total = self._sums.setdefault(name, [0.0, 0.0])
-            total[0] += parts[f"sum {name}"]
-            total[1] += parts[f"number {name}"]
+        for key, value in parts.items():
+            kind, name = key.split(" ", 1)
+            if kind != "number":
+                total = self._sums.setdefault(name, [0.0, 0.0])
+                total[0] += value
+                total[1] += parts[f"number {name}"] if kind == "sum" else 1.0
         if self._progress:
             self._progress(self._step, self._steps)
         if self._logs_now():
@@ -177,7 +188,7 @@ class Fit(Generic[Row]):
                 self._checkpoints.keep(self._save)
 
     def _require_finite(self, norm: float) -> None:
-        self._norms.append(norm)
+        self._norm = norm
         if not math.isfinite(norm):
             raise TrainingError(
                 f"{self.name}: gradient norm {norm} at step {self._step + 1} of {self._steps}: the step was not taken, "
@@ -211,11 +222,12 @@ class Fit(Generic[Row]):
         `values_of` maps B rows to B values; it is called with parts of this process's share.
         """
         place, found = {id(row): i for i, row in enumerate(rows)}, dict[int, float]()
-        for part in self.optimization.microbatches(rows, self._tokens_of):
+        for part in self.optimization.microbatches(rows, self._tokens_of, self._sequences_of):
             values = values_of(part or [rows[0]])
             found |= dict(zip((place[id(row)] for row in part), values.tolist(), strict=False))
         everywhere = {i: value for share in distributed.gather(found) for i, value in share.items()}
-        return torch.tensor([everywhere[i] for i in range(len(rows))], device=self.optimization.device)
+        dtype = torch.promote_types(self.optimization.policy.model.dtype, torch.float32)
+        return torch.tensor([everywhere[i] for i in range(len(rows))], dtype=dtype, device=self.optimization.device)
 
     # ---- what is logged ----------------------------------------------------------------------------------------------
 
@@ -227,12 +239,12 @@ class Fit(Generic[Row]):
         """Add the means since the last row to the history."""
         means = {name: total / number for name, (total, number) in self._sums.items() if number}
         row = {
-            "loss": math.fsum(self._losses) / len(self._losses),
-            "grad_norm": self._norms[-1],
+            "loss": means.pop("loss"),
+            "grad_norm": self._norm,
             "learning_rate": self._schedule_of_last() * self.settings.learning_rate,
             **means,
         }
-        self._sums, self._losses, self._norms = {}, [], []
+        self._sums = {}
         self.history.append(row)
         if self._track:
             tracking.log(row, self._step if self._checkpoints else None)

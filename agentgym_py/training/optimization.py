@@ -76,8 +76,9 @@ class Optimization:
         )  # fmt: skip
         if settings.gradient_checkpointing:
             wrapped = getattr(self.net, "model", self.net)
-            with quiet():
-                wrapped.gradient_checkpointing_enable({"use_reentrant": False})
+            if wrapped is not None:  # a module of heads alone has no layers to recompute
+                with quiet():
+                    wrapped.gradient_checkpointing_enable({"use_reentrant": False})
         self._backend = work_on(self.net, optimizer, settings.max_grad_norm)
         self.module: Any = self._backend.module
 
@@ -92,22 +93,29 @@ class Optimization:
 
     # ---- one step ----------------------------------------------------------------------------------------------------
 
-    def microbatches(self, rows: Sequence[Row], tokens_of: Callable[[Row], int]) -> Iterator[list[Row]]:
+    def microbatches(
+        self, rows: Sequence[Row], tokens_of: Callable[[Row], int], sequences_of: Callable[[Row], int] | None = None
+    ) -> Iterator[list[Row]]:
         """Yield this process's share of the rows, in parts of similar length of at most `microbatch_tokens`.
 
-        `tokens_of` says how many tokens a row has, padding within it included. A sharded model needs equally many
-        forward passes in every process: a process with fewer parts gets empty ones.
+        `tokens_of` says how many tokens a row has, padding within it included; `sequences_of` into how many sequences
+        they are divided, if rows differ in that. A sharded model needs equally many forward passes in every process: a
+        process with fewer parts gets empty ones.
         """
         by_length = sorted(rows, key=tokens_of)
         shares = [by_length[k :: distributed.world()] for k in range(distributed.world())]
-        parts = [self._parts(share, tokens_of) for share in shares]
+        parts = [self._parts(share, tokens_of, sequences_of) for share in shares]
         own = parts[distributed.rank()]
         yield from own
         if self.sharded:
             yield from ([] for _ in range(max(map(len, parts)) - len(own)))
 
-    def _parts(self, rows: Sequence[Row], tokens_of: Callable[[Row], int]) -> list[list[Row]]:
-        found = passes([tokens_of(row) for row in rows], self.settings.microbatch_tokens)
+    def _parts(
+        self, rows: Sequence[Row], tokens_of: Callable[[Row], int], sequences_of: Callable[[Row], int] | None
+    ) -> list[list[Row]]:
+        sequences = [sequences_of(row) if sequences_of else 1 for row in rows]
+        lengths = [tokens_of(row) // number for row, number in zip(rows, sequences, strict=True)]
+        found = passes(lengths, self.settings.microbatch_tokens, sequences)
         return [[rows[i] for i in part] for part in found]
 
     def backward(self, loss: Tensor, last: bool) -> None:

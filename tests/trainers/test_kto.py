@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,12 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.tokens import Sample, encode, encode_all
+from agentgym_py.policy.logprobs import padded_rows
+from agentgym_py.policy.tokens import Sample, encode
+from agentgym_py.training.data import prepare
+from agentgym_py.training.fit import Fit
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.kto import KTO, kto_loss, mismatched, reference_point
+from agentgym_trainers.kto import KTO, Judged, judged_tokens, kto_loss, mismatched, reference_point
 
 
 @pytest.fixture(scope="module")
@@ -29,25 +33,29 @@ def played(episode: Any) -> list[Trajectory]:
     return [*good, *bad]
 
 
-def trainer_of(proofs: Any, policy: Policy, played: list[Trajectory], folder: Path, **settings: Any) -> Any:
-    """The trl trainer of a policy that has moved away from its reference."""
-    good = [each.reward >= 0.5 for each in played]
-    trainer = KTO(**{"batch_size": 6, **settings})._kto(policy, encode_all(played, policy.chat), good, 0, folder)
+def fit_of(proofs: Any, policy: Policy, played: list[Trajectory], **settings: Any) -> tuple[KTO, Fit[Judged]]:
+    """A training on one batch, of a policy that has moved away from its reference."""
+    kto = KTO(**{"batch_size": 6, **settings})
+    rows = kto.rows(policy, prepare(policy, played, kto.max_length), 0)
     proofs.moved(policy, 0.01, seed=1)
-    trainer.model.train()
-    return trainer
+    return kto, proofs.fitted(kto, policy, rows, tokens_of=judged_tokens)
+
+
+def loss_of(kto: KTO, fit: Fit[Judged], z: Any = None) -> Any:
+    """The loss of the whole batch, at its own reference point unless another is given."""
+    return kto.loss(fit, fit.rows, kto.reference_point(fit, fit.rows) if z is None else z, len(fit.rows))[0]
 
 
 # --------------------------------------------------------------------------------------------------------- the formula
 
 
-def slow_logp(model: Any, ids: Any, mask: Any) -> Any:
+def slow_logp(model: Any, sample: Sample) -> Any:
     """Sum over the agent's tokens of log pi(a_t | before), token by token."""
     total = torch.zeros((), dtype=torch.float64)
-    logits = model(input_ids=ids[None]).logits[0].double()
-    for t in range(1, len(ids)):
-        if mask[t]:
-            total = total + torch.log_softmax(logits[t - 1], -1)[ids[t]]
+    logits = model(input_ids=torch.tensor([sample.input_ids])).logits[0].double()
+    for t in range(1, len(sample.input_ids)):
+        if sample.mask[t]:
+            total = total + torch.log_softmax(logits[t - 1], -1)[sample.input_ids[t]]
     return total
 
 
@@ -116,105 +124,112 @@ def test_a_mismatched_row_is_an_episode_after_anothers_opening() -> None:
 
 
 def test_a_batch_is_the_samples_their_masks_and_what_the_policy_said_before(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
 ) -> None:
     """Masks are 1 on agent tokens only, mismatched rows' too; the reference is the policy before the training."""
     policy = fresh(tiny_policy)
-    batch = proofs.batch_of(trainer_of(proofs, policy, played, tmp_path))
+    _, fit = fit_of(proofs, policy, played)
     known = {tuple(encode(each, policy.chat).input_ids): each for each in played}
-    for row in range(6):
-        length = int(batch["attention_mask"][row].sum())
-        trajectory = known[tuple(batch["input_ids"][row, :length].tolist())]
-        sample = encode(trajectory, policy.chat)
-        assert batch["completion_mask"][row].tolist()[:length] == sample.mask
-        assert batch["completion_mask"][row, length:].sum() == 0
-        assert bool(batch["label"][row]) == (trajectory.reward >= 0.5)
-        for prefix in ("", "KL_"):
-            ids, mask = batch[f"{prefix}input_ids"][row], batch[f"{prefix}completion_mask"][row]
-            expected = slow_logp(tiny_policy.model, ids, mask)
-            assert float(batch[f"ref_{prefix}logps"][row]) == pytest.approx(expected.item(), rel=1e-4)
+    assert len(fit.rows) == 6
+    assert [row.other for row in fit.rows] == mismatched([row.sample for row in fit.rows], 6, 4096)
+    for row in fit.rows:
+        trajectory = known[tuple(row.sample.input_ids)]
+        assert row.sample == encode(trajectory, policy.chat)
+        assert row.good == (trajectory.reward >= 0.5)
+        for sample, ref in ((row.sample, row.ref), (row.other, row.ref_other)):
+            assert ref == pytest.approx(slow_logp(tiny_policy.model, sample).item(), rel=1e-4)
 
 
 def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
 ) -> None:
     """From the model's whole logits, row by row without padding: the same number, the same gradient everywhere."""
     policy = proofs.doubled(fresh(tiny_policy))
-    reference = copy.deepcopy(policy.model)
-    trainer = trainer_of(proofs, policy, played, tmp_path, desirable_weight=1.5)
-    batch = proofs.batch_of(trainer)
-    reference.load_state_dict(trainer.model.state_dict())
-    logps = {
-        prefix: [
-            slow_logp(reference, ids[: int(seen.sum())], mask)
-            for ids, mask, seen in zip(
-                batch[f"{prefix}input_ids"],
-                batch[f"{prefix}completion_mask"],
-                batch[f"{prefix}attention_mask"],
-                strict=True,
-            )
-        ]
-        for prefix in ("", "KL_")
-    }
-    moved = [logp.item() - ref.item() for logp, ref in zip(logps["KL_"], batch["ref_KL_logps"], strict=True)]
+    kto, fit = fit_of(proofs, policy, played, desirable_weight=1.5)
+    slow = copy.deepcopy(policy.model)
+    moved = [slow_logp(slow, row.other).item() - row.ref_other for row in fit.rows]
     z = max(0.0, sum(moved) / len(moved))
-    expected = slow_loss(logps[""], batch["ref_logps"], batch["label"], z, 0.1, (1.5, 1.0))
-    loss = trainer.compute_loss(trainer.model, dict(batch))
+    logps = [slow_logp(slow, row.sample) for row in fit.rows]
+    expected = slow_loss(logps, [row.ref for row in fit.rows], [row.good for row in fit.rows], z, 0.1, (1.5, 1.0))
+    loss = loss_of(kto, fit)
     torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
     loss.backward()
     expected.backward()
-    proofs.check_gradients(proofs.gradients_of(trainer.model), proofs.gradients_of(reference))
+    proofs.check_gradients(proofs.gradients_of(policy.model), proofs.gradients_of(slow))
 
 
-def test_the_loss_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any) -> None:
+def kto_batch(samples: Sequence[Sample], prefix: str = "") -> dict[str, Any]:
+    """Samples as trl's KTOTrainer reads them."""
+    ids = [sample.input_ids for sample in samples]
+    return {
+        f"{prefix}input_ids": padded_rows(ids), f"{prefix}attention_mask": padded_rows([[1] * len(row) for row in ids]),
+        f"{prefix}completion_mask": padded_rows([sample.mask for sample in samples]),
+    }  # fmt: skip
+
+
+def test_the_loss_is_trls(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any, trl_reference: Any
+) -> None:
     """Taken at the agent's tokens only, the loss and its gradient are those of trl's KTOTrainer over whole rows."""
-    from trl import KTOTrainer
+    from trl import KTOConfig, KTOTrainer
 
-    trainer = trainer_of(proofs, proofs.doubled(fresh(tiny_policy)), played, tmp_path, beta=0.2, undesirable_weight=2.0)
-    batch, found = proofs.batch_of(trainer), []
-    for loss_of in (type(trainer).compute_loss, KTOTrainer.compute_loss):
-        trainer.model.zero_grad()
-        loss = loss_of(trainer, trainer.model, dict(batch))
-        loss.backward()
-        found.append((loss.detach(), proofs.gradients_of(trainer.model)))
-    torch.testing.assert_close(found[0][0].float(), found[1][0], rtol=1e-6, atol=0)  # trl ends in float32
-    proofs.check_gradients(found[0][1], found[1][1], rel=1e-6)
-    told = trainer._metrics["train"]
+    policy = proofs.doubled(fresh(tiny_policy))
+    reference = copy.deepcopy(policy.model)
+    kto, fit = fit_of(proofs, policy, played, beta=0.2, undesirable_weight=2.0)
+    batch = kto_batch([row.sample for row in fit.rows]) | kto_batch([row.other for row in fit.rows], "KL_")
+    batch["label"] = torch.tensor([row.good for row in fit.rows])
+    args = trl_reference.arguments(KTOConfig, tmp_path, beta=0.2, undesirable_weight=2.0)
+    rows = [{"label": row.good} for row in fit.rows]
+    trainer = trl_reference.trainer_of(KTOTrainer, args, policy, rows, lambda rows: batch, ref_model=reference)
+    theirs = trl_reference.loss_of(trainer, batch)
+
+    z = kto.reference_point(fit, fit.rows)
+    loss, logged = kto.loss(fit, fit.rows, z, 6)
+    loss.backward()
+    assert z > 0
+    torch.testing.assert_close(loss.detach().float(), theirs.loss.float(), rtol=1e-6, atol=0)  # trl ends in float32
+    proofs.check_gradients(proofs.gradients_of(policy.model), theirs.gradients.items(), rel=1e-6)
     for name in ("kl", "rewards/chosen", "rewards/rejected", "logps/chosen", "logps/rejected"):
-        assert told[name][0] == pytest.approx(told[name][1], rel=1e-4), name
+        assert float(logged[name].mean()) == pytest.approx(theirs.logged[name], rel=1e-4), name
 
 
 def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
 ) -> None:
     """Of the states that the loss reads, those that predict an observation or padding have gradient zero."""
     policy = fresh(tiny_policy)
-    trainer = trainer_of(proofs, policy, played, tmp_path)
-    batch = proofs.batch_of(trainer)
-    agent = batch["completion_mask"]
-    proofs.check_observations(policy.model, agent, lambda: trainer.compute_loss(trainer.model, dict(batch)))
+    kto, fit = fit_of(proofs, policy, played)
+    agent = padded_rows([row.sample.mask for row in fit.rows])
+    proofs.check_observations(policy.model, agent, lambda: loss_of(kto, fit))
 
 
 def test_padding_order_and_splits_change_nothing(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    """A batch in another order or with more padding has the same loss; at one reference point its parts have, too."""
-    trainer = trainer_of(proofs, proofs.doubled(fresh(tiny_policy)), played, tmp_path, desirable_weight=1.5)
-    batch, z = proofs.batch_of(trainer), list[Any]()
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
+) -> None:
+    """A batch in another order or with more padding has the same loss; the parts' shares add up to it."""
+    kto, fit = fit_of(proofs, proofs.doubled(fresh(tiny_policy)), played, desirable_weight=1.5)
+    whole = kto.reference_point(fit, fit.rows)
+    assert whole > 0
 
-    def of_all(*logps: Any) -> Any:
-        if len(logps[0]) == 6:
-            z.append(reference_point(*logps))
-        return z[0]
+    def share(rows: list[int], padding: int) -> Any:
+        with proofs.wider(padding):
+            if len(rows) == 6:  # the reference point is the batch's
+                torch.testing.assert_close(kto.reference_point(fit, [fit.rows[i] for i in rows]), whole)
+            return kto.loss(fit, [fit.rows[i] for i in rows], whole, 6)[0].detach()
 
-    monkeypatch.setattr("agentgym_trainers.kto.reference_point", of_all)
+    proofs.check_rows(share, 6, summed=True)
 
-    def loss_of(rows: list[int], padding: int) -> Any:
-        return trainer.compute_loss(trainer.model, proofs.part(batch, rows, padding)).detach()
 
-    proofs.check_rows(loss_of, 6)
-    assert len(z) == 4 and z[0] > 0 and [float(each) for each in z] == [pytest.approx(float(z[0]), rel=1e-9)] * 4
+def test_the_reference_point_is_the_batchs_in_small_microbatches(
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
+) -> None:
+    """It is estimated over all rows of a batch, though each goes through the model alone."""
+    points = []
+    for microbatch_tokens in (100_000, 1):
+        kto, fit = fit_of(proofs, proofs.doubled(fresh(tiny_policy)), played, microbatch_tokens=microbatch_tokens)
+        assert len(list(fit.microbatches(fit.rows))) == (1 if microbatch_tokens > 1 else 6)
+        points.append(float(kto.reference_point(fit, fit.rows)))
+    assert points[0] == pytest.approx(points[1], rel=1e-12) and points[0] > 0
 
 
 # ------------------------------------------------------------------------------------------------------------ training
@@ -228,9 +243,8 @@ def test_it_moves_good_and_bad_apart(tiny_policy: Any, played: list[Trajectory],
     moved = []
     for trajectory in played:
         sample = encode(trajectory, policy.chat)
-        ids, mask = torch.tensor(sample.input_ids), sample.mask
         with torch.no_grad():
-            moved.append(float(slow_logp(policy.model, ids, mask) - slow_logp(tiny_policy.model, ids, mask)))
+            moved.append(float(slow_logp(policy.model, sample) - slow_logp(tiny_policy.model, sample)))
     assert min(moved[:3]) > 5 and sum(moved[3:]) < -15, moved
     assert all(good > bad + 5 for good, bad in zip(moved[:3], moved[3:], strict=True)), "though they begin alike"
     assert report.loss[0] == pytest.approx(0.5, abs=0.05) and report.loss[-1] < 0.35

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,11 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
+from agentgym_py.policy.logprobs import padded, padded_rows
+from agentgym_py.policy.quiet import quiet
 from agentgym_py.policy.tokens import Sample, encode
+from agentgym_py.training.data import Pair, pair_tokens
+from agentgym_py.training.fit import Fit
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.orpo import ORPO, log1mexp, orpo_loss
 
@@ -26,21 +31,21 @@ def played(episode: Any) -> list[Trajectory]:
     return [*good, *bad]
 
 
-def trainer_of(policy: Policy, played: list[Trajectory], folder: Path, **settings: Any) -> Any:
-    """The trl trainer on the pairs of the three tasks, in one batch."""
-    samples = [encode(each, policy.chat) for n in range(3) for each in (played[n], played[n + 3])]
-    trainer = ORPO(**{"batch_size": 3, **settings})._orpo(policy, samples, 0, folder)
-    trainer.model.train()
-    return trainer
+def fit_of(proofs: Any, policy: Policy, played: list[Trajectory], **settings: Any) -> tuple[ORPO, Fit[Pair]]:
+    """A training on the pairs of the three tasks, in one batch."""
+    sides = [encode(each, policy.chat) for each in played]
+    rows = [Pair(good, bad) for good, bad in zip(sides[:3], sides[3:], strict=True)]
+    orpo = ORPO(**{"batch_size": 3, **settings})
+    return orpo, proofs.fitted(orpo, policy, rows, tokens_of=pair_tokens)
 
 
-def slow_mean(model: Any, ids: Any, labels: Any) -> Any:
+def slow_mean(model: Any, sample: Sample) -> Any:
     """Mean over the agent's tokens of log pi(a_t | before), token by token."""
     total, count = torch.zeros((), dtype=torch.float64), 0
-    logits = model(input_ids=ids[None]).logits[0].double()
-    for t in range(1, len(ids)):
-        if labels[t] != -100:
-            total, count = total + torch.log_softmax(logits[t - 1], -1)[ids[t]], count + 1
+    logits = model(input_ids=torch.tensor([sample.input_ids])).logits[0].double()
+    for t in range(1, len(sample.input_ids)):
+        if sample.mask[t]:
+            total, count = total + torch.log_softmax(logits[t - 1], -1)[sample.input_ids[t]], count + 1
     return total / count
 
 
@@ -88,9 +93,30 @@ def test_the_loss_of_masked_rows_is_the_formula(proofs: Any, seed: int) -> None:
     proofs.check_formula(fast, slow, *(proofs.drawn(4, 9, seed=seed + n) for n in (0, 20)))
 
 
-def test_it_is_trls_odds_ratio(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
+def orpo_batch(rows: Sequence[Pair]) -> dict[str, Any]:
+    """Pairs as trl's ORPOTrainer reads them, the two sides apart but of one width."""
+    samples = [row.chosen for row in rows] + [row.rejected for row in rows]
+    ids, labels = padded(samples)
+    seen = padded_rows([[1] * len(each.input_ids) for each in samples])
+    parts = {"input_ids": ids, "labels": labels, "attention_mask": seen}
+    halves = {name: each.chunk(2) for name, each in parts.items()}
+    return {f"{side}_{name}": half[i] for name, half in halves.items() for i, side in enumerate(("chosen", "rejected"))}
+
+
+def trls(trl_reference: Any, policy: Policy, rows: Sequence[Pair], folder: Path, weight: float) -> Any:
+    """trl's own trainer of a copy of the policy."""
+    with quiet():
+        from trl.experimental.orpo import ORPOConfig, ORPOTrainer
+
+        args = trl_reference.arguments(ORPOConfig, folder, beta=weight, max_length=4096)
+        return trl_reference.trainer_of(ORPOTrainer, args, policy, [{"row": 0}], lambda some: orpo_batch(rows))
+
+
+def test_it_is_trls_odds_ratio(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, trl_reference: Any
+) -> None:
     """For all but certain tokens the second term and its gradient are those of trl's ORPOTrainer."""
-    trainer = trainer_of(fresh(tiny_policy), played, tmp_path, odds_weight=0.4)
+    trainer = trls(trl_reference, fresh(tiny_policy), [], tmp_path, 0.4)
     both = -(10 ** torch.linspace(-3, 1.5, 12)).reshape(2, 6)
     found = []
     for ours in (True, False):
@@ -123,72 +149,67 @@ def test_certain_tokens_have_a_finite_loss_and_gradient(dtype: Any) -> None:
 
 
 def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
 ) -> None:
     """From the model's whole logits, row by row without padding: the same number, the same gradient everywhere."""
-    trainer = trainer_of(proofs.doubled(fresh(tiny_policy)), played, tmp_path, odds_weight=0.7)
-    batch, reference = proofs.batch_of(trainer), copy.deepcopy(trainer.model)
-    means = {}
-    for side in ("chosen", "rejected"):
-        rows = zip(*(batch[f"{side}_{name}"] for name in ("input_ids", "labels", "attention_mask")), strict=True)
-        means[side] = [slow_mean(reference, ids[: seen.sum()], labels) for ids, labels, seen in rows]
-    expected = slow_loss(means["chosen"], means["rejected"], 0.7)
-    loss = trainer.compute_loss(trainer.model, dict(batch))
+    policy = proofs.doubled(fresh(tiny_policy))
+    orpo, fit = fit_of(proofs, policy, played, odds_weight=0.7)
+    slow = copy.deepcopy(policy.model)
+    means = [[slow_mean(slow, sample) for sample in (row.chosen, row.rejected)] for row in fit.rows]
+    chosen, rejected = zip(*means, strict=True)
+    expected = slow_loss(chosen, rejected, 0.7)
+    loss = proofs.share(orpo, fit, fit.rows)
     torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
     loss.backward()
     expected.backward()
-    proofs.check_gradients(proofs.gradients_of(trainer.model), proofs.gradients_of(reference))
+    proofs.check_gradients(proofs.gradients_of(policy.model), proofs.gradients_of(slow))
 
 
-def test_the_loss_is_trls_where_all_is_learnt(tiny_policy: Any, tmp_path: Path, fresh: Any, proofs: Any) -> None:
+def test_the_loss_is_trls_where_all_is_learnt(
+    tiny_policy: Any, tmp_path: Path, fresh: Any, proofs: Any, trl_reference: Any
+) -> None:
     """Without prompts or observations, and the better ones as long as each other, so is the first term.
 
     Its gradient as well.
     """
-    from trl.experimental.orpo import ORPOTrainer
-
     random = torch.Generator().manual_seed(2)
     ids = [torch.randint(4, 700, (length,), generator=random).tolist() for length in (9, 5, 9, 12)]
     policy = proofs.doubled(fresh(tiny_policy))
-    trainer = ORPO(batch_size=2, odds_weight=0.5)._orpo(
-        policy, [Sample(each, [0] + [1] * (len(each) - 1)) for each in ids], 0, tmp_path
-    )
-    batch = proofs.batch_of(trainer)
-    losses, gradients = [], []
-    for loss_of in (type(trainer).compute_loss, ORPOTrainer.compute_loss):
-        trainer.model.zero_grad()
-        losses.append(loss_of(trainer, trainer.model, dict(batch)))
-        losses[-1].backward()
-        gradients.append(proofs.gradients_of(trainer.model))
-    torch.testing.assert_close(losses[0], losses[1], rtol=1e-8, atol=0)  # trl's weight is a float32
-    proofs.check_gradients(*gradients, rel=1e-6)
-    told = trainer._stored_metrics["train"]
+    samples = [Sample(each, [0] + [1] * (len(each) - 1)) for each in ids]
+    rows = [Pair(*samples[:2]), Pair(*samples[2:])]
+    orpo = ORPO(batch_size=2, odds_weight=0.5)
+    trainer = trls(trl_reference, policy, rows, tmp_path, 0.5)
+    theirs = trl_reference.loss_of(trainer, orpo_batch(rows))
+    loss, logged = orpo.loss(proofs.fitted(orpo, policy, rows, tokens_of=pair_tokens), rows, 2)
+    loss.backward()
+    torch.testing.assert_close(loss.detach(), theirs.loss, rtol=1e-8, atol=0)  # trl's weight is a float32
+    proofs.check_gradients(proofs.gradients_of(policy.model), theirs.gradients.items(), rel=1e-6)
     for name in ("logps/chosen", "logps/rejected", "log_odds_chosen", "rewards/accuracies"):
-        assert told[name][0] == pytest.approx(told[name][1], rel=1e-4, abs=1e-6)
+        (value,) = trainer._stored_metrics["train"][name]
+        assert float(logged[name].double().mean()) == pytest.approx(value, rel=1e-4, abs=1e-6), name
 
 
 def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
 ) -> None:
     """Of the states that the loss reads, those that predict an observation or padding have gradient zero."""
     policy = fresh(tiny_policy)
-    trainer = trainer_of(policy, played, tmp_path)
-    batch = proofs.batch_of(trainer)
-    agent = torch.cat([batch["chosen_labels"], batch["rejected_labels"]]) != -100
-    proofs.check_observations(policy.model, agent, lambda: trainer.compute_loss(trainer.model, dict(batch)))
+    orpo, fit = fit_of(proofs, policy, played)
+    agent = padded_rows([each.mask for each in [row.chosen for row in fit.rows] + [row.rejected for row in fit.rows]])
+    proofs.check_observations(policy.model, agent, lambda: proofs.share(orpo, fit, fit.rows))
 
 
 def test_padding_order_and_splits_change_nothing(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
 ) -> None:
-    """A batch in another order, with more padding, or in parts has the same loss."""
-    trainer = trainer_of(proofs.doubled(fresh(tiny_policy)), played, tmp_path)
-    batch = proofs.batch_of(trainer)
+    """A batch in another order or with more padding has the same loss; the parts' shares add up to it."""
+    orpo, fit = fit_of(proofs, proofs.doubled(fresh(tiny_policy)), played)
 
-    def loss_of(rows: list[int], padding: int) -> Any:
-        return trainer.compute_loss(trainer.model, proofs.part(batch, rows, padding)).detach()
+    def share(rows: list[int], padding: int) -> Any:
+        with proofs.wider(padding):
+            return proofs.share(orpo, fit, [fit.rows[i] for i in rows], 3).detach()
 
-    proofs.check_rows(loss_of, 3)
+    proofs.check_rows(share, 3, summed=True)
 
 
 # ------------------------------------------------------------------------------------------------------------ training
@@ -203,7 +224,7 @@ def test_it_prefers_the_better_one(tiny_policy: Any, played: list[Trajectory], t
     for trajectory in played:
         sample = encode(trajectory, policy.chat)
         with torch.no_grad():
-            means.append(float(slow_mean(policy.model, torch.tensor(sample.input_ids), sample.labels)))
+            means.append(float(slow_mean(policy.model, sample)))
     assert min(means[:3]) > -0.7 and all(good > bad + 0.3 for good, bad in zip(means[:3], means[3:], strict=True)), (
         means
     )

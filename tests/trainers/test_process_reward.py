@@ -15,7 +15,7 @@ from agentgym_py.collection import Collector, Job
 from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
-from agentgym_py.rewards.process_reward_model import ProcessRewardModel, labelled, paired, step_labels
+from agentgym_py.rewards.process_reward_model import Labelled, ProcessRewardModel, labelled, paired, step_labels
 from agentgym_py.rewards.state_values import exact_values, marked, monte_carlo, player
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.process_reward import ProcessReward, process_loss
@@ -222,6 +222,25 @@ def test_a_judges_marks_are_learnt(tiny_policy: Any, played: list[Trajectory], t
     assert min(good) > 0.5 > max(bad) and len(good) == 2
 
 
+class Stopped(Exception):
+    """Stops a training before its first step."""
+
+
+def step_of(how: ProcessReward, model: ProcessRewardModel, data: list[Labelled]) -> dict[str, float]:
+    """Add the gradient of one step on all the data; what is logged of it."""
+    logged = dict[str, float]()
+    fit = replace(how, batch_size=len(data), epochs=1.0).fit(model, data, seed=0)
+
+    def stop() -> None:
+        logged.update({name.removeprefix("share "): value for name, value in fit._part.items()})
+        raise Stopped
+
+    fit.step = stop  # type: ignore[method-assign]  # the gradient is looked at, the step not taken
+    with pytest.raises(Stopped):
+        how.run(fit, data, 0)
+    return logged
+
+
 def test_only_the_marks_states_get_a_gradient(
     tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
 ) -> None:
@@ -229,14 +248,14 @@ def test_only_the_marks_states_get_a_gradient(
     how, policy = ProcessReward(labels="exact"), proofs.doubled(fresh(tiny_policy))
     data = [labelled(each, exact_values(each, 0.9), policy) for each in played]
     model, whole = how.untrained(policy, data, 0), dict[str, float]()
-    kept = proofs.state_gradients(model.policy.model, lambda: whole.update(how._backward(model, data, [])))
+    kept = proofs.state_gradients(model.policy.model, lambda: whole.update(step_of(how, model, data)))
     read = [int((each > 0).sum()) for each in kept]
     assert sum(read) == sum(len(each.row.marks) for each in data)
     trained = [*model.heads.parameters(), *model.policy.model.parameters()]
     expected = [("", p.grad.clone()) for p in trained]
     for p in trained:
         p.grad = None
-    in_parts = replace(how, batch_size=2, gradient_accumulation=4)._backward(model, data, [])
+    in_parts = step_of(replace(how, microbatch_tokens=1), model, data)
     assert in_parts == pytest.approx(whole, rel=1e-8) and whole["pairs"] > 0
     proofs.check_gradients([("", p.grad) for p in trained], expected, rel=1e-7)  # labels are in float32
 
@@ -253,7 +272,8 @@ def test_dropout_is_drawn_by_the_seed(toys: Any) -> None:
             layer.self_attn.attention_dropout = dropout
         torch.manual_seed(number)
         before = torch.random.get_rng_state()
-        how.fit(model, data, seed=3)
+        with how.fit(model, data, seed=3) as fit:
+            how.run(fit, data, 3)
         assert torch.equal(before, torch.random.get_rng_state())
         weights.append(model.policy.digest())
     assert weights[0] == weights[1] != weights[2]

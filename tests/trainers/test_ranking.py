@@ -14,12 +14,14 @@ from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
-from agentgym_py.policy.logprobs import sample_logprobs
-from agentgym_py.policy.tokens import encode_all
-from agentgym_py.training.finetune import usable
+from agentgym_py.policy import Policy
+from agentgym_py.policy.logprobs import padded_rows, sample_logprobs
+from agentgym_py.policy.tokens import Sample, encode, encode_all
+from agentgym_py.training.data import prepare
+from agentgym_py.training.fit import Fit
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO, LogRatios, dpo_loss
-from agentgym_trainers.ranking import Ranking, best_loss, ranking_loss, spread
+from agentgym_trainers.ranking import Ranked, Ranking, best_loss, ranked_tokens, ranking_loss, spread
 
 TASKS = torch.tensor([0, 1, 1, 2, 0, 0, 2, 3, 0, 0, 1, 2])
 """Of twelve trajectories; one task has a single one."""
@@ -55,10 +57,21 @@ def slow_best(logps: Any, tokens: Any, returns: Any, tasks: Any) -> Any:
     return sum(means) / len(means)
 
 
-def slow_logp(model: Any, ids: Any, labels: Any) -> Any:
+def slow_logp(model: Any, sample: Sample) -> Any:
     """Sum over the agent's tokens of log pi(a_t | before), token by token."""
-    logits = model(input_ids=ids[None]).logits[0].double()
-    return sum(torch.log_softmax(logits[t - 1], -1)[ids[t]] for t in range(1, len(ids)) if labels[t] != -100)
+    ids = sample.input_ids
+    logits = model(input_ids=torch.tensor([ids])).logits[0].double()
+    return sum(torch.log_softmax(logits[t - 1], -1)[ids[t]] for t in range(1, len(ids)) if sample.mask[t])
+
+
+def fit_of(proofs: Any, policy: Policy, played: list[Trajectory], **settings: Any) -> tuple[Ranking, Fit[Ranked]]:
+    """A training on the tasks of the trajectories; the reference is the policy as it is now."""
+    ranking = Ranking(**settings)
+    data = prepare(policy, played, 4096)
+    rows = ranking.rows(policy, data, ranking._groups(data)[0])
+    return ranking, proofs.fitted(
+        ranking, policy, rows, tokens_of=ranked_tokens, sequences_of=lambda row: len(row.samples)
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -175,57 +188,89 @@ def test_it_ranks_the_trajectories_of_a_task(
     assert report.tokens == 60 * sum(len(each.input_ids) for each in samples), "each goes through once an epoch"
 
 
+def several(episode: Callable[..., Trajectory]) -> list[Trajectory]:
+    """Three trajectories of one task, one of them longer, and two of another."""
+    longer = episode("look", "look again", "buy 0", reward=1.0)
+    return [longer, *walks(episode, 0.5, 0.0), *walks(episode, 0.2, 0.7, task="other")]
+
+
 def test_a_batch_is_its_tasks_whole(
-    tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, episode: Callable[..., Trajectory], fresh: Any, proofs: Any
 ) -> None:
     """All trajectories of as many tasks as the batch holds, with returns and the reference's log-probabilities.
 
     Its loss and gradient are the formula's, token by token. Observations get none; padding, order and a split into
     tasks do not matter.
     """
-    longer = episode("look", "look again", "buy 0", reward=1.0)
-    played = [longer, *walks(episode, 0.5, 0.0), *walks(episode, 0.2, 0.7, task="other")]
-    policy, settings = proofs.doubled(fresh(tiny_policy)), Ranking(batch_size=2, sft_weight=0.7)
-    twin = copy.deepcopy(policy.model)
-    kept = usable(policy, played, 4096)
-    trainer = settings._ranking(policy, kept, settings._groups(kept)[0], 0, tmp_path)
-    batch = proofs.batch_of(trainer)
-    by_return = {each.reward: sample for each, sample in zip(kept.trajectories, kept.samples, strict=True)}
-    for ids, labels, of in zip(batch["input_ids"], batch["labels"], batch["returns"].tolist(), strict=True):
-        sample = by_return[of]
-        assert ids[: len(sample.input_ids)].tolist() == sample.input_ids
-        assert labels[: len(sample.labels)].tolist() == sample.labels and bool((labels[len(sample.labels) :] < 0).all())
-    assert sorted(map(sorted, _by_task(batch))) == [[0.0, 0.5, 1.0], [0.2, 0.7]]
-    refs = sample_logprobs(tiny_policy.model, [by_return[of] for of in batch["returns"].tolist()], 5)
-    torch.testing.assert_close(batch["ref_logps"], torch.tensor(refs), rtol=1e-5, atol=1e-4)
+    played, policy = several(episode), proofs.doubled(fresh(tiny_policy))
+    by_return = {each.reward: encode(each, policy.chat) for each in played}
+    ranking, fit = fit_of(proofs, policy, played, batch_size=2, sft_weight=0.7)
+    assert sorted(sorted(row.returns) for row in fit.rows) == [[0.0, 0.5, 1.0], [0.2, 0.7]]
+    for row in fit.rows:
+        assert row.samples == [by_return[each] for each in row.returns]
+        assert row.refs == pytest.approx([float(slow_logp(policy.model, each)) for each in row.samples], rel=1e-9)
 
     proofs.moved(policy)  # or what comes of the middle one's two pairs were equal and opposite
-    proofs.check_observations(
-        policy.model, batch["labels"] != -100, lambda: trainer.compute_loss(trainer.model, batch)
-    )  # fmt: skip
+    agent = padded_rows([sample.mask for row in fit.rows for sample in row.samples])
+    proofs.check_observations(policy.model, agent, lambda: proofs.share(ranking, fit, fit.rows))
 
-    def loss_of(tasks: list[int], padding: int) -> Any:
-        rows = [row for task in tasks for row in range(5) if batch["tasks"][row] == task]
-        return trainer.compute_loss(trainer.model, proofs.part(batch, rows, padding)).detach()
+    def share(tasks: list[int], padding: int) -> Any:
+        with proofs.wider(padding):
+            return proofs.share(ranking, fit, [fit.rows[i] for i in tasks], 2).detach()
 
-    proofs.check_rows(loss_of, 2)
+    proofs.check_rows(share, 2, summed=True)
 
-    trainer.model.zero_grad()
-    twin.load_state_dict(policy.model.state_dict())
-    logps = [slow_logp(twin, *each) for each in zip(batch["input_ids"], batch["labels"], strict=True)]
-    ratios = [logp - ref for logp, ref in zip(logps, batch["ref_logps"], strict=True)]
-    of = batch["returns"], batch["tasks"]
-    expected = slow_loss(ratios, *of, 0.1) + 0.7 * slow_best(logps, (batch["labels"] != -100).sum(-1), *of)
-    loss = trainer.compute_loss(trainer.model, batch)
+    policy.model.zero_grad()
+    slow = copy.deepcopy(policy.model)
+    logps = [slow_logp(slow, sample) for row in fit.rows for sample in row.samples]
+    ratios = [logp - ref for logp, ref in zip(logps, [ref for row in fit.rows for ref in row.refs], strict=True)]
+    tokens = [sum(sample.mask[1:]) for row in fit.rows for sample in row.samples]
+    of = (
+        torch.tensor([each for row in fit.rows for each in row.returns]),
+        torch.tensor([number for number, row in enumerate(fit.rows) for _ in row.samples]),
+    )
+    expected = slow_loss(ratios, *of, 0.1) + 0.7 * slow_best(logps, tokens, *of)
+    loss = proofs.share(ranking, fit, fit.rows)
     torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
     loss.backward()
     expected.backward()
-    proofs.check_gradients(proofs.gradients_of(policy.model), proofs.gradients_of(twin))
+    proofs.check_gradients(proofs.gradients_of(policy.model), proofs.gradients_of(slow))
 
 
-def _by_task(batch: dict[str, Any]) -> list[list[float]]:
-    tasks = set(batch["tasks"].tolist())
-    return [batch["returns"][batch["tasks"] == task].tolist() for task in tasks]
+def test_a_microbatch_holds_whole_tasks_and_no_more_tokens_than_it_may(
+    tiny_policy: Any, episode: Callable[..., Trajectory], fresh: Any, proofs: Any
+) -> None:
+    """A task is never cut, and a task of few short rows beside one of many counts by its rows."""
+    played = [*walks(episode, *(n / 10 for n in range(8))), *several(episode)[:1]]
+    played += [episode("look", "look again", "buy", reward=each, task="long") for each in (0.0, 1.0)]
+    _, fit = fit_of(proofs, fresh(tiny_policy), played)
+    tokens = {len(row.samples): ranked_tokens(row) for row in fit.rows}
+    assert sorted(tokens) == [2, 8]
+    together = 10 * max(count // number for number, count in tokens.items())
+    for most, parts in ((together, 1), (together - 1, 2), (1, 2)):
+        _, fit = fit_of(proofs, fresh(tiny_policy), played, microbatch_tokens=most)
+        found = list(fit.microbatches(fit.rows))
+        assert len(found) == parts and sorted(len(row.samples) for part in found for row in part) == [2, 8]
+
+
+def test_with_two_trajectories_a_task_the_loss_is_trls(
+    tiny_policy: Any, episode: Callable[..., Trajectory], fresh: Any, proofs: Any, trl_reference: Any
+) -> None:
+    """Loss and gradient are those of trl's DPOTrainer; with imitation of the best, for a batch of one task."""
+    played = [*several(episode)[:2], *walks(episode, 0.2, 0.7, task="other")]
+    for sft_weight, tasks in ((0.0, 2), (0.7, 1)):
+        policy = proofs.doubled(fresh(tiny_policy))
+        reference = copy.deepcopy(policy)
+        ranking, fit = fit_of(proofs, policy, played[: 2 * tasks], sft_weight=sft_weight)
+        proofs.moved(policy)
+        samples = [
+            row.samples[i] for row in fit.rows for i in sorted((0, 1), key=lambda i: -row.returns[i])
+        ]  # fmt: skip
+        weights = {"sigmoid": 1.0} | ({"sft": sft_weight} if sft_weight else {})
+        theirs = trl_reference.dpo_loss_of(policy, reference, samples, weights, beta=0.1)
+        loss, gradients = proofs.share_gradients(ranking, fit, fit.rows)
+        torch.testing.assert_close(loss.float(), theirs.loss.float(), rtol=1e-6, atol=0)
+        proofs.check_gradients(gradients.items(), theirs.gradients.items(), rel=1e-6)
 
 
 def test_the_best_one_becomes_likelier_too(
@@ -251,7 +296,7 @@ def test_only_what_went_on_from_one_state_is_ranked(tiny_policy: Any, episode: C
         return replace(whole, steps=(replace(whole.steps[0], trained=False), *whole.steps[1:]))
 
     played = [gone_on("look", 1.0), gone_on("run", 1.0), gone_on("look", 0.0), gone_on("run", 0.0), episode("buy")]
-    kept = usable(tiny_policy, played, 4096)
+    kept = prepare(tiny_policy, played, 4096)
     groups, counts = Ranking()._groups(kept)
     assert groups == [[0, 2], [1, 3]] and counts["tasks"] == 2 and kept.dropped == {"alone at their task": 1}
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.tokens import encode
-from agentgym_py.rewards.reward_model import RewardModel, require_reward_model
+from agentgym_py.policy.logprobs import padded_rows
+from agentgym_py.policy.tokens import Sample, encode
+from agentgym_py.rewards.reward_model import Member, RewardModel, require_reward_model
+from agentgym_py.training.fit import Fit
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.reward_model import RewardModelling, _untrained, bradley_terry_loss, require_heads
+from agentgym_trainers.reward_model import Judged, RewardModelling, _untrained, bradley_terry_loss, require_heads
 
 
 @pytest.fixture(scope="module")
@@ -31,18 +34,18 @@ def played(episode: Any) -> list[Trajectory]:
     return [*good, *bad]
 
 
-def trainer_of(policy: Any, played: list[Trajectory], folder: Path, **settings: Any) -> Any:
-    """The trl trainer of one member, on all pairs in one batch."""
+def fit_of(
+    policy: Any, played: list[Trajectory], proofs: Any, **settings: Any
+) -> tuple[RewardModelling, Member, Fit[Judged]]:
+    """A training of one member on all pairs in one batch, in double precision."""
     asked = RewardModelling(**{"batch_size": 6, **settings})
     _, judged, _ = asked._judged(policy, played, 0)
-    trainer = asked._reward(_untrained(policy, len(asked.heads), 0), judged, 0, folder)
-    trainer.model.train()
-    return trainer
-
-
-def in_double(proofs: Any, trainer: Any) -> None:
-    """Have the trainer's model compute so."""
-    proofs.doubled(trainer.model.double().backbone.base_model)
+    member = _untrained(policy, len(asked.heads), 0)
+    proofs.doubled(member.policy)
+    member.heads.double()
+    fit = asked.fit(member, judged, 0)
+    fit.optimization.net.train()
+    return asked, member, fit
 
 
 def slow_loss(better: Any, worse: Any) -> Any:
@@ -53,12 +56,13 @@ def slow_loss(better: Any, worse: Any) -> Any:
     return total / len(better)
 
 
-def slow_rewards(trainer: Any, batch: dict[str, Any]) -> list[Any]:
+def slow_rewards(member: Member, samples: Sequence[Sample], heads: Sequence[int]) -> list[Any]:
     """Each row's number, from the row alone: the head of the pair on the state of the last token."""
     found = []
-    for ids, seen, head in zip(batch["input_ids"], batch["attention_mask"], batch["head"], strict=True):
-        states = trainer.model.backbone(input_ids=ids[: seen.sum()][None], output_hidden_states=True).hidden_states[-1]
-        weights, bias = trainer.model.heads.weight[head], trainer.model.heads.bias[head]
+    for sample, head in zip(samples, heads, strict=True):
+        ids = torch.tensor([sample.input_ids])
+        states = member.policy.model(input_ids=ids, output_hidden_states=True).hidden_states[-1]
+        weights, bias = member.heads.weight[head], member.heads.bias[head]
         found.append(sum((a * b for a, b in zip(weights, states[0, -1], strict=True)), bias))
     return found
 
@@ -76,76 +80,75 @@ def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
 
 
 def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], proofs: Any
 ) -> None:
     """With two heads, each of which learns its own pairs; the other head has no part in them."""
-    trainer = trainer_of(tiny_policy, played, tmp_path, heads={"reward": 1.0, "steps": 0.5})
-    in_double(proofs, trainer)
-    batch, found = proofs.batch_of(trainer), []
+    asked, member, fit = fit_of(tiny_policy, played, proofs, heads={"reward": 1.0, "steps": 0.5})
+    heads, found = [pair.head for pair in fit.rows], []
+    assert len(heads) == 5 and set(heads) == {0, 1}
     for ours in (True, False):
-        trainer.model.zero_grad()
-        rewards = slow_rewards(trainer, batch)
-        loss = trainer.compute_loss(trainer.model, dict(batch)) if ours else slow_loss(rewards[:5], rewards[5:])
+        fit.module.zero_grad()
+        better, worse = (slow_rewards(member, [pair[i] for pair in fit.rows], heads) for i in (0, 1))
+        loss = proofs.share(asked, fit, fit.rows) if ours else slow_loss(better, worse)
         loss.backward()
-        found.append((loss.detach(), proofs.gradients_of(trainer.model)))
-    assert len(batch["head"]) == 10 and batch["head"].tolist()[:5] == batch["head"].tolist()[5:]
+        found.append((loss.detach(), proofs.gradients_of(fit.module)))
     torch.testing.assert_close(found[0][0], found[1][0], rtol=0, atol=1e-9)
     proofs.check_gradients(found[0][1], found[1][1])
 
 
-def test_the_loss_is_trls(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, proofs: Any) -> None:
-    """With one head it is that of trl's RewardTrainer, of our model and of transformers' with the same weights."""
+def test_the_loss_is_trls(
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, proofs: Any, trl_reference: Any
+) -> None:
+    """With one head it is that of trl's RewardTrainer, of transformers' model with the same weights."""
     from transformers import AutoModelForSequenceClassification
-    from trl import RewardTrainer
+    from trl import RewardConfig, RewardTrainer
 
-    trainer = trainer_of(tiny_policy, played, tmp_path)
-    in_double(proofs, trainer)
-    batch = proofs.batch_of(trainer)
-    loss = trainer.compute_loss(trainer.model, dict(batch))
-    loss.backward()
-    gradients = proofs.gradients_of(trainer.model)
-    rows = {name: batch[name] for name in ("input_ids", "attention_mask")}
-    trainer.model.zero_grad()
-    theirs = RewardTrainer.compute_loss(trainer, trainer.model, dict(rows))
-    theirs.backward()
-    torch.testing.assert_close(loss, theirs, rtol=0, atol=1e-9)
-    proofs.check_gradients(gradients, proofs.gradients_of(trainer.model))
+    asked, member, fit = fit_of(tiny_policy, played, proofs)
     config = copy.deepcopy(tiny_policy.model.config)
-    config.num_labels, config.pad_token_id = 1, 0
-    other = proofs.doubled(AutoModelForSequenceClassification.from_config(config))
-    other.model.load_state_dict(trainer.model.backbone.model.state_dict())
-    other.score.load_state_dict({"weight": trainer.model.heads.weight})
-    theirs = RewardTrainer.compute_loss(trainer, other, dict(rows))
-    theirs.backward()
-    torch.testing.assert_close(loss, theirs, rtol=0, atol=1e-9)
-    scored = [each for name, each in gradients if name == "heads.weight"]
-    proofs.check_gradients([("weight", each) for each in scored], [("weight", other.score.weight.grad)])
-    of_body = [(name, each) for name, each in gradients if name.startswith("backbone.model.")]
-    proofs.check_gradients(of_body, proofs.gradients_of(other.model))
-    told = trainer._metrics["train"]
-    assert told["accuracy"] == pytest.approx([told["accuracy"][0]] * 3)
-    assert told["margin"][0] == pytest.approx(told["margin"][2], rel=1e-4)
+    config.num_labels = 1
+    other = proofs.doubled(AutoModelForSequenceClassification.from_config(config)).train()
+    other.model.load_state_dict(member.policy.model.model.state_dict())
+    other.score.load_state_dict({"weight": member.heads.weight})
+    samples = [pair.better for pair in fit.rows] + [pair.worse for pair in fit.rows]
+    ids = [sample.input_ids for sample in samples]
+    batch = {"input_ids": padded_rows(ids), "attention_mask": padded_rows([[1] * len(row) for row in ids])}
+    rows = [{"chosen_ids": pair.better.input_ids, "rejected_ids": pair.worse.input_ids} for pair in fit.rows]
+    args = trl_reference.arguments(RewardConfig, tmp_path)
+    trainer = trl_reference.trainer_of(
+        RewardTrainer, args, tiny_policy, rows, lambda some: batch, model=other
+    )  # fmt: skip
+    trainer.model.config.pad_token_id = 0  # the last token is found by it, and the tokenizer's own ends a turn
+    theirs = trl_reference.loss_of(trainer, batch)
+
+    loss, logged = asked.loss(fit, fit.rows, 3)
+    loss.backward()
+    torch.testing.assert_close(loss.detach(), theirs.loss, rtol=0, atol=1e-9)
+    gradients = dict(proofs.gradients_of(fit.module))
+    assert gradients.pop("heads.bias").abs().max() < 1e-12
+    of_head = [("weight", gradients.pop("heads.weight"))]
+    proofs.check_gradients(of_head, [("weight", theirs.gradients["score.weight"])])
+    of_body = [(name, each) for name, each in theirs.gradients.items() if name.startswith("model.")]
+    proofs.check_gradients(sorted(gradients.items()), sorted(of_body))
+    assert float(logged["accuracy"].float().mean()) == pytest.approx(theirs.logged["accuracy"])
+    assert float(logged["margin"].mean()) == pytest.approx(theirs.logged["margin"], rel=1e-4)
 
 
 def test_only_the_last_state_of_a_row_gets_a_gradient(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], proofs: Any
 ) -> None:
     """Neither padding nor another token's state; more padding, another order or parts change nothing."""
-    trainer = trainer_of(tiny_policy, played, tmp_path)
-    in_double(proofs, trainer)
-    batch = proofs.batch_of(trainer)
-    (gradient,) = proofs.state_gradients(
-        trainer.model.backbone, lambda: trainer.compute_loss(trainer.model, dict(batch))
-    )  # fmt: skip
-    last = batch["attention_mask"].sum(-1) - 1
+    asked, member, fit = fit_of(tiny_policy, played, proofs)
+    (gradient,) = proofs.state_gradients(member.policy.model, lambda: proofs.share(asked, fit, fit.rows))
+    samples = [pair.better for pair in fit.rows] + [pair.worse for pair in fit.rows]
+    last = torch.tensor([len(sample.input_ids) - 1 for sample in samples])
     expected = torch.zeros_like(gradient, dtype=torch.bool).scatter(1, last[:, None], True)
     assert torch.equal(gradient > 0, expected)
 
-    def loss_of(rows: list[int], padding: int) -> Any:
-        part = proofs.part(batch, rows + [row + 3 for row in rows], padding)
-        return trainer.compute_loss(trainer.model, part).detach()
+    def share(rows: list[int], padding: int) -> Any:
+        with proofs.wider(padding):
+            return proofs.share(asked, fit, [fit.rows[i] for i in rows], 3).detach()
 
-    proofs.check_rows(loss_of, 3)
+    proofs.check_rows(share, 3, summed=True)
 
 
 # ------------------------------------------------------------------------------------------------------------ training

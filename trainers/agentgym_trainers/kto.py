@@ -182,7 +182,7 @@ class KTO(OfflineSettings):
             logps_B, refs_B, good_B, z, self.beta, self.desirable_weight, self.undesirable_weight
         )
         logged = {
-            "kl": z[None], "rewards/chosen": rewards_B[good_B], "rewards/rejected": rewards_B[~good_B],
+            "kl": z.expand(len(part)), "rewards/chosen": rewards_B[good_B], "rewards/rejected": rewards_B[~good_B],
             "logps/chosen": logps_B[good_B], "logps/rejected": logps_B[~good_B],
         }  # fmt: skip
         return loss * len(part) / rows, logged

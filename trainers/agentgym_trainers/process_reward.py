@@ -58,6 +58,7 @@ from agentgym_py.rewards.state_values import (
 )
 from agentgym_py.rng import Rng
 from agentgym_py.training import TrainReport
+from agentgym_py.training.checkpoints import until_saved
 from agentgym_py.training.data import TrainingData, epochs_of, no_data_error, prepare
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
@@ -260,12 +261,14 @@ class ProcessReward(OfflineSettings):
         if not data:
             raise no_data_error("process_reward", dropped)
         model = self.untrained(policy, data, seed)
-        with self.fit(model, data, seed=seed, output_dir=output_dir, progress=progress) as fit:
-            self.run(fit, data, seed)
-        model.save(output_dir)
+        with until_saved():
+            with self.fit(model, data, seed=seed, output_dir=output_dir, progress=progress) as fit:
+                self.run(fit, data, seed)
+            model.save(output_dir)
         read = TrainingData(list(trajectories), [row.row.sample for row in data], dropped)
         steps = sum(len(row.row.marks) for row in data)
-        return replace(fit.report(read, steps=steps), agent_tokens=int(self.epochs * steps))
+        report = fit.report(read, loss=fit.history[-1]["loss"], steps=steps)
+        return replace(report, agent_tokens=int(self.epochs * steps))
 
     def untrained(self, policy: Policy, data: Sequence[Labelled], seed: int) -> ProcessRewardModel:
         """A copy of the policy with new heads, that begin with the labels' means."""
@@ -285,7 +288,7 @@ class ProcessReward(OfflineSettings):
         frozen = None if self.train_backbone else frozen_states(model.policy.model, data, self.bf16)
         return Fit(
             "process reward model", model.policy, self, list(data), seed=seed, output_dir=output_dir, progress=progress,
-            track=output_dir is not None, tokens_of=tries_tokens, train_backbone=self.train_backbone,
+            track=output_dir is not None, tokens_of=tries_tokens, sequences_of=len, train_backbone=self.train_backbone,
             wrap=lambda backbone: _marker(backbone, model.heads, frozen, self.bf16),
             heads=lambda net: [{"params": list(net.heads.parameters())}],
         )  # fmt: skip
@@ -312,7 +315,7 @@ class ProcessReward(OfflineSettings):
         loss, mse, pairwise = process_loss(
             predicted_MD, target_MD, *couples.T, pair_weight=self.pair_weight, entries=entries, pairs=pairs
         )
-        return loss, {"mse": mse[None], "pairwise": pairwise[None]}
+        return loss, {"mse": mse, "pairwise": pairwise, "pairs": torch.tensor(len(couples))}
 
     def _batches(self, data: Sequence[Labelled], seed: int) -> list[list[int]]:
         """Positions, a list for each optimizer step; tries at one task stand side by side, tasks at random."""
@@ -355,6 +358,8 @@ def _marker(backbone: Any, heads: Any, frozen: Mapping[int, Tensor] | None, bf16
         def forward(self, rows: Sequence[Labelled]) -> Tensor:
             if frozen is not None:
                 return self.heads(torch.cat([frozen[id(row)] for row in rows]))  # type: ignore[no-any-return]
-            return self.heads(states_at_marks(self.model, [row.row for row in rows], bf16))  # type: ignore[no-any-return]
+            marked = [row.row for row in rows]
+            states = states_at_marks(self.model, marked, bf16, math.inf)  # one pass: FSDP's processes wait for each
+            return self.heads(states)  # type: ignore[no-any-return]
 
     return Marker()

@@ -138,8 +138,9 @@ class Ranking(OfflineSettings):
         used = TrainingData([data.trajectories[i] for i in rest], [data.samples[i] for i in rest], data.dropped)
         lengths = [ranked_tokens(row) for row in rows]
         with Fit(
-            "ranking", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, tokens_of=ranked_tokens
-        ) as fit:
+            "ranking", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress,
+            tokens_of=ranked_tokens, sequences_of=lambda row: len(row.samples),
+        ) as fit:  # fmt: skip
             for batch in fit.steps(length_grouped(lengths, self, seed)):
                 for part in fit.microbatches(batch):
                     fit.backward(*self.loss(fit, part, len(batch)))
