@@ -127,7 +127,7 @@ class Learner:
             wrap=lambda model: ActorCritic(
                 model, critic_rate > 0, temperature, critic_gradient, settings.bf16, entropy_gradient
             ),
-            heads=lambda net: [{"params": list(net.value.parameters()), "lr": critic_rate}] if critic_rate else [],
+            heads=lambda net: critic_groups(net, critic_rate),
         )  # fmt: skip
         self.net: ActorCritic = self.optimization.net
         self.module: Any = self.optimization.module
@@ -428,6 +428,11 @@ class Learner:
         finally:
             self.close()
         return isinstance(error, StoppedEarly)
+
+
+def critic_groups(net: Any, rate: float) -> list[dict[str, Any]]:
+    """The parameter group of the value head, if there is one."""
+    return [] if net.value is None else [{"params": list(net.value.parameters()), "lr": rate}]
 
 
 def record_tokens(record: Record) -> int:
