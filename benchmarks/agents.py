@@ -13,6 +13,7 @@ from pathlib import Path
 
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent, RandomAgent
 from agentgym_py.cli import main as agentgym
+from agentgym_py.collection import PlayConfig
 from agentgym_py.collection.processes import Workers
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
@@ -35,7 +36,7 @@ def unmet(name: str, checkpoint: Path, threads: int) -> Estimate:
     policy = Policy.load(checkpoint)
     agent = ModelAgent(policy, HFEngine(policy), SamplingParams(temperature=0.0, max_new_tokens=LONGEST))
     with Workers(threads) as workers:
-        return evaluate(agent, [EnvSpec(name)], "train", UNMET, workers=workers)[0].success
+        return evaluate(agent, [EnvSpec(name)], "train", UNMET, play=PlayConfig(executor=workers))[0].success
 
 
 def run(name: str, out: Path, expert_tasks: int, threads: int) -> str:
@@ -52,7 +53,7 @@ def run(name: str, out: Path, expert_tasks: int, threads: int) -> str:
         folder.write_json("unmet.json", {"success": asdict(unmet(name, path / "rounds/00/checkpoint", threads))})
 
     def beside(agent: Agent) -> str:
-        return percent(evaluate(agent, [EnvSpec(name)], "test", TASKS, slots=64)[0].success)
+        return percent(evaluate(agent, [EnvSpec(name)], "test", TASKS, play=PlayConfig(slots=64))[0].success)
 
     training, fresh = metrics["training"], Estimate(**folder.read_json("unmet.json")["success"])
     cells = [

@@ -23,7 +23,7 @@ from transformers import GenerationConfig
 from transformers.generation import ContinuousBatchingConfig
 
 from agentgym_py.agents import ModelAgent
-from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.engine import Batch, Generation, HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.policy import Policy
@@ -176,7 +176,7 @@ def played(name: str, kind: str, episodes: int, longest: int) -> tuple[float, fl
     agent = ModelAgent(engine.engine.policy, engine, SamplingParams(temperature=0.0, max_new_tokens=longest))
     jobs = jobs_for([EnvSpec("shop", {"max_steps": TURNS})], "train", range(episodes))
     began = time.perf_counter()
-    done = Collector(agent, slots=episodes).collect_batch(jobs)
+    done = Collector(agent, PlayConfig(slots=episodes)).collect_batch(jobs)
     seconds = time.perf_counter() - began
     if isinstance(engine.engine, Continuous):
         engine.engine.close()

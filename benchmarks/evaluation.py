@@ -21,6 +21,7 @@ import numpy as np
 
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent
 from agentgym_py.cli import main as agentgym
+from agentgym_py.collection import PlayConfig
 from agentgym_py.env import EnvSpec
 from agentgym_py.evaluation import evaluate, stats
 from agentgym_py.evaluation.compare import Entrant, compare
@@ -169,7 +170,9 @@ def evaluated(folder: Path, agent: Erring, tasks: int, tries: int) -> Entrant:
     out = EvalFolder.free(folder)
     manifest = manifest_of(agent, [WORLD], "test", range(tasks), tries, "none", 0) | {"options": {}}
     with out.begun(manifest):
-        append(out.rows, evaluate(agent, WORLD, "test", range(tasks), attempts=tries, prompt="none")[1])
+        append(
+            out.rows, evaluate(agent, WORLD, "test", range(tasks), attempts=tries, play=PlayConfig(prompt="none"))[1]
+        )
         out.finish({})
     return Entrant.read(folder)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent, RandomAgent
 from agentgym_py.cli import main as agentgym
+from agentgym_py.collection import PlayConfig
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.evaluation import Evaluation, evaluate
@@ -34,7 +35,7 @@ TASKS = range(300)
 def evaluated(agent: Agent, difficulty: str = "medium", prompt: Any = "brief") -> Evaluation:
     """An agent on the 300 test tasks of a difficulty."""
     spec = EnvSpec("shop", {"difficulty": difficulty})
-    return evaluate(agent, [spec], "test", TASKS, slots=128, prompt=prompt)[0]
+    return evaluate(agent, [spec], "test", TASKS, play=PlayConfig(slots=128, prompt=prompt))[0]
 
 
 def model_agent(policy: Policy) -> ModelAgent:

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent, RandomAgent
-from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.collection.processes import Workers
 from agentgym_py.env import EnvSpec
 from agentgym_py.trajectory import Trajectory
@@ -48,13 +48,14 @@ def player(name: str) -> Collector:
     agent: Agent = ModelAgent(policy, HFEngine(policy), SamplingParams(max_new_tokens=8))
     if name == "model":
         return Collector(agent)
-    return Collector(agent, workers=Workers(1 if name == "beside" else 2), step_timeout=60.0)
+    return Collector(agent, PlayConfig(executor=Workers(1 if name == "beside" else 2), step_timeout=60.0))
 
 
 def measured(name: str, batches: int, episodes: int, leak: bool) -> list[float]:
     """The resident size after each batch."""
     collector, sizes, kept = player(name), list[float](), list[Trajectory]()
-    workers = collector.workers if isinstance(collector.workers, Workers) else None
+    executor = collector.play.executor
+    workers = executor if isinstance(executor, Workers) else None
     for number in range(batches):
         first = number % 10 * episodes
         tasks = range(first, first + episodes)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym_py.agents import AgentReply, Episode, ModelAgent
-from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.env.actions import format_reply
@@ -89,7 +89,7 @@ def played(policy: Policy, split: str, tasks: int, out: Path) -> list[Trajectory
     path = out / f"{split}.jsonl"
     if not path.is_file():
         jobs, agent = jobs_for([SHOP], split, range(tasks)), agent_of(policy)
-        tries = [Collector(each, seed=1).collect_batch(jobs) for each in (agent, Detours(agent))]
+        tries = [Collector(each, PlayConfig(seed=1)).collect_batch(jobs) for each in (agent, Detours(agent))]
         store.write(path, [each for pair in zip(*tries, strict=True) for each in pair])
     return list(store.read(path))
 
@@ -131,7 +131,7 @@ def error_of(found: Continued) -> float:
 def continued(policy: Policy, episodes: Sequence[Trajectory], tries: int, states: int, share: int) -> Continued:
     """Monte Carlo values of some states of every `share`-th episode."""
     some = list(episodes)[::share]
-    collector = Collector(agent_of(policy), slots=128, seed=2)
+    collector = Collector(agent_of(policy), PlayConfig(slots=128, seed=2))
     found = monte_carlo(some, collector.collect_batch, tries=tries, states=states, discount=DISCOUNT)
     values: Continued = [[None] * (len(each.steps) + 1) for each in episodes]
     for number, known in enumerate(found):  # an end is no estimate

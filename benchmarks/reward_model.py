@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from agentgym_py.agents import ModelAgent
-from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.evaluation.stats import bootstrap_mean
 from agentgym_py.evaluation.text import decimal
@@ -30,7 +30,7 @@ from agentgym_trainers.reward_model import RewardModelling
 def played(policy: Policy, split: str, tasks: int, tries: int) -> list[Trajectory]:
     """The tries at the first tasks of a split."""
     agent = ModelAgent(policy, HFEngine(policy, slots=64), SamplingParams(temperature=1.0, max_new_tokens=64), "Agent")
-    found = Collector(agent, seed=1).collect_batch(jobs_for("shop", split, range(tasks), tries))
+    found = Collector(agent, PlayConfig(seed=1)).collect_batch(jobs_for("shop", split, range(tasks), tries))
     return [each for each in found if each.is_evidence]
 
 

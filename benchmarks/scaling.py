@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 
 from agentgym_py import distributed
 from agentgym_py.agents import ExpertAgent, ModelAgent
-from agentgym_py.collection import Collector, jobs_for, torchrun
+from agentgym_py.collection import Collector, PlayConfig, jobs_for, torchrun
 from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
@@ -61,13 +61,15 @@ def measure(episodes: int, train: int) -> dict[str, float]:
         found[name] = time.monotonic() - began
 
     agent = ModelAgent(policy, engine, SAMPLED)
-    timed("collect", lambda: Collector(agent, workers=workers).collect_batch(jobs))
+    timed("collect", lambda: Collector(agent, PlayConfig(executor=workers)).collect_batch(jobs))
     with TemporaryDirectory() as scratch:
         cloning = load("agentgym.trainers", "filtered_bc")(epochs=1)
         timed("filtered_bc", lambda: cloning.train(policy, experts, seed=0, output_dir=Path(scratch)))
         tries = 8 * (episodes // 8)
-        rollouts = Rollouts(policy, engine, SAMPLED, jobs, tries, workers=workers, scorer=written)
-        grpo = load("agentgym.trainers", "grpo")(tasks_per_iteration=episodes // 8, minibatch=episodes)
+        rollouts = Rollouts(
+            policy, engine, SAMPLED, jobs, tries, scorer=written, play_config=PlayConfig(executor=workers)
+        )
+        grpo = load("agentgym.trainers", "grpo")(tasks_per_iteration=episodes // 8, minibatch_size=episodes)
         timed("grpo", lambda: grpo.improve(policy, rollouts, seed=0, output_dir=Path(scratch)))
     return found
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from agentgym_py.agents import ExpertAgent, ModelAgent
-from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.policy import Policy
@@ -38,7 +38,7 @@ def generation(name: str, tasks: int, slots: int) -> str:
     engine = HFEngine(policy, slots=slots)
     agent = ModelAgent(policy, engine, SamplingParams(temperature=1.0, max_new_tokens=32))
     began = time.perf_counter()
-    played = Collector(agent, slots=slots).collect_batch(jobs_for([SHOP], "train", range(tasks)))
+    played = Collector(agent, PlayConfig(slots=slots)).collect_batch(jobs_for([SHOP], "train", range(tasks)))
     seconds = time.perf_counter() - began
     sampled = sum(len(step.tokens.ids) for t in played for step in t.steps if step.tokens)
     return (

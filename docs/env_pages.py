@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collection import Collector, Job
+from agentgym_py.collection import Collector, Job, PlayConfig
 from agentgym_py.env import EnvSpec, registration
 
 PAGES = Path(__file__).parent / "envs"
@@ -69,7 +69,7 @@ def page(env_id: str) -> str:
     """The page of one world."""
     spec = EnvSpec(env_id)
     env = spec.make()
-    played = Collector(ExpertAgent(fair=True), prompt="none").collect(Job(spec, 0, "test"))
+    played = Collector(ExpertAgent(fair=True), PlayConfig(prompt="none")).collect(Job(spec, 0, "test"))
     lines = [f"# {env_id}", "", inspect.cleandoc(type(env).__doc__ or ""), "", *difficulties(env.name)]
     lines += ["## Rules that open an episode", ""]
     for style in ("full", "brief"):

@@ -22,8 +22,8 @@ from safetensors.torch import load_file
 from agentgym_py import distributed, registry
 from agentgym_py.agents import RandomAgent
 from agentgym_py.cli import _main, main
-from agentgym_py.cli.runtime import workers_for
-from agentgym_py.collection import Collector, jobs_for, torchrun
+from agentgym_py.cli.runtime import executor_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for, torchrun
 from agentgym_py.errors import ConfigError, WorkerError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy.tokens import IGNORED
@@ -133,14 +133,14 @@ FAILS = """
 import sys
 from agentgym_py import distributed
 from agentgym_py.cli import main
-from agentgym_py.collection.collector import Collector
+from agentgym_py.collection.episode import EpisodeLoop
 from agentgym_py.errors import DataError
 
 def broken(self, *given):
     raise DataError("the disk is broken")
 
 if distributed.rank() == 1:
-    Collector._begin = broken
+    EpisodeLoop._begin = broken
 distributed.leave(main(sys.argv[1:]))
 """
 
@@ -406,7 +406,7 @@ def test_a_batch_is_dealt_out_row_by_row() -> None:
 @pytest.mark.usefixtures("second_of_two")
 def test_a_process_of_several_plays_its_share_itself(tiny_policy: Any) -> None:
     """No processes of its own; however few the jobs, for all must have the same episodes."""
-    workers = workers_for(tiny_policy)
+    workers = executor_for(tiny_policy)
     assert isinstance(workers, torchrun.Ranks) and workers.number == 2
 
 
@@ -422,7 +422,8 @@ def test_a_share_is_played_beside_its_process_where_a_world_may_be_late(monkeypa
     monkeypatch.setattr(distributed, "gather", gathered)
     with torchrun.Ranks() as workers:
         itself, other = (
-            list(Collector(RandomAgent(), workers=workers, step_timeout=limit).stream(jobs)) for limit in (None, 60.0)
+            list(Collector(RandomAgent(), PlayConfig(executor=workers, step_timeout=limit)).stream(jobs))
+            for limit in (None, 60.0)
         )
     assert itself == other and {index for index, _ in itself} == {0, 1, 3, 5} and beside == [0, 1]
     assert not workers._beside._running

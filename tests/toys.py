@@ -11,7 +11,7 @@ import gymnasium
 import torch
 from torch import Tensor
 
-from agentgym_py.collection import Job
+from agentgym_py.collection import Job, PlayConfig
 from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec, Outcome, Reply, Task, TextEnv
@@ -131,7 +131,7 @@ def rollouts(
     """Rollouts on the first tasks of a world; replies of at most `tokens` tokens."""
     jobs = [Job(spec, n) for n in range(tasks)]
     sampling = SamplingParams(**{"temperature": 1.0, "max_new_tokens": tokens} | params)
-    return Rollouts(policy, HFEngine(policy, slots=64), sampling, jobs, budget, seed=seed)
+    return Rollouts(policy, HFEngine(policy, slots=64), sampling, jobs, budget, play_config=PlayConfig(seed=seed))
 
 
 def improved(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
 import signal
@@ -13,6 +14,7 @@ from typing import Any
 import gymnasium
 
 from agentgym_py.agents import AgentReply, Episode, RandomAgent
+from agentgym_py.agents.base import ReplyStream
 from agentgym_py.env import Outcome, Reply, Task, TextEnv
 
 
@@ -87,6 +89,45 @@ class TroubledEnv(TextEnv):
             raise OSError("no world")
         elif self.trouble == "slow":
             time.sleep(0.3)
+        elif self.trouble == "sleeps":
+            time.sleep(3600)
+
+
+class SlowEnv(TroubledEnv):
+    """Four steps, each of which takes `seconds`."""
+
+    name = "slow"
+
+    def __init__(
+        self, *, seconds: float = 0.5, max_steps: int = 4, split: str = "train", render_mode: str | None = None
+    ) -> None:
+        super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
+        self.seconds = seconds
+
+    def act(self, reply: Reply) -> Outcome:
+        """Sleep, as one does who waits for a browser."""
+        time.sleep(self.seconds)
+        self.count += 1
+        return Outcome(f"{self.count} {reply.action} {self.rng.below(100)}")
+
+
+class StreamedAgent(RandomAgent):
+    """Replies to one episode after the other, as a model does whose replies end at different times."""
+
+    def reply_stream(self) -> ReplyStream:
+        """The episode that waits longest."""
+        return lambda live: [(number, self.act([episode])[0]) for number, episode in list(live.items())[:1]]
+
+
+class ServedAgent(RandomAgent):
+    """Replies as a server does."""
+
+    is_async = True
+
+    async def areply(self, episode: Episode) -> AgentReply | None:
+        """After a moment."""
+        await asyncio.sleep(0.01)
+        return self.act([episode])[0]
 
 
 class TroubledAgent(RandomAgent):
@@ -104,3 +145,5 @@ class DyingAgent(RandomAgent):
 
 world: Any = TroubledEnv
 gymnasium.register(id="Troubled-v0", entry_point=world)
+slow: Any = SlowEnv
+gymnasium.register(id="Slow-v0", entry_point=slow)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from agentgym_py.env import Task, TextEnv
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Step, Tokens
 from agentgym_py.trajectory.types import Usage
-
-if TYPE_CHECKING:
-    pass
-
 
 EXPERT = "expert"
 """Name of the agent that follows the world's expert."""
@@ -48,10 +44,8 @@ class AgentReply:
 class Agent(Protocol):
     """Replies to a batch of live episodes; None gives an episode up (out of context, nothing left to do).
 
-    One that cannot play so many at once has `slots`, the most that it can. That no episode waits for another's reply,
-    one whose replies come from elsewhere may have `elsewhere = True` and a coroutine `reply(episode)`, which is awaited
-    in the loop of `agentgym_py.http_client`; one that computes them here may have `playing()`, of which each
-    collection asks for a `Playing` of its own.
+    An agent with an attribute `slots` plays at most that many episodes at once. So that no episode waits for another's
+    reply, an agent may also be an `AsyncAgent` or a `StreamingAgent`.
     """
 
     name: str
@@ -67,11 +61,32 @@ class Agent(Protocol):
         ...
 
 
-class Playing(Protocol):
-    """Replies to episodes that are live, a few at a time."""
+@runtime_checkable
+class AsyncAgent(Protocol):
+    """An agent whose replies come from a server, each by a request of its own."""
+
+    is_async: bool
+    """Whether `areply` is used in place of `act`."""
+
+    async def areply(self, episode: Episode) -> AgentReply | None:
+        """Reply to one episode; awaited in the loop of `agentgym_py.http_client`."""
+        ...
+
+
+class ReplyStream(Protocol):
+    """Replies to live episodes, a few at a time."""
 
     def __call__(self, live: Mapping[int, Episode]) -> Sequence[tuple[int, AgentReply | None]]:
-        """Some of their replies, by number, at least one; whose is not among them waits for it."""
+        """Return some replies by the episodes' numbers, at least one; the others are still being generated."""
+        ...
+
+
+@runtime_checkable
+class StreamingAgent(Protocol):
+    """An agent that generates replies here and can return each as soon as it is complete."""
+
+    def reply_stream(self) -> ReplyStream | None:
+        """Start a stream for one collection; None when `act` must be used."""
         ...
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from agentgym_py.agents.base import AgentReply, Episode, Playing, _seed
+from agentgym_py.agents.base import AgentReply, Episode, ReplyStream, _seed
+from agentgym_py.engine.base import BatchEngine, RemoteEngine
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.tokens import encode_steps
 from agentgym_py.trajectory import Tokens
 from agentgym_py.trajectory.types import opening_text
 
 if TYPE_CHECKING:
-    from agentgym_py.engine import BatchEngine, Engine, Generation, RemoteEngine, SamplingParams
+    from agentgym_py.engine import Engine, Generation, SamplingParams
     from agentgym_py.policy import Policy
 
 
@@ -25,10 +26,10 @@ class ModelAgent:
         self.params = params
         self.sampling: dict[str, Any] = params.as_dict()
         self._policy, self._engine = policy, engine
-        self.elsewhere = hasattr(engine, "answer")
-        """Whether `reply` takes the place of `act`."""
-        if self.elsewhere:
-            self.sampling["engine"] = cast("RemoteEngine", engine).kind
+        self.is_async = isinstance(engine, RemoteEngine)
+        """Whether a server generates the replies."""
+        if isinstance(engine, RemoteEngine):
+            self.sampling["engine"] = engine.kind
 
     @property
     def policy_digest(self) -> str:
@@ -44,19 +45,19 @@ class ModelAgent:
         replies = iter([self._taken(episode, prompt, out) for (episode, prompt), out in zip(live, found, strict=True)])
         return [next(replies) if prompt else None for prompt in prompts]
 
-    async def reply(self, episode: Episode) -> AgentReply | None:
-        """The same for one episode, of an engine whose replies come from elsewhere."""
+    async def areply(self, episode: Episode) -> AgentReply | None:
+        """Sample one reply from a server's engine."""
         prompt = self._prompt(episode)
         if not prompt:
             return None
         engine = cast("RemoteEngine", self._engine)
         return self._taken(episode, prompt, await engine.answer(prompt, self.params, _seed(episode)))
 
-    def playing(self) -> Playing | None:
-        """Replies as they end, where the engine gives them so."""
-        if not hasattr(self._engine, "batch"):
+    def reply_stream(self) -> ReplyStream | None:
+        """Stream replies, if the engine's batches can be joined while it generates."""
+        if not isinstance(self._engine, BatchEngine):
             return None
-        batch, asked = cast("BatchEngine", self._engine).batch(self.params), dict[Hashable, list[int]]()
+        batch, asked = self._engine.batch(self.params), dict[Hashable, list[int]]()
 
         def some(live: Mapping[int, Episode]) -> list[tuple[int, AgentReply | None]]:
             given_up = list[tuple[int, AgentReply | None]]()

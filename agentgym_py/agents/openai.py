@@ -53,7 +53,7 @@ class OpenAIAgent:
     """
 
     policy_digest: str | None = None
-    elsewhere = True
+    is_async = True
     """No episode waits for another's reply."""
 
     def __init__(
@@ -101,9 +101,9 @@ class OpenAIAgent:
         Raises:
             EndpointError: the endpoint refuses, or is broken.
         """
-        return wait_for(together([self.reply(episode) for episode in episodes]))
+        return wait_for(together([self.areply(episode) for episode in episodes]))
 
-    async def reply(self, episode: Episode) -> AgentReply | None:
+    async def areply(self, episode: Episode) -> AgentReply | None:
         """The same for one episode."""
         tools = _tools_of(episode.env) if self._tools else None
         body = {**self._fixed, "messages": messages(episode, tools)} | ({"tools": tools} if tools else {})

@@ -12,10 +12,9 @@ from agentgym_py.checks import check_arguments, parameters_of
 from agentgym_py.cli.engines import EngineOptions
 from agentgym_py.cli.parser import UsageError, add_options, as_plain, read_options, scalar, with_option_names
 from agentgym_py.cli.runtime import prepare_torch
-from agentgym_py.collection.executor import Executor
+from agentgym_py.collection import Executor, PlayConfig
 from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import RayWorkers
-from agentgym_py.collection.watchdog import checked_timeout
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import Prompt
 from agentgym_py.env.base import checked_seed
@@ -92,6 +91,8 @@ class AgentOptions(EngineOptions):
     step_timeout: float | None = None
     """Seconds that a world may take to begin or for a step; later ones are stopped, begun again once, and then left
     out as infrastructure failures. Worlds run in a process of their own then."""
+    step_threads: int = 0
+    """Threads, in each process that plays, for worlds that take seconds a step; 0 for fast worlds."""
     seed: int = 0
     """Seed of everything that the agent draws, and of the weights of `tiny-random`."""
 
@@ -99,12 +100,16 @@ class AgentOptions(EngineOptions):
         EngineOptions.__post_init__(self)
         checked_seed(self.seed)
         self._params(0)  # complains of a wrong one before a model is loaded
-        if self.slots < 1:
-            raise ConfigError(f"slots must be at least 1, got {self.slots}")
-        checked_timeout(self.step_timeout)
+        self.play(None)  # raises for wrong settings
         names = ["model", *registry.names("agentgym.agents")]
         if self.agent is not None and self.agent not in names:
             raise UnknownNameError(f"No agent {self.agent!r} is installed." + did_you_mean(self.agent, names))
+
+    def play(self, executor: Executor | None) -> PlayConfig:
+        """Return how episodes are played."""
+        return PlayConfig(
+            self.slots, self.prompt, self.seed, executor, self.step_timeout, step_threads=self.step_threads
+        )  # fmt: skip
 
     def make(self, model: ModelOptions, temperatures: Sequence[float]) -> tuple[list[Agent], Executor]:
         """The agent, a model once at each temperature with the same engine, and who plays."""
@@ -113,10 +118,10 @@ class AgentOptions(EngineOptions):
         options = {"model": model.model or None, "base_url": self.base_url, "max_new_tokens": self.max_new_tokens}
         given = {key: value for key, value in options.items() if value is not None and self.takes(key)}
         given |= {key: scalar(value) for key, value in as_plain(self.agent_kwargs).items()}
-        workers = RayWorkers(model.ray) if model.ray else Workers(1)
+        executor: Executor = RayWorkers(model.ray) if model.ray else Workers(1)
         if not self.takes("temperature") or "temperature" in given:
-            return [self._made(given)], workers
-        return [self._made(given | {"temperature": each}) for each in temperatures], workers
+            return [self._made(given)], executor
+        return [self._made(given | {"temperature": each}) for each in temperatures], executor
 
     def takes(self, option: str) -> bool:
         """Whether the agent is given an option, such as `temperature`: its class has an argument of that name."""
@@ -144,7 +149,7 @@ class AgentOptions(EngineOptions):
 
         policy = model.load(self.seed)
         engine = self.engine_for(policy, self.slots)
-        return [ModelAgent(policy, engine, each) for each in params], self.workers_for(policy, model.ray)
+        return [ModelAgent(policy, engine, each) for each in params], self.executor_for(policy, model.ray)
 
 
 def add_agent_options(parser: ArgumentParser) -> None:

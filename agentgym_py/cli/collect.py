@@ -99,15 +99,12 @@ def run(given: Namespace) -> int:
     target = new_file(given["out"], "--out")
     episodes, who, model, temperatures, envs, tasks = read(given)
     jobs = jobs_for(envs, episodes.split, tasks, episodes.attempts)
-    agents, workers = who.make(model, temperatures or [1.0])
+    agents, executor = who.make(model, temperatures or [1.0])
+    play = who.play(executor)
     plans = [
-        (
-            Collector(agent, who.slots, who.prompt, who.seed, workers, who.step_timeout),
-            attempts_for_agent(jobs, number, len(agents)),
-        )
-        for number, agent in enumerate(agents)
+        (Collector(agent, play), attempts_for_agent(jobs, number, len(agents))) for number, agent in enumerate(agents)
     ]
-    with workers:
+    with executor:
         _stream(plans, target, episodes)
     return _summary(str(target), title_of(agents[0]), episodes.json)
 

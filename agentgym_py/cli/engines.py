@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from agentgym_py import distributed
 from agentgym_py.checks import check_arguments
 from agentgym_py.cli.parser import UsageError, as_plain, scalar, with_option_names
-from agentgym_py.cli.runtime import workers_for
-from agentgym_py.collection.executor import Executor
+from agentgym_py.cli.runtime import executor_for
+from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.engine import ServerKind
 from agentgym_py.errors import ConfigError
@@ -69,10 +69,10 @@ class EngineOptions:
             raise UsageError(f"--engine server: after a round it would go on with old weights: {served.fixed}")
         return served.playing
 
-    def workers_for(self, policy: Policy, actors: int | None) -> Executor:
+    def executor_for(self, policy: Policy, actors: int | None) -> Executor:
         """Who plays: one process is enough to wait for a server."""
         if self.engine == "hf" or distributed.world() > 1:
-            return workers_for(policy, actors)
+            return executor_for(policy, actors)
         if actors:
             raise UsageError("--ray: who waits for a model server (--engine server) needs no actors")
         return Workers(1)

@@ -177,7 +177,7 @@ def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any], bool] | None)
     chosen, who, model, envs = read(given)
     out = EvalFolder.free(chosen.out) if chosen.out else None
     world_versions = env_versions(envs, chosen.split)
-    (agent,), workers = who.make(model, [chosen.temperature])
+    (agent,), executor = who.make(model, [chosen.temperature])
     from agentgym_py.agents.base import title_of
     from agentgym_py.evaluation import evaluate
     from agentgym_py.evaluation.text import decoding
@@ -193,7 +193,7 @@ def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any], bool] | None)
         if same_weights(held, manifest):  # the same agent in another place: its rows carry the name that they had
             agent.name = manifest["agent"]["name"] = held["agent"]["name"]
     title = f"{title_of(agent)}{decoding(agent.sampling)}"
-    with _kept(out, manifest) as (before, keep), workers, phases_of(agent, console(chosen.json)) as phases:
+    with _kept(out, manifest) as (before, keep), executor, phases_of(agent, console(chosen.json)) as phases:
         phase = phases.begin(f"{chosen.split}, {title}", len(envs) * chosen.tasks * chosen.tries)
         for trajectory in before:
             phase(trajectory)
@@ -204,8 +204,8 @@ def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any], bool] | None)
             tell(agent, trajectory)
 
         found, played = evaluate(
-            agent, envs, chosen.split, tasks, attempts=chosen.tries, slots=who.slots, prompt=who.prompt,
-            seed=who.seed, workers=workers, step_timeout=who.step_timeout, progress=progress, before=before,
+            agent, envs, chosen.split, tasks, attempts=chosen.tries, play=who.play(executor), progress=progress,
+            before=before,
         )  # fmt: skip
         phases.end()
         made_by = {"env_versions": world_versions, "options": asked}

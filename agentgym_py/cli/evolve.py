@@ -37,7 +37,7 @@ from agentgym_py.cli.trainer_options import (
     read_trainer,
     trainer_class,
 )
-from agentgym_py.collection.executor import Executor
+from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.errors import ConfigError, EndpointError, RunError
 from agentgym_py.evolution import Evolution, EvolveConfig
@@ -196,13 +196,13 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     if not finished:
         load_torch(_threads(folder, model.threads))
     ready: list[Policy] = []
-    workers: Executor = Workers(1)
+    executor: Executor = Workers(1)
     play = None
     if folder is None:
         ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
         require_room(ready[0], config.max_new_tokens)
         require_judges(config, trainer, ready[0])
-        workers, play = engine.workers_for(ready[0], model.ray), engine.engines_for(ready[0], config.slots)
+        executor, play = engine.executor_for(ready[0], model.ray), engine.engines_for(ready[0], config.slots)
         folder = distributed.once(lambda: lock.enter_context(_started(given, envs, ready[0])))
         begun.append(folder)
     else:
@@ -210,10 +210,10 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
         if not finished:
             base = model.load(config.seed)
             distributed.once(_check_basis, folder, envs, base)
-            workers, play = engine.workers_for(base, model.ray), engine.engines_for(base, config.slots)
-    lock.enter_context(workers)
+            executor, play = engine.executor_for(base, model.ray), engine.engines_for(base, config.slots)
+    lock.enter_context(executor)
     load = _loader(model, config.seed, ready)
-    evolution = partial(Evolution, folder, envs, config, trainer, load, cloner=cloner, workers=workers, engine=play)
+    evolution = partial(Evolution, folder, envs, config, trainer, load, cloner=cloner, executor=executor, engine=play)
     return _show(evolution, folder, _header(folder, config, len(envs)), out)
 
 

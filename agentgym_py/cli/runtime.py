@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed, registry
 from agentgym_py.cli.parser import UsageError
-from agentgym_py.collection.executor import Executor
+from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import RayWorkers
 from agentgym_py.collection.torchrun import Ranks
@@ -101,7 +101,7 @@ def load_torch(threads: int | None = None) -> None:
     torch.set_num_threads(threads or (1 if distributed.world() > 1 else _default_threads(torch.get_num_threads())))
 
 
-def workers_for(policy: Policy, actors: int | None = None) -> Executor:
+def executor_for(policy: Policy, actors: int | None = None) -> Executor:
     """As many processes as torch has threads, where the policy is small and on the CPU; else one, which is this one.
 
     Where several processes run the command these themselves; so many actors of Ray where they are wanted.

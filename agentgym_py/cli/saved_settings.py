@@ -21,6 +21,8 @@ _NOT_SETTINGS = {"config", "print_config", "preset", "out", "resume", "manifest"
 def settings_of(given: Namespace, envs: Sequence[EnvSpec]) -> dict[str, Any]:
     """What was asked for, as a config file says it, with whole paths: it is read again, maybe from another folder."""
     settings = {key: value for key, value in as_plain(given).items() if key not in _NOT_SETTINGS}
+    if not settings.get("step_threads"):
+        settings.pop("step_threads", None)  # then files are as those of versions without it
     settings["env"] = [spec.name for spec in envs]
     paths = {key for spec in envs for key in path_arguments(spec.name)}
     settings["env_kwargs"] = absolute_paths(settings["env_kwargs"], paths)

@@ -2,5 +2,6 @@
 
 from agentgym_py.collection.collector import Collector
 from agentgym_py.collection.job import Job, jobs_for
+from agentgym_py.collection.play_config import Executor, PlayConfig
 
-__all__ = ["Collector", "Job", "jobs_for"]
+__all__ = ["Collector", "Executor", "Job", "PlayConfig", "jobs_for"]

@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from agentgym_py.collection import Collector, Job
+from agentgym_py.collection.collector import Collector
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.collection.job import StateSnapshot
+from agentgym_py.collection.job import Job, StateSnapshot
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.tracebacks import own_line
 from agentgym_py.errors import AgentGymError, InfrastructureError, SnapshotError
@@ -123,12 +123,12 @@ def collect_with_branches(
 ) -> Iterator[list[Trajectory]]:
     """Play every job and its `branch_jobs`; yield each job's trajectory with its branches, in the order of `jobs`."""
     if not states:
-        yield from ([trunk] for trunk in collector.in_order(jobs))
+        yield from ([trunk] for trunk in collector.iter_ordered(jobs))
         return
-    size = 4 * collector.slots
+    size = 4 * collector.play.slots
     for part in (jobs[at : at + size] for at in range(0, len(jobs), size)):
         trunks = collector.collect_batch(part)
-        families = branch_jobs(part, trunks, states, attempts, seed=collector.seed, first_attempt=first_attempt)
-        branches = collector.in_order([job for family in families for job in family])
+        families = branch_jobs(part, trunks, states, attempts, seed=collector.play.seed, first_attempt=first_attempt)
+        branches = collector.iter_ordered([job for family in families for job in family])
         for trunk, family in zip(trunks, families, strict=True):
             yield [trunk, *(next(branches) for _ in family)]

@@ -1,43 +1,39 @@
-"""Environments that are used again."""
+"""Envs that are used again."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
-from agentgym_py.collection.watchdog import Watch
-from agentgym_py.env import TextEnv
-
-if TYPE_CHECKING:
-    from agentgym_py.env import EnvSpec
+from agentgym_py.collection.watchdog import Watchdog
+from agentgym_py.env import EnvSpec, TextEnv
 
 
 class EnvPool:
-    """Environments that wait to be used again, by what makes them; `watch` times how long one takes to be closed."""
+    """Idle envs by their spec, for one thread; `watchdog` times how long an env takes to close."""
 
-    def __init__(self, watch: Watch | None = None) -> None:
+    def __init__(self, watchdog: Watchdog | None = None) -> None:
         self._free: dict[str, list[TextEnv]] = defaultdict(list)
-        self._made: set[TextEnv] = set()
-        self._watch = watch or Watch()
+        self._owned: set[TextEnv] = set()
+        self._watchdog = watchdog or Watchdog()
 
     def take(self, spec: EnvSpec) -> TextEnv:
-        """A free environment, or a fresh one."""
+        """Return an idle env, or make one."""
         free = self._free[spec.key]
         if free:
             return free.pop()
         env = spec.make()
-        self._made.add(env)
+        self._owned.add(env)
         return env
 
     def give(self, spec: EnvSpec, env: TextEnv) -> None:
-        """Keep an environment for the next who wants one like it."""
+        """Keep an env for the next episode with the same spec."""
         self._free[spec.key].append(env)
 
     @contextmanager
     def lent(self, spec: EnvSpec) -> Iterator[TextEnv]:
-        """An environment that comes back, unless something is raised."""
+        """Lend an env; it returns to the pool unless an error is raised."""
         env = self.take(spec)
         try:
             yield env
@@ -47,13 +43,18 @@ class EnvPool:
         self.give(spec, env)
 
     def drop(self, env: TextEnv) -> None:
-        """Close an environment that failed: nobody knows what state it is in."""
-        self._made.discard(env)
-        with suppress(Exception), self._watch:  # it is broken: that it cannot be closed either is no news
+        """Close an env that failed, because its state is unknown."""
+        self._owned.discard(env)
+        with suppress(Exception), self._watchdog:  # it is broken: a failing close is no news
             env.close()
 
+    def adopt(self, env: TextEnv, other: EnvPool) -> None:
+        """Take an env in use over from another thread's pool."""
+        other._owned.discard(env)
+        self._owned.add(env)
+
     def close(self) -> None:
-        """Close every environment, those in use too."""
+        """Close every env, including those in use."""
         self._free.clear()
-        for env in tuple(self._made):
+        for env in tuple(self._owned):
             self.drop(env)

@@ -1,126 +1,128 @@
-"""Where episodes run: what an executor is, and how a share of the jobs survives its player."""
+"""What every executor needs: shares of the jobs, and what happens to a share when its worker dies."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Protocol
 
-from agentgym_py.collection.watchdog import Watch
+from agentgym_py.agents import Agent
+from agentgym_py.collection.episode import EpisodeLoop, failed_trajectory
+from agentgym_py.collection.job import Job
+from agentgym_py.collection.play_config import PlayConfig
+from agentgym_py.collection.watchdog import Watchdog
 from agentgym_py.errors import InfrastructureError, WorkerError
+from agentgym_py.trajectory import Trajectory
 
-if TYPE_CHECKING:
-    from agentgym_py.collection import Collector, Job
-    from agentgym_py.trajectory import Trajectory
-
-
-_WORTH = 32
-"""Jobs a process from which on it is worth its while."""
-
-
-Share = Sequence[tuple[int, "Job"]]
-
-
-class Executor(Protocol):
-    """Where a collector's episodes are played: `Workers`, `ranks.Ranks` or `cluster.RayWorkers`.
-
-    Whoever plays, the trajectories are the same but for how sums round.
-    """
-
-    number: int
-    """How many play."""
-
-    def worth(self, jobs: Sequence[Job]) -> bool:
-        """Whether so many jobs are played sooner here than by this process."""
-        ...
-
-    def stream(self, collector: Collector, jobs: Sequence[Job]) -> Iterator[tuple[int, Trajectory]]:
-        """Play every job as `collector` says; (number of the job, trajectory) as they end."""
-        ...
-
-    def close(self) -> None:
-        """End what was started."""
-        ...
-
-    def __enter__(self) -> Executor: ...
-
-    def __exit__(self, *exc: object) -> None: ...
+MIN_JOBS_PER_WORKER = 32
+"""Jobs per process from which several processes are worth starting."""
+Share = Sequence[tuple[int, Job]]
+"""Jobs of one worker, each with its index among all jobs."""
+Message = tuple[int, Trajectory] | Exception
+"""What a worker reports: (index of the job, trajectory), or the error that ended its share."""
 
 
 @dataclass(slots=True)
-class Ongoing:
-    """A share of the jobs that somebody plays who may die, and how far it is."""
+class Assignment:
+    """A share of the jobs, played by a worker that may die."""
 
-    collector: Collector
-    given: Share
-    """What who plays now was given."""
+    agent: Agent
+    config: PlayConfig
+    share: Share
+    """The jobs that the worker has to play now."""
     late: int | None = None
-    """The one of those given whose world took too long, so that who plays was ended."""
-    over: set[int] = field(default_factory=set)
+    """Place in `share` of the job whose env was late, so that the worker was killed."""
+    finished: set[int] = field(default_factory=set)
+    """Indices of the jobs that are over."""
     deaths: Counter[int | None] = field(default_factory=Counter)
-    """By job that was at work, None between them."""
+    """Deaths of workers by the job that was at work, None when no job was."""
+    _later: list[tuple[PlayConfig, Share]] = field(default_factory=list)
 
-    def heard(self, said: tuple[int, Trajectory] | Exception) -> Iterator[tuple[int, Trajectory]]:
-        """What is new of what was said; an exception is raised."""
-        if isinstance(said, Exception):
-            raise said
-        if said[0] not in self.over:
-            self.over.add(said[0])
-            yield said
+    def receive(self, message: Message) -> Iterator[tuple[int, Trajectory]]:
+        """Yield a trajectory unless it is a repetition; raise an error."""
+        if isinstance(message, Exception):
+            raise message
+        if message[0] not in self.finished:
+            self.finished.add(message[0])
+            yield message
 
-    def died(self, how: str, at: int | None = None) -> Iterator[tuple[int, Trajectory]]:
-        """Who played is gone, maybe while the world of job `at` of those given was at work.
+    def has_next(self) -> bool:
+        """Move on to the part of the share that comes next; False when there is none."""
+        if not self._later:
+            return False
+        self.config, self.share = self._later.pop(0)
+        return True
 
-        What is to be given next is then in `given`: of an agent with weights everything again, for what is batched
-        with what decides how sums round. After a world that was late only what is not over, for there may be many.
+    def worker_died(self, how: str, at_work: Sequence[int] = ()) -> Iterator[tuple[int, Trajectory]]:
+        """Decide what a new worker has to play; `share` is empty when that is nothing.
+
+        A death is counted against the job whose env was at work, and a job without retries left is given up. When
+        several were at work (`step_threads`) these jobs are played alone first, one after another, because then the env
+        that crashes its process is found. An agent with weights plays its whole share again, because what is batched
+        together decides how sums round. After a late env only unfinished jobs are played, because there may be many.
+
+        Args:
+            how: How it ended, for messages.
+            at_work: Places in `share` of the jobs whose envs were at work.
 
         Raises:
-            WorkerError: it happened too often, and no world is to blame.
+            WorkerError: workers died too often while no env was at work.
         """
-        if all(number in self.over for number, _ in self.given):  # worlds were being closed
-            self.given = []
+        if all(index in self.finished for index, _ in self.share):  # envs were being closed
+            self.share = []
             return
-        at = at if self.late is None else self.late
-        number = None if at is None else self.given[at][0]
-        if self.late is None or number not in self.over:  # else it came back in this very moment
-            number = None if number in self.over else number
-            self.deaths[number] += 1
-            if self.deaths[number] > self.collector.retries:
-                yield self._lost(number, how)
-        if self.late is not None or self.collector.agent.policy_digest is None:
-            self.given = [each for each in self.given if each[0] not in self.over]
+        suspects = [self.share[at][0] for at in (at_work if self.late is None else [self.late])]
+        suspects = [index for index in suspects if index not in self.finished]  # others ended at this very moment
+        if len(suspects) > 1:
+            self._isolate(suspects)
+            return
+        if self.late is None or suspects:
+            yield from self._count_death(suspects[0] if suspects else None, how)
+        if self.late is not None or self.agent.policy_digest is None:
+            self.share = self._unfinished()
         else:
-            self.given = [each for each in self.given if self.deaths[each[0]] <= self.collector.retries]
-            if all(number in self.over for number, _ in self.given):
-                self.given = []
+            self.share = [(index, job) for index, job in self.share if self.deaths[index] <= self.config.retries]
+            if not self._unfinished():
+                self.share = []
         self.late = None
 
-    def _lost(self, number: int | None, how: str) -> tuple[int, Trajectory]:
-        """What stands for a job at which somebody died too often."""
-        from agentgym_py.collection.collector import failed
+    def _unfinished(self) -> Share:
+        return [(index, job) for index, job in self.share if index not in self.finished]
 
-        if number is None:
-            raise WorkerError(f"a process that played episodes died {how}, {self.deaths[number]} times")
-        limit = self.collector.step_timeout
+    def _isolate(self, suspects: Sequence[int]) -> None:
+        rest = [(index, job) for index, job in self._unfinished() if index not in suspects]
+        if rest:
+            self._later.insert(0, (self.config, rest))
+        self.share = [(index, job) for index, job in self.share if index in suspects]
+        self.config = replace(self.config, step_threads=0)
+
+    def _count_death(self, index: int | None, how: str) -> Iterator[tuple[int, Trajectory]]:
+        self.deaths[index] += 1
+        if self.deaths[index] > self.config.retries:
+            yield self._give_up(index, how)
+
+    def _give_up(self, index: int | None, how: str) -> tuple[int, Trajectory]:
+        """Return what stands for a job at which workers died too often."""
+        if index is None:
+            raise WorkerError(f"a process that played episodes died {how}, {self.deaths[index]} times")
+        limit = self.config.step_timeout
         why = f"took its process along {how}" if self.late is None else f"was not back after {limit:g} s"
-        self.over.add(number)
-        return number, failed(dict(self.given)[number], self.collector, repr(InfrastructureError(f"the world {why}")))
+        self.finished.add(index)
+        error = repr(InfrastructureError(f"the world {why}"))
+        return index, failed_trajectory(self.agent, self.config, dict(self.share)[index], error)
 
 
-def shares(jobs: Sequence[Job], number: int) -> list[Share]:
-    """The jobs dealt out to `number`; the tries at a task stay together, for their beginnings are computed once."""
-    groups = [list(group) for _, group in groupby(enumerate(jobs), lambda each: (each[1].env.key, each[1].task))]
-    return [[each for group in groups[k::number] for each in group] for k in range(number)]
+def deal(jobs: Sequence[Job], number: int) -> list[Share]:
+    """Deal the jobs out to `number` workers; attempts at a task stay together, because they share their start."""
+    groups = [list(group) for _, group in groupby(enumerate(jobs), lambda job: (job[1].env.key, job[1].task))]
+    return [[numbered for group in groups[k::number] for numbered in group] for k in range(number)]
 
 
-def said_of(
-    collector: Collector, share: Share, watch: Watch | None = None
-) -> Iterator[tuple[int, Trajectory] | Exception]:
-    """What is to be said of a share that is played here."""
+def run_share(agent: Agent, config: PlayConfig, share: Share, watchdog: Watchdog | None = None) -> Iterator[Message]:
+    """Play a share in this process and yield what to report."""
     try:
-        for index, trajectory in collector.stream([job for _, job in share], watch):
-            yield share[index][0], trajectory
+        for at, trajectory in EpisodeLoop(agent, config).stream([job for _, job in share], watchdog):
+            yield share[at][0], trajectory
     except Exception as error:
         yield error

@@ -1,7 +1,7 @@
 """Processes that play episodes side by side.
 
-A small model decodes no faster on two threads than on one, since most of its time goes into calls and not into sums;
-two processes decode almost twice as fast as one. And a process can be ended where a world in it hangs.
+A small model decodes no faster on two threads than on one, because most of its time goes into calls and not into sums;
+two processes decode almost twice as fast. And a process can be killed when an env in it hangs.
 """
 
 from __future__ import annotations
@@ -12,36 +12,39 @@ import signal
 import sys
 from collections.abc import Iterator, MutableSequence, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
-from agentgym_py.collection.executor import _WORTH, Ongoing, said_of, shares
-from agentgym_py.collection.watchdog import Watch
+from agentgym_py.agents import Agent
+from agentgym_py.collection.episode import EpisodeLoop
+from agentgym_py.collection.executor import MIN_JOBS_PER_WORKER, Assignment, deal, run_share
+from agentgym_py.collection.job import Job
+from agentgym_py.collection.play_config import PlayConfig
+from agentgym_py.collection.watchdog import MAX_LANES, Watchdog, read_beats
 from agentgym_py.errors import ConfigError
-
-if TYPE_CHECKING:
-    from agentgym_py.collection import Collector, Job
-    from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Trajectory
 
 
 class _Process(NamedTuple):
     process: BaseProcess
     pipe: Connection
-    beat: MutableSequence[float]
-    """As in `Watch`, in memory that both processes see: the other one may never answer again."""
+    beats: MutableSequence[float]
+    """As in `Watchdog`, in memory that both processes see, because a hanging process cannot answer."""
+
+    def at_work(self, assignment: Assignment) -> list[tuple[float, int]]:
+        """List (start, place of the job) of the calls into envs that run now."""
+        return read_beats(self.beats, max(1, assignment.config.step_threads))
 
 
 class Workers:
-    """`number` processes, each of which plays a fixed share of the jobs with a copy of the agent, on one thread.
+    """`number` processes, each of which plays a fixed share of the jobs with a copy of the agent, on one torch thread.
 
-    They start when they are first needed, and end with `close`, when an error or whoever reads a stream leaves it, or
-    when this process is gone. Who plays what depends on the jobs and `number` only, so the same jobs come out the same
-    to the bit, also where a process dies and its share is played again; with another `number` rows are batched
-    otherwise, and sums round otherwise. An agent and its arguments are pickled, and worlds must be importable there: a
-    world registered by hand in a script is not.
+    They start when they are first needed. They end with `close`, after an error, when the reader leaves a stream, or
+    when this process is gone. Jobs are dealt out by `number` alone, so the same jobs give bit-identical trajectories,
+    also when a process dies and its share is played again. Another `number` batches rows otherwise, so sums round
+    otherwise. Agents and arguments are pickled, and envs must be importable: one registered by hand in a script is not.
     """
 
     def __init__(self, number: int) -> None:
@@ -57,87 +60,99 @@ class Workers:
         self.close()
 
     def close(self) -> None:
-        """End the processes, whatever they are doing."""
-        for each in self._running.values():
-            each.pipe.close()
-            each.process.kill()
-        for each in self._running.values():
-            each.process.join()
+        """Kill the processes, whatever they are doing."""
+        for worker in self._running.values():
+            worker.pipe.close()
+            worker.process.kill()
+        for worker in self._running.values():
+            worker.process.join()
         self._running = {}
 
-    def worth(self, jobs: Sequence[Job]) -> bool:
-        """Whether so many jobs are played sooner here than by one process."""
-        return self.number > 1 and len(jobs) >= _WORTH * self.number
+    def is_worthwhile(self, jobs: Sequence[Job]) -> bool:
+        """Whether there are enough jobs for several processes."""
+        return self.number > 1 and len(jobs) >= MIN_JOBS_PER_WORKER * self.number
 
-    def stream(self, collector: Collector, jobs: Sequence[Job]) -> Iterator[tuple[int, Trajectory]]:
-        """Play every job; (number of the job, trajectory) as they end.
+    def stream(self, agent: Agent, config: PlayConfig, jobs: Sequence[Job]) -> Iterator[tuple[int, Trajectory]]:
+        """Play every job; yield (index of the job, trajectory) as episodes end.
 
         Raises:
-            WorkerError: processes died again and again, for example of memory, while no world was at work.
-            AgentGymError, or what else the collector raised there.
+            WorkerError: processes died again and again, for example of memory, while no env was at work.
+            AgentGymError, or whatever else was raised there.
         """
-        alone = replace(collector, workers=None, slots=-(-collector.slots // self.number))
-        busy = {k: Ongoing(alone, given) for k, given in enumerate(shares(jobs, self.number)) if given}
+        local = config.per_process(self.number)
+        busy = {k: Assignment(agent, local, share) for k, share in enumerate(deal(jobs, self.number)) if share}
         try:
-            for k, share in busy.items():
-                self._give(k, share)
+            for k, assignment in busy.items():
+                self._send(k, assignment)
             while busy:
-                yield from self._listen(busy)
-        except BaseException:  # a reader who leaves the stream too: what is still to come would be taken for the next's
+                yield from self._listen(busy, local.step_timeout)
+        except BaseException:  # also when the reader leaves: messages on their way must not reach the next stream
             self.close()
             raise
 
-    def _listen(self, busy: dict[int, Ongoing]) -> Iterator[tuple[int, Trajectory]]:
-        """What there is to hear of the busy ones; who is late is ended, who died is begun anew."""
-        limit = next(iter(busy.values())).collector.step_timeout
+    def _listen(self, busy: dict[int, Assignment], limit: float | None) -> Iterator[tuple[int, Trajectory]]:
+        """Yield what the busy workers report; kill a worker with a late env, replace one that died."""
         ready = wait([self._running[k].pipe for k in busy], limit and min(limit / 4, 1.0))
-        for k, share in list(busy.items()):
-            each = self._running[k]
-            if each.pipe not in ready:
-                since = each.beat[0]
+        for k, assignment in list(busy.items()):
+            worker = self._running[k]
+            if worker.pipe not in ready:
+                since, at = min(worker.at_work(assignment), default=(0.0, 0))
                 if limit and since and monotonic() - since > limit:
-                    share.late = int(each.beat[1])
-                    each.process.kill()  # the pipe's end says it
+                    assignment.late = at
+                    worker.process.kill()  # then its pipe ends
                 continue
             try:
-                said = each.pipe.recv()
+                message = worker.pipe.recv()
             except (EOFError, OSError):
-                each.process.join()
+                worker.process.join()
                 del self._running[k]
-                each.pipe.close()
-                yield from share.died(f"({each.process.exitcode})", int(each.beat[1]) if each.beat[0] else None)
-                said = None
-                if share.given:
-                    self._give(k, share)
-                    continue
-            if said is None:
-                del busy[k]
+                worker.pipe.close()
+                at_work = [at for _, at in worker.at_work(assignment)]
+                yield from assignment.worker_died(f"({worker.process.exitcode})", at_work)
+                if assignment.share or assignment.has_next():
+                    self._send(k, assignment)
+                else:
+                    del busy[k]
+                continue
+            if message is not None:
+                yield from assignment.receive(message)
+            elif assignment.has_next():
+                self._send(k, assignment)
             else:
-                yield from share.heard(said)
+                del busy[k]
 
-    def _give(self, k: int, share: Ongoing) -> None:
-        """Let process `k` play what is given; where there is none it is started."""
+    def _send(self, k: int, assignment: Assignment) -> None:
+        """Let worker `k` play what is assigned; start it when it does not run."""
         if k not in self._running:
-            self._running[k] = self._started()
-        with suppress(ConnectionError):  # it died since: its pipe says so when it is listened to
-            self._running[k].pipe.send((share.collector, share.given))
+            self._running[k] = self._start()
+        with suppress(ConnectionError):  # it has died: reading its pipe tells
+            self._running[k].pipe.send((assignment.agent, assignment.config, assignment.share))
 
-    def _started(self) -> _Process:
+    def _start(self) -> _Process:
         context = multiprocessing.get_context("spawn")  # a fork would copy locks and threads of torch
         ours, theirs = context.Pipe()
-        beat = context.RawArray("d", 2)
+        beats = context.RawArray("d", 2 * MAX_LANES)
         torch = sys.modules.get("torch")
         threads = torch.get_num_threads() if torch and self.number == 1 else 1
-        process = context.Process(target=_work, args=(theirs, beat, threads), daemon=True)
+        process = context.Process(target=_work, args=(theirs, beats, threads), daemon=True)
         with _interrupts_held():
             process.start()
         theirs.close()
-        return _Process(process, ours, beat)
+        return _Process(process, ours, beats)
+
+
+def stream_near(
+    agent: Agent, config: PlayConfig, jobs: Sequence[Job], beside: Workers
+) -> Iterator[tuple[int, Trajectory]]:
+    """Play in this process, or in the worker beside it when a `step_timeout` must be able to stop an env."""
+    if config.step_timeout is not None and jobs:
+        return beside.stream(agent, config, jobs)
+    return EpisodeLoop(agent, config).stream(jobs)
 
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """A process that is started here never sees Ctrl-C: it is its parent's."""
+    """Start processes that never see Ctrl-C, which is for their parent."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -145,14 +160,14 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(pipe: Connection, beat: MutableSequence[float], threads: int) -> None:
-    """Play what comes through the pipe until nobody is at its other end."""
+def _work(pipe: Connection, beats: MutableSequence[float], threads: int) -> None:
+    """Play the shares that come through the pipe until its other end is closed."""
     with suppress(EOFError, ConnectionError):
         while True:
-            collector, share = pipe.recv()
-            gc.collect()  # the last ones' model and engine, which hold each other
+            agent, config, share = pipe.recv()
+            gc.collect()  # the last model and engine, which hold each other
             if torch := sys.modules.get("torch"):  # it came with the agent
                 torch.set_num_threads(threads)
-            for said in said_of(collector, share, Watch(collector.step_timeout, beat)):
-                pipe.send(said)
+            for message in run_share(agent, config, share, Watchdog(config.step_timeout, beats)):
+                pipe.send(message)
             pipe.send(None)

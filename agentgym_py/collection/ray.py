@@ -8,48 +8,51 @@ import os
 import socket
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from agentgym_py.collection.executor import Ongoing, Share, said_of, shares
-from agentgym_py.collection.processes import Workers
+from agentgym_py.agents import Agent
+from agentgym_py.collection.executor import Assignment, Message, Share, deal
+from agentgym_py.collection.job import Job
+from agentgym_py.collection.play_config import PlayConfig
+from agentgym_py.collection.processes import Workers, stream_near
 from agentgym_py.errors import ConfigError
 from agentgym_py.registry import install_advice
-
-if TYPE_CHECKING:
-    from agentgym_py.collection import Collector, Job
-    from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Trajectory
 
 _PATIENCE = 60.0
-"""Seconds without an episode after which it is said what the cluster has free."""
+"""Seconds without an episode after which a warning says what the cluster has free."""
 _ANSWER = 10.0
-"""Seconds in which a cluster lets itself be connected to."""
+"""Seconds in which a cluster must accept a connection."""
 
 
 class Player:
-    """What an actor is: environments and an engine of its own, so that only jobs and trajectories go over the network.
+    """An actor with its own envs and engine, so that only jobs and trajectories cross the network.
 
-    A world that may be late runs in a process beside it, which can be ended.
+    Envs that may be late run in a process beside it, which can be killed.
     """
 
     def __init__(self) -> None:
         self._beside = Workers(1)
 
-    def play(self, collector: Collector, share: Share) -> Iterator[tuple[int, Trajectory] | Exception]:
-        """What is to be said of a share, as it comes."""
-        gc.collect()  # the last ones' model and engine, which hold each other
-        yield from said_of(replace(collector, workers=self._beside), share)
+    def play(self, local: tuple[Agent, PlayConfig], share: Share) -> Iterator[Message]:
+        """Play a share and yield what to report."""
+        gc.collect()  # the last model and engine, which hold each other
+        try:
+            for at, trajectory in stream_near(*local, [job for _, job in share], self._beside):
+                yield share[at][0], trajectory
+        except Exception as error:
+            yield error
 
 
 class RayWorkers:
     """`number` actors of Ray, each of which plays a fixed share of the jobs with a copy of the agent.
 
-    As `Workers` do: the same jobs come out the same to the bit with as many actors, and but for how sums round with
-    any number. An actor that dies, or whose machine does, is replaced, and its share played again. Who has not called
-    `ray.init` is connected to `address`, or to the cluster of the variable RAY_ADDRESS or of `ray start` on this
-    machine, or else a Ray of this machine alone is started. This package and the worlds must be installed on all
-    machines, in equal versions.
+    As with `Workers`, the same jobs give bit-identical trajectories with the same number of actors; another number
+    changes rounding. An actor that dies, or whose machine does, is replaced, and its share is played again.
+    Unless `ray.init` was called, the cluster is `address`, else that of the variable RAY_ADDRESS or of `ray start` on
+    this machine, else a Ray of this machine alone is started. This package and the envs must be installed on all
+    machines in equal versions.
 
     Args:
         number: How many actors.
@@ -67,7 +70,7 @@ class RayWorkers:
         if number < 1:
             raise ConfigError(f"a number of actors must be at least 1, got {number}")
         self.number, self._address = number, address
-        self._wanted = {"CPU": cpus, "GPU": gpus}
+        self._needs = {"CPU": cpus, "GPU": gpus}
         self._actors: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -77,76 +80,76 @@ class RayWorkers:
         self.close()
 
     def close(self) -> None:
-        """End the actors, whatever they are doing; the cluster stays."""
+        """Kill the actors, whatever they are doing; the cluster stays."""
         import ray
 
         for actor in self._actors.values():
             ray.kill(actor)
         self._actors = {}
 
-    def worth(self, jobs: Sequence[Job]) -> bool:
-        """Always: who asks for a cluster gets it."""
+    def is_worthwhile(self, jobs: Sequence[Job]) -> bool:
+        """Return True: a cluster was asked for."""
         return True
 
-    def stream(self, collector: Collector, jobs: Sequence[Job]) -> Iterator[tuple[int, Trajectory]]:
-        """Play every job; (number of the job, trajectory) as they end.
+    def stream(self, agent: Agent, config: PlayConfig, jobs: Sequence[Job]) -> Iterator[tuple[int, Trajectory]]:
+        """Play every job; yield (index of the job, trajectory) as episodes end.
 
         Raises:
             WorkerError: actors died again and again.
-            AgentGymError, or what else the collector raised there.
+            AgentGymError, or whatever else was raised there.
         """
         import ray
 
         self._connect()
-        alone = replace(collector, workers=None, slots=-(-collector.slots // self.number))
-        sent = ray.put(alone)  # once to each machine
-        busy = {k: Ongoing(alone, given) for k, given in enumerate(shares(jobs, self.number)) if given}
+        local = config.per_process(self.number)
+        sent = ray.put((agent, local))  # once to each machine
+        busy = {k: Assignment(agent, local, share) for k, share in enumerate(deal(jobs, self.number)) if share}
         try:
-            heard = {self._give(k, sent, share.given): k for k, share in busy.items()}
+            streams = {self._send(k, sent, assignment.share): k for k, assignment in busy.items()}
             patience: float | None = _PATIENCE
-            while heard:
-                there, _ = ray.wait(list(heard), num_returns=1, timeout=patience)
+            while streams:
+                ready, _ = ray.wait(list(streams), num_returns=1, timeout=patience)
                 patience = None
-                if not there:
-                    self._say_what_is_free()
+                if not ready:
+                    self._warn_of_waiting()
                     continue
-                (first,) = there
-                k = heard[first]
+                (first,) = ready
+                k = streams[first]
                 try:
-                    said = ray.get(next(first))
+                    message = ray.get(next(first))
                 except StopIteration:
-                    del heard[first]
+                    del streams[first]
                 except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
-                    del heard[first], self._actors[k]
-                    yield from busy[k].died(f"({str(error).splitlines()[0]})")
-                    if busy[k].given:
-                        heard[self._give(k, sent, busy[k].given)] = k
+                    del streams[first], self._actors[k]
+                    yield from busy[k].worker_died(f"({str(error).splitlines()[0]})")
+                    if busy[k].share:
+                        streams[self._send(k, sent, busy[k].share)] = k
                 else:
-                    yield from busy[k].heard(said)
+                    yield from busy[k].receive(message)
         except BaseException:
             self.close()
             raise
 
-    def _give(self, k: int, collector: Any, share: Share) -> Any:
-        """Let actor `k` play a share; what it will say."""
+    def _send(self, k: int, local: Any, share: Share) -> Any:
+        """Let actor `k` play a share; return the stream of its messages."""
         import ray
 
         if k not in self._actors:
-            room = ray.remote(num_cpus=self._wanted["CPU"], num_gpus=self._wanted["GPU"])
+            room = ray.remote(num_cpus=self._needs["CPU"], num_gpus=self._needs["GPU"])
             self._actors[k] = room(Player).remote()
-        return self._actors[k].play.options(num_returns="streaming").remote(collector, share)
+        return self._actors[k].play.options(num_returns="streaming").remote(local, share)
 
-    def _say_what_is_free(self) -> None:
-        """Ray waits for room without a word."""
+    def _warn_of_waiting(self) -> None:
+        """Warn, because Ray waits for room silently."""
         import ray
 
         free = ray.available_resources()
-        wants = ", ".join(
-            f"{each:g} {name}s, {free.get(name, 0):g} free" for name, each in self._wanted.items() if each
+        needs = ", ".join(
+            f"{number:g} {name}s, {free.get(name, 0):g} free" for name, number in self._needs.items() if number
         )
         warnings.warn(
-            f"no episode has ended in {_PATIENCE:g} s: actors wait for room in the cluster (each wants {wants}), or "
-            "their episodes take long; to wait on costs nothing",
+            f"no episode has ended in {_PATIENCE:g} s: actors wait for room in the cluster (each needs {needs}), or "
+            "their episodes take long; waiting costs nothing",
             stacklevel=2,
         )
 
@@ -155,21 +158,19 @@ class RayWorkers:
 
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if not ray.is_initialized():
-            _check_somebody_answers(self._address or os.environ.get("RAY_ADDRESS", ""))
+            _require_answer(self._address or os.environ.get("RAY_ADDRESS", ""))
             try:
                 ray.init(self._address, include_dashboard=False, log_to_driver=False, logging_level=logging.WARNING)
             except (ConnectionError, ValueError, ray.exceptions.RayError) as error:
                 raise ConfigError(f"no Ray cluster: {error}") from error
-        there = ray.cluster_resources()
-        for name, each in self._wanted.items():
-            if self.number * each > there.get(name, 0):
-                raise ConfigError(
-                    f"{self.number} actors want {self.number * each:g} {name}s, the cluster has {there.get(name, 0):g}"
-                )
+        resources = ray.cluster_resources()
+        for name, needed in self._needs.items():
+            if (total := self.number * needed) > (room := resources.get(name, 0)):
+                raise ConfigError(f"{self.number} actors want {total:g} {name}s, the cluster has {room:g}")
 
 
-def _check_somebody_answers(address: str) -> None:
-    """Ray itself would try for minutes, without a word."""
+def _require_answer(address: str) -> None:
+    """Raise ConfigError when no cluster answers; Ray itself would try for minutes, silently."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if port.isdecimal():
         try:

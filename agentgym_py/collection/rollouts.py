@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from agentgym_py import distributed
 from agentgym_py.agents import Agent
-from agentgym_py.collection import Collector, Job
 from agentgym_py.collection.branching import sample_states
+from agentgym_py.collection.collector import Collector, Progress
 from agentgym_py.collection.env_pool import EnvPool
-from agentgym_py.collection.executor import Executor
-from agentgym_py.collection.job import StateSnapshot
-from agentgym_py.env import Prompt
+from agentgym_py.collection.job import Job, StateSnapshot
+from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.errors import ConfigError, SnapshotError
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
@@ -45,13 +44,8 @@ class Rollouts:
     budget: int
     """Episodes that may be played, including those that continue from a state."""
     name: str = "policy"
-    slots: int = 64
-    prompt: Prompt = "brief"
-    seed: int = 0
-    progress: Callable[[Trajectory], None] | None = None
-    workers: Executor | None = None
-    step_timeout: float | None = None
-    """As in `Collector`."""
+    play_config: PlayConfig = field(default_factory=PlayConfig)
+    progress: Progress | None = None
     scorer: Scorer | None = None
     """Scores the trainer's episodes in place of the env; stored episodes keep the env's rewards."""
     episodes: list[Trajectory] = field(default_factory=list)
@@ -59,6 +53,11 @@ class Rollouts:
     version: int = 0
     """Number of weight updates so far."""
     _next: int = 0
+
+    @property
+    def seed(self) -> int:
+        """Seed of the episodes, and of what is drawn for them."""
+        return self.play_config.seed
 
     @property
     def remaining(self) -> int:
@@ -181,7 +180,7 @@ class Rollouts:
 
     def collector(self, agent: Agent) -> Collector:
         """Return a collector for another agent with the same settings; its episodes do not count."""
-        return Collector(agent, self.slots, self.prompt, self.seed, self.workers, self.step_timeout)
+        return Collector(agent, self.play_config)
 
     def _agent(self) -> Agent:
         from agentgym_py.agents import ModelAgent

@@ -1,50 +1,56 @@
-"""Episodes shared out over the processes that train together."""
+"""Episodes dealt out to the processes that train together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Self
 
-from agentgym_py.collection.executor import shares
-from agentgym_py.collection.processes import Workers
+from agentgym_py.agents import Agent
+from agentgym_py.collection.executor import deal
+from agentgym_py.collection.job import Job
+from agentgym_py.collection.play_config import PlayConfig
+from agentgym_py.collection.processes import Workers, stream_near
 from agentgym_py.distributed import gather, rank, world
-
-if TYPE_CHECKING:
-    from agentgym_py.collection import Collector, Job
-    from agentgym_py.trajectory import Trajectory
+from agentgym_py.trajectory import Trajectory
 
 
-class Ranks(Workers):
-    """Plays every job in all processes that train together: a fixed share in each, on its own device.
+class Ranks:
+    """Plays a fixed share of the jobs in each process that trains, on its own device.
 
-    All of them must ask for the same jobs, and each gets all trajectories. Who plays what is as in `Workers`.
+    All processes must ask for the same jobs, and each gets all trajectories. Jobs are dealt out as by `Workers`.
     """
 
     def __init__(self) -> None:
-        super().__init__(world())
+        self.number = world()
         self._beside = Workers(1)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
     def close(self) -> None:
-        """End the process in which worlds run that may be late."""
+        """Stop the process that runs envs which may be late."""
         self._beside.close()
 
-    def worth(self, jobs: Sequence[Job]) -> bool:
-        """Always, for all must learn from the very same episodes."""
+    def is_worthwhile(self, jobs: Sequence[Job]) -> bool:
+        """Return True with several ranks, because all must learn from the same episodes."""
         return self.number > 1
 
-    def stream(self, collector: Collector, jobs: Sequence[Job]) -> Iterator[tuple[int, Trajectory]]:
-        """Play this process's share, (number of the job, trajectory) as they end; the others' when all are over.
+    def stream(self, agent: Agent, config: PlayConfig, jobs: Sequence[Job]) -> Iterator[tuple[int, Trajectory]]:
+        """Play this rank's share; yield (index of the job, trajectory) as episodes end, then those of other ranks.
 
         Raises:
             WorkerError: another process is gone.
         """
-        share = shares(jobs, self.number)[rank()]
-        alone = replace(collector, workers=self._beside, slots=-(-collector.slots // self.number))
-        played = []
-        for index, trajectory in alone.stream([job for _, job in share]):
-            played.append((share[index][0], trajectory))
-            yield played[-1]
-        for number, others in enumerate(gather(played)):
+        share = deal(jobs, self.number)[rank()]
+        own = []
+        for at, trajectory in stream_near(
+            agent, config.per_process(self.number), [job for _, job in share], self._beside
+        ):
+            own.append((share[at][0], trajectory))
+            yield own[-1]
+        for number, others in enumerate(gather(own)):
             if number != rank():
                 yield from others

@@ -1,46 +1,73 @@
-"""How long worlds may take."""
+"""Time limits for envs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import MutableSequence
+from collections.abc import MutableSequence, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from agentgym_py.errors import ConfigError, InfrastructureError
 
-if TYPE_CHECKING:
-    pass
+MAX_LANES = 1024
+"""Most threads of a process that a `Watchdog` can show to another process."""
 
 
-class Watch:
-    """Times what one world after another does, and shows to another process which one is at work.
+class Watchdog:
+    """Times the calls into envs on one thread, and shows which job's env is at work.
 
-    `with watch.of(7): env.step(reply)` raises InfrastructureError where it took longer than `limit` seconds. `beat` is
-    since when by the machine's monotonic clock, 0 where none is at work, and the number of its job.
+    `with watchdog.for_job(7): env.step(reply)` raises InfrastructureError if that took more than `limit` seconds.
+
+    Args:
+        limit: Seconds that a call may take.
+        beats: Two numbers per lane: the start of the call that runs now on the machine's monotonic clock (0: none), and
+            the number of its job. In shared memory a parent process can read them, and kills this one.
+        lane: Which lane of `beats` is this thread's.
     """
 
-    def __init__(self, limit: float | None = None, beat: MutableSequence[float] | None = None) -> None:
+    def __init__(self, limit: float | None = None, beats: MutableSequence[float] | None = None, lane: int = 0) -> None:
         self.limit = limit
-        self._beat = [0.0, 0.0] if beat is None else beat
+        self.has_parent = beats is not None
+        """Whether another process ends this one when an env is late."""
+        self._beats: MutableSequence[float] = [0.0, 0.0] if beats is None else beats
+        self._since, self._job = 2 * lane, 2 * lane + 1
+        self._began = 0.0
 
-    def of(self, number: int) -> Watch:
-        """What comes next is of this job."""
-        self._beat[1] = number
+    def for_thread(self, lane: int) -> Watchdog:
+        """Return the watchdog of another thread."""
+        return Watchdog(self.limit, self._beats, lane) if self.has_parent else Watchdog(self.limit)
+
+    def for_job(self, number: int) -> Watchdog:
+        """Attribute the next call to this job."""
+        self._beats[self._job] = number
         return self
 
+    @property
+    def is_late(self) -> bool:
+        """Whether a call runs now and is over its limit."""
+        since = self._beats[self._since]
+        return bool(self.limit and since and monotonic() - since > self.limit)
+
+    @property
+    def error(self) -> InfrastructureError:
+        """The error of a call that has not returned."""
+        return InfrastructureError(f"the world was not back after {self.limit:g} s")
+
     def __enter__(self) -> None:
-        self._began = self._beat[0] = monotonic()
+        self._began = self._beats[self._since] = monotonic()
 
     def __exit__(self, kind: object, *exc: object) -> None:
-        self._beat[0] = 0.0
+        self._beats[self._since] = 0.0
         took = monotonic() - self._began
         if kind is None and self.limit is not None and took > self.limit:
             raise InfrastructureError(f"the world took longer than the step_timeout of {self.limit:g} s")
 
 
-def checked_timeout(seconds: float | None) -> float | None:
-    """`seconds` where it may be a `step_timeout`, else ConfigError."""
+def read_beats(beats: Sequence[float], lanes: int) -> list[tuple[float, int]]:
+    """List (start, number of the job) of each call that runs now in one of the first `lanes` lanes."""
+    return [(beats[2 * k], int(beats[2 * k + 1])) for k in range(lanes) if beats[2 * k]]
+
+
+def require_timeout(seconds: float | None) -> None:
+    """Raise ConfigError unless `seconds` may be a `step_timeout`."""
     if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
         raise ConfigError(f"step_timeout must be a number of seconds above 0, got {seconds}")
-    return seconds

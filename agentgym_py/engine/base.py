@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from agentgym_py.engine.sampling import SamplingParams
 
@@ -60,19 +60,21 @@ class Batch(Protocol):
         ...
 
 
-class BatchEngine(Engine, Protocol):
-    """An engine whose batches accept prompts while it generates."""
+@runtime_checkable
+class BatchEngine(Protocol):
+    """An `Engine` whose batches accept prompts while it generates."""
 
     def batch(self, params: SamplingParams) -> Batch:
         """Return an empty batch."""
         ...
 
 
-class RemoteEngine(Engine, Protocol):
-    """An engine whose replies come from elsewhere, each as soon as it is ready."""
+@runtime_checkable
+class RemoteEngine(Protocol):
+    """An `Engine` on a server, which answers each prompt by itself."""
 
     kind: str
-    """Where the replies come from."""
+    """The kind of server."""
 
     async def answer(self, prompt: Sequence[int], params: SamplingParams, seed: int) -> Generation:
         """Return one reply; awaited in the event loop of `agentgym_py.http_client`."""

@@ -10,10 +10,9 @@ from statistics import fmean
 from typing import Any
 
 from agentgym_py.agents import Agent
-from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.collection.collector import Progress
-from agentgym_py.collection.executor import Executor
-from agentgym_py.env import EnvSpec, Prompt
+from agentgym_py.env import EnvSpec
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import ConfigError
 from agentgym_py.evaluation.failures import Failure, failures
@@ -93,18 +92,14 @@ def evaluate(
     tasks: Iterable[int],
     *,
     attempts: int = 1,
-    slots: int = 64,
-    prompt: Prompt = "brief",
-    seed: int = 0,
-    workers: Executor | None = None,
-    step_timeout: float | None = None,
+    play: PlayConfig | None = None,
     progress: Progress | None = None,
     before: Sequence[Trajectory] = (),
 ) -> tuple[Evaluation, list[Trajectory]]:
-    """Let `agent` play these tasks of a split, each `attempts` times; what came of it, and the episodes.
+    """Let `agent` play these tasks of a split, each `attempts` times; return the summary and the episodes.
 
-    `workers` and `step_timeout` are as in `Collector`. `progress` hears of each episode in order. `before` are the
-    first ones of an evaluation that was interrupted.
+    `progress` is called with each episode in order. `before` are the first episodes of an evaluation that was
+    interrupted.
 
     Raises:
         ConfigError: nothing was measured, as there is nothing to play or the agent gave up every episode before its
@@ -114,8 +109,7 @@ def evaluate(
     if not jobs:
         raise ConfigError("nothing to evaluate: worlds, tasks and attempts must not be none")
     played = list(before)
-    collector = Collector(agent, slots, prompt, seed, workers, step_timeout)
-    for trajectory in collector.in_order(jobs[len(played) :]):
+    for trajectory in Collector(agent, play or PlayConfig()).iter_ordered(jobs[len(played) :]):
         played.append(trajectory)
         if progress:
             progress(trajectory)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from agentgym_py.checks import check_fields, check_least
-from agentgym_py.collection.watchdog import checked_timeout
+from agentgym_py.collection import Executor, PlayConfig
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt
 from agentgym_py.env.base import checked_seed
@@ -79,6 +79,8 @@ class EvolveConfig:
     step_timeout: float | None = None
     """Seconds that a world may take to begin or for a step; later ones are stopped, begun again once, and then left
     out as infrastructure failures. Worlds run in a process of their own then."""
+    step_threads: int = 0
+    """Threads, in each process that plays, for worlds that take seconds a step; 0 for fast worlds."""
     save_episodes: int = 1024
     """Exploration of more episodes is played in parts of so many, each written down when it is over: a run that is
     killed goes on after the last one."""
@@ -90,8 +92,12 @@ class EvolveConfig:
         check_fields(self)
         played = dict.fromkeys(("explore_tasks", "tries", "fork_tries", "valid_tasks", "slots", "save_episodes"), 1.0)
         check_least(self, played | dict.fromkeys(("expert_tasks", "rounds", "forks", "test_tasks", "patience"), 0.0))
-        checked_timeout(self.step_timeout)
+        self.play(0)  # raises for wrong settings
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
+
+    def play(self, seed: int, executor: Executor | None = None) -> PlayConfig:
+        """Return how episodes are played, by a seed of their own."""
+        return PlayConfig(self.slots, self.prompt, seed, executor, self.step_timeout, step_threads=self.step_threads)
 
 
 def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, worlds: int = 1) -> None:

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed
 from agentgym_py.agents import Agent, ExpertAgent, ModelAgent
-from agentgym_py.collection import Collector, Job
+from agentgym_py.collection import Collector, Executor, Job, PlayConfig
 from agentgym_py.collection.branching import branch_jobs
-from agentgym_py.collection.executor import Executor
 from agentgym_py.collection.rollouts import Rollouts, Scorer
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import EnvSpec
@@ -62,8 +61,8 @@ class Evolution:
     reporter: Reporter
     cloner: Trainer | None = None
     """Makes Agent_v0 of the expert's successes; None: the trainer itself does, of what `select` leaves."""
-    workers: Executor | None = None
-    """Processes that play."""
+    executor: Executor | None = None
+    """Where episodes run; None: in this process."""
     engine: Callable[[Policy], Engine] | None = None
     """Gives the engine that plays a policy; by default a new `HFEngine`."""
 
@@ -195,10 +194,8 @@ class Evolution:
         rollouts = Rollouts(
             policy, self._engine_for(policy),
             SamplingParams(temperature=self.config.temperature, max_new_tokens=self.config.max_new_tokens),
-            jobs, episodes, name=f"Agent_v{number - 1}", slots=self.config.slots, prompt=self.config.prompt,
-            seed=seed_of(self.config.seed, "explore", number),
-            progress=self.reporter.phase(number, "improve", episodes), workers=self.workers,
-            step_timeout=self.config.step_timeout, scorer=self._scorer(policy),
+            jobs, episodes, name=f"Agent_v{number - 1}", play_config=self._play("explore", number),
+            progress=self.reporter.phase(number, "improve", episodes), scorer=self._scorer(policy),
         )  # fmt: skip
         seed, report = seed_of(self.config.seed, "train", number) % (1 << 31), None
         try:
@@ -303,6 +300,10 @@ class Evolution:
         """A round's training tasks of every world."""
         return jobs_of(self.config, self.envs, number, self._stored, tries)
 
+    def _play(self, phase: str, number: int) -> PlayConfig:
+        """Return how episodes of a round's phase are played: each phase has a seed of its own."""
+        return self.config.play(seed_of(self.config.seed, phase, number), self.executor)
+
     def _agent(self, version: int, policy: Policy, temperature: float) -> ModelAgent:
         params = SamplingParams(temperature=temperature, max_new_tokens=self.config.max_new_tokens)
         return ModelAgent(policy, self._engine_for(policy), params, name=f"Agent_v{version}")
@@ -323,10 +324,7 @@ class Evolution:
         tell, size = self.reporter.phase(number, shown or what, len(jobs)), self.config.save_episodes
 
         def play(part: Sequence[Job]) -> list[Trajectory]:
-            collector = Collector(make(), self.config.slots, self.config.prompt,
-                                  seed_of(self.config.seed, what, number), self.workers,
-                                  self.config.step_timeout)  # fmt: skip
-            return collector.collect_batch(part, tell)
+            return Collector(make(), self._play(what, number)).collect_batch(part, tell)
 
         if len(jobs) <= size:
             return play(jobs)
@@ -343,9 +341,7 @@ class Evolution:
     def _evaluate(self, number: int, policy: Policy, split: str, tasks: int) -> dict[str, Any]:
         def play() -> list[Trajectory]:
             return evaluate(
-                self._agent(number, policy, 0.0), self.envs, split, range(tasks),
-                slots=self.config.slots, prompt=self.config.prompt, seed=seed_of(self.config.seed, split, number),
-                workers=self.workers, step_timeout=self.config.step_timeout,
+                self._agent(number, policy, 0.0), self.envs, split, range(tasks), play=self._play(split, number),
                 progress=self.reporter.phase(number, split, len(self.envs) * tasks),
             )[1]  # fmt: skip
 

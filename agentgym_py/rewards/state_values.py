@@ -16,7 +16,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from agentgym_py import distributed
-from agentgym_py.collection import Collector, Job, torchrun
+from agentgym_py.collection import Collector, Job, PlayConfig, torchrun
 from agentgym_py.collection.branching import or_none, snapshots_at, warn_env_failure
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import StateSnapshot
@@ -230,9 +230,9 @@ def player(policy: Policy, temperature: float, max_new_tokens: int, seed: int) -
 
         params = SamplingParams(temperature=temperature, max_new_tokens=max_new_tokens)
         agent = ModelAgent(policy, HFEngine(policy, slots=64), params)
-        with torchrun.Ranks() as workers:
-            collector = Collector(agent, slots=64, seed=seed_of(seed, "continuations"), workers=workers)
-            return collector.collect_batch(jobs)
+        with torchrun.Ranks() as ranks:
+            config = PlayConfig(seed=seed_of(seed, "continuations"), executor=ranks)
+            return Collector(agent, config).collect_batch(jobs)
 
     return play
 

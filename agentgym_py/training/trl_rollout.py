@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.agents import ModelAgent
-from agentgym_py.collection import Collector, Job
-from agentgym_py.env import EnvSpec, Prompt
+from agentgym_py.collection import Collector, Job, PlayConfig
+from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tokens import encode
@@ -37,19 +38,20 @@ def task_ids(env: EnvSpec | str, split: str, tasks: Iterable[int]) -> list[str]:
 
 
 def rollout_func(
-    env: EnvSpec | str, *, max_new_tokens: int = 64, slots: int = 64, prompt: Prompt = "brief"
+    env: EnvSpec | str, *, max_new_tokens: int = 64, play: PlayConfig | None = None
 ) -> Callable[[Sequence[str], Any], dict[str, list[Any]]]:
     """Make the `rollout_func` of a GRPOTrainer: prompts are task ids, and each comes as often as it is to be attempted.
 
     Replies have at most `max_new_tokens` tokens each, and are sampled at the trainer's temperature by its current
-    model. Attempts are numbered through the whole training, and seeded by the trainer's `seed`. An episode without a
-    reply to learn, or one that an infrastructure error ended, is a row without a loss; trl cannot leave it out of its
-    group's mean.
+    model. Attempts are numbered through the whole training, and seeded by the trainer's `seed`, not that of `play`.
+    An episode without a reply to learn, or one that an infrastructure error ended, is a row without a loss; trl cannot
+    leave it out of its group's mean.
 
     Raises:
         ConfigError: the trainer would sample from a part of the distribution only (`top_p`, `top_k`, `min_p`).
     """
     spec, met = EnvSpec(env) if isinstance(env, str) else env, Counter[str]()
+    config = play or PlayConfig()
 
     def played(prompts: Sequence[str], trainer: Any) -> dict[str, list[Any]]:
         from agentgym_py.engine import HFEngine, SamplingParams
@@ -65,9 +67,9 @@ def rollout_func(
         training = model.training
         policy = Policy(model.eval(), trainer.processing_class, "policy")
         params = SamplingParams(temperature=args.temperature, max_new_tokens=max_new_tokens)
-        agent = ModelAgent(policy, HFEngine(policy, slots=slots), params)
+        agent = ModelAgent(policy, HFEngine(policy, slots=config.slots), params)
         try:
-            episodes = Collector(agent, slots=slots, prompt=prompt, seed=args.seed).collect_batch(jobs)
+            episodes = Collector(agent, replace(config, seed=args.seed)).collect_batch(jobs)
         finally:
             model.train(training)
         rows = [row(each, policy.chat) for each in episodes]

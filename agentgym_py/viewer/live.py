@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from agentgym_py.agents import Agent, AgentReply, Episode
-from agentgym_py.collection import Collector, Job
+from agentgym_py.collection import Collector, Job, PlayConfig
 from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import StateSnapshot
@@ -102,7 +102,7 @@ class Live:
         alone = next(iter(acted.values())) if len(acted) == 1 else Person("")
         script = _Script(self, agent, steps, " and ".join(acted) or "nobody", alone.sampling, alone.policy_digest)
         job = Job(self._spec, self._task, self._split, self._number, self._fork)
-        return Collector(script, prompt=self._prompt).collect(job)
+        return Collector(script, PlayConfig(prompt=self._prompt)).collect(job)
 
     def said(self, agent: Agent, reply: AgentReply | None) -> None:
         """Keep what an agent replied."""

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import ModelAgent
-from agentgym_py.collection import Collector, Job, jobs_for
+from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
@@ -54,7 +54,7 @@ def played(tiny_policy: Any) -> Played:
     engine = Listening(policy)
     agent = ModelAgent(policy, engine, SamplingParams(max_new_tokens=12))
     jobs = jobs_for([EnvSpec("shop", {"max_steps": 5})], "train", range(6))
-    return Played(policy, Collector(agent, seed=1).collect_batch(jobs), engine.prompts)
+    return Played(policy, Collector(agent, PlayConfig(seed=1)).collect_batch(jobs), engine.prompts)
 
 
 def records(trajectory: Trajectory) -> list[Tokens]:

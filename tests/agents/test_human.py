@@ -10,7 +10,7 @@ import pytest
 
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.agents.human import COMMANDS, PersonAgent
-from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.env.actions import to_keyboard
 from agentgym_py.trajectory import Trajectory
@@ -21,7 +21,7 @@ def play(monkeypatch: pytest.MonkeyPatch, lines: list[str], env: EnvSpec, tasks:
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
     played: list[Trajectory] = []
     with suppress(KeyboardInterrupt):
-        played.extend(Collector(PersonAgent(), slots=8).in_order(jobs_for(env, "train", range(tasks))))
+        played.extend(Collector(PersonAgent(), PlayConfig(slots=8)).iter_ordered(jobs_for(env, "train", range(tasks))))
     return played
 
 

@@ -83,7 +83,7 @@ def interrupt_after(
     """Ctrl-C, or an error, comes when so many episodes are written."""
     from agentgym_py.collection import Collector
 
-    whole = Collector.in_order
+    whole = Collector.iter_ordered
 
     def interrupted(self: Collector, jobs: object) -> object:
         for number, each in enumerate(whole(self, jobs)):  # type: ignore[arg-type]  # passed on as it came
@@ -91,7 +91,7 @@ def interrupt_after(
                 raise by
             yield each
 
-    monkeypatch.setattr(Collector, "in_order", interrupted)
+    monkeypatch.setattr(Collector, "iter_ordered", interrupted)
 
 
 def test_ctrl_c_leaves_what_was_played(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:

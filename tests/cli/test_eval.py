@@ -95,7 +95,7 @@ def test_an_interrupted_evaluation_of_a_moved_model_goes_on(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of its rows carry one name; other weights are refused."""
-    whole = Collector.in_order
+    whole = Collector.iter_ordered
 
     def interrupted(self: Collector, jobs: Any) -> Any:
         yield from islice(whole(self, jobs), 2)
@@ -105,7 +105,7 @@ def test_an_interrupted_evaluation_of_a_moved_model_goes_on(
     argv = ("eval", "--env", "GUESS", "--tasks", "4", "--env_kwargs.max_steps", "2", "--max_new_tokens", "6",
             "--threads", "1", "--out", "a", "--model")  # fmt: skip
     with monkeypatch.context() as patch:
-        patch.setattr(Collector, "in_order", interrupted)
+        patch.setattr(Collector, "iter_ordered", interrupted)
         assert agentgym(*argv, "one")[0] == 130
     status, _, err = agentgym(*argv, "tiny-random")
     said = "a holds another evaluation: agent's name: one, not tiny-random; agent's policy_digest"
@@ -177,7 +177,7 @@ def test_with_a_step_timeout_worlds_run_in_another_process(agentgym: Run) -> Non
 @pytest.mark.parametrize("after", [0, 3])
 def test_an_interrupted_evaluation_goes_on(agentgym: Run, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """With the same command, to the same rows; one that had no episode yet leaves nothing."""
-    whole = Collector.in_order
+    whole = Collector.iter_ordered
 
     def interrupted(self: Collector, jobs: Any) -> Any:
         for number, trajectory in enumerate(whole(self, jobs)):
@@ -187,7 +187,7 @@ def test_an_interrupted_evaluation_goes_on(agentgym: Run, monkeypatch: pytest.Mo
 
     argv = (*SMALL, "--agent", "random", "--out", "a")
     with monkeypatch.context() as patch:
-        patch.setattr(Collector, "in_order", interrupted)
+        patch.setattr(Collector, "iter_ordered", interrupted)
         status, _, err = agentgym(*argv)
     assert status == 130 and ("3 episodes are kept; the same command goes on" in err) == (after == 3)
     assert Path("a/manifest.json").is_file() == (after == 3)

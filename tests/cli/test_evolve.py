@@ -873,7 +873,7 @@ def test_a_model_collects_at_several_temperatures(
         loads.append(name)
         return load(name, **kwargs)
 
-    whole = Collector.in_order
+    whole = Collector.iter_ordered
 
     def interrupted(self: Collector, jobs: Any) -> Any:
         if self.agent.sampling["temperature"] == 1.0:
@@ -888,7 +888,7 @@ def test_a_model_collects_at_several_temperatures(
         ("guess/train/0", 0.7), ("guess/train/1", 0.7), ("guess/train/0", 1.0), ("guess/train/1", 1.0),
     ]  # fmt: skip
     assert len({t.id for t in played}) == len({t.provenance.seed for t in played}) == 4 and loads == [small_model]
-    monkeypatch.setattr(Collector, "in_order", interrupted)
+    monkeypatch.setattr(Collector, "iter_ordered", interrupted)
     status, _, err = agentgym("collect", *small, "--temperatures", "0.7,1", "--out", "b.jsonl")
     assert status == 130 and "2 of 4 trajectories were written" in err and len(list(store.read("b.jsonl"))) == 2
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agentgym_py.agents import Agent, ExpertAgent, RandomAgent
-from agentgym_py.collection import Collector, Job, jobs_for
+from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
 from agentgym_py.collection.branching import branch_jobs, collect_with_branches, snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import StateSnapshot
@@ -20,7 +20,7 @@ WORLDS = [EnvSpec("shop"), EnvSpec("household"), EnvSpec("maze", {"difficulty": 
 
 def episode(spec: EnvSpec, agent: Agent | None = None, task: int = 1) -> Trajectory:
     """One by the expert, or by who is asked for."""
-    return Collector(agent or ExpertAgent(), seed=3).collect(Job(spec, task))
+    return Collector(agent or ExpertAgent(), PlayConfig(seed=3)).collect(Job(spec, task))
 
 
 @pytest.mark.parametrize("spec", WORLDS, ids=lambda spec: spec.name)
@@ -49,7 +49,7 @@ def test_a_collector_goes_on_from_a_fork() -> None:
     """The prefix stands in the new trajectory and is not learnt; the whole can be replayed, and forked again."""
     whole = episode(WORLDS[0])
     (fork,) = snapshots_at(whole, [1])
-    went = Collector(ExpertAgent(), seed=9).collect(Job(WORLDS[0], whole.task_id, start=fork))
+    went = Collector(ExpertAgent(), PlayConfig(seed=9)).collect(Job(WORLDS[0], whole.task_id, start=fork))
     assert [replace(step, trained=True) for step in went.steps] == list(whole.steps)
     assert [step.trained for step in went.steps] == [False] + [True] * (len(whole.steps) - 1)
     assert (went.reward, went.success, went.final_observation) == (whole.reward, True, whole.final_observation)
@@ -100,8 +100,10 @@ def test_worlds_come_from_a_pool_and_go_back(monkeypatch: pytest.MonkeyPatch) ->
 def test_episodes_go_on_from_states_in_the_midst_of_others(slots: int) -> None:
     """All of a group from one state, byte by byte; no two have a name or a seed in common; slots change nothing."""
     jobs = jobs_for(WORLDS[1:3], "train", range(2), 2)
-    families = list(collect_with_branches(Collector(RandomAgent(), slots, seed=3), jobs, 2, 3, first_attempt=2))
-    assert [family[0] for family in families] == Collector(RandomAgent(), seed=3).collect_batch(jobs)
+    families = list(
+        collect_with_branches(Collector(RandomAgent(), PlayConfig(slots=slots, seed=3)), jobs, 2, 3, first_attempt=2)
+    )
+    assert [family[0] for family in families] == Collector(RandomAgent(), PlayConfig(seed=3)).collect_batch(jobs)
     every = [each for family in families for each in family]
     assert len({each.id for each in every}) == len({each.provenance.seed for each in every}) == 8 * (1 + 2 * 3)
     for trunk, *others in families:

@@ -9,7 +9,7 @@ import gymnasium
 import pytest
 
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
-from agentgym_py.collection import Collector, Job, jobs_for
+from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
 from agentgym_py.collection.replay import replay_all
 from agentgym_py.env import EnvSpec, Reply, StopReason, Task, TextEnv
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
@@ -29,7 +29,7 @@ def same(first: Sequence[Trajectory], second: Sequence[Trajectory]) -> bool:
 def test_the_result_does_not_depend_on_the_slots() -> None:
     """One slot, few or many: the same trajectories in the order of the jobs."""
     jobs = jobs_for([SHOP], "train", range(12), attempts=2)
-    runs = [Collector(RandomAgent(), slots=slots, seed=3).collect_batch(jobs) for slots in (1, 5, 64)]
+    runs = [Collector(RandomAgent(), PlayConfig(slots=slots, seed=3)).collect_batch(jobs) for slots in (1, 5, 64)]
     assert same(runs[0], runs[1]) and same(runs[0], runs[2])
     assert [t.task_id for t in runs[0]] == [f"shop/train/medium/{n}" for n in range(12) for _ in range(2)]
 
@@ -37,15 +37,15 @@ def test_the_result_does_not_depend_on_the_slots() -> None:
 def test_tries_at_one_task_differ_and_a_seed_repeats_them() -> None:
     """Two attempts draw other actions; the collector's seed decides which."""
     jobs = jobs_for([SHOP], "train", [4], attempts=2)
-    first, second = Collector(RandomAgent(), seed=1).collect_batch(jobs)
+    first, second = Collector(RandomAgent(), PlayConfig(seed=1)).collect_batch(jobs)
     assert first.steps != second.steps and first.provenance.seed != second.provenance.seed
-    assert same([first, second], Collector(RandomAgent(), seed=1).collect_batch(jobs))
-    assert not same([first, second], Collector(RandomAgent(), seed=2).collect_batch(jobs))
+    assert same([first, second], Collector(RandomAgent(), PlayConfig(seed=1)).collect_batch(jobs))
+    assert not same([first, second], Collector(RandomAgent(), PlayConfig(seed=2)).collect_batch(jobs))
 
 
 def test_a_trajectory_says_where_it_came_from() -> None:
     """Provenance names world, version, arguments, task, agent, prompt; steps hold what was seen and said."""
-    trajectory = Collector(ExpertAgent(), prompt="full").collect(
+    trajectory = Collector(ExpertAgent(), PlayConfig(prompt="full")).collect(
         Job(EnvSpec("shop", {"difficulty": "easy"}), 3, "test")
     )
     origin = trajectory.provenance
@@ -102,13 +102,13 @@ def test_a_world_that_fails_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> N
         return begin(self, task)
 
     jobs = jobs_for([SHOP], "train", range(5))
-    whole = Collector(RandomAgent(), slots=2).collect_batch(jobs)
+    whole = Collector(RandomAgent(), PlayConfig(slots=2)).collect_batch(jobs)
     monkeypatch.setattr(ShopEnv, "step", breaks)
     monkeypatch.setattr(ShopEnv, "begin", begins)
-    assert Collector(RandomAgent(), slots=2, retries=2).collect_batch(jobs) == whole
+    assert Collector(RandomAgent(), PlayConfig(slots=2, retries=2)).collect_batch(jobs) == whole
     for retries in (0, 1):
         failures.clear()
-        played = Collector(RandomAgent(), slots=2, retries=retries).collect_batch(jobs)
+        played = Collector(RandomAgent(), PlayConfig(slots=2, retries=retries)).collect_batch(jobs)
         assert [each.error is None for each in played] == [True, False, True, False, True]
         assert all("OSError('no world') (test_collector.py" in str(played[i].error) for i in (1, 3))
         assert set(failures.values()) == {retries + 1}
@@ -126,10 +126,10 @@ def test_a_world_that_cannot_be_made_for_now_is_no_evidence(monkeypatch: pytest.
         return make(self)
 
     monkeypatch.setattr(EnvSpec, "make", fails)
-    played = Collector(ExpertAgent(), slots=2).collect_batch(jobs_for([SHOP], "train", range(4)))
+    played = Collector(ExpertAgent(), PlayConfig(slots=2)).collect_batch(jobs_for([SHOP], "train", range(4)))
     assert [each.error for each in played] == [None, None, None, None] and len(made) == 4
     made.clear()
-    played = Collector(ExpertAgent(), slots=2, retries=0).collect_batch(jobs_for([SHOP], "train", range(4)))
+    played = Collector(ExpertAgent(), PlayConfig(slots=2, retries=0)).collect_batch(jobs_for([SHOP], "train", range(4)))
     assert [each.error for each in played] == [None, "OSError('no port is free')", "OSError('no port is free')", None]
     with pytest.raises(ConfigError, match="no argument 'max_step'"):
         Collector(ExpertAgent()).collect(Job(EnvSpec("shop", {"max_step": 3}), 0))
@@ -160,9 +160,9 @@ def test_a_world_that_is_late_is_no_evidence(monkeypatch: pytest.MonkeyPatch) ->
     jobs = [*jobs_for([SHOP], "train", range(4)), Job(EnvSpec("shop", {"max_steps": 14}), 0)]
     closed = list[int]()
     monkeypatch.setattr(ShopEnv, "close", lambda self: closed.append(self.max_steps))
-    stream = Collector(ExpertAgent(), step_timeout=3.0, retries=0).stream(jobs[::-1])
+    stream = Collector(ExpertAgent(), PlayConfig(step_timeout=3.0, retries=0)).stream(jobs[::-1])
     assert next(iter(stream))[0] == 0 and closed == [14], "one that is late in being made is used for nothing"
-    played = Collector(ExpertAgent(), step_timeout=3.0).collect_batch(jobs)
+    played = Collector(ExpertAgent(), PlayConfig(step_timeout=3.0)).collect_batch(jobs)
     assert [each.error is None for each in played] == [True, False, False, True, False]
     said = "InfrastructureError('the world took longer than the step_timeout of 3 s')"
     assert {each.error for each in played} == {None, said} and summarise(played).success == wilson(2, 2)
@@ -183,7 +183,7 @@ def test_an_endpoint_that_gives_no_answer_is_not_asked_for_the_episode_again() -
             return [AgentReply("", error="no answer") for _ in episodes]
 
     agent = Lost()
-    played = Collector(agent, retries=3).collect_batch(jobs_for([SHOP], "train", range(3)))
+    played = Collector(agent, PlayConfig(retries=3)).collect_batch(jobs_for([SHOP], "train", range(3)))
     assert [each.error for each in played] == ["no answer"] * 3 and agent.asked == 3
 
 
@@ -202,9 +202,9 @@ def test_an_agent_whose_server_is_gone_is_no_evidence() -> None:
     class LostElsewhere(Lost):
         """The same, asked for each episode by itself."""
 
-        elsewhere = True
+        is_async = True
 
-        async def reply(self, episode: Episode) -> AgentReply | None:
+        async def areply(self, episode: Episode) -> AgentReply | None:
             """Reply, or raise."""
             return self.act([episode])[0]
 
@@ -249,11 +249,11 @@ def test_unknown_names_raise() -> None:
 def test_wrong_settings_are_refused(wrong: dict[str, Any], said: str) -> None:
     """Before anything is played: no slots would wait for ever."""
     with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
-        Collector(ExpertAgent(), **wrong)
+        Collector(ExpertAgent(), PlayConfig(**wrong))
     with pytest.raises(ConfigError, match="step_timeout must be a number of seconds above 0, got 0"):
-        Collector(ExpertAgent(), step_timeout=0)
+        Collector(ExpertAgent(), PlayConfig(step_timeout=0))
     with pytest.raises(ConfigError, match="retries must be at least 0, got -1"):
-        Collector(ExpertAgent(), retries=-1)
+        Collector(ExpertAgent(), PlayConfig(retries=-1))
 
 
 def test_worlds_registered_by_hand_can_be_collected() -> None:
@@ -291,11 +291,11 @@ def test_worlds_are_closed_and_a_broken_one_is_not_used_again(monkeypatch: pytes
         return keep[-1]
 
     monkeypatch.setattr(EnvSpec, "make", kept)
-    played = Collector(ExpertAgent(), slots=1, retries=0).collect_batch(jobs_for([SHOP], "train", range(6)))
+    played = Collector(ExpertAgent(), PlayConfig(slots=1, retries=0)).collect_batch(jobs_for([SHOP], "train", range(6)))
     assert [t.error is None for t in played] == [True, False, True, False, True, True]
     assert len(keep) == 3 and sorted(closed) == sorted(map(id, keep)) and closed[:2] == [id(keep[0]), id(keep[1])]
     closed.clear()
-    stream = Collector(ExpertAgent(), slots=2).in_order(jobs_for([SHOP], "test", range(9)))
+    stream = Collector(ExpertAgent(), PlayConfig(slots=2)).iter_ordered(jobs_for([SHOP], "test", range(9)))
     next(stream)
     stream.close()
     assert sorted(closed) == sorted(map(id, keep[3:]))
@@ -308,11 +308,14 @@ def test_all_tries_at_a_task_start_alike_and_replay(monkeypatch: pytest.MonkeyPa
     begin = ShopEnv.begin
     monkeypatch.setattr(ShopEnv, "begin", lambda self, task: f"{begin(self, task)}\nweather {self.rng.below(1 << 40)}")
     jobs = jobs_for([SHOP], "train", range(3), attempts=2)
-    played = Collector(RandomAgent(), slots=3, seed=1).collect_batch(jobs)
+    played = Collector(RandomAgent(), PlayConfig(slots=3, seed=1)).collect_batch(jobs)
     opened = [t.steps[0].observation for t in played]
     assert opened[0::2] == opened[1::2] and len({text.split("weather")[1] for text in opened}) == 3
     assert len({t.provenance.env_seed for t in played}) == 3
-    assert Collector(RandomAgent(), seed=2).collect(jobs[0]).provenance.env_seed != played[0].provenance.env_seed
+    assert (
+        Collector(RandomAgent(), PlayConfig(seed=2)).collect(jobs[0]).provenance.env_seed
+        != played[0].provenance.env_seed
+    )
     assert all(each.holds for each in replay_all(played))
 
 
@@ -388,5 +391,5 @@ def test_an_agent_that_cannot_act_is_refused_at_once(agent: Any) -> None:
 def test_ordered_episodes_come_in_the_order_of_the_jobs() -> None:
     """As from `collect_batch`, one by one."""
     jobs = jobs_for([SHOP], "train", range(6))
-    collector = Collector(RandomAgent(), slots=3)
-    assert list(collector.in_order(jobs)) == collector.collect_batch(jobs)
+    collector = Collector(RandomAgent(), PlayConfig(slots=3))
+    assert list(collector.iter_ordered(jobs)) == collector.collect_batch(jobs)

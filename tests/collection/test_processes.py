@@ -17,8 +17,8 @@ from unittest.mock import Mock
 import pytest
 
 from agentgym_py.agents import ModelAgent, RandomAgent
-from agentgym_py.collection import Collector, Job, jobs_for
-from agentgym_py.collection.executor import Ongoing, shares
+from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
+from agentgym_py.collection.executor import Assignment, deal
 from agentgym_py.collection.processes import Workers
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import EnvSpec
@@ -55,8 +55,8 @@ def pids(workers: Workers) -> list[int]:
 
 def test_two_processes_play_what_one_plays(workers: Workers, agent: ModelAgent) -> None:
     """Texts and token ids are equal, logprobs up to how sums round, all in the order of the jobs; heard as they end."""
-    alone, heard = Collector(agent, slots=16, seed=3), list[str]()
-    together = replace(alone, workers=workers)
+    alone, heard = Collector(agent, PlayConfig(slots=16, seed=3)), list[str]()
+    together = Collector(agent, replace(alone.play, executor=workers))
     expected = alone.collect_batch(JOBS)
     played = together.collect_batch(JOBS, lambda trajectory: heard.append(trajectory.id))
     assert len(pids(workers)) == 2
@@ -73,7 +73,7 @@ def test_two_processes_play_what_one_plays(workers: Workers, agent: ModelAgent) 
 
 def test_nobody_notices_that_a_process_died(workers: Workers, agent: ModelAgent) -> None:
     """A fresh one plays its share again: to the bit what comes where none dies, each episode once, and then goes on."""
-    collector, played = Collector(agent, slots=16, workers=workers), dict[int, Any]()
+    collector, played = Collector(agent, PlayConfig(slots=16, executor=workers)), dict[int, Any]()
     expected = collector.collect_batch(JOBS)
     for number, trajectory in collector.stream(JOBS):
         assert number not in played
@@ -91,9 +91,9 @@ def test_processes_that_die_again_and_again_are_an_error(workers: Workers, troub
     """WorkerError says how they ended, as no world was at work; the next jobs are played by fresh ones."""
     workers.close()  # those that run do not know the module yet, and would die of that once
     with pytest.raises(WorkerError, match=r"died \(-9\), 2 times"):
-        Collector(troubled.DyingAgent(), workers=workers).collect_batch(JOBS)
+        Collector(troubled.DyingAgent(), PlayConfig(executor=workers)).collect_batch(JOBS)
     assert not pids(workers)
-    assert len(Collector(RandomAgent(), workers=workers).collect_batch(JOBS)) == len(JOBS)
+    assert len(Collector(RandomAgent(), PlayConfig(executor=workers)).collect_batch(JOBS)) == len(JOBS)
 
 
 @pytest.mark.parametrize("begins", [False, True])
@@ -106,7 +106,7 @@ def test_a_world_in_trouble_is_no_evidence(
     expected = Collector(troubled.TroubledAgent()).collect_batch(calm)
     steps = [each.steps for each in expected]
     assert len({each[0].reply for each in steps}) > 3 and all(len(each) == 3 for each in steps)
-    collector = Collector(troubled.TroubledAgent(), slots=8, workers=workers, step_timeout=1.5)
+    collector = Collector(troubled.TroubledAgent(), PlayConfig(slots=8, executor=workers, step_timeout=1.5))
     once = {"trouble": trouble, "begins": begins, "mark": str(tmp_path / "mark")}
     played = collector.collect_batch(jobs_for(EnvSpec("Troubled-v0", once), "train", range(12)))
     assert (tmp_path / "mark").exists() and [each.steps for each in played] == steps
@@ -121,7 +121,7 @@ def test_a_world_in_trouble_is_no_evidence(
 
 def test_a_world_that_hangs_as_it_is_closed_holds_up_nobody(workers: Workers, troubled: Any) -> None:
     """Its process is ended when all is played; nothing is lost, nobody is to blame, and the next jobs are played."""
-    collector = Collector(troubled.TroubledAgent(), workers=workers, step_timeout=1.5, retries=0)
+    collector = Collector(troubled.TroubledAgent(), PlayConfig(executor=workers, step_timeout=1.5, retries=0))
     spec = EnvSpec("Troubled-v0", {"trouble": "closes"})
     for _ in range(2):
         played = collector.collect_batch(jobs_for(spec, "train", range(6)))
@@ -132,22 +132,23 @@ def test_a_world_that_hangs_as_it_is_closed_holds_up_nobody(workers: Workers, tr
 def test_a_world_that_comes_back_as_it_is_ended_is_not_blamed() -> None:
     """Its episode is over, and its process gone: that is no death for which nobody can say why."""
     jobs = jobs_for("shop", "train", range(2))
-    share = Ongoing(Collector(RandomAgent(), step_timeout=1.5, retries=0), list(enumerate(jobs)), late=0, over={0})
-    assert list(share.died("(-9)")) == [] and share.given == [(1, jobs[1])]
+    config = PlayConfig(step_timeout=1.5, retries=0)
+    assignment = Assignment(RandomAgent(), config, list(enumerate(jobs)), late=0, finished={0})
+    assert list(assignment.worker_died("(-9)")) == [] and assignment.share == [(1, jobs[1])]
     with pytest.raises(WorkerError, match=r"died \(-9\), 1 times"):
-        list(share.died("(-9)"))
+        list(assignment.worker_died("(-9)"))
 
 
 def test_what_is_raised_there_is_raised_here(workers: Workers) -> None:
     """An unknown task of a job is the same error as in one process."""
     wrong = [*JOBS, Job(SHOP, "shop/train/easy/none")]
     with pytest.raises(UnknownNameError, match="shop/train/easy/none"):
-        Collector(RandomAgent(), workers=workers).collect_batch(wrong)
+        Collector(RandomAgent(), PlayConfig(executor=workers)).collect_batch(wrong)
 
 
 def test_who_leaves_a_stream_leaves_nothing_running(workers: Workers) -> None:
     """What the processes would still say of those jobs must not be taken for the next ones."""
-    collector = Collector(RandomAgent(), workers=workers)
+    collector = Collector(RandomAgent(), PlayConfig(executor=workers))
     stream = collector.stream(JOBS)
     next(iter(stream))
     running = pids(workers)
@@ -160,7 +161,7 @@ def test_who_leaves_a_stream_leaves_nothing_running(workers: Workers) -> None:
 
 def test_ctrl_c_is_the_parents(workers: Workers) -> None:
     """The terminal sends it to every process of the group; those that play do not stop at it."""
-    collector = Collector(RandomAgent(), workers=workers)
+    collector = Collector(RandomAgent(), PlayConfig(executor=workers))
     collector.collect_batch(JOBS)
     before = pids(workers)
     for pid in before:
@@ -172,7 +173,7 @@ def test_ctrl_c_is_the_parents(workers: Workers) -> None:
 def test_few_jobs_start_no_process() -> None:
     """Starting one takes seconds."""
     with Workers(2) as idle:
-        Collector(RandomAgent(), workers=idle).collect_batch(JOBS[:8])
+        Collector(RandomAgent(), PlayConfig(executor=idle)).collect_batch(JOBS[:8])
         assert not pids(idle)
     with pytest.raises(ConfigError, match="at least 1"):
         Workers(0)
@@ -182,20 +183,20 @@ def test_a_small_model_plays_in_as_many_processes_as_there_are_threads(tiny_poli
     """A large one in one, for its sums keep all threads busy."""
     import torch
 
-    from agentgym_py.cli.runtime import workers_for
+    from agentgym_py.cli.runtime import executor_for
 
     large = Mock(num_parameters=135_000_000)
     large.model.device.type = "cpu"
     torch.set_num_threads(2)
     try:
-        assert (workers_for(tiny_policy).number, workers_for(large).number) == (2, 1)
+        assert (executor_for(tiny_policy).number, executor_for(large).number) == (2, 1)
     finally:
         torch.set_num_threads(1)
 
 
 def test_tries_at_a_task_stay_together() -> None:
     """Their beginnings are computed once where they are side by side; every job is dealt out once."""
-    dealt = shares(JOBS, 3)
+    dealt = deal(JOBS, 3)
     assert sorted(number for share in dealt for number, _ in share) == list(range(len(JOBS)))
     tasks = [{job.task for _, job in share} for share in dealt]
     assert not (tasks[0] & tasks[1] or tasks[1] & tasks[2] or tasks[0] & tasks[2])
@@ -205,13 +206,13 @@ def test_tries_at_a_task_stay_together() -> None:
 _PARENT = """
 import os, signal
 from agentgym_py.agents import RandomAgent
-from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.collection.processes import Workers
 from agentgym_py.env import EnvSpec
 if __name__ == "__main__":
     workers = Workers(2)
     jobs = jobs_for([EnvSpec("shop", {"max_steps": 2})], "train", range(64))
-    Collector(RandomAgent(), workers=workers).collect_batch(jobs)
+    Collector(RandomAgent(), PlayConfig(executor=workers)).collect_batch(jobs)
     print(*(each.process.pid for each in workers._running.values()), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """

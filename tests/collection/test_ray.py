@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agentgym_py.agents import ModelAgent, RandomAgent
-from agentgym_py.collection import Collector, Job, jobs_for
+from agentgym_py.collection import Collector, Job, PlayConfig, jobs_for
 from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import RayWorkers
 from agentgym_py.engine import SamplingParams
@@ -53,9 +53,9 @@ def agent(tiny_policy: Any) -> ModelAgent:
 
 def test_whoever_plays_the_episodes_are_the_same(actors: RayWorkers, agent: ModelAgent) -> None:
     """Actors, processes and this process: equal but for how sums round; two of either are equal to the bit."""
-    alone = Collector(agent, slots=16, seed=3)
+    alone = Collector(agent, PlayConfig(slots=16, seed=3))
     expected = alone.collect_batch(JOBS)
-    played = replace(alone, workers=actors).collect_batch(JOBS)
+    played = Collector(agent, replace(alone.play, executor=actors)).collect_batch(JOBS)
     assert len(actors._actors) == 2
     assert [each.id for each in played] == [each.id for each in expected]
     for one, other in zip(expected, played, strict=True):
@@ -65,12 +65,12 @@ def test_whoever_plays_the_episodes_are_the_same(actors: RayWorkers, agent: Mode
             assert a.tokens.ids == b.tokens.ids
             assert a.tokens.logprobs == pytest.approx(b.tokens.logprobs, abs=1e-5)
     with Workers(2) as processes:
-        assert list(dict(sorted(processes.stream(alone, JOBS))).values()) == played
+        assert list(dict(sorted(processes.stream(agent, alone.play, JOBS))).values()) == played
 
 
 def test_an_actor_that_dies_is_replaced(actors: RayWorkers, agent: ModelAgent) -> None:
     """Its share is played again, to the bit, each episode is told once; one that dies each time is an error."""
-    collector, played = Collector(agent, slots=16, workers=actors), dict[int, Any]()
+    collector, played = Collector(agent, PlayConfig(slots=16, executor=actors)), dict[int, Any]()
     expected = collector.collect_batch(JOBS)
     for number, trajectory in collector.stream(JOBS):
         assert number not in played
@@ -85,15 +85,15 @@ def test_an_actor_that_dies_is_replaced(actors: RayWorkers, agent: ModelAgent) -
 def test_actors_that_die_each_time_are_an_error(actors: RayWorkers, troubled: Any) -> None:
     """As processes are; the next jobs are played by fresh ones."""
     with pytest.raises(WorkerError, match=r"died .*, 2 times"):
-        Collector(troubled.DyingAgent(), workers=actors).collect_batch(JOBS)
-    assert len(Collector(RandomAgent(), workers=actors).collect_batch(JOBS)) == len(JOBS)
+        Collector(troubled.DyingAgent(), PlayConfig(executor=actors)).collect_batch(JOBS)
+    assert len(Collector(RandomAgent(), PlayConfig(executor=actors)).collect_batch(JOBS)) == len(JOBS)
 
 
 def test_a_world_that_hangs_in_an_actor_is_no_evidence(actors: RayWorkers, troubled: Any) -> None:
     """The process beside the actor is ended; the others' episodes are as without it."""
     calm = Collector(troubled.TroubledAgent()).collect_batch(jobs_for(EnvSpec("Troubled-v0"), "train", range(6)))
     spec = EnvSpec("Troubled-v0", {"trouble": "hangs"})
-    collector = Collector(troubled.TroubledAgent(), workers=actors, step_timeout=1.5)
+    collector = Collector(troubled.TroubledAgent(), PlayConfig(executor=actors, step_timeout=1.5))
     played = collector.collect_batch(jobs_for(spec, "train", range(6)))
     assert [i for i, each in enumerate(played) if each.error] == [1]
     assert "was not back after 1.5 s" in str(played[1].error)
@@ -104,26 +104,26 @@ def test_a_full_cluster_is_said(actors: RayWorkers, monkeypatch: pytest.MonkeyPa
     """Ray itself would wait in silence; when there is room, all is played."""
     actors.close()
     with RayWorkers(1, cpus=2) as others, RayWorkers(1, cpus=1) as late:
-        first = Collector(RandomAgent(), workers=others)
+        first = Collector(RandomAgent(), PlayConfig(executor=others))
         assert len(first.collect_batch(JOBS)) == len(JOBS)
         monkeypatch.setattr("agentgym_py.collection.ray._PATIENCE", 1.0)
         threading.Timer(3, others.close).start()
         with pytest.warns(UserWarning, match=r"each wants 1 CPUs, 0 free"):
-            assert len(replace(first, workers=late).collect_batch(JOBS)) == len(JOBS)
+            assert len(Collector(RandomAgent(), PlayConfig(executor=late)).collect_batch(JOBS)) == len(JOBS)
 
 
 def test_what_is_raised_in_an_actor_is_raised_here(actors: RayWorkers) -> None:
     """An unknown task of a job is the same error as in one process."""
     with pytest.raises(UnknownNameError, match="shop/train/easy/none"):
-        Collector(RandomAgent(), workers=actors).collect_batch([*JOBS, Job(SHOP, "shop/train/easy/none")])
+        Collector(RandomAgent(), PlayConfig(executor=actors)).collect_batch([*JOBS, Job(SHOP, "shop/train/easy/none")])
 
 
 def test_more_actors_than_there_is_room_for_are_refused(actors: RayWorkers) -> None:
     """They would wait for ever."""
     with pytest.raises(ConfigError, match=r"3 actors want 3 CPUs, the cluster has 2"):
-        Collector(RandomAgent(), workers=RayWorkers(3)).collect_batch(JOBS)
+        Collector(RandomAgent(), PlayConfig(executor=RayWorkers(3))).collect_batch(JOBS)
     with pytest.raises(ConfigError, match="2 GPUs, the cluster has 0"):
-        Collector(RandomAgent(), workers=RayWorkers(2, gpus=1)).collect_batch(JOBS)
+        Collector(RandomAgent(), PlayConfig(executor=RayWorkers(2, gpus=1))).collect_batch(JOBS)
     with pytest.raises(ConfigError, match="at least 1"):
         RayWorkers(0)
 
@@ -141,9 +141,9 @@ def test_a_cluster_that_is_gone_is_said_at_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(ray, "init", lambda *_, **__: pytest.fail("it was tried"))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         gone = f"127.0.0.1:{taken.getsockname()[1]}"
-    collector = Collector(RandomAgent())
+    play = (RandomAgent(), PlayConfig(), JOBS)
     with pytest.raises(ConfigError, match=f"no Ray cluster answers at {gone}"):
-        list(RayWorkers(1, address=gone).stream(collector, JOBS))
+        list(RayWorkers(1, address=gone).stream(*play))
     monkeypatch.setenv("RAY_ADDRESS", f"ray://{gone}")
     with pytest.raises(ConfigError, match=f"no Ray cluster answers at ray://{gone}"):
-        list(RayWorkers(1).stream(collector, JOBS))
+        list(RayWorkers(1).stream(*play))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partialmethod
 from typing import Any
 
@@ -71,7 +72,7 @@ def test_the_seed_alone_decides(toys: Any, policy: Any) -> None:
     """Not the slots, nor in how many calls the groups are asked for."""
     whole = toys.rollouts(policy, toys.CHAIN, 16, seed=5).groups(4, 4)
     narrow = toys.rollouts(policy, toys.CHAIN, 16, seed=5)
-    narrow.slots = 3
+    narrow.play_config = replace(narrow.play_config, slots=3)
     parts = narrow.groups(1, 4) + narrow.groups(3, 4)
     said = [[[s.reply for s in each.steps] for group in run for each in group] for run in (whole, parts)]
     assert said[0] == said[1]

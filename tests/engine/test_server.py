@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py import http_client
 from agentgym_py.agents import ModelAgent
-from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams, ServerEngine
 from agentgym_py.engine.decoding import processed_logprobs
 from agentgym_py.env import EnvSpec
@@ -66,7 +66,9 @@ def server(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelSer
 def play(engine: Any, policy: Policy, params: SamplingParams = SHORT, *, tasks: int = 6) -> list[Trajectory]:
     """Episodes of a few turns in a maze."""
     env = EnvSpec("maze", {"difficulty": "easy", "max_steps": 4})
-    return Collector(ModelAgent(policy, engine, params), seed=3).collect_batch(jobs_for(env, "train", range(tasks)))
+    return Collector(ModelAgent(policy, engine, params), PlayConfig(seed=3)).collect_batch(
+        jobs_for(env, "train", range(tasks))
+    )
 
 
 def tokens(played: list[Trajectory]) -> list[Any]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from agentgym_py.agents import AgentReply, Episode, RandomAgent
-from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
 from agentgym_py.evaluation import evaluate, summarise
@@ -67,9 +67,15 @@ def test_an_agent_is_evaluated_on_tasks_of_worlds() -> None:
     worlds = [EnvSpec("shop", {"max_steps": 4}), EnvSpec("shop", {"difficulty": "easy"})]
     heard: list[Trajectory] = []
     found, played = evaluate(
-        RandomAgent(), worlds, "valid", range(2, 5), attempts=2, slots=3, prompt="full", seed=7, progress=heard.append
+        RandomAgent(),
+        worlds,
+        "valid",
+        range(2, 5),
+        attempts=2,
+        progress=heard.append,
+        play=PlayConfig(slots=3, prompt="full", seed=7),
     )
-    assert played == Collector(RandomAgent(), prompt="full", seed=7).collect_batch(
+    assert played == Collector(RandomAgent(), PlayConfig(prompt="full", seed=7)).collect_batch(
         jobs_for(worlds, "valid", range(2, 5), 2)
     )
     assert found == summarise(played) and found.success.n == 6 and len(heard) == len(played) == 12

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
-from agentgym_py.collection import Collector, Job
+from agentgym_py.collection import Collector, Job, PlayConfig
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import PlanError, SnapshotError
@@ -108,7 +108,7 @@ def test_a_world_that_shows_something_else_is_refused() -> None:
     with pytest.raises(SnapshotError, match="step 2 showed something else"):
         exact_values(replace(whole, steps=steps))
     pool = EnvPool()
-    assert exact_values(whole, 0.9, pool) == exact_values(whole, 0.9, pool) and len(pool._made) == 1
+    assert exact_values(whole, 0.9, pool) == exact_values(whole, 0.9, pool) and len(pool._owned) == 1
     pool.close()
 
 
@@ -179,7 +179,7 @@ def reached(at: int, left: int, right: float, discount: float) -> float:
 @pytest.mark.parametrize("discount", [1.0, 0.9])
 def test_continuations_estimate_the_policys_value_without_bias(toys: Any, discount: float) -> None:
     """Within 4 standard errors of the known value at every state, and the errors are as large as they say."""
-    collector = Collector(Coin(0.6), seed=1, slots=512)
+    collector = Collector(Coin(0.6), PlayConfig(seed=1, slots=512))
     whole = next(e for k in range(9) if not (e := collector.collect(Job(toys.CHAIN, 0, attempt=k))).success)
     (found,) = monte_carlo([whole], collector.collect_batch, tries=400, discount=discount)
     at = [int(step.observation) for step in whole.steps]
@@ -201,7 +201,7 @@ def test_continuations_estimate_the_policys_value_without_bias(toys: Any, discou
 
 def test_all_states_of_all_episodes_are_one_batch_within_the_budget(toys: Any) -> None:
     """`states` of each, `tries` times, from that state; fresh tries differ, the same are the same."""
-    collector, asked = Collector(Coin(0.5), seed=2), list[list[Job]]()
+    collector, asked = Collector(Coin(0.5), PlayConfig(seed=2)), list[list[Job]]()
 
     def play(jobs: Sequence[Job]) -> list[Trajectory]:
         asked.append(list(jobs))

@@ -16,7 +16,7 @@ from gymnasium.utils.env_checker import check_env
 
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent, RandomAgent
-from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import (
     ActionError,
@@ -100,7 +100,7 @@ def test_collected_episodes_are_those_of_the_world(server: Any, monkeypatch: pyt
     monkeypatch.setenv("AGENTGYM_TOKEN", TOKEN)
     for agent in (ExpertAgent(fair=True), RandomAgent()):
         played = [
-            Collector(agent, slots=4).collect_batch(jobs_for([spec], "train", range(6), 2))
+            Collector(agent, PlayConfig(slots=4)).collect_batch(jobs_for([spec], "train", range(6), 2))
             for spec in (
                 EnvSpec("textcraft", {"difficulty": "easy"}),
                 EnvSpec("remote", {"url": server.url, "env": "textcraft", "difficulty": "easy"}),
@@ -225,7 +225,7 @@ def test_a_server_that_died_is_no_failure_of_the_agent(serve: Any, monkeypatch: 
                 server.stop()
             return super().act(episodes)
 
-    evaluation, played = evaluate(Killer(), spec, "test", range(6), slots=2)
+    evaluation, played = evaluate(Killer(), spec, "test", range(6), play=PlayConfig(slots=2))
     assert [t.error is not None for t in played] == [True] * 6
     assert "InfrastructureError" in str(played[0].error)
     assert (evaluation.errors, evaluation.success.n) == (6, 0)

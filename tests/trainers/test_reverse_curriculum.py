@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py.agents import Episode, ExpertAgent, ModelAgent
-from agentgym_py.collection import Collector
+from agentgym_py.collection import Collector, PlayConfig
 from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.collection.processes import Workers
 from agentgym_py.env import EnvSpec
@@ -47,7 +48,7 @@ def test_groups_begin_on_the_experts_way(
     drawn = [way.stage(rollouts, job) for job in rollouts.tasks[:6]]
     groups = way.play(rollouts, 6)
     assert [len(group) for group in groups] == [3] * 6 and len(rollouts.episodes) == 18
-    expert, starts = Collector(ExpertAgent(fair=True), seed=4), set[int]()
+    expert, starts = Collector(ExpertAgent(fair=True), PlayConfig(seed=4)), set[int]()
     for job, stage, group in zip(rollouts.tasks, drawn, groups, strict=False):
         shown = expert.collect(job)
         done = start_of_stage(len(shown.steps), stage, 3)
@@ -182,12 +183,12 @@ def test_the_expert_plays_as_the_policy_does(
 
     monkeypatch.setattr(Collector, "collect_batch", noted)
     rollouts = toys.rollouts(toys.word_policy(), EnvSpec("toychain", {"max_steps": 8}), 8, seed=3)
-    with Workers(1) as rollouts.workers:
+    with Workers(1) as workers:
+        rollouts.play_config = replace(rollouts.play_config, executor=workers)
         ExpertsWay(ReverseCurriculum(group_size=4, stages=3)).play(rollouts, 2)
     expert, policy = players
     assert isinstance(expert.agent, ExpertAgent) and isinstance(policy.agent, ModelAgent)
-    for name in ("slots", "prompt", "seed", "workers", "step_timeout"):
-        assert getattr(expert, name) == getattr(policy, name)
+    assert expert.play == policy.play and expert.play.executor is workers
     assert {spec.name for spec in worlds_made} == {"toychain"}
 
 

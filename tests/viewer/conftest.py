@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentgym_py.agents import ExpertAgent, ModelAgent
-from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.trajectory import Trajectory, store
 
 SCRIPT = "<script>window.ran = true; alert('from an observation')</script><img src=x onerror=alert(1)>"
@@ -24,9 +24,9 @@ def made_run(tmp_path_factory: pytest.TempPathFactory, tiny_policy: Any) -> Path
 
     root = tmp_path_factory.mktemp("viewed") / "run"
     tiny_policy.save(root / "rounds" / "01" / "checkpoint")
-    expert = Collector(ExpertAgent(), prompt="brief").collect_batch(jobs_for("shop", "train", range(12)))
+    expert = Collector(ExpertAgent(), PlayConfig(prompt="brief")).collect_batch(jobs_for("shop", "train", range(12)))
     agent = ModelAgent(tiny_policy, HFEngine(tiny_policy, slots=4), SamplingParams(max_new_tokens=8), "Agent_v0")
-    played = Collector(agent, prompt="brief").collect_batch(jobs_for("shop", "train", range(3), 2))
+    played = Collector(agent, PlayConfig(prompt="brief")).collect_batch(jobs_for("shop", "train", range(3), 2))
     store.write(root / "rounds" / "00" / "trajectories.jsonl", expert)
     store.write(root / "rounds" / "01" / "trajectories.jsonl", played)
     store.write(root / "rounds" / "01" / "valid.jsonl", [_hostile(expert[0])])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.collection.replay import replay
 from agentgym_py.errors import SnapshotError, UnknownNameError
 from agentgym_py.policy import Policy
@@ -18,7 +18,9 @@ from agentgym_py.viewer.live import Live, Models, Person, evaluated_model, plans
 @pytest.fixture(scope="module")
 def played() -> Trajectory:
     """An expert's episode of the shop, of several steps."""
-    return Collector(ExpertAgent(thoughts=False), prompt="brief").collect_batch(jobs_for("shop", "train", [3]))[0]
+    return Collector(ExpertAgent(thoughts=False), PlayConfig(prompt="brief")).collect_batch(
+        jobs_for("shop", "train", [3])
+    )[0]
 
 
 def test_the_plan_is_what_the_expert_did(played: Trajectory) -> None:
@@ -80,7 +82,7 @@ def test_going_on_plays_the_episode_once(played: Trajectory, monkeypatch: pytest
 
 def test_a_call_of_a_tool_may_stand_in_one_line() -> None:
     """As in `agentgym play`."""
-    t = Collector(ExpertAgent(), prompt="brief").collect_batch(jobs_for("todo", "train", [0]))[0]
+    t = Collector(ExpertAgent(), PlayConfig(prompt="brief")).collect_batch(jobs_for("todo", "train", [0]))[0]
     live = Live(t, 0)
     first = t.steps[0]
     assert first.action_input is not None

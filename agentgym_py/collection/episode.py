@@ -1,0 +1,252 @@
+"""The episode loop: many episodes at once in this process."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+from agentgym_py.agents import Agent, Episode
+from agentgym_py.collection.env_pool import EnvPool
+from agentgym_py.collection.job import Job, StateSnapshot
+from agentgym_py.collection.play_config import PlayConfig
+from agentgym_py.collection.replies import Reply, replies_of
+from agentgym_py.collection.step_threads import StepThreads
+from agentgym_py.collection.watchdog import Watchdog
+from agentgym_py.env import StopReason, TextEnv
+from agentgym_py.env.tracebacks import own_line
+from agentgym_py.errors import AgentGymError, InfrastructureError, SnapshotError
+from agentgym_py.files import canonical
+from agentgym_py.rng import seed_of
+from agentgym_py.trajectory import Provenance, Step, Trajectory
+
+
+class _Ended(NamedTuple):
+    """How an episode ended, or did not begin."""
+
+    error: str | None = None
+    may_retry: bool = False
+    """Whether its env failed, so that it may be begun again."""
+    is_lost: bool = False
+    """Whether its env has not returned."""
+
+
+@dataclass(slots=True)
+class EpisodeLoop:
+    """Plays jobs in this process. A slot is refilled as soon as its episode ends."""
+
+    agent: Agent
+    config: PlayConfig
+
+    def stream(self, jobs: Sequence[Job], watchdog: Watchdog | None = None) -> Iterator[tuple[int, Trajectory]]:
+        """Play every job; yield (index of the job, trajectory) as episodes end.
+
+        `watchdog` may show another process which envs are at work.
+        """
+        watchdog = watchdog or Watchdog(self.config.step_timeout)
+        slots = min(self.config.slots, getattr(self.agent, "slots", self.config.slots))
+        stream = self._stream_on_threads if self.config.step_threads else self._stream_here
+        return stream(_Queue(jobs, self.config.retries), slots, watchdog)
+
+    def _stream_here(self, queue: _Queue, slots: int, watchdog: Watchdog) -> Iterator[tuple[int, Trajectory]]:
+        """Call envs between replies."""
+        jobs, live = dict[int, Job](), dict[int, Episode]()
+        with closing(EnvPool(watchdog)) as pool, closing(replies_of(self.agent)) as replies:
+            while queue.waiting or live:
+                while queue.waiting and len(live) < slots:
+                    index, jobs[index] = queue.waiting.popleft()
+                    outcome = self._begin(jobs[index], pool, watchdog.for_job(index))
+                    if isinstance(outcome, Episode):
+                        live[index] = outcome
+                    elif not queue.retry(index, jobs[index], outcome):
+                        yield index, self._trajectory(jobs[index], None, outcome)
+                if not live:
+                    continue
+                replies.wait(live)
+                for index, reply in replies.get(dict(live)):
+                    outcome = _step(live[index], reply, pool, watchdog.for_job(index))
+                    if isinstance(outcome, Episode):
+                        continue
+                    episode = live.pop(index)
+                    trajectory = self._trajectory(jobs[index], episode, outcome)
+                    _put_back(jobs[index], episode.env, outcome, pool, watchdog)
+                    if not queue.retry(index, jobs[index], outcome):
+                        yield index, trajectory
+
+    def _stream_on_threads(self, queue: _Queue, slots: int, watchdog: Watchdog) -> Iterator[tuple[int, Trajectory]]:
+        """Call envs on threads: an episode is either `live` and awaits a reply, or `moving` on its env's thread."""
+        jobs, episodes = dict[int, Job](), dict[int, Episode]()
+        live, moving = dict[int, Episode](), dict[int, Future[Episode | _Ended]]()
+        threads = StepThreads(min(self.config.step_threads, slots), watchdog)
+        with closing(threads), closing(replies_of(self.agent)) as replies:
+            while queue.waiting or live or moving:
+                while queue.waiting and len(live) + len(moving) < slots:
+                    index, jobs[index] = queue.waiting.popleft()
+                    moving[index] = threads.submit(index, partial(self._begin, jobs[index]))
+                may_handle = replies.wait(live, moving.values(), threads.patience)
+                threads.replace_late(episodes)
+                for index in [index for index, future in moving.items() if future.done()] if may_handle else ():
+                    outcome = _outcome(moving.pop(index))
+                    if isinstance(outcome, Episode):
+                        live[index] = episodes[index] = outcome
+                        continue
+                    episode = episodes.pop(index, None)
+                    trajectory = self._trajectory(jobs[index], None if outcome.is_lost else episode, outcome)
+                    if episode and not outcome.is_lost:
+                        threads.submit(index, partial(_put_back, jobs[index], episode.env, outcome))
+                    threads.release(index)
+                    if not queue.retry(index, jobs[index], outcome):
+                        yield index, trajectory
+                if not (live and may_handle) or (queue.waiting and len(live) + len(moving) < slots):
+                    continue
+                for index, reply in replies.get(dict(live)):
+                    moving[index] = threads.submit(index, partial(_step, live.pop(index), reply))
+
+    def _trajectory(self, job: Job, episode: Episode | None, ended: _Ended) -> Trajectory:
+        if episode is None:
+            return failed_trajectory(self.agent, self.config, job, str(ended.error))
+        env, task, error = episode.env, episode.task, ended.error
+        return Trajectory(
+            id=_id(job, task.id),
+            provenance=_provenance(self.agent, self.config, job, task.id, env.version, episode.seed),
+            split=task.split, kind=task.kind, difficulty=task.difficulty, instruction=task.instruction,
+            rules=episode.rules, steps=tuple(episode.steps), final_observation=episode.observation,
+            reward=sum(step.reward for step in episode.steps), success=env.succeeded and error is None,
+            stop_reason=env.stop_reason or StopReason.GAVE_UP, optimal_steps=task.optimal_steps, error=error,
+        )  # fmt: skip
+
+    # ---- the start of an episode, maybe on its env's thread ----------------------------------------------------------
+
+    def _begin(self, job: Job, pool: EnvPool, watchdog: Watchdog) -> Episode | _Ended:
+        """Get an env and put it at the episode's start."""
+        env = None
+        try:
+            with watchdog:
+                env = pool.take(job.env)
+            with watchdog:
+                return self._restore(job, job.start, env) if job.start else self._reset(job, env)
+        except Exception as error:  # an env may raise anything: an infrastructure failure, never reward 0
+            if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
+                raise
+            if env is not None:
+                pool.drop(env)
+            return _Ended(_describe(error), may_retry=True)
+
+    def _reset(self, job: Job, env: TextEnv) -> Episode:
+        task = env.task(job.task, job.split)
+        observation, _ = env.reset(seed=_env_seed(self.config, task.id), options={"task": task.id})
+        seed = seed_of(self.config.seed, task.id, job.attempt)
+        return Episode(env, task, seed, env.rules[self.config.prompt], observation)
+
+    def _restore(self, job: Job, start: StateSnapshot, env: TextEnv) -> Episode:
+        env.restore(start.snapshot)
+        task = env.current_task
+        if task is None or env.snapshot() != start.snapshot:
+            raise SnapshotError(f"{job.env.name} did not restore the state of {job.task!r} byte by byte")
+        steps = [replace(step, trained=False) for step in start.steps]
+        seed = seed_of(self.config.seed, task.id, job.attempt, hashlib.sha256(start.snapshot).hexdigest())
+        return Episode(env, task, seed, start.rules, start.observation, steps)
+
+
+def _step(episode: Episode, reply: Reply, pool: EnvPool, watchdog: Watchdog) -> Episode | _Ended:
+    """Give a reply to the env; return the episode, or how it ended."""
+    if isinstance(reply, InfrastructureError):
+        return _Ended(repr(reply), may_retry=True)
+    if reply is None or reply.error is not None:  # no retry, because the agent has asked again itself
+        return _Ended(reply.error if reply else None)
+    try:
+        with watchdog:
+            observation, reward, terminated, truncated, info = episode.env.step(reply.text)
+    except Exception as error:  # as above
+        return _Ended(_describe(error), may_retry=True)
+    read = episode.env.last_reply or episode.env.read(reply.text)  # an env may override `step`
+    parts = info.get("reward_parts", {})
+    step = Step(episode.observation, reply.text, read.thought, read.action, read.action_input, float(reward),
+                bool(info["valid_action"]), parts, reply.tokens, usage=reply.usage)  # fmt: skip
+    episode.steps.append(step)
+    episode.observation = observation
+    return _Ended() if terminated or truncated else episode
+
+
+def _put_back(job: Job, env: TextEnv, ended: _Ended, pool: EnvPool, watchdog: Watchdog) -> None:
+    """Return an env to the pool, or close it after an error."""
+    if ended.error is None:
+        pool.give(job.env, env)
+    else:
+        pool.drop(env)
+
+
+def _outcome(future: Future[Episode | _Ended]) -> Episode | _Ended:
+    """Return what a thread made of an episode; its env is lost when the call was late and has not returned."""
+    try:
+        return future.result()
+    except InfrastructureError as error:
+        return _Ended(repr(error), may_retry=True, is_lost=True)
+
+
+class _Queue:
+    """Jobs that wait, with their indices, and how often each was begun again."""
+
+    def __init__(self, jobs: Sequence[Job], retries: int) -> None:
+        self.waiting = deque(enumerate(jobs))
+        self._retries, self._failures = retries, Counter[int]()
+
+    def retry(self, index: int, job: Job, ended: _Ended) -> bool:
+        """Queue a job whose env failed again, after all others; False when it has no retry left."""
+        if not ended.may_retry:
+            return False
+        self._failures[index] += 1
+        if self._failures[index] > self._retries:
+            return False
+        self.waiting.append((index, job))
+        return True
+
+
+# ---- trajectories ---------------------------------------------------------------------------------------------------
+
+
+def failed_trajectory(agent: Agent, config: PlayConfig, job: Job, error: str) -> Trajectory:
+    """Make the trajectory of an episode that has no steps because of an infrastructure failure."""
+    seed = seed_of(config.seed, job.task, job.attempt)
+    return Trajectory(
+        id=_id(job, job.task if isinstance(job.task, str) else f"{job.env.name}/{job.split}/{job.task}"),
+        provenance=_provenance(agent, config, job, str(job.task), -1, seed),
+        split=job.split, kind="", difficulty="", instruction="", rules="", steps=(), final_observation="",
+        reward=0.0, success=False, stop_reason=StopReason.ERROR, error=error,
+    )  # fmt: skip
+
+
+def _provenance(agent: Agent, config: PlayConfig, job: Job, task_id: str, version: int, seed: int) -> Provenance:
+    from agentgym_py.version import __version__
+
+    spec = job.env.world
+    return Provenance(
+        env_id=spec.name, env_version=version, env_kwargs=dict(spec.kwargs), task_id=task_id, seed=seed,
+        agent=agent.name, policy_digest=agent.policy_digest, sampling=dict(agent.sampling), prompt=config.prompt,
+        package_version=__version__, env_seed=job.start.env_seed if job.start else _env_seed(config, task_id),
+    )  # fmt: skip
+
+
+def _env_seed(config: PlayConfig, task_id: str) -> int:
+    """Seed an env's generator: the same for all attempts at a task, so that they start alike."""
+    return seed_of(config.seed, "world", task_id)
+
+
+def _id(job: Job, name: str) -> str:
+    """Name an episode: task, digest of the env's arguments, number of the attempt, and steps before its start."""
+    kwargs = job.env.world.kwargs
+    digest = "@" + hashlib.sha256(canonical(kwargs).encode()).hexdigest()[:8] if kwargs else ""
+    steps = f"+{len(job.start.steps)}" if job.start and job.start.steps else ""
+    return f"{name}{digest}#{job.attempt}{steps}"
+
+
+def _describe(error: Exception) -> str:
+    """Describe what an env raised and where in its own source, without the folder: files name no machine's paths."""
+    place = own_line(error).rpartition(os.sep)[2]
+    return repr(error) + (f" ({place})" if place else "")
