@@ -163,23 +163,21 @@ def test_a_training_is_trls(
 ) -> None:
     """With a frozen copy as its reference, trl's own trainer has the same losses and ends with the same weights.
 
-    It has the same settings, and gets the pairs in the order of our batches.
+    It has the same settings, and takes its steps on our batches.
     """
     settings, ours, theirs = (
         DPO(batch_size=2, sft_weight=0, loss_type=loss_type, epochs=3),
         fresh(tiny_policy),
         fresh(tiny_policy),
     )
-    report = settings.train(ours, played[:2] + played[3:5], seed=1, output_dir=tmp_path)
-    rows = rows_of(theirs, played[:2] + played[3:5])
-    order = length_grouped([pair_tokens(row) for row in rows], settings, 1)
-    assert len(rows) == 2 and len(order) == 3
-    ordered = [rows[i] for batch in order for i in batch]
-    trainer = trl_reference.dpo_trainer(
-        theirs, tiny_policy, [side for row in ordered for side in (row.chosen, row.rejected)], tmp_path,
-        beta=0.1, loss_type=[loss_type], **trl_reference.settings_of(settings, len(order)),
-    )  # fmt: skip
-    losses = trl_reference.trained(trainer)
+    report = settings.train(ours, played, seed=1, output_dir=tmp_path)
+    rows = rows_of(theirs, played)
+    batches = length_grouped([pair_tokens(row) for row in rows], settings, 1)
+    assert [len(batch) for batch in batches] == [2, 1] * 3
+    samples = [side for row in rows for side in (row.chosen, row.rejected)]
+    same = trl_reference.settings_of(settings, len(batches)) | {"beta": 0.1, "loss_type": [loss_type]}
+    trainer = trl_reference.dpo_trainer(theirs, tiny_policy, samples, tmp_path, **same)
+    losses = trl_reference.trained(trainer, batches)
     assert report.loss == pytest.approx(losses, rel=1e-3) and report.loss[0] != report.loss[-1]
     for mine, other in zip(ours.model.parameters(), trainer.model.parameters(), strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-3, atol=2e-5)
