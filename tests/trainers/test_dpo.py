@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,11 +16,12 @@ from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, sample_logprobs
+from agentgym_py.policy.adapters import lora
+from agentgym_py.policy.logprobs import padded, sample_logprobs
 from agentgym_py.policy.tokens import IGNORED, Sample, encode
-from agentgym_py.training.finetune import arguments, fit, usable_pairs
+from agentgym_py.training.data import Pair, length_grouped, pair_tokens, prepare_pairs
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.dpo import DPO, LogRatios, LossType, _collate, dpo_loss, sft_loss
+from agentgym_trainers.dpo import DPO, LogRatios, LossType, dpo_loss, sft_loss
 
 LOSSES: list[tuple[LossType, float]] = [("sigmoid", 0.0), ("sigmoid", 0.2), ("hinge", 0.0), ("ipo", 0.0)]
 
@@ -35,7 +35,18 @@ def played() -> list[Trajectory]:
 
 def samples_of(policy: Policy, trajectories: list[Trajectory], **settings: Any) -> list[Sample]:
     """The pairs in tokens, better and worse in turn."""
-    return usable_pairs(policy, trajectories, DPO(**settings), 0)[0].samples
+    return prepare_pairs(policy, trajectories, DPO(**settings), 0)[0].samples
+
+
+def rows_of(policy: Policy, trajectories: list[Trajectory], **settings: Any) -> list[Pair]:
+    """The pairs that are trained on, with the policy as it is now for their reference."""
+    trainer = DPO(**settings)
+    return trainer.rows(policy, prepare_pairs(policy, trajectories, trainer, 0)[0])
+
+
+def sides_of(rows: list[Pair]) -> list[Sample]:
+    """The samples of the pairs as a batch holds them: the better ones, then the worse ones."""
+    return [row.chosen for row in rows] + [row.rejected for row in rows]
 
 
 def ratios_of(logprobs: Any, ref: Any, mask: Any) -> LogRatios:
@@ -98,136 +109,133 @@ def test_the_loss_pushes_the_right_way() -> None:
         assert w.grad is not None and l.grad is not None and w.grad.max() < 0 < l.grad.min()
 
 
-def check_against_trl(policy: Policy, trainer: Any, batch: dict[str, Any], weights: dict[str, float]) -> None:
-    """Loss and gradients of a policy are those of trl's losses with these weights on the same batch."""
-    from trl import DPOTrainer
+def check_against_trl(
+    proofs: Any, trl_reference: Any, policy: Policy, reference: Policy, trainer: DPO, rows: list[Pair],
+    weights: dict[str, float], **more: Any,
+) -> tuple[dict[str, Any], dict[str, float]]:  # fmt: skip
+    """Loss and gradients of a policy are those of trl's losses with these weights on the same batch.
 
-    trainer.model.train()
-    found = trainer.compute_loss(trainer.model, batch)
-    found.backward()
-    grads = [each.grad.clone() for each in trainer.model.parameters()]
-    trainer.model.zero_grad()
-    trainer.loss_types, trainer.loss_weights = list(weights), list(weights.values())
-    expected = DPOTrainer._compute_loss(trainer, trainer.model, batch, False)
-    expected.backward()
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
-    for mine, parameter in zip(grads, trainer.model.parameters(), strict=True):
-        torch.testing.assert_close(mine, parameter.grad, rtol=1e-3, atol=1e-5)
+    `more` are fields of trl's configuration. The result is what each of both logs.
+    """
+    fit = proofs.fitted(trainer, policy, rows, tokens_of=pair_tokens)
+    found, grads = proofs.share_gradients(trainer, fit, rows)
+    samples = [side for row in rows for side in (row.chosen, row.rejected)]
+    expected = trl_reference.dpo_loss_of(policy, reference, samples, weights, beta=trainer.beta, **more)
+    torch.testing.assert_close(found, expected.loss, rtol=1e-5, atol=1e-6)
+    assert grads.keys() == expected.gradients.keys()
+    for name, gradient in expected.gradients.items():
+        torch.testing.assert_close(grads[name], gradient, rtol=1e-3, atol=1e-5)
+    return trainer.loss(fit, rows, len(rows))[1], expected.logged
 
 
 @pytest.mark.parametrize(("loss_type", "smoothing"), LOSSES)
 def test_the_loss_of_a_batch_is_trls(
-    tiny_policy: Any,
-    played: list[Trajectory],
-    tmp_path: Path,
-    loss_type: Any,
-    smoothing: float,
-    fresh: Any,
-    proofs: Any,
-) -> None:
+    tiny_policy: Any, played: list[Trajectory], loss_type: Any, smoothing: float, fresh: Any, proofs: Any,
+    trl_reference: Any,
+) -> None:  # fmt: skip
     """Loss and gradient of a policy that has moved are those of trl's own loss on the same batch."""
-    policy = fresh(tiny_policy)
-    settings = DPO(batch_size=1 if smoothing else 3, sft_weight=0, loss_type=loss_type, label_smoothing=smoothing)
-    trainer = settings._dpo(policy, samples_of(policy, played), 0, tmp_path)
+    policy, trainer = fresh(tiny_policy), DPO(sft_weight=0, loss_type=loss_type, label_smoothing=smoothing)
+    rows = rows_of(policy, played)[: 1 if smoothing else 3]
     # "aot" of a single pair is the smoothed sigmoid, for which trl has no other name
-    check_against_trl(proofs.moved(policy), trainer, proofs.batch_of(trainer), {"aot" if smoothing else loss_type: 1.0})
-    told = trainer._metrics["train"]
-    shared = [name for name in told if name.startswith(("rewards/", "logps/"))]
-    near = [pytest.approx(told[name][1], rel=1e-4, abs=1e-4) for name in shared]
-    assert len(shared) == 6 and [told[name][0] for name in shared] == near
+    weights = {"aot" if smoothing else loss_type: 1.0}
+    ours, theirs = check_against_trl(
+        proofs, trl_reference, proofs.moved(policy), tiny_policy, trainer, rows, weights, label_smoothing=smoothing
+    )
+    shared = [name for name in ours if name.startswith(("rewards/", "logps/"))]
+    assert len(shared) == 6
+    for name in shared:
+        assert ours[name].double().mean().item() == pytest.approx(theirs[name], rel=1e-4, abs=1e-4), name
 
 
 def test_the_better_ones_own_loss_is_trls_sft(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any, trl_reference: Any
 ) -> None:
     """Loss and gradient of a pair with `sft_weight` are those of trl's two losses with these weights."""
     policy = fresh(tiny_policy)
-    trainer = DPO(batch_size=1, sft_weight=0.7)._dpo(policy, samples_of(policy, played), 0, tmp_path)
-    check_against_trl(proofs.moved(policy), trainer, proofs.batch_of(trainer), {"sigmoid": 1.0, "sft": 0.7})
+    rows = rows_of(policy, played)[:1]
+    weights = {"sigmoid": 1.0, "sft": 0.7}
+    check_against_trl(proofs, trl_reference, proofs.moved(policy), tiny_policy, DPO(sft_weight=0.7), rows, weights)
 
 
 @pytest.mark.parametrize("loss_type", ["sigmoid", "hinge", "ipo"])
 def test_a_training_is_trls(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, loss_type: Any, fresh: Any
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, loss_type: Any, fresh: Any, trl_reference: Any
 ) -> None:
-    """With a frozen copy as its reference, trl's own trainer has the same losses and ends with the same weights."""
-    import datasets
-    from trl import DPOConfig, DPOTrainer
+    """With a frozen copy as its reference, trl's own trainer has the same losses and ends with the same weights.
 
-    class Plain(DPOTrainer):  # type: ignore[misc]  # trl is untyped here
-        def _prepare_dataset(self, dataset: Any, *args: Any) -> Any:
-            return dataset
-
+    It has the same settings, and takes its steps on our batches.
+    """
     settings, ours, theirs = (
         DPO(batch_size=2, sft_weight=0, loss_type=loss_type, epochs=3),
         fresh(tiny_policy),
         fresh(tiny_policy),
     )
-    told = settings.train(ours, played, seed=1, output_dir=tmp_path)
-    samples = samples_of(theirs, played)
-    rows = [
-        {
-            "chosen_ids": good.input_ids, "chosen_labels": good.labels, "ref_chosen_logps": 0.0,
-            "rejected_ids": bad.input_ids, "rejected_labels": bad.labels, "ref_rejected_logps": 0.0,
-            "length": max(len(good.input_ids), len(bad.input_ids)),
-        }
-        for good, bad in zip(samples[::2], samples[1::2], strict=True)
-    ]  # fmt: skip
-    args = arguments(
-        DPOConfig, settings, theirs, 1, tmp_path, beta=0.1, loss_type=[loss_type], remove_unused_columns=False,
-        train_sampling_strategy="group_by_length",
-    )  # fmt: skip
-    trainer = Plain(
-        model=theirs.model, ref_model=copy.deepcopy(theirs.model), args=args, processing_class=theirs.tokenizer,
-        train_dataset=datasets.Dataset.from_list(rows), data_collator=_collate,
-    )  # fmt: skip
-    fit(trainer, theirs, None)
-    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
-    assert told.loss == pytest.approx(losses, rel=1e-3) and told.loss[0] != told.loss[-1]
-    for mine, other in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
+    report = settings.train(ours, played, seed=1, output_dir=tmp_path)
+    rows = rows_of(theirs, played)
+    batches = length_grouped([pair_tokens(row) for row in rows], settings, 1)
+    assert [len(batch) for batch in batches] == [2, 1] * 3
+    samples = [side for row in rows for side in (row.chosen, row.rejected)]
+    same = trl_reference.settings_of(settings, len(batches)) | {"beta": 0.1, "loss_type": [loss_type]}
+    trainer = trl_reference.dpo_trainer(theirs, tiny_policy, samples, tmp_path, **same)
+    losses = trl_reference.trained(trainer, batches)
+    assert report.loss == pytest.approx(losses, rel=1e-3) and report.loss[0] != report.loss[-1]
+    for mine, other in zip(ours.model.parameters(), trainer.model.parameters(), strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-3, atol=2e-5)
 
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_the_reference_is_the_policy_before(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, rank: int, fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, rank: int, fresh: Any, proofs: Any, trl_reference: Any
 ) -> None:
     """The numbers of a frozen copy, and with LoRA of the model whose adapters are off, whatever has been learnt."""
-    policy = fresh(tiny_policy)
-    samples = samples_of(policy, played)
-    trainer = DPO(batch_size=3, lora_rank=rank)._dpo(policy, samples, 0, tmp_path)
-    batch = proofs.batch_of(trainer)
-    expected = dict(
-        zip((tuple(s.input_ids) for s in samples), sample_logprobs(tiny_policy.model, samples, 1), strict=True)
-    )
-    lengths = batch["attention_mask"].sum(-1).tolist()
-    rows = [tuple(ids[:n].tolist()) for ids, n in zip(batch["input_ids"], lengths, strict=True)]
-    refs = torch.cat([batch["ref_chosen_logps"], batch["ref_rejected_logps"]])
-    torch.testing.assert_close(refs, torch.tensor([expected[row] for row in rows]), rtol=1e-5, atol=1e-4)
+    policy, trainer = fresh(tiny_policy), DPO(lora_rank=rank, sft_weight=0)
+    rows = rows_of(policy, played)
+    fit = proofs.fitted(trainer, policy, rows, tokens_of=pair_tokens)
+    expected = sample_logprobs(tiny_policy.model, sides_of(rows), 1)
+    refs = [row.ref_chosen for row in rows] + [row.ref_rejected for row in rows]
+    torch.testing.assert_close(refs, expected, rtol=1e-5, atol=1e-4)
+    assert proofs.share(trainer, fit, rows).item() == pytest.approx(math.log(2), abs=1e-5)
     if rank:
+        args = trl_reference.arguments(trl_reference.DPOConfig, tmp_path, beta=trainer.beta)
+        samples = [side for row in rows for side in (row.chosen, row.rejected)]
+        pairs = trl_reference.pair_rows(samples)
+        theirs = trl_reference.trainer_of(
+            trl_reference.DPOTrainer, args, tiny_policy, pairs, trl_reference.dpo_batch, peft_config=lora(rank)
+        )
         with torch.no_grad():
-            for name, each in trainer.model.named_parameters():
+            for name, each in policy.model.named_parameters():
                 if "lora_B" in name:
                     each += 0.1
-        assert trainer.compute_loss(trainer.model, batch).item() != pytest.approx(math.log(2), abs=1e-4)
-        off = torch.cat(trainer.compute_ref_log_probs(trainer.model, batch))
-        torch.testing.assert_close(refs, off, rtol=1e-4, atol=1e-3)
+        theirs.model.load_state_dict(policy.model.state_dict())
+        batch = trl_reference.dpo_batch(pairs)
+        loss, gradients = proofs.share_gradients(trainer, fit, rows)
+        found = trl_reference.loss_of(theirs, batch)
+        assert loss.item() != pytest.approx(math.log(2), abs=1e-4)
+        torch.testing.assert_close(loss, found.loss, rtol=1e-4, atol=1e-5)
+        assert gradients.keys() == found.gradients.keys() and all("lora" in name for name in gradients)
+        for name, gradient in gradients.items():
+            torch.testing.assert_close(gradient, found.gradients[name], rtol=1e-3, atol=1e-5)
+        off = torch.cat(theirs.compute_ref_log_probs(theirs.model, batch))
+        torch.testing.assert_close(torch.tensor(refs), off, rtol=1e-4, atol=1e-3)
 
 
 def test_a_batch_holds_the_better_ones_first_and_agent_tokens_only(
     tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
 ) -> None:
-    """Row n is better than row n + B of the same task; the mask is the samples', then padding."""
+    """Row n is better than row n + B of the same task; the labels are the samples', then padding."""
     policy = fresh(tiny_policy)
-    trainer = DPO(batch_size=3)._dpo(policy, samples_of(policy, played), 0, tmp_path)
-    batch = proofs.batch_of(trainer)
+    settings = DPO(batch_size=3, epochs=1, microbatch_tokens=100_000)
+    with proofs.batches() as batches:
+        settings.train(policy, played, seed=0, output_dir=tmp_path)
+    ((batch, labels),) = batches
     by_ids = {tuple(sample.input_ids): (each, sample) for each in played for sample in [encode(each, policy.chat)]}
     rows = []
-    for ids, mask, seen in zip(batch["input_ids"], batch["completion_mask"], batch["attention_mask"], strict=True):
-        length = int(seen.sum())
+    for ids, label in zip(batch, labels, strict=True):
+        (length,) = (len(key) for key in by_ids if tuple(ids[: len(key)].tolist()) == key and not ids[len(key) :].any())
         trajectory, sample = by_ids[tuple(ids[:length].tolist())]
-        assert mask[:length].tolist() == sample.mask and not mask[length:].any()
+        assert label[:length].tolist() == sample.labels and bool((label[length:] == IGNORED).all())
         rows.append(trajectory)
+    assert len(rows) == 6
     for better, worse in zip(rows[:3], rows[3:], strict=True):
         assert better.task_id == worse.task_id and better.success and not worse.success
 
@@ -235,29 +243,25 @@ def test_a_batch_holds_the_better_ones_first_and_agent_tokens_only(
 @pytest.mark.parametrize(("loss_type", "smoothing"), LOSSES)
 @pytest.mark.parametrize("sft_weight", [0.0, 0.7])
 def test_observations_padding_order_and_splits_do_not_matter(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any, loss_type: Any,
-    smoothing: float, sft_weight: float,
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any, loss_type: Any, smoothing: float,
+    sft_weight: float,
 ) -> None:  # fmt: skip
     """The last states that predict an observation or padding get no gradient, of either term.
 
     A batch in another order, with more padding, or in parts has the same loss.
     """
     policy = proofs.doubled(fresh(tiny_policy))
-    settings = DPO(batch_size=3, loss_type=loss_type, label_smoothing=smoothing, sft_weight=sft_weight)
-    trainer = settings._dpo(policy, samples_of(policy, played), 0, tmp_path)
-    proofs.moved(policy, 0.1)
-    batch = proofs.batch_of(trainer)
-    proofs.check_observations(
-        policy.model, batch["completion_mask"], lambda: trainer.compute_loss(trainer.model, batch)
-    )  # fmt: skip
-    refs = {name: each for name, each in batch.items() if name.startswith("ref")}
-    both = {name: each for name, each in batch.items() if name not in refs}
+    trainer = DPO(loss_type=loss_type, label_smoothing=smoothing, sft_weight=sft_weight)
+    rows = rows_of(policy, played)
+    fit = proofs.fitted(trainer, proofs.moved(policy, 0.1), rows, tokens_of=pair_tokens)
+    agent = padded(sides_of(rows))[1] != IGNORED
+    proofs.check_observations(policy.model, agent, lambda: proofs.share(trainer, fit, rows))
 
-    def loss_of(rows: list[int], padding: int) -> Any:
-        part = proofs.part(both, rows + [row + 3 for row in rows], padding) | proofs.part(refs, rows)
-        return trainer.compute_loss(trainer.model, part).detach()
+    def loss_of(places: list[int], padding: int) -> Any:
+        with proofs.wider(padding):
+            return proofs.share(trainer, fit, [rows[i] for i in places], 3).detach()
 
-    proofs.check_rows(loss_of, 3)
+    proofs.check_rows(loss_of, 3, summed=True)
 
 
 def test_it_prefers_what_did_better(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
@@ -282,7 +286,7 @@ def test_it_prefers_what_did_better(tiny_policy: Any, played: list[Trajectory], 
 
 
 def test_pairs_of_a_fork_learn_from_what_follows_it(
-    tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, episode: Callable[..., Trajectory], fresh: Any, proofs: Any
 ) -> None:
     """Two that share their first turn: it is masked at level fork, all but the turn of the fork at level turn.
 
@@ -294,10 +298,10 @@ def test_pairs_of_a_fork_learn_from_what_follows_it(
     for level in ("episode", "fork", "turn"):
         samples = samples_of(policy, forked, level=level)
         masks[level] = [[i for i, m in zip(s.input_ids, s.mask, strict=True) if m] for s in samples]
-        trainer = DPO(level=level, batch_size=1, sft_weight=0)._dpo(fresh(tiny_policy), samples, 0, tmp_path)
-        batch = proofs.batch_of(trainer)
-        moved_model = proofs.moved(fresh(tiny_policy)).model
-        losses[level] = trainer.compute_loss(moved_model, batch)
+        trainer, other = DPO(level=level, sft_weight=0), fresh(tiny_policy)
+        rows = rows_of(other, forked, level=level)
+        fit = proofs.fitted(trainer, proofs.moved(other), rows, tokens_of=pair_tokens)
+        losses[level] = proofs.share(trainer, fit, rows)
     assert masks["episode"] == [list(chain(*each)) for each in replies]
     assert masks["fork"] == [list(chain(*each[1:])) for each in replies]
     assert masks["turn"] == [each[1] for each in replies]
@@ -332,7 +336,7 @@ def test_it_solves_a_bandit_and_a_chain(
 def test_a_trained_policy_can_be_copied_and_trained_again(
     tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any
 ) -> None:
-    """Training leaves nothing of trl on the model: a copy runs its own weights, and a second training is a new one."""
+    """Training leaves nothing on the model: a copy runs its own weights, and a second training is a new one."""
     policy = fresh(tiny_policy)
     DPO(epochs=1).train(policy, played, seed=0, output_dir=tmp_path)
     sample = samples_of(policy, played)[0]
@@ -375,24 +379,25 @@ def test_wrong_settings_are_refused() -> None:
 
 
 def test_a_batch_is_the_formula_token_by_token(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
 ) -> None:
     """From the model's whole logits, row by row without padding, the loss comes out as by the trainer."""
-    policy = proofs.doubled(fresh(tiny_policy))
-    trainer = DPO(batch_size=3, sft_weight=0)._dpo(policy, samples_of(policy, played), 0, tmp_path)
-    proofs.moved(policy)
-    batch = proofs.batch_of(trainer)
-    logps = []
-    for ids, mask, seen in zip(batch["input_ids"], batch["completion_mask"], batch["attention_mask"], strict=True):
-        logits = policy.model(input_ids=ids[: int(seen.sum())][None]).logits[0].double()
-        said = [torch.log_softmax(logits[t - 1], -1)[ids[t]] for t in range(1, int(seen.sum())) if mask[t]]
-        logps.append(torch.stack(said).sum())
+    policy, trainer = proofs.doubled(fresh(tiny_policy)), DPO(sft_weight=0)
+    rows = rows_of(policy, played)
+    fit = proofs.fitted(trainer, proofs.moved(policy), rows, tokens_of=pair_tokens)
+
+    def slow(sample: Sample) -> Any:
+        ids = torch.tensor(sample.input_ids)
+        logits = policy.model(input_ids=ids[None]).logits[0].double()
+        said = [torch.log_softmax(logits[t - 1], -1)[ids[t]] for t in range(1, len(ids)) if sample.mask[t]]
+        assert len(said) == sum(sample.mask)
+        return torch.stack(said).sum()
+
     losses = []
-    for n in range(3):
-        ratio_w, ratio_l = logps[n] - batch["ref_chosen_logps"][n], logps[n + 3] - batch["ref_rejected_logps"][n]
+    for row in rows:
+        ratio_w, ratio_l = slow(row.chosen) - row.ref_chosen, slow(row.rejected) - row.ref_rejected
         losses.append(-torch.log(1 / (1 + torch.exp(-0.1 * (ratio_w - ratio_l)))))
-    found = trainer.compute_loss(trainer.model, batch)
-    expected = torch.stack(losses).mean()
+    found, expected = proofs.share(trainer, fit, rows), torch.stack(losses).mean()
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
     gradients = []
     for loss in (found, expected):
@@ -400,7 +405,4 @@ def test_a_batch_is_the_formula_token_by_token(
         loss.backward()
         gradients.append(proofs.gradients_of(policy.model))
     proofs.check_gradients(*gradients)
-    labels = batch["input_ids"].masked_fill(batch["completion_mask"] == 0, IGNORED)
-    assert (
-        agent_logprobs(agent_logits(policy.model, batch["input_ids"], labels)).numel() == batch["completion_mask"].sum()
-    )
+    assert fit.agent_logits(sides_of(rows)).targets_N.numel() == sum(sum(side.mask) for side in sides_of(rows))

@@ -9,11 +9,15 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import load_file
 
+from agentgym_py.training.fit import Fit
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO
+from agentgym_trainers.filtered_bc import FilteredBC
+from agentgym_trainers.kto import KTO
 from agentgym_trainers.orpo import ORPO
 from agentgym_trainers.ranking import Ranking
 from agentgym_trainers.reward_model import RewardModelling
+from agentgym_trainers.weighted_bc import WeightedBC
 
 
 @pytest.fixture(scope="module")
@@ -25,27 +29,57 @@ def played(episode: Any) -> list[Trajectory]:
     return [*good, *bad]
 
 
-@pytest.mark.parametrize("kind", [DPO, ORPO, Ranking, RewardModelling])
+def ended(kind: Any, policy: Any, played: list[Trajectory], folder: Path, **settings: Any) -> Any:
+    """All weights after three epochs; of a reward model those of its files."""
+    before = torch.cat([each.detach().flatten() for each in policy.model.parameters()])
+    report = kind(**{"epochs": 3, "learning_rate": 1e-3} | settings).train(policy, played, seed=0, output_dir=folder)
+    assert len(report.loss) == 3
+    if kind is RewardModelling:
+        found = [w for file in sorted(folder.rglob("*.safetensors")) for _, w in sorted(load_file(file).items())]
+        assert len({each.dtype for each in found}) == 1
+    else:
+        found = list(policy.model.parameters())
+        assert (torch.cat([each.detach().flatten() for each in found]) - before).abs().max() > 5e-4
+    return torch.cat([each.detach().flatten() for each in found])
+
+
+@pytest.mark.parametrize("kind", [FilteredBC, WeightedBC, DPO, ORPO, Ranking, RewardModelling])
 def test_a_split_batch_makes_the_same_steps(
     kind: Any, tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
 ) -> None:
-    """A step of one batch of four, of two of two or of four of one ends at the same weights, to 1e-6.
+    """A step of one batch, of two or of four halves and quarters of it ends at the same weights, to 1e-6.
 
     Not KTO's: the reference point of its loss is a batch's own, as in the paper.
     """
-    ended = []
-    for size, accumulate in ((4, 1), (2, 2), (1, 4)):
-        policy, folder = proofs.doubled(fresh(tiny_policy)), tmp_path / str(size)
-        before = torch.cat([each.detach().flatten() for each in policy.model.parameters()])
-        trainer = kind(epochs=3, batch_size=size, gradient_accumulation=accumulate, learning_rate=1e-3)
-        report = trainer.train(policy, played, seed=0, output_dir=folder)
-        assert len(report.loss) == 3
-        if kind is RewardModelling:
-            found = [w for file in sorted(folder.rglob("*.safetensors")) for _, w in sorted(load_file(file).items())]
-            assert len({each.dtype for each in found}) == 1
-        else:
-            found = list(policy.model.parameters())
-            assert (torch.cat([each.detach().flatten() for each in found]) - before).abs().max() > 5e-4
-        ended.append(torch.cat([each.detach().flatten() for each in found]))
-    for other in ended[1:]:
-        torch.testing.assert_close(other, ended[0], rtol=0, atol=1e-6)
+    rows = len(played) if kind is WeightedBC else len(played) // 2
+    weights = [
+        ended(
+            kind, proofs.doubled(fresh(tiny_policy)), played, tmp_path / str(parts),
+            batch_size=rows // parts, gradient_accumulation=parts,
+        )
+        for parts in (1, 2, 4)
+    ]  # fmt: skip
+    for other in weights[1:]:
+        torch.testing.assert_close(other, weights[0], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [FilteredBC, WeightedBC, DPO, KTO, ORPO, Ranking, RewardModelling])
+def test_microbatches_make_the_same_steps(
+    kind: Any, tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """However few tokens go through the model at once, the weights end the same, to 1e-6."""
+    rows, weights, passes = len(played) if kind in (WeightedBC, KTO) else len(played) // 2, [], []
+    for tokens in (100_000, 200 if kind is FilteredBC else 400, 1):
+        calls, backward = list[int](), Fit.backward
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                Fit, "backward", lambda *given, calls=calls, backward=backward: calls.append(1) or backward(*given)
+            )
+            policy, folder = proofs.doubled(fresh(tiny_policy)), tmp_path / str(tokens)
+            weights.append(ended(kind, policy, played, folder, batch_size=rows, microbatch_tokens=tokens))
+        passes.append(len(calls))
+    members = passes[0] // 3
+    assert passes[0] == 3 * members < passes[1] < passes[2] == 3 * members * rows
+    for other in weights[1:]:
+        torch.testing.assert_close(other, weights[0], rtol=0, atol=1e-6)

@@ -145,16 +145,14 @@ def test_equal_returns_are_filtered_bc_to_the_bit(
 def test_equal_returns_are_trls_sft(
     tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, trl_reference: Any
 ) -> None:
-    """Trained by trl's own SFTTrainer on the same rows in the same order, losses and weights come out the same."""
+    """Trained by trl's own SFTTrainer on the same batches, losses and weights come out the same."""
     ours, theirs, settings = fresh(tiny_policy), fresh(tiny_policy), WeightedBC(batch_size=2)
     report = settings.train(ours, demos, seed=1, output_dir=tmp_path)
     samples = encode_all(demos, theirs.chat)
-    order = length_grouped([len(sample.input_ids) for sample in samples], settings, 1)
-    assert len(order) == 6 and sorted(i for batch in order for i in batch) == sorted([*range(6)] * 2)
-    trainer = trl_reference.sft_trainer(
-        theirs, [samples[i] for batch in order for i in batch], tmp_path, **trl_reference.settings_of(settings, 6)
-    )
-    losses = trl_reference.trained(trainer)
+    batches = length_grouped([len(sample.input_ids) for sample in samples], settings, 1)
+    assert len(batches) == 6 and sorted(i for batch in batches for i in batch) == sorted([*range(6)] * 2)
+    trainer = trl_reference.sft_trainer(theirs, samples, tmp_path, **trl_reference.settings_of(settings, 6))
+    losses = trl_reference.trained(trainer, batches)
     assert report.loss == pytest.approx(losses, rel=1e-4) and len(losses) == 6 and losses[0] != losses[-1]
     for mine, other in zip(ours.model.parameters(), trainer.model.parameters(), strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-5)

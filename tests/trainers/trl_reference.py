@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import datasets
 from torch import Tensor
+from torch.utils.data import DataLoader
 from transformers import PrinterCallback
 from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
 
@@ -78,21 +79,18 @@ def loss_of(trainer: Any, batch: Mapping[str, Any], **more: Any) -> Reference:
 
 
 def settings_of(trainer: Any, steps: int) -> dict[str, Any]:
-    """Fields of trl's configuration for what an offline trainer of ours does in so many steps, without warm-up.
-
-    trl goes once through its rows: give them in the order of our batches.
-    """
-    assert not int(trainer.warmup_ratio * steps), "its first step has rate 0 in trl"
+    """Fields of trl's configuration for what an offline trainer of ours does in so many steps, without warm-up."""
+    assert not int(trainer.warmup_ratio * steps), "the first step of a warm-up has rate 0 in trl"
     return {
-        "num_train_epochs": 1, "train_sampling_strategy": "sequential", "lr_scheduler_type": "cosine",
-        "learning_rate": trainer.learning_rate, "per_device_train_batch_size": trainer.batch_size,
-        "gradient_accumulation_steps": trainer.gradient_accumulation, "weight_decay": trainer.weight_decay,
-        "max_grad_norm": trainer.max_grad_norm,
+        "num_train_epochs": 1, "lr_scheduler_type": "cosine", "learning_rate": trainer.learning_rate,
+        "weight_decay": trainer.weight_decay, "max_grad_norm": trainer.max_grad_norm,
     }  # fmt: skip
 
 
-def trained(trainer: Any) -> list[float]:
-    """Run trl's trainer to its end; the loss of each step."""
+def trained(trainer: Any, batches: Sequence[Sequence[int]]) -> list[float]:
+    """Train by trl on these batches of its rows, one a step, and return the loss of each step."""
+    loader = DataLoader(trainer.train_dataset, batch_sampler=batches, collate_fn=trainer.data_collator)
+    trainer.get_train_dataloader = lambda: trainer.accelerator.prepare(loader)
     trainer.remove_callback(PrinterCallback)
     trainer.train()
     return [row["loss"] for row in trainer.state.log_history if "loss" in row]
