@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from safetensors.torch import load_file
 
@@ -26,8 +26,9 @@ from agentgym_py.cli.runtime import executor_for
 from agentgym_py.collection import Collector, PlayConfig, jobs_for, torchrun
 from agentgym_py.errors import ConfigError, WorkerError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.policy.tokens import IGNORED
-from agentgym_py.training.finetune import own_rows
+from agentgym_py.policy.tokens import Sample
+from agentgym_py.training.fit import Fit
+from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import require_several_processes
 from agentgym_py.trajectory import store
 
@@ -395,12 +396,21 @@ def test_processes_that_went_apart_are_an_error(monkeypatch: pytest.MonkeyPatch)
         distributed.same("weights", "a")
 
 
-@pytest.mark.usefixtures("second_of_two")
-def test_a_batch_is_dealt_out_row_by_row() -> None:
-    """The second process takes every second row; where there is one only, that row without anything to learn."""
-    rows = [{"input_ids": [k, k], "labels": [IGNORED, k], "weight": 2.0} for k in range(4)]
-    assert [row["input_ids"][0] for row in own_rows(rows)] == [1, 3]
-    assert own_rows(rows[:1]) == [{"input_ids": [0, 0], "labels": [IGNORED] * 2, "weight": 2.0}]
+def test_a_batch_is_dealt_out_row_by_row(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second process takes every second row; if the model is split, an empty share is one pass that counts nothing."""
+    rows = [Sample([k] * (k + 1), [0] * k + [1]) for k in range(4)]
+    given = list[float]()
+    fit = Fit("test", toys.word_policy(), OfflineSettings(microbatch_tokens=1), rows, seed=0, output_dir=None)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(fit.optimization, "backward", lambda loss, last: given.append(float(loss)))
+    assert list(fit.microbatches(rows)) == [[rows[1]], [rows[3]]] and list(fit.microbatches(rows[:1])) == []
+    fit.optimization.sharded = True
+    next(iter(fit.steps([[0]])))
+    for part in fit.microbatches(rows[:1]):
+        assert part == [rows[0]]
+        fit.backward(torch.tensor(2.0), {"logged": torch.ones(3)})
+    assert given == [0.0] and not fit._part, "neither learnt nor logged"
 
 
 @pytest.mark.usefixtures("second_of_two")

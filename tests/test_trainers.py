@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent, RandomAgent
@@ -82,10 +82,10 @@ class Cut(KeyboardInterrupt):
 
 
 @pytest.mark.parametrize("lora_rank", [0, 2])
-def test_it_goes_on_to_the_same_end(trainer: Any, tiny_policy: Any, tmp_path: Path, fresh: Any, lora_rank: int) -> None:
-    """Cut off in its first pass over the data and in its second, it ends to the bit as one that was not.
+def test_it_resumes_to_the_same_end(trainer: Any, tiny_policy: Any, tmp_path: Path, fresh: Any, lora_rank: int) -> None:
+    """Cut off in its first pass over the data and in its second, its end is bit-identical to one that was not.
 
-    A trainer that keeps no state on the way begins anew, and ends the same.
+    A trainer that keeps no states starts again, and ends the same.
     """
     jobs = jobs_for([EnvSpec("shop", {"max_steps": 6})], "train", range(4))
     played = Collector(ExpertAgent()).collect_batch(jobs) + Collector(RandomAgent()).collect_batch(jobs)
@@ -120,6 +120,27 @@ def test_nothing_to_train_on_is_an_error(trainer: Any, tiny_policy: Any, tmp_pat
         trainer.train(tiny_policy, [], seed=0, output_dir=tmp_path)
 
 
+def test_microbatches_decide_memory_and_not_the_result(trainer: Any, toys: Any, proofs: Any, tmp_path: Path) -> None:
+    """However many tokens go through the model at once, each step has the same loss, gradient and log."""
+    if "microbatch_tokens" not in {each.name for each in fields(trainer)}:
+        pytest.skip("a stranger's, which has no such setting")
+    groups = toys.rollouts(toys.word_policy(), toys.CHAIN, 16, tasks=4).groups(4, 4)
+    played = [each for group in groups for each in group]
+    played += Collector(ExpertAgent()).collect_batch(jobs_for([toys.CHAIN], "train", range(4)))
+    found = []
+    for tokens in (1, 60, 100_000):
+        policy = proofs.doubled(toys.word_policy(layers=2, spread=0.2))
+        how = replace(trainer, epochs=4, batch_size=3, gradient_accumulation=2, microbatch_tokens=tokens)
+        report = how.train(policy, played, seed=3, output_dir=tmp_path / str(tokens))
+        found.append((report.history, [p.detach() for p in policy.model.parameters()]))
+    (history, weights), *others = found
+    assert len(history) > 2
+    for rows, moved in others:
+        assert [list(row) for row in rows] == [list(row) for row in history]
+        assert all(row == pytest.approx(expected, rel=1e-6, abs=1e-9) for row, expected in zip(rows, history, strict=True))
+        assert all(torch.allclose(a, b, atol=1e-7) for a, b in zip(weights, moved, strict=True))
+
+
 @pytest.mark.parametrize("setting", ["bf16", "gradient_checkpointing"])
 def test_it_takes_less_memory_where_that_is_wanted(
     trainer: Any, setting: str, toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -128,7 +149,6 @@ def test_it_takes_less_memory_where_that_is_wanted(
 
     So does a second training. Nothing is left switched on. Of what judges, which is a copy, only losses are compared.
     """
-    import torch
     from transformers.models.llama.modeling_llama import LlamaMLP
 
     if setting not in {each.name for each in fields(trainer)}:

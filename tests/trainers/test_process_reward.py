@@ -242,7 +242,7 @@ def step_of(how: ProcessReward, model: ProcessRewardModel, data: list[Labelled])
 
 
 def test_only_the_marks_states_get_a_gradient(
-    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither padding, nor an observation, nor another token of a reply; a step's parts make the whole's gradient."""
     how, policy = ProcessReward(labels="exact"), proofs.doubled(fresh(tiny_policy))
@@ -255,9 +255,45 @@ def test_only_the_marks_states_get_a_gradient(
     expected = [("", p.grad.clone()) for p in trained]
     for p in trained:
         p.grad = None
+    parts, loss = list[list[str]](), ProcessReward.loss
+
+    def watched(self: ProcessReward, fit: Any, part: list[Labelled], *totals: int) -> Any:
+        parts.append([row.states[0] for row in part])
+        return loss(self, fit, part, *totals)
+
+    monkeypatch.setattr(ProcessReward, "loss", watched)
     in_parts = step_of(replace(how, microbatch_tokens=1), model, data)
+    assert [len(part) for part in parts] == [4, 4] and all(len(set(part)) == 1 for part in parts)
     assert in_parts == pytest.approx(whole, rel=1e-8) and whole["pairs"] > 0
     proofs.check_gradients([("", p.grad) for p in trained], expected, rel=1e-7)  # labels are in float32
+
+
+def test_a_frozen_backbone_reads_each_trajectory_once(toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all epochs; settings that only save its memory do no harm."""
+    from transformers.models.llama.modeling_llama import LlamaModel
+
+    played = [group[0] for group in toys.rollouts(toys.word_policy(), toys.CHAIN, 6).groups(6, 1)]
+    forward, read = LlamaModel.forward, list[int]()
+
+    def watched(self: Any, input_ids: Any, **more: Any) -> Any:
+        read.append(len(input_ids))
+        return forward(self, input_ids=input_ids, **more)
+
+    monkeypatch.setattr(LlamaModel, "forward", watched)
+    how = ProcessReward(epochs=3, batch_size=2, train_backbone=False, gradient_checkpointing=True)
+    report = how.train(toys.word_policy(), played, seed=0, output_dir=tmp_path)
+    assert sum(read) == len(played) == report.trajectories and len(report.history) == 9
+
+
+def test_what_is_logged_of_a_step(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
+    """The loss is made of its two terms; of pairs the number in a step."""
+    how = ProcessReward(labels="exact", epochs=2, pair_weight=0.5)
+    report = how.train(tiny_policy, played, seed=0, output_dir=tmp_path)
+    data = [labelled(each, exact_values(each, 0.9), tiny_policy) for each in played]
+    assert {*report.metrics} == {"loss", "mse", "pairwise", "pairs", "steps", "grad_norm"}
+    assert report.metrics["steps"] == sum(len(each.labels) for each in data)
+    for row in report.history:
+        assert row["loss"] == pytest.approx(row["mse"] + 0.5 * row["pairwise"]) and row["pairs"] == len(paired(data))
 
 
 def test_dropout_is_drawn_by_the_seed(toys: Any) -> None:
