@@ -115,7 +115,7 @@ def wider(padding: int) -> Iterator[None]:
         pad = torch.nn.functional.pad
         return pad(ids, (0, padding)), pad(labels, (0, padding), value=IGNORED)
 
-    unchanged = fit_module.padded
+    unchanged = logprobs.padded
     with pytest.MonkeyPatch.context() as patch:
         for module in (fit_module, logprobs):
             patch.setattr(module, "padded", padded)
@@ -131,7 +131,7 @@ def batches() -> Iterator[list[tuple[Tensor, Tensor]]]:
         found.append((ids, labels))
         return unchanged(model, ids, labels)
 
-    unchanged = fit_module.agent_logits
+    unchanged = logprobs.agent_logits
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fit_module, "agent_logits", agent_logits)
         yield found
@@ -243,8 +243,8 @@ def check_steps(
     def step(order: Sequence[int], microbatch_tokens: int) -> tuple[dict[str, float], list[tuple[str, Tensor]]]:
         policy = doubled(toys.word_policy())
         records = wide(estimated_records(toys, policy))
-        how_long = {"max_grad_norm": 0.0, "microbatch_tokens": microbatch_tokens}
-        made = Learner(policy, replace(settings, **how_long), seed=0, **more)
+        unclipped = replace(settings, max_grad_norm=0.0, microbatch_tokens=microbatch_tokens)
+        made = Learner(policy, unclipped, seed=0, **more)
         if made.module.value is not None:
             torch.nn.init.ones_(made.module.value.weight)
         logged = dict[str, float]()

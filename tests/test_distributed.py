@@ -397,7 +397,7 @@ def test_processes_that_went_apart_are_an_error(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_batch_is_dealt_out_row_by_row(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second process takes every second row; if the model is split, an empty share is one pass that counts nothing."""
+    """The second process takes every second row; an empty share of a split model is one pass that counts nothing."""
     rows = [Sample([k] * (k + 1), [0] * k + [1]) for k in range(4)]
     given = list[float]()
     fit = Fit("test", toys.word_policy(), OfflineSettings(microbatch_tokens=1), rows, seed=0, output_dir=None)

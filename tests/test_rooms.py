@@ -101,7 +101,7 @@ def test_what_everybody_installs_is_imported() -> None:
 
 
 def test_trl_is_a_bridge_and_nothing_stands_on_it() -> None:
-    """Nothing of ours imports trl or Hugging Face's `datasets`; what runs trl's trainers on our worlds needs neither."""
+    """Nothing of ours imports trl or Hugging Face's `datasets`; what bridges to trl's trainers needs neither."""
     for package in FOLDERS:
         for path in sources(package):
             foreign = {"trl", "datasets"} & set(imported(ast.parse(path.read_text("utf-8"))))

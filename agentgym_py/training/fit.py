@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
 Row = TypeVar("Row")
+Unit = TypeVar("Unit")
+"""What a microbatch is made of: a row, or rows that must stay together."""
 _LOGS = 20
 """Rows of the history, if nothing tracks every step."""
 
@@ -135,7 +137,7 @@ class Fit(Generic[Row]):
             self._part: dict[str, float] = defaultdict(float)
             yield [self.rows[i] for i in batch]
 
-    def microbatches(self, rows: Sequence[Row], last: bool = True) -> Iterator[list[Row]]:
+    def microbatches(self, rows: Sequence[Unit], last: bool = True) -> Iterator[list[Unit]]:
         """Yield this process's share of the rows in parts; `last`: the step has no rows after these.
 
         The losses of all parts, in all processes, add up: divide by what the whole step holds. Where a sharded model

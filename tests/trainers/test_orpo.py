@@ -104,7 +104,7 @@ def orpo_batch(rows: Sequence[Pair]) -> dict[str, Any]:
 
 
 def trls(trl_reference: Any, policy: Policy, rows: Sequence[Pair], folder: Path, weight: float) -> Any:
-    """trl's own trainer of a copy of the policy."""
+    """The trainer of trl for a copy of the policy."""
     with quiet():
         from trl.experimental.orpo import ORPOConfig, ORPOTrainer
 
@@ -160,7 +160,7 @@ def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
     expected = slow_loss(chosen, rejected, 0.7)
     loss = proofs.share(orpo, fit, fit.rows)
     torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
-    loss.backward()
+    torch.autograd.backward(loss)
     expected.backward()
     proofs.check_gradients(proofs.gradients_of(policy.model), proofs.gradients_of(slow))
 
@@ -176,12 +176,12 @@ def test_the_loss_is_trls_where_all_is_learnt(
     ids = [torch.randint(4, 700, (length,), generator=random).tolist() for length in (9, 5, 9, 12)]
     policy = proofs.doubled(fresh(tiny_policy))
     samples = [Sample(each, [0] + [1] * (len(each) - 1)) for each in ids]
-    rows = [Pair(*samples[:2]), Pair(*samples[2:])]
+    rows = [Pair(samples[0], samples[1]), Pair(samples[2], samples[3])]
     orpo = ORPO(batch_size=2, odds_weight=0.5)
     trainer = trls(trl_reference, policy, rows, tmp_path, 0.5)
     theirs = trl_reference.loss_of(trainer, orpo_batch(rows))
     loss, logged = orpo.loss(proofs.fitted(orpo, policy, rows, tokens_of=pair_tokens), rows, 2)
-    loss.backward()
+    torch.autograd.backward(loss)
     torch.testing.assert_close(loss.detach(), theirs.loss, rtol=1e-8, atol=0)  # trl's weight is a float32
     proofs.check_gradients(proofs.gradients_of(policy.model), theirs.gradients.items(), rel=1e-6)
     for name in ("logps/chosen", "logps/rejected", "log_odds_chosen", "rewards/accuracies"):

@@ -158,8 +158,8 @@ def test_advantages_are_the_closed_form_over_tokens_or_turns(
 
     The sum over k of (gamma lam)^k delta, by a walk over the episode's steps; then all are whitened together.
     """
-    kl, many = 0.3, {"tasks_per_iteration": 24, "critic_warmup": 0}
-    trainer = PPO(credit_level=level, gamma=0.9, gae_lambda=0.8, kl_coef=kl, **many)
+    kl = 0.3
+    trainer = PPO(credit_level=level, gamma=0.9, gae_lambda=0.8, kl_coef=kl, tasks_per_iteration=24, critic_warmup=0)
     policy, made, episodes, records = estimated(toys, proofs, trainer, monkeypatch)
     raw: list[float] = []
     for episode, record in zip(episodes, records, strict=True):

@@ -222,7 +222,7 @@ def test_a_judges_marks_are_learnt(tiny_policy: Any, played: list[Trajectory], t
     assert min(good) > 0.5 > max(bad) and len(good) == 2
 
 
-class Stopped(Exception):
+class StopError(Exception):
     """Stops a training before its first step."""
 
 
@@ -233,10 +233,10 @@ def step_of(how: ProcessReward, model: ProcessRewardModel, data: list[Labelled])
 
     def stop() -> None:
         logged.update({name.removeprefix("share "): value for name, value in fit._part.items()})
-        raise Stopped
+        raise StopError
 
     fit.step = stop  # type: ignore[method-assign]  # the gradient is looked at, the step not taken
-    with pytest.raises(Stopped):
+    with pytest.raises(StopError):
         how.run(fit, data, 0)
     return logged
 
@@ -268,7 +268,9 @@ def test_only_the_marks_states_get_a_gradient(
     proofs.check_gradients([("", p.grad) for p in trained], expected, rel=1e-7)  # labels are in float32
 
 
-def test_a_frozen_backbone_reads_each_trajectory_once(toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frozen_backbone_reads_each_trajectory_once(
+    toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """For all epochs; settings that only save its memory do no harm."""
     from transformers.models.llama.modeling_llama import LlamaModel
 

@@ -88,7 +88,9 @@ def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
     assert len(heads) == 5 and set(heads) == {0, 1}
     for ours in (True, False):
         fit.module.zero_grad()
-        better, worse = (slow_rewards(member, [pair[i] for pair in fit.rows], heads) for i in (0, 1))
+        better, worse = (
+            slow_rewards(member, [(pair.better, pair.worse)[i] for pair in fit.rows], heads) for i in (0, 1)
+        )
         loss = proofs.share(asked, fit, fit.rows) if ours else slow_loss(better, worse)
         loss.backward()
         found.append((loss.detach(), proofs.gradients_of(fit.module)))
@@ -121,7 +123,7 @@ def test_the_loss_is_trls(
     theirs = trl_reference.loss_of(trainer, batch)
 
     loss, logged = asked.loss(fit, fit.rows, 3)
-    loss.backward()
+    torch.autograd.backward(loss)
     torch.testing.assert_close(loss.detach(), theirs.loss, rtol=0, atol=1e-9)
     gradients = dict(proofs.gradients_of(fit.module))
     assert gradients.pop("heads.bias").abs().max() < 1e-12
@@ -133,9 +135,7 @@ def test_the_loss_is_trls(
     assert float(logged["margin"].mean()) == pytest.approx(theirs.logged["margin"], rel=1e-4)
 
 
-def test_only_the_last_state_of_a_row_gets_a_gradient(
-    tiny_policy: Any, played: list[Trajectory], proofs: Any
-) -> None:
+def test_only_the_last_state_of_a_row_gets_a_gradient(tiny_policy: Any, played: list[Trajectory], proofs: Any) -> None:
     """Neither padding nor another token's state; more padding, another order or parts change nothing."""
     asked, member, fit = fit_of(tiny_policy, played, proofs)
     (gradient,) = proofs.state_gradients(member.policy.model, lambda: proofs.share(asked, fit, fit.rows))

@@ -174,7 +174,12 @@ def test_the_weights_stay_with_their_rows(
     found = proofs.share(trainer, fit, shuffled, tokens_of(rows)).item()
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     loss = WeightedBC.loss
-    monkeypatch.setattr(WeightedBC, "loss", lambda self, fit, part, n: seen.extend(part) or loss(self, fit, part, n))
+
+    def watched(self: WeightedBC, fit: Any, part: Any, tokens: int) -> Any:
+        seen.extend(part)
+        return loss(self, fit, part, tokens)
+
+    monkeypatch.setattr(WeightedBC, "loss", watched)
     trainer.train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
     assert len(seen) == 3 and sorted(seen, key=row_tokens) == sorted(rows, key=row_tokens)
 

@@ -89,7 +89,7 @@ def settings_of(trainer: Any, steps: int) -> dict[str, Any]:
 
 def trained(trainer: Any, batches: Sequence[Sequence[int]]) -> list[float]:
     """Train by trl on these batches of its rows, one a step, and return the loss of each step."""
-    loader = DataLoader(trainer.train_dataset, batch_sampler=batches, collate_fn=trainer.data_collator)
+    loader = DataLoader(trainer.train_dataset, batch_sampler=list(map(list, batches)), collate_fn=trainer.data_collator)
     trainer.get_train_dataloader = lambda: trainer.accelerator.prepare(loader)
     trainer.remove_callback(PrinterCallback)
     trainer.train()

@@ -77,6 +77,7 @@ def noticed(trainer: object, logged: Mapping[str, float], notes: Sequence[str]) 
     """What a round's episodes show of a collapse, by the trainer's own bounds where it has any; once it is enough."""
     if any(note.startswith("collapse") for note in notes):
         return []
-    own = isinstance(trainer, OnPolicySettings)
-    bounds = (trainer.min_entropy, trainer.max_repeated) if own else (_MIN_ENTROPY, _MAX_REPEATED)
+    bounds = _MIN_ENTROPY, _MAX_REPEATED
+    if isinstance(trainer, OnPolicySettings):
+        bounds = trainer.min_entropy, trainer.max_repeated
     return list(collapses(logged, *bounds).values())
