@@ -9,10 +9,14 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agentgym_py.errors import ConfigError, did_you_mean, nearest
 
+T = TypeVar("T")
+_BASIC = "basic"
+Basic = Annotated[T, _BASIC]
+"""Type of a setting that most people set: `rounds: Basic[int] = 3` is shown by `--help`, others by `--help-all`."""
 _ABSTRACT: Mapping[Any, type] = {int: Integral, float: Real}  # numpy's numbers count too
 _NAMES: Mapping[Any, str] = {bool: "true or false", NoneType: "None"}
 
@@ -66,6 +70,11 @@ def check_positive(settings: object, *names: str) -> None:
         value = getattr(settings, name)
         if not (math.isfinite(value) and value > 0):
             raise ConfigError(f"{name} must be a number above 0, got {value}")
+
+
+def is_basic(hint: Any) -> bool:
+    """Whether an annotation is `Basic`."""
+    return get_origin(hint) is Annotated and _BASIC in get_args(hint)[1:]
 
 
 def is_path(parameter: inspect.Parameter) -> bool:

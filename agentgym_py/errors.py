@@ -36,7 +36,7 @@ class AgentGymError(Exception):
 
 
 class ConfigError(AgentGymError, ValueError):
-    """A setting has a wrong value."""
+    """A setting has a wrong value; the message begins with the setting's name where there is one."""
 
 
 class UnknownNameError(AgentGymError, LookupError):

@@ -112,6 +112,16 @@ def canonical(kwargs: Mapping[str, Any]) -> str:
     return json.dumps(dict(kwargs), sort_keys=True, default=str)
 
 
+RENAMED = {"tries": "attempts", "samples": "attempts", "fork_tries": "fork_attempts", "temperatures": "temperature"}
+"""Settings as files of earlier versions call them, and their names today."""
+
+
+def with_current_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a file that an earlier version may have written, by the names of today."""
+    old = {RENAMED[name]: value for name, value in settings.items() if name in RENAMED and value is not None}
+    return {name: value for name, value in settings.items() if name not in RENAMED} | old
+
+
 @dataclass(frozen=True, slots=True)
 class JsonFolder:
     """A folder of JSON files, each written whole or not at all."""

@@ -71,8 +71,12 @@ class Asker:
     def __init__(self, where: str, *, concurrency: int, timeout: float, retries: int, advice: str) -> None:
         if find_spec("httpx2") is None:
             raise ConfigError(f"endpoints need httpx2, of the extra `api`: {install_advice('api')}")
-        if concurrency < 1 or timeout <= 0 or retries < 0:
-            raise ConfigError("concurrency must be at least 1, timeout above 0, retries at least 0")
+        if concurrency < 1:
+            raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
+        if timeout <= 0:
+            raise ConfigError(f"timeout must be above 0, got {timeout}")
+        if retries < 0:
+            raise ConfigError(f"retries must be at least 0, got {retries}")
         self.where = where
         self.answered = False
         """Whether any request was answered yet."""

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from agentgym_py import source
 from agentgym_py.errors import UnknownNameError, did_you_mean
-
-if TYPE_CHECKING:
-    pass
 
 Group = Literal["agentgym.envs", "agentgym.trainers", "agentgym.agents"]
 _NOUN = {"agentgym.envs": "environment", "agentgym.trainers": "trainer", "agentgym.agents": "agent"}
+
+
+def _is_env(found: type) -> bool:
+    own = not found.__module__.startswith("agentgym_py.")
+    return own and any(base.__name__ == "TextEnv" for base in found.__mro__[1:])
+
+
+def _is_trainer(found: type) -> bool:
+    return is_dataclass(found) and not {"train", "improve"}.isdisjoint(dir(found))
+
+
+def _is_agent(found: type) -> bool:
+    return "act" in dir(found) and "Protocol" not in [base.__name__ for base in found.__bases__]
+
+
+_FITS: Mapping[str, Callable[[type], bool]] = {
+    "agentgym.envs": _is_env, "agentgym.trainers": _is_trainer, "agentgym.agents": _is_agent,
+}  # fmt: skip
+"""Which classes of a source are of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +86,14 @@ def installed(env_id: str) -> str | None:
 
 
 def load(group: Group, name: str) -> Any:
-    """Import the plugin of that name.
+    """Import the plugin of that name, or of that source: `FILE.py`, `FILE.py:Class`, `module:Class`.
 
     Raises:
         UnknownNameError: not installed, or installed and broken; the message says which.
     """
     points = entry_points_of(group)
+    if name not in points and source.is_source(name):
+        return source.load(name, _NOUN[group], _FITS[group])
     if name not in points:
         raise UnknownNameError(f"No {_NOUN[group]} {name!r} is installed." + did_you_mean(name, points))
     point = points[name]

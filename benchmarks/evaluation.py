@@ -195,7 +195,7 @@ def claims(errs: tuple[float, float], tasks: int, tries: int, repeats: int) -> s
 def timed(model: str, env: str, tasks: int) -> str:
     """The command of the README for a model, and its seconds from start to end."""
     with tempfile.TemporaryDirectory() as folder:
-        words = ["eval", "--env", env, "--model", model, "--tasks", str(tasks), "--samples", "4"]
+        words = ["eval", "--env", env, "--model", model, "--tasks", str(tasks), "--attempts", "4"]
         words += ["--temperature", "0.7"]
         began = time.perf_counter()
         with contextlib.redirect_stdout(io.StringIO()) as out:

@@ -48,7 +48,7 @@ SIZES = (
 )
 OF_TRAINER = {
     "filtered_bc": "--select.threshold -1 --select.success_only false --trainer.threshold -1 --trainer.batch_size 2",
-    "dpo": "--tries 2 --trainer.batch_size 2",
+    "dpo": "--attempts 2 --trainer.batch_size 2",
     "grpo": "--expert_tasks 0 --trainer.tasks_per_iteration 1 --trainer.group_size 2 --trainer.learning_rate 1e-3",
     "ppo": "--expert_tasks 0 --trainer.tasks_per_iteration 2 --trainer.learning_rate 1e-3",
     "r3": "--expert_tasks 0 --trainer.tasks_per_iteration 2 --trainer.learning_rate 1e-3",

@@ -57,7 +57,7 @@ _SHORT = ["--env_kwargs.max_steps", "20"]
 PLAY: Mapping[str, Sequence[str]] = {"shop": [], "household": _SHORT, "household-weak": _SHORT}
 """How training tasks are played: in the household who has not done it after 20 steps seldom does so in the 30 after
 them, which cost most of the time. Test tasks are played to their end."""
-_PAIRS = "--rounds 2 --explore_tasks {eighth} --tries 4"
+_PAIRS = "--rounds 2 --explore_tasks {eighth} --attempts 4"
 _ON_POLICY = "--rounds 1 --explore_tasks {all} --temperature 0.8"
 SETTINGS: Mapping[str, str] = {
     "filtered_bc": "--rounds 2 --explore_tasks {half}",

@@ -15,11 +15,11 @@ MARKER = re.compile(r"<!-- help: ([\w ]+) -->\n(?:\n```text\n.*?\n```\n)?", re.D
 
 
 def help_of(command: str) -> str:
-    """What `agentgym COMMAND --help` prints."""
+    """What `agentgym COMMAND --help-all` prints."""
     os.environ["COLUMNS"] = "110"
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        main([*command.split(), "--help"])
+        main([*command.split(), "--help-all"])
     return out.getvalue().strip()
 
 

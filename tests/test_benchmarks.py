@@ -59,7 +59,7 @@ def test_a_line_of_other_settings_or_another_base_is_not_current(
     assert "3 lines left out" in said.err and "| dpo | 3 | 25.0 | 75.0 | 0.500 |" in said.out
     monkeypatch.setitem(trainers.SETTINGS, "dpo", "--rounds 3")
     assert [trainers.current(each, [], trainers.shipped()) for each in old] == [True, False, False, False]
-    assert not trainers.current(old[0], ["--tries", "2"], trainers.shipped())
+    assert not trainers.current(old[0], ["--attempts", "2"], trainers.shipped())
 
 
 def test_a_try_needs_a_file_of_its_own(trainers: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,7 +34,7 @@ from agentgym_py.trajectory import store
 
 COMMON = [
     "evolve", "--env", "ToyBandit-v0,ToyChain-v0", "--env_kwargs.max_steps", "6", "--model", "base", "--rounds", "1",
-    "--explore_tasks", "6", "--tries", "2", "--valid_tasks", "2", "--test_tasks", "1", "--temperature", "1",
+    "--explore_tasks", "6", "--attempts", "2", "--valid_tasks", "2", "--test_tasks", "1", "--temperature", "1",
     "--max_new_tokens", "2", "--slots", "8",
 ]  # fmt: skip
 FAILED_TOO = ["--select.success_only", "false", "--select.threshold", "-9", "--trainer.threshold", "-9"]
@@ -52,7 +52,7 @@ RUNS = {
 """Settings with which some process has now and then nothing to do."""
 ALWAYS = ["filtered_bc", "grpo"]
 """What the default run of the tests tries in two processes; the others are slow tests."""
-_PAIRS = ["--expert_tasks", "0", "--tries", "4", "--trainer.batch_size", "3", "--trainer.learning_rate", "1e-2"]
+_PAIRS = ["--expert_tasks", "0", "--attempts", "4", "--trainer.batch_size", "3", "--trainer.learning_rate", "1e-2"]
 MORE = {
     "dpo": [*_PAIRS, "--trainer.loss_type", "ipo", "--trainer.sft_weight", "0.5"],
     "kto": [*_PAIRS, "--trainer.gradient_accumulation", "2"],

@@ -30,9 +30,9 @@ TRAINERS = sorted((ROOT / "docs" / "trainers").glob("*.md"))
 def parsers() -> Iterator[tuple[str, Any]]:
     """Every command and subcommand that can be run, with its parser."""
     for name in COMMANDS:
-        parser = build(name, [])[1]
-        inner = parser._subcommands_action
-        yield from ((f"{name} {each}", inner.choices[each]) for each in inner.choices) if inner else [(name, parser)]
+        parser = build(name, [])
+        inner = parser.commands
+        yield from ((f"{name} {each}", inner[each]) for each in inner) if inner else [(name, parser)]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -61,12 +61,12 @@ def test_the_page_has_the_help_of_today(monkeypatch: pytest.MonkeyPatch) -> None
 def test_every_option_has_help(command: str, parser: Any) -> None:
     """And every command stands in the page."""
     assert f"<!-- help: {command} -->" in PAGE
-    assert parser.description
-    for action in parser._actions:
-        assert action.help or action.dest in UNEXPLAINED, f"{command}: {action.dest} has no help"
+    assert parser.about
+    for option in [*parser.options.values(), *parser.positionals]:
+        assert option.help or option.name in UNEXPLAINED, f"{command}: {option.name} has no help"
 
 
-UNEXPLAINED = {"seed", "trainer.weight_decay", "trainer.max_grad_norm"}
+UNEXPLAINED = {"trainer.weight_decay", "trainer.max_grad_norm"}
 """Names that say all there is to say."""
 
 
@@ -79,7 +79,7 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
     text = re.sub(r" \\\n +", " ", (ROOT / page).read_text(encoding="utf-8"))
     lines = re.findall(r"^(?:    )?(?:.*&& |[A-Z_]+=\S+ )?agentgym ([a-z].*?)(?:  .*)?$", text, re.MULTILINE)
     assert lines or page not in PAGES
-    known = {name: " ".join(parser._option_string_actions) for name, parser in parsers()}
+    known = {name: " ".join(f"--{each}" for each in parser.options) for name, parser in parsers()}
     installed = set(registry.names("agentgym.trainers"))
     for line in lines:
         words = normalize_argv(line.split("#")[0].split())
@@ -87,11 +87,11 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
         assert command, line
         options = known[command].split()
         if "--trainer.name" in words and installed & set(words):  # its settings are options too
-            options = [*build(command, words[1:])[1]._option_string_actions]
+            options = [f"--{each}" for each in build(command, words[1:]).options]
         for option in re.findall(r"--[\w.]+", " ".join(words)):
-            plain = {"--version": "--help"}.get(option, option)
+            plain = option
             ways = {plain, plain.rpartition(".")[0]}  # a mapping's own names are anybody's
-            assert ways & set(options), f"{line}: {option}"
+            assert ways & {*options, "--help", "--help_all", "--version"}, f"{line}: {option}"
     assert main(["--help"]) == 0
     capsys.readouterr()
 

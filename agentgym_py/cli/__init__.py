@@ -1,8 +1,7 @@
-"""`agentgym`, the command line: one module a command, each with `options(parser, argv)` and `run(given)`."""
+"""`agentgym`, the command line: one module a command, each with `options(parser, argv)` and `run(args)`."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -12,11 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed
 from agentgym_py.errors import AgentGymError
 from agentgym_py.version import __version__
+
+if TYPE_CHECKING:
+    from agentgym_py.cli.parser import Parser
 
 COMMANDS = {
     "evolve": "Train an agent by AgentEvol: explore, select, train, evaluate, in rounds.",
@@ -27,6 +29,8 @@ COMMANDS = {
     "export": "Write a trained model as a folder for others, adapters merged, with a card of its provenance.",
     "pipeline": "Run stages (sft, collect, reward_model, rl, evaluate, export), each on what the one before made.",
     "envs": "List the installed worlds, or show one.",
+    "trainers": "List the installed trainers, or show one with its settings.",
+    "agents": "List the installed agents.",
     "check": "Check that a world keeps the contract; show what breaks it.",
     "play": "Play a world yourself, in the terminal.",
     "replay": "Run stored trajectories again and say whether they still hold.",
@@ -45,8 +49,8 @@ BAD_USAGE, INTERRUPTED, BROKEN_PIPE, KILLED = 2, 130, 141, 143
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
-    2 for whatever the user can mend (one line on stderr says what), 130 after Ctrl-C, 141 where nobody reads any more;
-    a defect keeps its traceback.
+    2 for a mistake of the user (one line on stderr names it), 130 after Ctrl-C, 141 when stdout is closed. A defect
+    keeps its traceback.
     """
     with _warnings_in_a_line():
         try:
@@ -66,19 +70,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             return print_error(error)
 
 
-def build(name: str, argv: Sequence[str]) -> tuple[Any, Any]:
-    """The whole parser and the one of command `name`; only the latter's options are filled in."""
-    from agentgym_py.cli.parser import add_command, add_commands, new_parser
+def build(name: str, argv: Sequence[str]) -> Parser:
+    """The parser of command `name`; some options depend on others that stand in `argv`."""
+    from agentgym_py.cli.parser import Parser
 
-    parser = new_parser("agentgym", "Text worlds and trainers for language-model agents.", version=__version__)
-    commands = add_commands(parser, "agentgym", "command")
-    chosen = parser
-    for each, line in COMMANDS.items():
-        command = add_command(commands, "agentgym", each, line)
-        if each == name:
-            chosen = command
-            module(each).options(command, argv)
-    return parser, chosen
+    parser = Parser(f"agentgym {name}", COMMANDS[name])
+    module(name).options(parser, argv)
+    return parser
+
+
+def root() -> Parser:
+    """The parser of `agentgym` itself, with the commands' names and lines of help alone."""
+    from agentgym_py.cli.parser import Parser
+
+    parser = Parser("agentgym", "Text worlds and trainers for language-model agents.")
+    for name, line in COMMANDS.items():
+        parser.add_command(name, line)
+    return parser
 
 
 def module(name: str) -> Any:
@@ -87,70 +95,48 @@ def module(name: str) -> Any:
 
 
 def print_error(error: Exception) -> int:
-    """Say in one line what is wrong; returns the exit status for it."""
-    said = str(error)
+    """Print in one line what is wrong; returns the exit status."""
+    message = str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
-        said = f"{error.filename}: {error.strerror}"
-    print("agentgym: " + " ".join(said.split()), file=sys.stderr)
+        message = f"{error.filename}: {error.strerror}"
+    print("agentgym: " + " ".join(message.split()), file=sys.stderr)
     return BAD_USAGE
 
 
 def _main(argv: Sequence[str]) -> int:
-    from agentgym_py.cli.parser import UsageError, humanize_parser_error, normalize_argv
+    from agentgym_py.cli.parser import HelpRequest, UsageError, normalize_argv
 
     words = normalize_argv(argv)
     name = words[0] if words else ""
+    if name == "--version":
+        print(f"agentgym {__version__}")
+        return 0
     if distributed.world() > 1 and name in COMMANDS and name not in _SHARED:
         raise UsageError(
             f"{name} runs in one process, and here are {distributed.world()}; in several run {', '.join(_SHARED)}"
         )
-    parser, chosen = build(name, words[1:])
     try:
-        given = parser.parse_args(words)
-    except SystemExit as stop:  # --help and --version
-        return stop.code if isinstance(stop.code, int) else 0
-    except argparse.ArgumentError as error:
-        inner = _inner(chosen, words[1:])
-        known = [option for option in inner._option_string_actions if option.startswith("--")]
-        known += _world_options(known, words[1:])
-        said = humanize_parser_error(str(error), known, _choices(inner) or list(COMMANDS))
-        if said == "no option --env":
-            said += f"; a world is named without it: {inner.usage}"
-        raise UsageError(f"{said}; see {inner.prog} --help") from error
-    return int(module(name).run(given[name]))
+        args = (build(name, words[1:]).parse(words[1:])) if name in COMMANDS else root().parse(words)
+    except HelpRequest as request:
+        from agentgym_py.cli.help import help_text
 
+        print(help_text(request.parser, request.everything), end="")
+        return 0
+    if args.pop("print_config", False):
+        from agentgym_py.cli.parser import config_text
 
-def _world_options(options: Sequence[str], words: Sequence[str]) -> list[str]:
-    """`--env_kwargs.difficulty` and the like, of the worlds that are named, for who writes `--difficulty`."""
-    from agentgym_py.cli.env_options import arguments_of, envs_named_in
-
-    if "--env_kwargs" not in options:
-        return []
-    named = envs_named_in(words) or ["shop"] * ("--env" in options and "--config" not in words)
-    return [f"--env_kwargs.{key}" for name in named for key in arguments_of(name)]
-
-
-def _inner(parser: Any, words: Sequence[str]) -> Any:
-    """The parser of `envs show`, where the words are of that kind; else `parser`."""
-    inner = _subcommands(parser).get(words[0]) if words else None
-    return inner or parser
-
-
-def _choices(parser: Any) -> list[str]:
-    return list(_subcommands(parser))
-
-
-def _subcommands(parser: Any) -> dict[str, Any]:
-    return dict(parser._subcommands_action.choices) if parser._subcommands_action else {}
+        print(config_text(args), end="")
+        return 0
+    return int(module(name).run(args))
 
 
 class _Killed(KeyboardInterrupt):
-    """SIGTERM came."""
+    """The process got SIGTERM."""
 
 
 @contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
-    """`kill` unwinds the stack as Ctrl-C does, so that the terminal gets its cursor back."""
+    """Make SIGTERM unwind the stack as Ctrl-C does, so that the terminal gets its cursor back."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -169,27 +155,27 @@ def sigterm_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-_part: ContextVar[bool] = ContextVar("part", default=False)
+_nested: ContextVar[bool] = ContextVar("nested", default=False)
 
 
 @contextmanager
 def nested_command() -> Iterator[None]:
-    """A command that runs within is part of another one, which says how to go on."""
-    before = _part.set(True)
+    """Commands that run within are part of another one, which says itself how to resume."""
+    before = _nested.set(True)
     try:
         yield
     finally:
-        _part.reset(before)
+        _nested.reset(before)
 
 
-def interrupted(advice: str, said: str = "interrupted") -> None:
-    """Say that a command was interrupted, and how to go on."""
-    print(f"\n{said}{resume_hint(advice)}", file=sys.stderr)
+def interrupted(advice: str, what: str = "interrupted") -> None:
+    """Print that a command was interrupted, and how to resume it."""
+    print(f"\n{what}{resume_hint(advice)}", file=sys.stderr)
 
 
 def resume_hint(advice: str) -> str:
-    """What is added to a message to say how to go on; nothing where the command is part of another one."""
-    return "" if _part.get() else f"; {advice}"
+    """How to resume, to be added to a message; empty when the command is part of another one."""
+    return "" if _nested.get() else f"; {advice}"
 
 
 def status_of(stop: KeyboardInterrupt) -> int:

@@ -6,18 +6,18 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentgym_py.cli import sigterm_as_interrupt, status_of
-from agentgym_py.cli.env_options import WORLD, env_spec, print_env_error
-from agentgym_py.cli.parser import Repeatable, UsageError, add_options, as_list, read_options, suggestion
+from agentgym_py.cli.env_options import WORLD, add_env_kwargs, env_spec, print_env_error
+from agentgym_py.cli.parser import UsageError, read_options, suggestion
 from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.testing.harness import Settings
 from agentgym_py.testing.report import Report, Result
 from agentgym_py.testing.runner import CHECKS, run_checks
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
+    from agentgym_py.cli.parser import Parser, Values
 
 FAILED = 1
 
@@ -30,33 +30,30 @@ class CheckOptions(Settings):
     """Print the report as JSON at the end; what happens meanwhile goes to stderr."""
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `check` takes."""
     del argv
     parser.usage = "agentgym check NAME [options]"
-    parser.add_argument("name", metavar="NAME", help=WORLD)
-    parser.add_argument(
-        "--env_kwargs", type=dict[str, Any], default={}, metavar="NAME VALUE",
-        help="Arguments of the world, as --env_kwargs.difficulty hard.",
-    )  # fmt: skip
-    parser.add_argument(
-        "--only", action=Repeatable, default=[], metavar="CHECK",
+    parser.add_positional("name", WORLD)
+    add_env_kwargs(parser)
+    parser.add(
+        "only", default=[], item=str, metavar="CHECK", group="The checks",
         help=f"These checks alone, repeated or with commas; there are {', '.join(CHECKS)}.",
     )  # fmt: skip
-    add_options(parser, CheckOptions)
+    parser.add_dataclass(CheckOptions)
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """Check a world; 1 where a check failed or was not over in time, 130 after Ctrl-C."""
-    chosen = read_options(CheckOptions, given)
-    only = as_list(given["only"])
+    chosen = read_options(CheckOptions, args)
+    only = args["only"]
     unknown = [name for name in only if name not in CHECKS]
     if unknown:
         raise UsageError(f"--only: no check {unknown[0]!r}" + suggestion(unknown[0], CHECKS))
     try:
-        spec = env_spec(given["name"], given["env_kwargs"])
+        spec = env_spec(args["name"], args["env_kwargs"])
     except Exception as error:  # a world may raise anything
-        return print_env_error(error, given["name"])
+        return print_env_error(error, args["name"])
     out = console(chosen.json)
     checks, done = only or list(CHECKS), list[Result]()
 

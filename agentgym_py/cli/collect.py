@@ -9,61 +9,58 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py.agents.base import title_of
-from agentgym_py.cli.agents import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
+from agentgym_py.checks import Basic, check_least
+from agentgym_py.cli.agent_options import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.env_options import add_env_options, env_specs, require_tasks
-from agentgym_py.cli.parser import Repeatable, UsageError, add_options, as_list, read_options
+from agentgym_py.cli.parser import UsageError, add_config, read_options
 from agentgym_py.cli.runtime import console, new_file, print_json
 from agentgym_py.collection import Collector, Job, jobs_for
 from agentgym_py.collection.branching import collect_with_branches
 from agentgym_py.collection.job import attempts_for_agent
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import EnvSpec, checked_split
-from agentgym_py.errors import ConfigError
 from agentgym_py.trajectory import store
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
+    from agentgym_py.cli.parser import Parser, Values
 
 
 @dataclass(frozen=True, slots=True)
 class CollectOptions:
     """The episodes."""
 
-    out: str | None = None
+    out: Basic[str | None] = None
     """File that is written, one line of JSON an episode; folders on the way to it are made."""
-    split: str = "train"
+    split: Basic[str] = "train"
     """`train`, `valid` or `test`."""
-    tasks: int = 100
+    tasks: Basic[int] = 100
     """Number of tasks of each world, from --first on."""
-    first: int = 0
+    first: Basic[int] = 0
     """Number of the first task."""
-    attempts: int = 1
-    """Episodes a task, at each temperature."""
+    attempts: Basic[int] = 1
+    """Episodes per task, at each temperature."""
     forks: int = 0
-    """States in the midst of each episode, drawn by the seed, from which others go on: pairs of one state, for
+    """States within each episode, drawn by the seed, from which further episodes start: pairs that share a state, for
     `agentgym train --trainer dpo --trainer.level fork`."""
-    fork_tries: int = 4
-    """Episodes that go on from each of these states."""
-    json: bool = False
+    fork_attempts: int = 4
+    """Episodes that start from each of these states."""
+    json: Basic[bool] = False
     """Print a summary as JSON, for a program."""
 
     def __post_init__(self) -> None:
         checked_split(self.split)
-        if self.tasks < 1 or self.attempts < 1 or self.first < 0:
-            raise ConfigError("tasks and attempts must be at least 1, first at least 0")
-        if self.forks < 0 or self.fork_tries < 1:
-            raise ConfigError("forks must be at least 0, fork_tries at least 1")
+        check_least(self, {"tasks": 1, "attempts": 1, "first": 0, "forks": 0, "fork_attempts": 1})
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `collect` takes."""
     del argv
-    parser.add_argument("--config", action="config", help="YAML file with any of these options.")
+    add_config(parser)
     add_env_options(parser)
-    add_options(parser, CollectOptions)
-    parser.add_argument(
-        "--temperatures", action=Repeatable, item=_temperature, default=[], metavar="T",
-        help="Sampling temperatures of a model, as 0.7,1.0: every task is played at each; 1.0 where none is given.",
+    parser.add_dataclass(CollectOptions)
+    parser.add(
+        "temperature", default=[], item=_temperature, metavar="T", group="The episodes",
+        help="Sampling temperature of a model; several, as 0.7,1.0, play every task at each. By default 1.0.",
     )  # fmt: skip
     add_agent_options(parser)
 
@@ -79,25 +76,25 @@ class Wanted(NamedTuple):
     tasks: range
 
 
-def read(given: Namespace) -> Wanted:
+def read(args: Values) -> Wanted:
     """What is wanted; complains of what cannot be, before anything is loaded or written."""
-    episodes = read_options(CollectOptions, given)
-    (who, model), temperatures = read_agent(given, "expert"), as_list(given["temperatures"], _temperature)
+    episodes = read_options(CollectOptions, args)
+    (who, model), temperatures = read_agent(args, "expert"), args["temperature"]
     if temperatures and not who.takes("temperature"):
-        raise UsageError(f"--temperatures are for a --model: the agent {who.agent} samples nothing")
-    envs = env_specs(given)
+        raise UsageError(f"--temperature is for a --model: the agent {who.agent} samples nothing")
+    envs = env_specs(args)
     tasks = range(episodes.first, episodes.first + episodes.tasks)
     asked = f"--first {episodes.first} with --tasks {episodes.tasks}" if episodes.first else "--tasks"
     require_tasks(envs, {episodes.split: (asked, tasks.stop)})
     return Wanted(episodes, who, model, temperatures, envs, tasks)
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """Collect into a file."""
-    if given["out"] is None:
+    if args["out"] is None:
         raise UsageError("--out FILE.jsonl wanted: where the trajectories go")
-    target = new_file(given["out"], "--out")
-    episodes, who, model, temperatures, envs, tasks = read(given)
+    target = new_file(args["out"], "--out")
+    episodes, who, model, temperatures, envs, tasks = read(args)
     jobs = jobs_for(envs, episodes.split, tasks, episodes.attempts)
     agents, executor = who.make(model, temperatures or [1.0])
     play = who.play(executor)
@@ -116,13 +113,13 @@ def _temperature(value: Any) -> float:
 def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, episodes: CollectOptions) -> None:
     """Write each trajectory as soon as all before it are there: Ctrl-C or an error leaves those, or no file."""
     asked, done, writer = sum(len(jobs) for _, jobs in plans), 0, store.TrajectoryWriter(target)
-    total = asked * (1 + episodes.forks * episodes.fork_tries)  # at most: short episodes have fewer states
+    total = asked * (1 + episodes.forks * episodes.fork_attempts)  # at most: short episodes have fewer states
     try:
         with writer, phases_of(plans[0][0].agent, console(episodes.json)) as phases:
             progress = phases.begin("collect", total)
             for collector, jobs in plans:
                 first_try = episodes.attempts * len(plans)
-                for family in collect_with_branches(collector, jobs, episodes.forks, episodes.fork_tries, first_try):
+                for family in collect_with_branches(collector, jobs, episodes.forks, episodes.fork_attempts, first_try):
                     for trajectory in family:
                         writer.append(trajectory)
                         progress(trajectory)

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentgym_py.cli.parser import UsageError, add_command, add_commands, suggestion
+from agentgym_py.cli.parser import UsageError, suggestion
 from agentgym_py.cli.runtime import new_file, print_json, read_trajectories
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Trajectory, preferences, store
@@ -16,7 +16,7 @@ from agentgym_py.trajectory.dataset import AgentTrajDataset, detect, verify_any
 from agentgym_py.trajectory.formats import agenttraj, openai, parquet, rows, trl
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
+    from agentgym_py.cli.parser import Parser, Values
 
 KINDS = {
     "verify": "Check that a trajectory file is whole; of a store every line and its digest.",
@@ -40,35 +40,33 @@ _DAMAGED = 1
 _SHOWN = 10
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `data` takes."""
     del argv
-    commands = add_commands(parser, "agentgym data", "what")
-    verify = add_command(commands, "agentgym data", "verify", KINDS["verify"])
+    verify = parser.add_command("verify", KINDS["verify"])
     verify.usage = "agentgym data verify FILE [options]"
-    verify.add_argument("file", metavar="FILE", help="Our store, AgentTraj or parquet, told apart by content.")
-    verify.add_argument("--json", action="store_true", help="Print JSON, for a program.")
-    salvage = add_command(commands, "agentgym data", "salvage", KINDS["salvage"])
+    verify.add_positional("file", "Our store, AgentTraj or parquet, told apart by content.")
+    verify.add("json", bool, False, "Print JSON, for a program.")
+    salvage = parser.add_command("salvage", KINDS["salvage"])
     salvage.usage = "agentgym data salvage SOURCE TARGET [options]"
-    salvage.add_argument("source", metavar="SOURCE", help="Our store, in which each line stands for itself.")
-    salvage.add_argument("target", metavar="TARGET", help="New file, a store too.")
-    convert = add_command(commands, "agentgym data", "convert", KINDS["convert"])
+    salvage.add_positional("source", "Our store, in which each line stands for itself.")
+    salvage.add_positional("target", "New file, a store too.")
+    convert = parser.add_command("convert", KINDS["convert"])
     convert.usage = "agentgym data convert SOURCE TARGET [options]"
-    convert.add_argument("source", metavar="SOURCE", help="Our store, AgentTraj or parquet, told apart by content.")
-    convert.add_argument(
-        "target", metavar="TARGET", help="New file; .jsonl is our store, .json AgentTraj, .parquet parquet."
-    )
-    convert.add_argument("--to", metavar="FORMAT", help=f"By default as the target ends; one of {', '.join(FORMATS)}.")
+    convert.add_positional("source", "Our store, AgentTraj or parquet, told apart by content.")
+    convert.add_positional("target", "New file; .jsonl is our store, .json AgentTraj, .parquet parquet.")
+    about = f"By default as the target ends; one of {', '.join(FORMATS)}."
+    convert.add("to", str, None, about, metavar="FORMAT")
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """Verify, salvage or convert."""
-    if given["what"] == "verify":
-        return _verify(given["verify.file"], given["verify.json"])
-    if given["what"] == "salvage":
-        _salvage(given["salvage.source"], given["salvage.target"])
+    if args["what"] == "verify":
+        return _verify(args["file"], args["json"])
+    if args["what"] == "salvage":
+        _salvage(args["source"], args["target"])
         return 0
-    _convert(given["convert.source"], given["convert.target"], given["convert.to"])
+    _convert(args["source"], args["target"], args["to"])
     return 0
 
 
@@ -133,5 +131,5 @@ def _why_none(form: str, played: Iterable[Trajectory]) -> str:
 def _which_format(target: str, to: str | None) -> str:
     known = ", ".join(FORMATS)
     if to:
-        return f"--to: no format {to!r}{suggestion(ENDINGS.get(f'.{to}', to), FORMATS)}; there are {known}"
+        return f"--to: no format {to!r}; there are {known}{suggestion(ENDINGS.get(f'.{to}', to), FORMATS)}"
     return f"{target}: which format? End its name in {', '.join(ENDINGS)}, or say --to one of {known}"

@@ -8,44 +8,76 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from traceback import format_exception_only
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import registry
 from agentgym_py.checks import is_path, parameters_of
-from agentgym_py.cli.env_source import resolve_env
-from agentgym_py.cli.parser import Repeatable, UsageError, as_list, as_plain, scalar, with_option_names
+from agentgym_py.cli.parser import UsageError, with_option_names
+from agentgym_py.cli.values import as_list, as_plain, scalar
 from agentgym_py.env import EnvSpec, registration
 from agentgym_py.env.tracebacks import own_line
-from agentgym_py.errors import AgentGymError, ConfigError
+from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError
+from agentgym_py.source import is_source
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
+    from agentgym_py.cli.parser import Parser, Values
 
+TITLE = "The environment"
 WORLD_RAISED = 1
 WORLD = "A world, by short name or Gymnasium id, or by its source: FILE.py, FILE.py:Class or module:Class."
 """Help of a command's NAME."""
 
 
-def add_env_options(parser: ArgumentParser) -> None:
+def add_env_options(parser: Parser) -> None:
     """`--env`, once or several times, and `--env_kwargs.NAME`."""
-    parser.add_argument(
-        "--env", action=Repeatable, default=["shop"], metavar="NAME",
-        help="A world, by short name or Gymnasium id; several times, or with commas, to mix worlds.",
+    parser.add(
+        "env", default=["shop"], item=str, metavar="NAME", group=TITLE,
+        help="A world, by short name, Gymnasium id or source (FILE.py, FILE.py:Class, module:Class); several times, or "
+        "with commas, to mix worlds.",
     )  # fmt: skip
-    parser.add_argument(
-        "--env_kwargs", type=dict[str, Any], default={}, metavar="NAME VALUE",
-        help="Arguments of the world, as --env_kwargs.difficulty hard; of one of several --env_kwargs.shop.difficulty.",
+    add_env_kwargs(
+        parser,
+        "Arguments of the world, as --env_kwargs.difficulty hard; of one of several --env_kwargs.shop.difficulty.",
+    )
+
+
+def add_env_kwargs(parser: Parser, about: str = "Arguments of the world, as --env_kwargs.difficulty hard.") -> None:
+    """`--env_kwargs.NAME`, for arguments of the environments that the command line names."""
+    parser.add("env_kwargs", dict[str, Any], {}, about, group=TITLE)
+
+    def arguments(words: Sequence[str]) -> list[str]:
+        by_default = ["shop"] if "env" in parser.options and "--config" not in words else []
+        names = envs_named_in(words) or by_default
+        with suppress(UnknownNameError):  # a source that is not there: the environment will be complained of
+            return [f"env_kwargs.{key}" for name in names for key in arguments_of(name)]
+        return []
+
+    parser.suggest = arguments
+
+
+def add_own_envs(parser: Parser) -> None:
+    """`--env` of a command that finds worlds by their ids in files: it names those that are not installed."""
+    parser.add(
+        "env", default=[], item=str, metavar="SOURCE", group=TITLE,
+        help="A world of your own that the episodes were played in: FILE.py, FILE.py:Class or module:Class.",
     )  # fmt: skip
 
 
-def env_specs(given: Namespace | Mapping[str, Any]) -> list[EnvSpec]:
+def register_own_envs(args: Mapping[str, Any]) -> None:
+    """Register the worlds of `add_own_envs`, so that they are found by their ids."""
+    for name in args["env"]:
+        registration.env_id(name)
+
+
+def env_specs(args: Values | Mapping[str, Any]) -> list[EnvSpec]:
     """The worlds that were asked for, each made once to see that its arguments fit."""
-    names = as_list(given["env"])
+    names = [registration.env_id(name) if is_source(name) else name for name in as_list(args["env"])]
     if not names:
         raise UsageError("--env needs the name of a world")
-    kwargs = absolute_paths(as_plain(given["env_kwargs"]), {key for name in names for key in path_arguments(name)})
+    kwargs = absolute_paths(as_plain(args["env_kwargs"]), {key for name in names for key in path_arguments(name)})
     specs = [_checked(EnvSpec(name, _kwargs_of(name, names, kwargs))) for name in names]
     keys = [spec.key for spec in specs]
     for number, spec in enumerate(specs):
@@ -68,7 +100,7 @@ def require_tasks(envs: Sequence[EnvSpec], wanted: Mapping[str, tuple[str, int]]
 
 def env_spec(name: str, kwargs: Any) -> EnvSpec:
     """One world, by its name or its source, made once to see that its arguments fit."""
-    return env_specs({"env": [resolve_env(name)], "env_kwargs": kwargs})[0]
+    return env_specs({"env": [name], "env_kwargs": kwargs})[0]
 
 
 def print_env_error(error: Exception, name: str, hint: str = "") -> int:
@@ -84,10 +116,10 @@ def print_env_error(error: Exception, name: str, hint: str = "") -> int:
     return WORLD_RAISED
 
 
-def _kwargs_of(name: str, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+def _kwargs_of(name: str, names: Sequence[str], args: Mapping[str, Any]) -> dict[str, Any]:
     """What is meant for all worlds, and over it what is meant for this one."""
-    common = {key: value for key, value in given.items() if key not in names}
-    own = given.get(name, {})
+    common = {key: value for key, value in args.items() if key not in names}
+    own = args.get(name, {})
     if not isinstance(own, Mapping):
         raise UsageError(f"--env_kwargs.{name}: expected a mapping of that world's arguments, got {own!r}")
     taken = arguments_of(name)
@@ -110,10 +142,11 @@ def arguments_of(name: str) -> dict[str, inspect.Parameter]:
 
 
 def envs_named_in(words: Sequence[str]) -> list[str]:
-    """The installed worlds that a command line names, wherever: `--env=shop,maze`, `play shop`."""
+    """The worlds that a command line names, wherever: `--env=shop,maze`, `play shop`."""
     ids = registry.names("agentgym.envs")
     names = {*ids, *map(registration.short_name, ids)}
-    return [part for word in words for part in re.split("[=,]", word) if part in names]
+    parts = [part for word in words for part in re.split("[=,]", word)]
+    return [part for part in parts if part in names or is_source(part)]
 
 
 def absolute_paths(kwargs: Mapping[str, Any], paths: set[str]) -> dict[str, Any]:
@@ -149,8 +182,13 @@ def _checked(spec: EnvSpec) -> EnvSpec:
     return spec
 
 
+def _installed() -> list[str]:
+    return registry.names("agentgym.envs")
+
+
 def _class_of(name: str) -> type | None:
     """The class of an installed world; None for what was registered with Gymnasium by hand."""
     env_id = registration.env_id(name)
-    found = registry.load("agentgym.envs", env_id) if env_id in registry.names("agentgym.envs") else None
+    place = registration.source_of(env_id) or env_id
+    found = registry.load("agentgym.envs", place) if place != env_id or env_id in _installed() else None
     return found if inspect.isclass(found) else None

@@ -10,14 +10,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import registry
-from agentgym_py.cli.env_options import WORLD, env_spec
-from agentgym_py.cli.parser import add_command, add_commands
+from agentgym_py.cli.env_options import WORLD, add_env_kwargs, env_spec
 from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.env import SPLITS, TextEnv, registration
 from agentgym_py.env.registration import env_plugins
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
+    from agentgym_py.cli.parser import Parser, Values
 
 KINDS = {
     "list": "List every installed world; a broken one with the reason.",
@@ -26,28 +25,23 @@ KINDS = {
 _JSON_HELP = "Print JSON, for a program."
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `envs` takes."""
     del argv
-    commands = add_commands(parser, "agentgym envs", "what")
-    listing = add_command(commands, "agentgym envs", "list", KINDS["list"])
-    listing.add_argument("--json", action="store_true", help=_JSON_HELP)
-    show = add_command(commands, "agentgym envs", "show", KINDS["show"])
+    parser.add_command("list", KINDS["list"]).add("json", bool, False, _JSON_HELP)
+    show = parser.add_command("show", KINDS["show"])
     show.usage = "agentgym envs show NAME [options]"
-    show.add_argument("name", metavar="NAME", help=WORLD)
-    show.add_argument(
-        "--env_kwargs", type=dict[str, Any], default={}, metavar="NAME VALUE",
-        help="Arguments of the world, as --env_kwargs.difficulty hard.",
-    )  # fmt: skip
-    show.add_argument("--json", action="store_true", help=_JSON_HELP)
+    show.add_positional("name", WORLD)
+    add_env_kwargs(show)
+    show.add("json", bool, False, _JSON_HELP)
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """List or show."""
-    if given["what"] == "list":
-        _list(given["list.json"])
+    if args["what"] == "list":
+        _list(args["json"])
     else:
-        _show(given["show.name"], given["show.env_kwargs"], given["show.json"])
+        _show(args["name"], args["env_kwargs"], args["json"])
     return 0
 
 

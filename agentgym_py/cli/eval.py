@@ -13,23 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import registry
-from agentgym_py.checks import parameters_of
+from agentgym_py.checks import Basic, check_least, parameters_of
 from agentgym_py.cli import interrupted
-from agentgym_py.cli.agents import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
+from agentgym_py.cli.agent_options import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.env_options import add_env_options, env_specs, env_versions, require_tasks
-from agentgym_py.cli.parser import (
-    UsageError,
-    add_options,
-    humanize_parser_error,
-    new_parser,
-    peek_options,
-    read_options,
-)
+from agentgym_py.cli.parser import Parser, UsageError, add_config, peek_options, read_options, wants_help
 from agentgym_py.cli.runtime import commit, console, packages, print_json, require_model_files
-from agentgym_py.cli.saved_settings import settings_of
+from agentgym_py.cli.saved_settings import require_sources, settings_of, sources_of
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import checked_split
-from agentgym_py.errors import ConfigError, EndpointError, PolicyError, RunError, UnknownNameError
+from agentgym_py.errors import EndpointError, PolicyError, RunError, UnknownNameError
 from agentgym_py.evaluation.folder import (
     SAME_ROWS,
     EvalFolder,
@@ -43,9 +36,8 @@ from agentgym_py.trajectory import store
 from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
-
     from agentgym_py.agents import Agent
+    from agentgym_py.cli.parser import Values
     from agentgym_py.collection.collector import Progress
     from agentgym_py.env import EnvSpec
     from agentgym_py.evaluation import Evaluation
@@ -58,37 +50,27 @@ if TYPE_CHECKING:
 class EvalOptions:
     """The evaluation."""
 
-    split: str = "test"
+    split: Basic[str] = "test"
     """`train`, `valid` or `test`."""
-    tasks: int = 300
+    tasks: Basic[int] = 300
     """Number of tasks of each world."""
-    attempts: int = 1
-    """Episodes a task; with several the intervals are clustered by task."""
-    samples: int | None = None
-    """The same as --attempts."""
-    temperature: float = 0.0
+    attempts: Basic[int] = 1
+    """Episodes per task; with several the intervals are clustered by task."""
+    temperature: Basic[float] = 0.0
     """Sampling temperature of a model; 0 is greedy."""
-    out: str | None = None
+    out: Basic[str | None] = None
     """Folder that gets manifest.json, trajectories.jsonl and result.json; it must be new or empty, or hold this very
     evaluation interrupted, which then goes on."""
-    manifest: str | None = None
+    manifest: Basic[str | None] = None
     """Repeat the evaluation of this manifest.json, or of this folder. All settings come from there. --model NAME beside
     it evaluates another model on the same tasks; --out, --json and --threads may stand beside it too."""
-    json: bool = False
+    json: Basic[bool] = False
     """Print the result as JSON, for a program."""
 
     def __post_init__(self) -> None:
         checked_split(self.split)
-        if self.tasks < 1 or self.tries < 1:
-            raise ConfigError("tasks and attempts (or samples) must be at least 1")
-        if self.samples is not None and self.attempts not in (1, self.samples):
-            raise ConfigError("samples and attempts are the same: give one of them")
+        check_least(self, {"tasks": 1, "attempts": 1})
         SamplingParams(temperature=self.temperature)  # complains of a wrong one
-
-    @property
-    def tries(self) -> int:
-        """Episodes a task."""
-        return self.attempts if self.samples is None else self.samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,53 +89,50 @@ class RepeatOptions:
     """Print the result as JSON."""
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `eval` takes."""
-    if "manifest" in peek_options(argv) and not {"-h", "--help"} & set(argv):
+    if "manifest" in peek_options(argv) and not wants_help(argv):
         allowed = [f"--{each.name}" for each in fields(RepeatOptions)]
         for word in argv:
             if word.startswith("--") and word.partition("=")[0] not in allowed:
                 said = word.partition("=")[0]
                 raise UsageError(f"{said} cannot stand beside --manifest, which says it; {', '.join(allowed[1:])} can")
-        add_options(parser, RepeatOptions)
+        parser.add_dataclass(RepeatOptions)
         return
-    parser.add_argument("--config", action="config", help="YAML file with any of these options.")
+    add_config(parser)
     _add_settings(parser)
 
 
-def _add_settings(parser: ArgumentParser) -> None:
+def _add_settings(parser: Parser) -> None:
     add_env_options(parser)
-    add_options(parser, EvalOptions)
+    parser.add_dataclass(EvalOptions)
     add_agent_options(parser)
 
 
-def read(given: Namespace) -> tuple[EvalOptions, AgentOptions, ModelOptions, list[EnvSpec]]:
+def read(args: Values) -> tuple[EvalOptions, AgentOptions, ModelOptions, list[EnvSpec]]:
     """What is wanted; complains of what cannot be, before anything is loaded or written."""
-    chosen = read_options(EvalOptions, given)
-    who, model = read_agent(given, None)
-    envs = env_specs(given)
+    chosen = read_options(EvalOptions, args)
+    who, model = read_agent(args, None)
+    envs = env_specs(args)
     require_tasks(envs, {chosen.split: ("--tasks", chosen.tasks)})
     return chosen, who, model, envs
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """Evaluate, show, write."""
-    if given.get("manifest") is None:
-        return _run(given, None)
-    held = read_manifest(Path(given["manifest"]))
-    parser = new_parser("agentgym eval", "")
+    if args.get("manifest") is None:
+        return _run(args, None)
+    held = read_manifest(Path(args["manifest"]))
+    require_sources(held.get("sources", {}), args["manifest"])
+    options, parser = held["options"], Parser("agentgym eval")
     _add_settings(parser)
-    own = {"out": given["out"], "json": given["json"], "threads": given["threads"] or held.get("threads")}
-    if given["model"]:
-        own |= _of_another(held["options"], given["model"])
-    elif held["options"].get("agent") in (None, "model"):
-        _require_there(held["options"].get("model"), given["manifest"])
-    try:
-        settings: Namespace = parser.parse_object(held["options"] | own)
-    except Exception as error:
-        known = [option for option in parser._option_string_actions if option.startswith("--")]
-        raise UsageError(f"{given['manifest']}: {humanize_parser_error(str(error), known, [])}") from error
-    return _run(settings, (given["manifest"], held, bool(given["model"])))
+    own = {"out": args["out"], "json": args["json"], "threads": args["threads"] or held.get("threads")}
+    if args["model"]:
+        own |= _of_another(options, args["model"])
+    elif options.get("agent") in (None, "model"):
+        _require_there(options.get("model"), args["manifest"])
+    settings = parser.read_mapping(options | own, args["manifest"])
+    return _run(settings, (args["manifest"], held, bool(args["model"])))
 
 
 def _of_another(held: Mapping[str, Any], model: str) -> dict[str, Any]:
@@ -161,7 +140,7 @@ def _of_another(held: Mapping[str, Any], model: str) -> dict[str, Any]:
     who = held.get("agent")
     if who not in (None, "model") and "base_url" in parameters_of(registry.load("agentgym.agents", who)):
         return {"model": model}
-    return {"model": model, "agent": "model", "agent_kwargs": {}}
+    return {"model": model, "agent": "model", "expert": None, "agent_kwargs": {}}
 
 
 def _require_there(model: Any, manifest: str) -> None:
@@ -172,9 +151,9 @@ def _require_there(model: Any, manifest: str) -> None:
         raise UsageError(f"{manifest}: {error}; if the model has moved, name its place: --model FOLDER") from error
 
 
-def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any], bool] | None) -> int:
+def _run(args: Values, repeated: tuple[str, Mapping[str, Any], bool] | None) -> int:
     """Evaluate; `repeated` is a manifest's path, the manifest, and whether another agent may play it."""
-    chosen, who, model, envs = read(given)
+    chosen, who, model, envs = read(args)
     out = EvalFolder.free(chosen.out) if chosen.out else None
     world_versions = env_versions(envs, chosen.split)
     (agent,), executor = who.make(model, [chosen.temperature])
@@ -182,11 +161,14 @@ def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any], bool] | None)
     from agentgym_py.evaluation import evaluate
     from agentgym_py.evaluation.text import decoding
 
-    asked = settings_of(given, envs)
+    asked = settings_of(args, envs)
     tasks = range(chosen.tasks)
-    manifest = manifest_of(agent, envs, chosen.split, tasks, chosen.tries, who.prompt, who.seed) | {
+    manifest = manifest_of(agent, envs, chosen.split, tasks, chosen.attempts, who.prompt, who.seed) | {
         "options": finite(asked), **_made_with(who.agent == "model")
     }  # fmt: skip
+    manifest |= {"sources": files} if (files := sources_of(asked)) else {}
+    if out and out.has_begun:
+        require_sources(out.manifest().get("sources", {}), str(out.folder.path))
     if repeated:
         _check(*repeated, manifest)
     for held in ([repeated[1]] if repeated else []) + ([out.manifest()] if out and out.has_begun else []):
@@ -194,7 +176,7 @@ def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any], bool] | None)
             agent.name = manifest["agent"]["name"] = held["agent"]["name"]
     title = f"{title_of(agent)}{decoding(agent.sampling)}"
     with _kept(out, manifest) as (before, keep), executor, phases_of(agent, console(chosen.json)) as phases:
-        phase = phases.begin(f"{chosen.split}, {title}", len(envs) * chosen.tasks * chosen.tries)
+        phase = phases.begin(f"{chosen.split}, {title}", len(envs) * chosen.tasks * chosen.attempts)
         for trajectory in before:
             phase(trajectory)
 
@@ -204,7 +186,7 @@ def _run(given: Namespace, repeated: tuple[str, Mapping[str, Any], bool] | None)
             tell(agent, trajectory)
 
         found, played = evaluate(
-            agent, envs, chosen.split, tasks, attempts=chosen.tries, play=who.play(executor), progress=progress,
+            agent, envs, chosen.split, tasks, attempts=chosen.attempts, play=who.play(executor), progress=progress,
             before=before,
         )  # fmt: skip
         phases.end()

@@ -14,22 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py import distributed
 from agentgym_py.agents.model import require_room
+from agentgym_py.checks import Basic
 from agentgym_py.cli import interrupted, resume_hint, sigterm_as_interrupt, status_of
-from agentgym_py.cli.agents import ModelOptions
-from agentgym_py.cli.engines import EngineOptions
+from agentgym_py.cli.agent_options import ModelOptions
+from agentgym_py.cli.engine_options import EngineOptions
 from agentgym_py.cli.env_options import add_env_options, env_specs, env_versions, require_tasks
-from agentgym_py.cli.parser import (
-    UsageError,
-    add_options,
-    as_list,
-    humanize_parser_error,
-    new_parser,
-    peek_options,
-    read_options,
-    suggestion,
-)
+from agentgym_py.cli.parser import Parser, UsageError, add_config, peek_options, read_options, suggestion, wants_help
 from agentgym_py.cli.runtime import console, load_torch, print_json, provenance, require_model_files
-from agentgym_py.cli.saved_settings import settings_of
+from agentgym_py.cli.saved_settings import require_sources, settings_of, sources_of
 from agentgym_py.cli.trainer_options import (
     add_cloner_options,
     add_trainer_options,
@@ -39,6 +31,7 @@ from agentgym_py.cli.trainer_options import (
 )
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
+from agentgym_py.env import registration
 from agentgym_py.errors import ConfigError, EndpointError, RunError
 from agentgym_py.evolution import Evolution, EvolveConfig
 from agentgym_py.evolution.config import require_cloner, require_fit, require_judges
@@ -46,14 +39,15 @@ from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.task_sampling import shares
 from agentgym_py.files import new_folder
 from agentgym_py.rewards.reward_model import require_reward_model
+from agentgym_py.source import is_source
 from agentgym_py.training import tracking
 from agentgym_py.training.trainer import info_of, require_policy_trainer
 from agentgym_py.trajectory.selectors import SelectConfig
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
     from rich.console import Console
 
+    from agentgym_py.cli.parser import Values
     from agentgym_py.env import EnvSpec
     from agentgym_py.policy import Policy
     from agentgym_py.training.progress import Reporter
@@ -74,15 +68,13 @@ _NOTHING_YET = "nothing was written yet; start it again"
 class RunOptions:
     """The run."""
 
-    out: str | None = None
+    out: Basic[str | None] = None
     """Run folder; by default runs/ENV-TRAINER-sSEED, with -2, -3, … where that exists."""
-    resume: str | None = None
-    """Go on with the run in this folder, with the settings that it was started with, and as many threads unless
-    --threads says otherwise."""
-    preset: str = "default"
-    """`default`, or `smoke`: everything small, every step real, done in under a minute. It checks the machinery alone:
-    it trains on failed episodes too, for so short a run may have no others, goes on where there is nothing to learn
-    from, and its success rates mean nothing."""
+    resume: Basic[str | None] = None
+    """Resume the run in this folder, with its own settings and as many threads unless --threads says otherwise."""
+    preset: Basic[str] = "default"
+    """`default`, or `smoke`: every step of a run, but small, in under a minute. It checks the machinery only: it trains
+    on failed episodes too, continues when there is nothing to learn from, and its success rates mean nothing."""
     json: bool = False
     """Print the test result as JSON at the end; what happens meanwhile goes to stderr."""
 
@@ -113,37 +105,35 @@ class ResumeOptions:
     """Print the test result as JSON at the end."""
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `evolve` takes; the preset and the trainer that were asked for decide some of it."""
     first = peek_options(argv)
-    if "resume" in first and not {"-h", "--help"} & set(argv):
+    if "resume" in first and not wants_help(argv):
         RunFolder.open(Path(first["resume"]))  # a wrong folder matters more than what stands beside it
         _refuse_settings(argv)
-        add_options(parser, ResumeOptions)
+        parser.add_dataclass(ResumeOptions)
         return
-    parser.add_argument("--config", action="config", help="YAML file with any of these options, as run.yaml has them.")
-    add_options(parser, RunOptions)
+    add_config(parser)
+    parser.add_dataclass(RunOptions)
     trainer = first.get("trainer", "filtered_bc")
     add_settings(parser, trainer)
     needed = info_of(trainer_class(trainer)).evolve_defaults
-    known = [action.dest for action in parser._actions]
-    if wrong := next((key for key in needed if key not in known), None):
-        raise ConfigError(
-            f"the trainer {trainer} has evolve_defaults for {wrong!r}, no option of evolve{suggestion(wrong, known)}"
-        )
+    if wrong := next((name for name in needed if name not in parser.options), None):
+        near = suggestion(wrong, [option.flag for option in parser.options.values()])
+        raise ConfigError(f"the trainer {trainer} has evolve_defaults for {wrong!r}, no option of evolve{near}")
     parser.set_defaults({**needed, **_preset(first.get("preset", "default"), parser)})
 
 
-def add_settings(parser: ArgumentParser, trainer: str) -> None:
+def add_settings(parser: Parser, trainer: str) -> None:
     """The options that `run.yaml` holds."""
     add_env_options(parser)
-    add_options(parser, ModelOptions)
-    add_options(parser, EngineOptions)
-    add_options(parser, EvolveConfig, skip={"select"})
-    add_options(parser.add_argument_group("Which trajectories a round learns from"), SelectConfig, "select")
+    parser.add_dataclass(ModelOptions)
+    parser.add_dataclass(EngineOptions, basic=False)
+    parser.add_dataclass(EvolveConfig, skip={"select"})
+    parser.add_dataclass(SelectConfig, "select.", "Which trajectories a round learns from", basic=False)
     add_trainer_options(parser, trainer)
     add_cloner_options(parser, trainer)
-    add_options(parser, TrackOptions)
+    parser.add_dataclass(TrackOptions, basic=False)
 
 
 def _refuse_settings(argv: Sequence[str]) -> None:
@@ -158,18 +148,18 @@ def _refuse_settings(argv: Sequence[str]) -> None:
             )
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """Start a run, or go on with one; 130 after Ctrl-C."""
-    begun = [RunFolder.open(Path(given["resume"]))] if given.get("resume") else []
+    begun = [RunFolder.open(Path(args["resume"]))] if args.get("resume") else []
     try:
         with sigterm_as_interrupt(), ExitStack() as lock:
-            result = _run(given, begun, lock)
+            result = _run(args, begun, lock)
     except KeyboardInterrupt as stop:
         interrupted(_how_to_go_on(begun))
         return status_of(stop)
     except EndpointError as error:
         raise EndpointError(f"{error}{resume_hint(_how_to_go_on(begun))}") from error
-    if given["json"]:
+    if args["json"]:
         print_json(result | {"folder": str(begun[0].path)})
     return 0
 
@@ -178,20 +168,22 @@ def _how_to_go_on(begun: Sequence[RunFolder]) -> str:
     return f"to go on: agentgym evolve --resume {begun[0].path}" if begun else _NOTHING_YET
 
 
-def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str, Any]:
+def _run(args: Values, begun: list[RunFolder], lock: ExitStack) -> dict[str, Any]:
     """Go on with the run in `begun`, or start one and put it there; `lock` keeps others out of it."""
     folder = begun[0] if begun else None
-    settings = _settings_of(folder) if folder else given
-    model, engine, config, trainer, cloner, envs = read(settings, given)
+    if folder:
+        require_sources(folder.read_json("provenance.json").get("sources", {}), str(folder.path))
+    settings = _settings_of(folder) if folder else args
+    model, engine, config, trainer, cloner, envs = read(settings, args)
     require_reward_model(config.reward_model)
     distributed.join(model.device)
-    if folder is None and given["out"]:
-        distributed.once(new_folder, given["out"])
+    if folder is None and args["out"]:
+        distributed.once(new_folder, args["out"])
     finished = folder is not None and folder.finished
     if not finished:
         tracking.need(settings["track"])
         require_model_files(model.model)
-    out = console(given["json"])
+    out = console(args["json"])
     out.print(_headline(settings, config), style="bold", soft_wrap=True)  # what follows takes seconds to load
     if not finished:
         load_torch(_threads(folder, model.threads))
@@ -203,7 +195,7 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
         require_room(ready[0], config.max_new_tokens)
         require_judges(config, trainer, ready[0])
         executor, play = engine.executor_for(ready[0], model.ray), engine.engines_for(ready[0], config.slots)
-        folder = distributed.once(lambda: lock.enter_context(_started(given, envs, ready[0])))
+        folder = distributed.once(lambda: lock.enter_context(_started(args, envs, ready[0])))
         begun.append(folder)
     else:
         distributed.once(lambda: lock.enter_context(folder.locked()))
@@ -229,7 +221,7 @@ class Wanted(NamedTuple):
     envs: list[EnvSpec]
 
 
-def read(settings: Namespace, beside: Namespace) -> Wanted:
+def read(settings: Values, beside: Values) -> Wanted:
     """What is wanted; complains of what cannot be, before anything is loaded or written.
 
     Beside the settings of a run that is gone on with stand the command line's; a new one has no others.
@@ -250,17 +242,18 @@ def read(settings: Namespace, beside: Namespace) -> Wanted:
     return Wanted(model, engine, config, trainer, cloner, envs)
 
 
-def evolve_config(given: Namespace) -> EvolveConfig:
+def evolve_config(args: Values) -> EvolveConfig:
     """The settings of the rounds."""
-    return read_options(EvolveConfig, given, select=read_options(SelectConfig, given["select"], "select."))
+    return read_options(EvolveConfig, args, select=read_options(SelectConfig, args, "select."))
 
 
 # ---------------------------------------------------------------------------------------------------------- the folder
 
 
-def _started(given: Namespace, envs: Sequence[EnvSpec], base: Policy) -> AbstractContextManager[RunFolder]:
-    settings, made_with = settings_of(given, envs), provenance() | {"preset": given["preset"]} | _basis(envs, base)
-    return RunFolder.started(Path(given["out"]) if given["out"] else _own_folder(settings), settings, made_with)
+def _started(args: Values, envs: Sequence[EnvSpec], base: Policy) -> AbstractContextManager[RunFolder]:
+    settings, made_with = settings_of(args, envs), provenance() | {"preset": args["preset"]} | _basis(envs, base)
+    made_with |= {"sources": found} if (found := sources_of(settings)) else {}
+    return RunFolder.started(Path(args["out"]) if args["out"] else _own_folder(settings), settings, made_with)
 
 
 def _basis(envs: Sequence[EnvSpec], base: Policy) -> dict[str, Any]:
@@ -280,7 +273,11 @@ def _check_basis(folder: RunFolder, envs: Sequence[EnvSpec], base: Policy) -> No
 
 def _own_folder(settings: Mapping[str, Any]) -> Path:
     """The first free folder of this run's name; that it is made here keeps it from everybody who starts meanwhile."""
-    first = Path("runs") / f"{'+'.join(settings['env'])}-{settings['trainer']['name']}-s{settings['seed']}"
+    envs = "+".join(registration.short_name(registration.env_id(name)) if is_source(name) else name
+                    for name in settings["env"])  # fmt: skip
+    name = settings["trainer"]["name"]
+    trainer = trainer_class(name).__name__.lower() if is_source(name) else name
+    first = Path("runs") / f"{envs}-{trainer}-s{settings['seed']}"
     first.parent.mkdir(parents=True, exist_ok=True)
     for number in count(1):
         path = first if number == 1 else first.with_name(f"{first.name}-{number}")
@@ -309,25 +306,19 @@ def _threads(folder: RunFolder | None, asked: int | None) -> int | None:
     return asked or begun
 
 
-def _settings_of(folder: RunFolder) -> Namespace:
+def _settings_of(folder: RunFolder) -> Values:
     """The settings in `run.yaml`, checked as those of a command line are."""
     held = folder.config()
     trainer = held.get("trainer")
-    parser = new_parser("agentgym evolve", "")
+    parser = Parser("agentgym evolve")
     add_settings(parser, str(trainer.get("name")) if isinstance(trainer, dict) else str(trainer))
-    try:
-        settings: Namespace = parser.parse_object(held)
-    except Exception as error:
-        known = [option for option in parser._option_string_actions if option.startswith("--")]
-        raise UsageError(f"{folder.path / 'run.yaml'}: {humanize_parser_error(str(error), known, [])}") from error
-    return settings
+    return parser.read_mapping(held, str(folder.path / "run.yaml"))
 
 
-def _preset(name: str, parser: ArgumentParser) -> dict[str, Any]:
+def _preset(name: str, parser: Parser) -> dict[str, Any]:
     if name not in PRESETS:
-        raise UsageError(f"no preset {name!r}{suggestion(name, PRESETS)}; there are {', '.join(PRESETS)}")
-    known = {action.dest for action in parser._actions}
-    return {key: value for key, value in PRESETS[name].items() if key in known}
+        raise UsageError(f"no preset {name!r}; there are {', '.join(PRESETS)}{suggestion(name, PRESETS)}")
+    return {key: value for key, value in PRESETS[name].items() if key in parser.options}
 
 
 # ------------------------------------------------------------------------------------------------------------- the run
@@ -364,8 +355,8 @@ def _show(
     return result
 
 
-def _headline(settings: Namespace, config: EvolveConfig) -> str:
-    worlds = ", ".join(as_list(settings["env"]))
+def _headline(settings: Values, config: EvolveConfig) -> str:
+    worlds = ", ".join(settings["env"])
     several = f", {distributed.world()} processes" if distributed.world() > 1 else ""
     how = f"trainer {settings['trainer.name']}, model {settings['model']}, seed {config.seed}"
     return f"AgentEvol on {worlds}: {how}{several}"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentgym_py.cli.parser import UsageError, add_options, read_options, with_option_names
+from agentgym_py.cli.parser import UsageError, read_options, with_option_names
 from agentgym_py.cli.runtime import prepare_torch, print_json
 from agentgym_py.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
+    from agentgym_py.cli.parser import Parser, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,38 +31,38 @@ class ExportOptions:
     """Print what was written as JSON, for a program."""
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `export` takes."""
     del argv
     parser.usage = "agentgym export MODEL --out DIR [options]"
-    parser.add_argument(
-        "model", metavar="MODEL",
-        help="A run folder, what `train` wrote, a checkpoint of either, a folder of LoRA adapters, or a model's name.",
-    )  # fmt: skip
-    add_options(parser, ExportOptions)
+    parser.add_positional(
+        "model",
+        "A run folder, what `train` wrote, a checkpoint of either, a folder of LoRA adapters, or a model's name.",
+    )
+    parser.add_dataclass(ExportOptions)
 
 
-def read(given: Namespace) -> ExportOptions:
+def read(args: Values) -> ExportOptions:
     """What is wanted; complains of a converter that is not there."""
     from agentgym_py.report.export import converter
 
-    chosen = read_options(ExportOptions, given)
+    chosen = read_options(ExportOptions, args)
     if chosen.gguf:
         converter()
     return chosen
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """Export, and say where."""
-    if given["out"] is None:
+    if args["out"] is None:
         raise UsageError("--out DIR wanted")
     from agentgym_py.report.export import export, find
 
     try:
-        chosen = read(given)
-        source = find(given["model"], chosen.round)
+        chosen = read(args)
+        source = find(args["model"], chosen.round)
         prepare_torch("tiny")  # whatever it is: what models need, and quiet libraries
-        folder = export(source, given["out"], base=chosen.base, gguf=chosen.gguf)
+        folder = export(source, args["out"], base=chosen.base, gguf=chosen.gguf)
     except ConfigError as error:
         raise with_option_names(error, ("base", "gguf", "round"), "") from error
     if chosen.json:

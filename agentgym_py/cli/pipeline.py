@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from agentgym_py.cli import module, nested_command, sigterm_as_interrupt, status_of
-from agentgym_py.cli.parser import UsageError, add_options, as_plain, new_parser, read_options
+from agentgym_py.cli.parser import Parser, UsageError, read_options
 from agentgym_py.cli.pipeline_file import POLICIES, Stage, check, parsed, put_in, read_file, stages_of
 from agentgym_py.cli.train import interrupted, states_in
+from agentgym_py.cli.values import as_plain
 from agentgym_py.errors import AgentGymError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import finite
+from agentgym_py.files import finite, with_current_names
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
+    from agentgym_py.cli.parser import Values
 
 _STATE = "pipeline.json"
 
@@ -41,17 +42,17 @@ class PipelineOptions:
     """Show the stages, what each gets and how far the pipeline is, and run nothing."""
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `pipeline` takes."""
     del argv
     parser.usage = "agentgym pipeline FILE [options]"
-    parser.add_argument("file", metavar="FILE", help="YAML: the stages; see docs/pipeline.md and examples/pipelines.")
-    add_options(parser, PipelineOptions)
+    parser.add_positional("file", "YAML: the stages; see docs/pipeline.md and examples/pipelines.")
+    parser.add_dataclass(PipelineOptions)
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """Run what is not done yet, stage by stage; the first status that is not 0 ends it."""
-    chosen, file = read_options(PipelineOptions, given), given["file"]
+    chosen, file = read_options(PipelineOptions, args), args["file"]
     held = read_file(file)
     stages = stages_of(held, file)
     if not (where := chosen.out or held.get("out")):
@@ -135,6 +136,7 @@ class Pipeline:
         theirs = state.get("stages")
         if not (isinstance(theirs, list) and all(map(_is_stage, theirs)) and isinstance(state.get("done"), dict)):
             raise RunError(f"{path / _STATE} is damaged: it does not say what was begun; give a new --out")
+        theirs = [stage | {"settings": with_current_names(stage.get("settings") or {})} for stage in theirs]
         begun = dict(state.get("begun") or {f"{n:02d}-{each['name']}": each for n, each in enumerate(theirs, 1)})
         self._check_changes(theirs, mine, state["done"], begun)
         if gone := next((s for s in self.stages if s.name in state["done"] and not (path / s.folder).is_dir()), None):
@@ -178,7 +180,7 @@ class Pipeline:
         going_on = self._goes_on(stage)
         try:
             if going_on and stage.command == "evolve":
-                given = _resumed(target)
+                args = _resumed(target)
             else:
                 if (target / "last_good").is_dir():  # where it would go on it would go wrong again
                     raise RunError(
@@ -188,8 +190,8 @@ class Pipeline:
                 if not going_on:
                     shutil.rmtree(target, ignore_errors=True)  # an interrupted stage's: those that are done are not run
                 settings = put_in(stage.settings, self._made_before(stage))
-                given = parsed(stage, settings | {"out": str(_out(stage, target))})
-            return int(module(stage.command).run(given))
+                args = parsed(stage, settings | {"out": str(_out(stage, target))})
+            return int(module(stage.command).run(args))
         except AgentGymError as error:
             raise type(error)(f"stage {stage.name}: {error}") from error
 
@@ -210,11 +212,10 @@ def _is_stage(value: Any) -> bool:
     return isinstance(value, dict) and "name" in value
 
 
-def _resumed(folder: Path) -> Namespace:
-    parser = new_parser("agentgym evolve", "")
+def _resumed(folder: Path) -> Values:
+    parser = Parser("agentgym evolve")
     module("evolve").options(parser, ["--resume", str(folder)])
-    given: Namespace = parser.parse_object({"resume": str(folder)})
-    return given
+    return parser.read_mapping({"resume": str(folder)}, "")
 
 
 def _out(stage: Stage, target: Path) -> Path:

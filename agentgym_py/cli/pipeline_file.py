@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from agentgym_py.cli import module
-from agentgym_py.cli.parser import UsageError, as_list, humanize_parser_error, load_yaml, new_parser, suggestion
+from agentgym_py.cli.parser import Parser, UsageError, suggestion
 from agentgym_py.cli.runtime import require_model_files
 from agentgym_py.cli.trainer_options import trainer_class
+from agentgym_py.cli.values import as_list, load_yaml
 from agentgym_py.errors import AgentGymError, UnknownNameError, did_you_mean
 from agentgym_py.training import tracking
 from agentgym_py.training.trainer import info_of, require_policy_trainer
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
+    from agentgym_py.cli.parser import Values
 
 KINDS = {
     "sft": "train", "collect": "collect", "reward_model": "train", "rl": "evolve", "evaluate": "eval",
@@ -74,7 +75,7 @@ def read_file(file: str) -> dict[str, Any]:
         raise UsageError(f"{file} holds no pipeline: wanted is a mapping with a list of `stages`")
     if wrong := next((key for key in held if key not in _KEYS), None):
         raise UsageError(
-            f"{file}: no key {wrong!r}{suggestion(str(wrong), _KEYS)}; there are {', '.join(sorted(_KEYS))}"
+            f"{file}: no key {wrong!r}; there are {', '.join(sorted(_KEYS))}{suggestion(str(wrong), _KEYS)}"
         )
     held = {key: value for key, value in held.items() if value is not None}
     if not isinstance(held.get("defaults", {}), dict):
@@ -93,7 +94,7 @@ def stages_of(held: Mapping[str, Any], file: str) -> list[Stage]:
         kind, name = str(row["stage"]), str(row.get("name", row["stage"]))
         if kind not in KINDS:
             raise UsageError(
-                f"{file}: no kind of stage {kind!r}{suggestion(kind, KINDS)}; there are {', '.join(KINDS)}"
+                f"{file}: no kind of stage {kind!r}; there are {', '.join(KINDS)}{suggestion(kind, KINDS)}"
             )
         if not name.replace("_", "").replace("-", "").isalnum() or name in [each.name for each in found]:
             raise UsageError(
@@ -110,10 +111,10 @@ def stages_of(held: Mapping[str, Any], file: str) -> list[Stage]:
     return found
 
 
-def _spelled(given: Mapping[Any, Any]) -> dict[str, Any]:
+def _spelled(args: Mapping[Any, Any]) -> dict[str, Any]:
     """Options with `trainer: NAME` written out, as a command's own file may have it."""
-    trainer = {"trainer": {"name": given["trainer"]}} if isinstance(given.get("trainer"), str) else {}
-    return {str(key): value for key, value in given.items()} | trainer
+    trainer = {"trainer": {"name": args["trainer"]}} if isinstance(args.get("trainer"), str) else {}
+    return {str(key): value for key, value in args.items()} | trainer
 
 
 @contextmanager
@@ -133,7 +134,7 @@ def _settings(
     command = "evolve" if kind == "sft" and "data" not in settings else KINDS[kind]
     if command == "evolve" and kind == "sft":
         settings = {"rounds": 0, "test_tasks": 0, **settings}
-    known = {action.dest.partition(".")[0] for action in _parser(command, {**defaults, **settings})._actions} - _OWN
+    known = {name.partition(".")[0] for name in _parser(command, {**defaults, **settings}).options} - _OWN
     wanted = known - ({"model"} if "agent" in settings else set())
     return command, {**{key: value for key, value in defaults.items() if key in wanted}, **settings}, known
 
@@ -168,28 +169,20 @@ def put_in(value: Any, products: Mapping[str, str]) -> Any:
     return products[value[1:]]
 
 
-def _parser(command: str, settings: Mapping[str, Any]) -> ArgumentParser:
+def _parser(command: str, settings: Mapping[str, Any]) -> Parser:
     """The command's parser, for the trainer and the preset that are wanted."""
     trainer = settings.get("trainer")
     name = trainer.get("name") if isinstance(trainer, Mapping) else trainer
     argv = [word for key, value in (("--trainer.name", name), ("--preset", settings.get("preset"))) if value
             for word in (key, str(value))]  # fmt: skip
-    parser = new_parser(f"agentgym {command}", "")
+    parser = Parser(f"agentgym {command}")
     module(command).options(parser, argv)
     return parser
 
 
-def parsed(stage: Stage, settings: Mapping[str, Any]) -> Namespace:
+def parsed(stage: Stage, settings: Mapping[str, Any]) -> Values:
     """The settings as the command line would give them to the command."""
-    parser = _parser(stage.command, settings)
-    known = {action.dest for action in parser._actions} - _OWN
-    try:
-        found: Namespace = parser.parse_object(dict(settings))
-    except AgentGymError:
-        raise
-    except Exception as error:  # jsonargparse's own are many
-        raise UsageError(humanize_parser_error(str(error), sorted(f"--{each}" for each in known), [])) from error
-    return found
+    return _parser(stage.command, settings).read_mapping(settings, "")
 
 
 # ----------------------------------------------------------------------------------------------------------- the check
@@ -200,16 +193,16 @@ def check(stage: Stage, stages: Sequence[Stage], file: str) -> None:
     with _in_stage(f"{file}: stage {stage.name}"):
         if wrong := next((key for key in stage.settings if key in _OWN), None):
             raise UsageError(f"{wrong} is not a stage's to say")
-        given = parsed(stage, _without_products(stage.settings))
+        args = parsed(stage, _without_products(stage.settings))
         _check_inputs(stage.settings, {each.name: each for each in stages})
         read = module(stage.command).read
         if stage.command == "evolve":
-            read(given, given)
+            read(args, args)
         else:
-            read(given)
-        tracking.need(given.get("track"))
+            read(args)
+        tracking.need(args.get("track"))
         _check_trainer(stage)
-        _check_model(stage, given)
+        _check_model(stage, args)
 
 
 def _without_products(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,15 +221,15 @@ def _check_trainer(stage: Stage) -> None:
         raise UsageError("the trainer makes a policy; wanted is one of a reward model: reward_model, process_reward")
 
 
-def _check_model(stage: Stage, given: Namespace) -> None:
+def _check_model(stage: Stage, args: Values) -> None:
     """A model that is not the product of a stage must be there."""
     from agentgym_py.report.export import find
 
-    model = str(given["model"])
-    if not model or model.startswith("$") or given.get("agent") not in (None, "model"):
+    model = str(args["model"])
+    if not model or model.startswith("$") or args.get("agent") not in (None, "model"):
         return
     if stage.kind == "export":
-        find(model, given["round"])
+        find(model, args["round"])
     else:
         require_model_files(model)
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.agents.human import helped, listed, next_line
-from agentgym_py.cli.env_options import WORLD, env_spec, print_env_error
-from agentgym_py.cli.parser import add_options, read_options, suggestion
+from agentgym_py.cli.env_options import WORLD, add_env_kwargs, env_spec, print_env_error
+from agentgym_py.cli.parser import read_options, suggestion
 from agentgym_py.env import TextEnv
 from agentgym_py.env.actions import from_keyboard, to_keyboard
 from agentgym_py.env.base import checked_seed
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
+    from agentgym_py.cli.parser import Parser, Values
 
 COMMANDS = {
     ":actions": "lists what can be done here",
@@ -45,27 +45,24 @@ class PlayOptions:
             checked_seed(self.seed)
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `play` takes."""
     del argv
     parser.usage = "agentgym play NAME [options]"
-    parser.add_argument("name", metavar="NAME", help=WORLD)
-    parser.add_argument(
-        "--env_kwargs", type=dict[str, Any], default={}, metavar="NAME VALUE",
-        help="Arguments of the world, as --env_kwargs.difficulty hard.",
-    )  # fmt: skip
-    add_options(parser, PlayOptions)
+    parser.add_positional("name", WORLD)
+    add_env_kwargs(parser)
+    parser.add_dataclass(PlayOptions)
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """Play one episode; 1 where the world raises."""
-    chosen, name = read_options(PlayOptions, given), given["name"]
+    chosen, name = read_options(PlayOptions, args), args["name"]
     start: dict[str, Any] = {"split": chosen.split}
     if chosen.task is not None:
         numbered = re.fullmatch(r"-?\d+", chosen.task)
         start = start | {"task": int(chosen.task)} if numbered else {"task": chosen.task}  # an id says its split
     try:
-        with closing(env_spec(name, given["env_kwargs"]).make()) as env:
+        with closing(env_spec(name, args["env_kwargs"]).make()) as env:
             observation, info = env.reset(seed=chosen.seed, options=start)
             print(f"{info['task_id']}. Write an action, or :help.\n")
             print(observation)
@@ -100,7 +97,7 @@ def _answer(env: TextEnv, command: str) -> str:
         return "\n".join(map(to_keyboard, env.expert()[:1])) or "The expert knows no way from here."
     if command in ("", ":help"):
         return HELP
-    return f"No command {command!r}{suggestion(command, COMMANDS)}; :help lists them."
+    return f"No command {command!r}{suggestion(command, COMMANDS)} (:help lists them.)"
 
 
 def _steps(number: int) -> str:

@@ -7,35 +7,37 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from agentgym_py.cli.env_options import add_own_envs, register_own_envs
 from agentgym_py.cli.runtime import print_json, read_trajectories
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
-
+    from agentgym_py.cli.parser import Parser, Values
     from agentgym_py.collection.replay import Difference, ReplayResult
 
 DIFFERS = 1
 _SHOWN = 5
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `replay` takes."""
     del argv
     parser.usage = "agentgym replay FILE [options]"
-    parser.add_argument("file", metavar="FILE", help="Trajectories of this project's store, or parquet.")
-    parser.add_argument("--json", action="store_true", help="Print JSON, for a program.")
+    parser.add_positional("file", "Trajectories of this project's store, or parquet.")
+    add_own_envs(parser)
+    parser.add("json", bool, False, "Print JSON, for a program.")
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """Replay a file; 1 where a trajectory differs, or none could be replayed."""
     from agentgym_py.collection.replay import replay_all
 
-    results = list(replay_all(read_trajectories(given["file"])))
+    register_own_envs(args)
+    results = list(replay_all(read_trajectories(args["file"])))
     differ = [each for each in results if each.difference]
     held = sum(each.holds for each in results)
-    if given["json"]:
+    if args["json"]:
         rows = [asdict(each) | {"holds": each.holds} for each in results]
-        print_json({"file": given["file"], "held": held, "differ": len(differ), "results": rows})
+        print_json({"file": args["file"], "held": held, "differ": len(differ), "results": rows})
     else:
         _show(results, differ, held)
     return DIFFERS if differ or not held else 0

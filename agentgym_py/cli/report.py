@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
+    from agentgym_py.cli.parser import Parser, Values
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `report` takes."""
     del argv
     parser.usage = "agentgym report DIR"
-    parser.add_argument("dir", metavar="DIR", help="A run folder.")
+    parser.add_positional("dir", "A run folder.")
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """Write report.html."""
     from agentgym_py.report.page import write_report
 
-    print(write_report(Path(given["dir"])))
+    print(write_report(Path(args["dir"])))
     return 0

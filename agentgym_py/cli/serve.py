@@ -10,15 +10,14 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from agentgym_py.cli.env_options import add_env_options, env_specs
-from agentgym_py.cli.env_source import resolve_env
-from agentgym_py.cli.parser import Repeatable, add_options, as_list, read_options
+from agentgym_py.cli.parser import read_options
 from agentgym_py.cli.server_options import LOOPBACK, listening, require_port, require_server, serve
 from agentgym_py.errors import ConfigError
 from agentgym_py.serving.client import TOKEN
 from agentgym_py.serving.sessions import ALLOWED, Limits, Sessions
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
+    from agentgym_py.cli.parser import Parser, Values
 
 _TOKEN_AT_LEAST = 16
 _CONNECTIONS = 100
@@ -41,27 +40,27 @@ class ServeOptions(Limits):
         require_port(self.port)
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `serve` takes."""
     del argv
     add_env_options(parser)
-    parser.add_argument(
-        "--allow", action=Repeatable, default=[], metavar="ARGUMENT",
+    parser.add(
+        "allow", default=[], item=str, metavar="ARGUMENT", group="The environment server",
         help=f"An argument of the worlds that clients may choose, beside {', '.join(ALLOWED)}; several times, or with "
         "commas. Those of --env_kwargs are fixed.",
     )  # fmt: skip
-    add_options(parser, ServeOptions)
+    parser.add_dataclass(ServeOptions)
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """Serve until Ctrl-C."""
-    chosen = read_options(ServeOptions, given)
+    chosen = read_options(ServeOptions, args)
     require_server("the environment server", "serve")
     from agentgym_py.serving.server import app_of
 
-    specs = env_specs({"env": list(map(resolve_env, as_list(given["env"]))), "env_kwargs": given["env_kwargs"]})
+    specs = env_specs(args)
     limits = Limits(**{each.name: getattr(chosen, each.name) for each in fields(Limits)})
-    sessions = Sessions(specs, limits, experts=chosen.experts, allow=as_list(given["allow"]))
+    sessions = Sessions(specs, limits, experts=chosen.experts, allow=args["allow"])
     told = None if os.environ.get(TOKEN) else secrets.token_urlsafe(24)
     token = told or _given_token()
     with listening(chosen.host, chosen.port, backlog=limits.sessions) as at:

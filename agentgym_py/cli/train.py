@@ -12,17 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed
+from agentgym_py.checks import Basic
 from agentgym_py.cli import interrupted as say_interrupted
 from agentgym_py.cli import sigterm_as_interrupt, status_of
-from agentgym_py.cli.agents import ModelOptions
-from agentgym_py.cli.parser import Repeatable, UsageError, add_options, as_list, as_plain, peek_options, read_options
+from agentgym_py.cli.agent_options import ModelOptions
+from agentgym_py.cli.parser import UsageError, add_config, peek_options, read_options
 from agentgym_py.cli.runtime import console, prepare_torch, print_json, provenance, read_trajectories
 from agentgym_py.cli.saved_settings import whole_path
 from agentgym_py.cli.trainer_options import add_trainer_options, read_trainer, trainer_class
+from agentgym_py.cli.values import nested
 from agentgym_py.env.base import checked_seed
 from agentgym_py.errors import NothingToTrainOnError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import new_folder, remove_halves
+from agentgym_py.source import absolute
 from agentgym_py.training import Trainer, tracking
 from agentgym_py.training.checkpoints import until_saved
 from agentgym_py.training.trainer import (
@@ -35,8 +38,7 @@ from agentgym_py.training.trainer import (
 from agentgym_py.trajectory.selectors import SelectConfig, build
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
-
+    from agentgym_py.cli.parser import Parser, Values
     from agentgym_py.trajectory import Trajectory
     from agentgym_py.trajectory.selectors import Selection
 
@@ -53,31 +55,31 @@ _HALVES = (".checkpoint.", f".{_REPORT}.")
 class TrainOptions:
     """The training."""
 
-    out: str | None = None
+    out: Basic[str | None] = None
     """Folder that gets `checkpoint/`, or what else the trainer makes, and `train.json`; it must be new or empty, or
     hold this very training interrupted, which then goes on."""
-    seed: int = 0
+    seed: Basic[int] = 0
     """Seed of the training, and of the weights of `tiny-random`."""
     track: tracking.Service | None = None
     """Where every step is logged while the training goes: `tensorboard`, `trackio` or `wandb`, offline;
     docs/tracking.md."""
-    json: bool = False
+    json: Basic[bool] = False
     """Print train.json, for a program."""
 
     def __post_init__(self) -> None:
         checked_seed(self.seed)
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `train` takes."""
-    parser.add_argument("--config", action="config", help="YAML file with any of these options.")
-    parser.add_argument(
-        "--data", action=Repeatable, default=[], metavar="FILE",
+    add_config(parser)
+    parser.add(
+        "data", default=[], item=str, metavar="FILE", group="The training",
         help="Trajectories: our store, AgentTraj or parquet; several times, or with commas.",
     )  # fmt: skip
-    add_options(parser, TrainOptions)
-    add_options(parser, ModelOptions, skip={"ray"})
-    add_options(parser.add_argument_group("Which trajectories to train on"), SelectConfig, "select")
+    parser.add_dataclass(TrainOptions)
+    parser.add_dataclass(ModelOptions, skip={"ray"})
+    parser.add_dataclass(SelectConfig, "select.", "Which trajectories to train on", basic=False)
     trainer = peek_options(argv).get("trainer", "filtered_bc")
     add_trainer_options(parser, trainer)
     parser.set_defaults(select_defaults(trainer_class(trainer)))
@@ -120,9 +122,9 @@ def _folder(path: str, states: str) -> Path:
     return Path(path)
 
 
-def select_config(given: Namespace) -> SelectConfig:
+def select_config(args: Values) -> SelectConfig:
     """Which trajectories to train on."""
-    return read_options(SelectConfig, given["select"], "select.")
+    return read_options(SelectConfig, args, "select.")
 
 
 def selected(config: SelectConfig, data: Sequence[Trajectory]) -> Selection:
@@ -137,31 +139,31 @@ def selected(config: SelectConfig, data: Sequence[Trajectory]) -> Selection:
     return found
 
 
-def read(given: Namespace) -> tuple[TrainOptions, ModelOptions, Trainer, list[str]]:
+def read(args: Values) -> tuple[TrainOptions, ModelOptions, Trainer, list[str]]:
     """What is wanted, and on which files; complains of what cannot be, before anything is loaded or written."""
-    chosen, trainer = read_options(TrainOptions, given), read_trainer(given)
-    model = read_options(ModelOptions, given, ray=None)
+    chosen, trainer = read_options(TrainOptions, args), read_trainer(args)
+    model = read_options(ModelOptions, args, ray=None)
     if not isinstance(trainer, Trainer):
-        name = given["trainer.name"]
+        name = args["trainer.name"]
         raise UsageError(f"{name} plays itself, it does not train on files: agentgym evolve --trainer {name}")
-    if not (files := as_list(given["data"])):
+    if not (files := args["data"]):
         raise UsageError("--data FILE wanted: trajectories to train on")
     if twice := next((file for number, file in enumerate(files) if file in files[:number]), None):
         raise UsageError(f"--data has {twice} twice: its trajectories would count twice")
-    select_config(given)
+    select_config(args)
     require_several_processes(trainer)
     tracking.need(chosen.track)
     return chosen, model, trainer, files
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """Train, save, report; 130 after Ctrl-C."""
-    chosen, model, trainer, files = read(given)
+    chosen, model, trainer, files = read(args)
     if chosen.out is None:
         raise UsageError("--out DIR wanted")
     try:
         with sigterm_as_interrupt():
-            return _run(given, chosen, model, trainer, files)
+            return _run(args, chosen, model, trainer, files)
     except KeyboardInterrupt as stop:
         kept = any((Path(chosen.out) / states_in(trainer)).rglob("state-*"))
         how = "goes on from the state that was kept" if kept else "begins anew: no state was kept"
@@ -170,13 +172,13 @@ def run(given: Namespace) -> int:
         return status_of(stop)
 
 
-def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: Trainer, files: Sequence[str]) -> int:
+def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Trainer, files: Sequence[str]) -> int:
     from agentgym_py.trajectory.dataset import AgentTrajDataset
 
     assert chosen.out is not None
     distributed.join(model.device)
     out = distributed.once(_folder, chosen.out, states_in(trainer))
-    select = select_config(given)
+    select = select_config(args)
     selection = selected(select, AgentTrajDataset(each for file in files for each in read_trajectories(file)))
     data = AgentTrajDataset(selection.kept)
     prepare_torch(model.model, model.threads)
@@ -185,9 +187,10 @@ def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: T
     from agentgym_py.report.terminal import Phases, loss_text
 
     began, extra = time.monotonic(), out / states_in(trainer)
+    how = nested(args)["trainer"] | {"name": absolute(args["trainer.name"])}
     settings = {
         "data": [str(Path(file).absolute()) for file in files], "seed": chosen.seed, **asdict(model),
-        "model": whole_path(model.model), "select": asdict(select), "trainer": as_plain(given["trainer"]),
+        "model": whole_path(model.model), "select": asdict(select), "trainer": how,
     }  # fmt: skip
     tracker = tracking.Tracker(chosen.track, out, settings) if chosen.track else None
     with Phases(console(chosen.json)) as phases, tracker.listening() if tracker else nullcontext():

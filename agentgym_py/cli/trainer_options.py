@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import registry
 from agentgym_py.checks import is_path, parameters_of
-from agentgym_py.cli.parser import add_options, read_options
+from agentgym_py.cli.parser import read_options
 from agentgym_py.errors import ConfigError
 from agentgym_py.training.trainer import info_of
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
+    from agentgym_py.cli.parser import Parser, Values
 
 
 def trainer_class(name: str) -> type:
@@ -30,32 +30,30 @@ def path_settings(trainer: str) -> set[str]:
     return {key for key, each in parameters_of(trainer_class(trainer)).items() if is_path(each)}
 
 
-def add_trainer_options(parser: ArgumentParser, name: str) -> None:
+def add_trainer_options(parser: Parser, name: str) -> None:
     """`--trainer NAME` and `--trainer.FIELD` for the fields of that trainer's dataclass."""
     names = registry.names("agentgym.trainers")
-    group = parser.add_argument_group(f"The trainer {name}")
-    group.add_argument(
-        "--trainer.name", type=str, default=name, metavar="NAME",
-        help=f"--trainer NAME for short; with --help it shows that one's settings. Installed: {', '.join(names)}.",
-    )  # fmt: skip
-    add_options(group, trainer_class(name), "trainer")
+    about = f"One of {', '.join(names)}, or a source (FILE.py, FILE.py:Class, module:Class)."
+    parser.add("trainer.name", str, name, about, metavar="NAME", group="The trainer")
+    parser.add_dataclass(trainer_class(name), "trainer.", f"The trainer {name}", basic=False)
 
 
-def read_trainer(given: Namespace) -> Any:
+def read_trainer(args: Values) -> Any:
     """The trainer that `add_trainer_options` described, with its settings; its states know it by whole paths."""
-    name, settings = given["trainer.name"], given["trainer"]
-    paths = {key: str(Path(settings[key]).absolute()) for key in path_settings(name) if settings[key]}
-    return read_options(trainer_class(name), settings, "trainer.", **paths)
+    name = args["trainer.name"]
+    given = {key: args[f"trainer.{key}"] for key in path_settings(name)}
+    paths = {key: str(Path(path).absolute()) for key, path in given.items() if path}
+    return read_options(trainer_class(name), args, "trainer.", **paths)
 
 
-def add_cloner_options(parser: ArgumentParser, name: str) -> None:
+def add_cloner_options(parser: Parser, name: str) -> None:
     """`--cloner.FIELD`, where the trainer `name` has another one make Agent_v0."""
     if cloner := info_of(trainer_class(name)).warm_start:
-        group = parser.add_argument_group(f"The trainer {cloner}, which makes Agent_v0")
-        add_options(group, trainer_class(cloner), "cloner")
+        title = f"The trainer {cloner}, which makes Agent_v0"
+        parser.add_dataclass(trainer_class(cloner), "cloner.", title, basic=False)
 
 
-def read_cloner(given: Namespace) -> Any:
+def read_cloner(args: Values) -> Any:
     """The trainer that `add_cloner_options` described, with its settings, or None."""
-    cloner = info_of(trainer_class(given["trainer.name"])).warm_start
-    return read_options(trainer_class(cloner), given["cloner"], "cloner.") if cloner else None
+    cloner = info_of(trainer_class(args["trainer.name"])).warm_start
+    return read_options(trainer_class(cloner), args, "cloner.") if cloner else None

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentgym_py.cli.agents import ModelOptions
-from agentgym_py.cli.parser import add_options, read_options
+from agentgym_py.cli.agent_options import ModelOptions
+from agentgym_py.cli.env_options import add_own_envs, register_own_envs
+from agentgym_py.cli.parser import read_options
 from agentgym_py.cli.runtime import new_file, prepare_torch
 from agentgym_py.cli.server_options import LOOPBACK, listening, require_port, require_server, serve
 from agentgym_py.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
-
+    from agentgym_py.cli.parser import Parser, Values
     from agentgym_py.policy import Policy
     from agentgym_py.viewer.index import Index
 
@@ -45,22 +45,24 @@ class ViewOptions:
             raise ConfigError("export and judged are two things; give one of them")
 
 
-def options(parser: ArgumentParser, argv: Sequence[str]) -> None:
+def options(parser: Parser, argv: Sequence[str]) -> None:
     """Add what `view` takes."""
     del argv
     parser.usage = "agentgym view PATH [PATH ...] [options]"
     files = "A run folder, an evaluation's, or stores (.jsonl) of one folder."
-    parser.add_argument("path", nargs="+", metavar="PATH", help=files)
-    add_options(parser, ViewOptions)
+    parser.add_positional("path", files, item=str)
+    parser.add_dataclass(ViewOptions)
+    add_own_envs(parser)
 
 
-def run(given: Namespace) -> int:
+def run(args: Values) -> int:
     """Serve until Ctrl-C, or write a file."""
     from agentgym_py.viewer.index import Index
     from agentgym_py.viewer.source import Source
 
-    chosen = read_options(ViewOptions, given)
-    source = Source.of(given["path"])
+    chosen = read_options(ViewOptions, args)
+    register_own_envs(args)
+    source = Source.of(args["path"])
     if chosen.judged:
         return _judged(source.root, chosen.judged)
     if not chosen.export:

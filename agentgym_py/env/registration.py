@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from agentgym_py.errors import UnknownNameError, did_you_mean
-from agentgym_py.registry import Plugin, entry_points_of, names, plugins, warn
+from agentgym_py.registry import Plugin, entry_points_of, load, names, plugins, warn
+from agentgym_py.source import absolute, is_source
 
 if TYPE_CHECKING:
     from agentgym_py.env.base import TextEnv
 
 
+SOURCES = "AGENTGYM_ENVS"
+"""Environment variable with the sources of worlds of one's own, separated by semicolons. Processes that this one starts
+find them there."""
 REMOTE = "AgentRemote-v0"
 """Any world of an environment server (`agentgym_py.serving`): not installed as one, for it needs a server's address."""
 
@@ -43,7 +49,7 @@ def short_name(env_id: str) -> str:
 
 
 def env_id(name: str) -> str:
-    """The Gymnasium id of a short name, or of an id that is installed or registered with Gymnasium by hand.
+    """The Gymnasium id of a short name, of an id that is installed or registered by hand, or of a source.
 
     Raises:
         UnknownNameError: there is no such environment.
@@ -53,13 +59,53 @@ def env_id(name: str) -> str:
     ids = names("agentgym.envs")
     if name in ids or name in gymnasium.registry:
         return name
+    if is_source(name):
+        return register_source(name)
     by_short = {short_name(each): each for each in (REMOTE, *ids)}
     if name in by_short:
         return by_short[name]
     by_short = {short_name(each): each for each in _registered_by_hand()} | by_short
     if name in by_short:
         return by_short[name]
-    raise UnknownNameError(f"No environment {name!r} is installed." + did_you_mean(short_name(name), by_short))
+    if _register_named_sources():
+        return env_id(name)
+    near = did_you_mean(short_name(name), by_short)
+    raise UnknownNameError(f"No environment {name!r} is installed.{near} Your own is named by its file: --env FILE.py.")
+
+
+def register_source(name: str) -> str:
+    """The Gymnasium id of the world of a source, `FILE.py[:Class]` or `module:Class`, under which it is registered.
+
+    Processes that are started from here on know it by that id.
+
+    Raises:
+        UnknownNameError: no such file, module or class, or it does not load.
+    """
+    found = id_of(load("agentgym.envs", name))
+    _sources[absolute(name)] = found
+    named = dict.fromkeys([*os.environ.get(SOURCES, "").split(";"), absolute(name)])
+    os.environ[SOURCES] = ";".join(filter(None, named))
+    return found
+
+
+def source_of(env_id: str) -> str | None:
+    """The source of a world by its id; None if it was not registered by its source."""
+    return next((source for source, known in reversed(_sources.items()) if known == env_id), None)
+
+
+def _register_named_sources() -> bool:
+    """Register the worlds of the environment variable, which another process has set; whether one was new."""
+    new = False
+    for name in filter(None, os.environ.get(SOURCES, "").split(";")):
+        if absolute(name) not in _sources:
+            with suppress(UnknownNameError):  # it is gone: who asks for its world is told so
+                register_source(name)
+                new = True
+    return new
+
+
+_sources: dict[str, str] = {}
+"""The ids under which worlds are registered, by their sources."""
 
 
 def _registered_by_hand() -> Iterator[str]:

@@ -16,7 +16,7 @@ from typing import Any
 from agentgym_py.agents import Agent
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.errors import RunError
-from agentgym_py.files import JsonFolder, canonical, finite, new_folder
+from agentgym_py.files import JsonFolder, canonical, finite, new_folder, with_current_names
 from agentgym_py.trajectory import Trajectory, store
 
 MANIFEST, ROWS, RESULT = "manifest.json", "trajectories.jsonl", "result.json"
@@ -208,4 +208,4 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise RunError(f"{path} is no manifest of an evaluation: it has no {missing[0]!r}")
     if found.get("format") != _FORMAT:
         raise RunError(f"{path} has format {found.get('format')}, and {_FORMAT} is what can be read")
-    return found
+    return found | {"options": with_current_names(found["options"] or {})}

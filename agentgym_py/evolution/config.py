@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from agentgym_py.checks import check_fields, check_least
+from agentgym_py.checks import Basic, check_fields, check_least
 from agentgym_py.collection import Executor, PlayConfig
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import Prompt
@@ -29,22 +29,23 @@ Order = Literal["uniform", "hard"]
 class EvolveConfig:
     """Settings of the rounds."""
 
-    seed: int = 0
-    rounds: int = 3
+    seed: Basic[int] = 0
+    """Seed of everything that is drawn."""
+    rounds: Basic[int] = 3
     """Rounds after Agent_v0."""
     prompt: Prompt = "brief"
     """Which rules text opens an episode."""
-    expert_tasks: int = 12
-    """Training tasks of each world whose trajectories by the --expert make Agent_v0; few, so that the rounds have
-    something to do: in the shop 12 make an agent of 27 %, 90 one of 75 %. 0: the model is Agent_v0 as it stands."""
+    expert_tasks: Basic[int] = 12
+    """Training tasks of each world whose demonstrations by the --expert make Agent_v0. Few leave the rounds something
+    to learn: 12 make an agent with 25 % success in the shop, 90 one with 75 %. 0: the model itself is Agent_v0."""
     expert: Literal["exact", "fair"] = "fair"
-    """Who plays round 0. The exact expert knows all and always succeeds; the fair one knows only what the episode has
-    shown, so that all it does can be learnt, and may fail."""
+    """Expert of round 0: `exact` knows everything and always succeeds; `fair` knows only what the episode has shown,
+    so that all it does can be learnt, and may fail."""
     expert_thoughts: bool = True
     """Whether the expert says its thought, where it has one, before an action."""
     reward_model: str | None = None
     """Folder of a reward model: a trainer that plays itself learns from its scores in place of the world's rewards."""
-    explore_tasks: int = 1000
+    explore_tasks: Basic[int] = 1000
     """Training tasks of each world that a round explores."""
     explore_weights: dict[str, float] = field(default_factory=dict)
     """Weights of several worlds, as {shop: 3, maze: 0.5}, by which a round's tasks are shared out; 1 where none is
@@ -52,25 +53,25 @@ class EvolveConfig:
     explore_order: Order = "uniform"
     """`uniform`: a round explores new tasks; `hard`: as many, but drawn from new and explored ones, by weight: who
     failed more comes more often."""
-    tries: int = 1
-    """Episodes a task in exploration."""
+    attempts: Basic[int] = 1
+    """Episodes per task in exploration."""
     forks: int = 0
-    """States in the midst of each of them, drawn by the seed, from which further ones go on: pairs of one state, for
-    `--trainer dpo --trainer.level fork`."""
-    fork_tries: int = 4
-    """Episodes that go on from each of these states, beside the --tries."""
-    temperature: float = 0.5
+    """States within each of these episodes, drawn by the seed, from which further episodes start: pairs that share a
+    state, for `--trainer dpo --trainer.level fork`."""
+    fork_attempts: int = 4
+    """Episodes that start from each of these states, in addition to the --attempts."""
+    temperature: Basic[float] = 0.5
     """Sampling temperature of exploration; evaluation is greedy."""
-    max_new_tokens: int = 64
-    """Longest reply."""
+    max_new_tokens: Basic[int] = 64
+    """Longest reply, in tokens."""
     select: SelectConfig = field(default_factory=SelectConfig)
     merge: Literal["all", "last", "initial+last"] = "last"
     """Which rounds' selected data a round trains on; `all` includes the expert's, as in the paper."""
     restart: Literal["base", "previous"] = "previous"
     """Where a round's training starts: the base model, as in the paper, or the last round's agent."""
-    valid_tasks: int = 100
+    valid_tasks: Basic[int] = 100
     """Tasks of each world's valid split that every round is evaluated on."""
-    test_tasks: int = 300
+    test_tasks: Basic[int] = 300
     """Tasks of each world's test split on which Agent_v0 and the final agent are compared at the end."""
     patience: int = 0
     """Stop after so many rounds without a better valid success rate; 0 never stops early."""
@@ -90,8 +91,9 @@ class EvolveConfig:
     def __post_init__(self) -> None:
         checked_seed(self.seed)
         check_fields(self)
-        played = dict.fromkeys(("explore_tasks", "tries", "fork_tries", "valid_tasks", "slots", "save_episodes"), 1.0)
-        check_least(self, played | dict.fromkeys(("expert_tasks", "rounds", "forks", "test_tasks", "patience"), 0.0))
+        positive = ("explore_tasks", "attempts", "fork_attempts", "valid_tasks", "slots", "save_episodes")
+        not_negative = ("expert_tasks", "rounds", "forks", "test_tasks", "patience")
+        check_least(self, dict.fromkeys(positive, 1.0) | dict.fromkeys(not_negative, 0.0))
         self.play(0)  # raises for wrong settings
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
 
@@ -120,13 +122,13 @@ def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, worlds
     if config.forks:
         raise ConfigError("forks are for a trainer that learns from what was stored; grpo has branches of its own")
     if not config.temperature:
-        raise ConfigError("this trainer plays itself, and learns nothing at temperature 0: all tries are the same")
+        raise ConfigError("this trainer plays itself, and learns nothing at temperature 0: all attempts are the same")
     if config.reward_model is not None and isinstance(trainer, PlanChecks) and not trainer.uses_reward:
         raise ConfigError(
             "reward_model scores what is returned, and the trainer, as it is set, compares by something else"
         )
     if config.rounds and isinstance(trainer, PlanChecks):
-        trainer.check_round(worlds * config.explore_tasks * config.tries)
+        trainer.check_round(worlds * config.explore_tasks * config.attempts)
 
 
 def require_cloner(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, cloner: Trainer | None) -> None:

@@ -126,14 +126,14 @@ class Evolution:
         """Episodes of a round: those that stand in its folder, or else they are played now."""
         path = self._path(number, name)
         if distributed.once(path.is_file):
-            return _whole(path, episodes, forks, self.config.fork_tries)
+            return _whole(path, episodes, forks, self.config.fork_attempts)
         played = play()
         _store(path, played)
         return played
 
     def _episodes(self, number: int) -> int:
         """How many a round's trainer that does not play itself has of it, but for those that go on from forks."""
-        return sum(self._shares()) * self.config.tries if number else len(self.envs) * self.config.expert_tasks
+        return sum(self._shares()) * self.config.attempts if number else len(self.envs) * self.config.expert_tasks
 
     def _forks(self, number: int) -> int:
         """States of each of them from which others go on; the expert's from none."""
@@ -178,11 +178,11 @@ class Evolution:
 
     def _explore(self, number: int) -> list[Trajectory]:
         policy = self._agent_of(number - 1)
-        jobs = self._train_jobs(number, self.config.tries)
+        jobs = self._train_jobs(number, self.config.attempts)
         agent = partial(self._agent, number - 1, policy, self.config.temperature)
         played, config = self._collect(number, "explore", agent, jobs), self.config
-        seed, first = seed_of(config.seed, "forks", number), config.tries
-        branches = branch_jobs(jobs, played, config.forks, config.fork_tries, seed=seed, first_attempt=first)
+        seed, first = seed_of(config.seed, "forks", number), config.attempts
+        branches = branch_jobs(jobs, played, config.forks, config.fork_attempts, seed=seed, first_attempt=first)
         later = [job for family in branches for job in family]
         return played + (self._collect(number, "forks", agent, later) if later else [])
 
@@ -190,7 +190,7 @@ class Evolution:
         """A round of a trainer that plays itself, on as many episodes as another's round explores; they are stored."""
         policy = self._agent_of(number - 1)
         jobs = self._train_jobs(number)
-        episodes = len(jobs) * self.config.tries
+        episodes = len(jobs) * self.config.attempts
         rollouts = Rollouts(
             policy, self._engine_for(policy),
             SamplingParams(temperature=self.config.temperature, max_new_tokens=self.config.max_new_tokens),
@@ -285,7 +285,7 @@ class Evolution:
         path = self._path(number, "trajectories")
         if number and isinstance(self.trainer, OnPolicyTrainer):  # it need not spend all of its budget
             return list(store.read(path))
-        return _whole(path, self._episodes(number), self._forks(number), self.config.fork_tries)
+        return _whole(path, self._episodes(number), self._forks(number), self.config.fork_attempts)
 
     def _path(self, number: int, name: str) -> Path:
         return self.folder.round(number) / f"{name}.jsonl"
@@ -368,15 +368,15 @@ class Evolution:
         return result
 
 
-def _whole(path: Path, episodes: int, forks: int = 0, fork_tries: int = 0) -> list[Trajectory]:
+def _whole(path: Path, episodes: int, forks: int = 0, fork_attempts: int = 0) -> list[Trajectory]:
     """The episodes of a file that was renamed when it was whole; RunError where it has lost some since.
 
-    After the first `episodes` stand `fork_tries` from each of up to `forks` states in the midst of each of them.
+    After the first `episodes` stand `fork_attempts` from each of up to `forks` states in the midst of each of them.
     """
     try:
         played = list(store.read(path, warn=False))
         midst = [len(each.steps) - 1 for each in played[:episodes] if each.steps and each.is_evidence]
-        episodes += sum(min(forks, states) for states in midst) * fork_tries
+        episodes += sum(min(forks, states) for states in midst) * fork_attempts
         why = f"holds {len(played)} of {episodes} episodes"
     except DataError as error:
         played, why = [], str(error)

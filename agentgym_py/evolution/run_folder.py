@@ -14,7 +14,15 @@ import yaml
 
 from agentgym_py.errors import RunError
 from agentgym_py.evaluation.stats import Estimate
-from agentgym_py.files import PROVENANCE, JsonFolder, new_folder, remove_halves, to_disk, write_atomic
+from agentgym_py.files import (
+    PROVENANCE,
+    JsonFolder,
+    new_folder,
+    remove_halves,
+    to_disk,
+    with_current_names,
+    write_atomic,
+)
 
 _MADE_AGAIN = {"metrics.json", "test.json"}
 """What a resumed run makes again, where it is missing, of what else it has."""
@@ -78,7 +86,7 @@ class RunFolder(JsonFolder):
             raise RunError(f"{self.path / 'run.yaml'} is broken: {error}") from error
         if not isinstance(config, dict):
             raise RunError(f"{self.path / 'run.yaml'} is no mapping")
-        return config
+        return with_current_names(config)
 
     def round(self, number: int) -> Path:
         """Folder of a round."""

@@ -198,7 +198,7 @@ def _cloner(trainer: Any) -> str:
 def _played(config: Mapping[str, Any], number: int) -> dict[str, str]:
     """Who played the episodes that a round learnt from, and what was selected."""
     thoughts = "with" if config.get("expert_thoughts") else "without"
-    explored = "{explore_tasks} tasks a round, {tries} tries each, temperature {temperature}"
+    explored = "{explore_tasks} tasks a round, {attempts} attempts each, temperature {temperature}"
     with suppress(KeyError):
         return {
             "expert": f"{config['expert']}, {config['expert_tasks']} tasks a world, {thoughts} thoughts"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 KEEP_FAILURES_AND_RETRY: Mapping[str, Any] = {
-    "tries": 4, "explore_tasks": 250, "select.threshold": -math.inf, "select.success_only": False,
+    "attempts": 4, "explore_tasks": 250, "select.threshold": -math.inf, "select.success_only": False,
 }  # fmt: skip
 """`TrainerInfo.evolve_defaults` of a trainer that compares trajectories of one task: failed ones are selected too, and
 a task is played several times. A round has as many episodes as without."""

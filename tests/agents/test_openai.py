@@ -548,7 +548,7 @@ def test_others_cost_nothing() -> None:
         ({"base_url": "http://a/v 1"}, "base_url must be an address"),
         ({"base_url": f"https://me:{SECRET}@a/v1"}, "base_url must hold no user and no password"),
         ({"concurrency": 0}, "concurrency must be at least 1"),
-        ({"timeout": 0}, "timeout above 0"),
+        ({"timeout": 0}, "timeout must be above 0"),
         ({"prompt_price": 1.0}, "prompt_price and completion_price belong together"),
         ({"prompt_price": -1.0, "completion_price": 1.0}, "must not be negative"),
     ],

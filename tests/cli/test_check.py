@@ -86,11 +86,11 @@ def test_a_check_that_is_stopped_says_so(
 def test_mistakes_are_one_line(agentgym: Run) -> None:
     """Unknown checks, worlds and amounts."""
     for argv, said in (
-        (["GUESS", "--only", "random_base"], "--only: no check 'random_base' (did you mean random_baseline?)"),
+        (["GUESS", "--only", "random_base"], "--only: no check 'random_base'; did you mean random_baseline?"),
         (["no-such-world"], "No environment 'no-such-world'"),
         (["guessfortest"], "Did you mean 'guessfortests'?"),
         (["no_such.py"], "There is no file 'no_such.py'."),
-        ([str(EXAMPLE) + ":GuesEnv"], "has no world 'GuesEnv'. Did you mean 'GuessEnv'?"),
+        ([str(EXAMPLE) + ":GuesEnv"], "has no environment 'GuesEnv'. Did you mean 'GuessEnv'?"),
         (["no_such_module:World"], "no_such_module does not load: ModuleNotFoundError"),
         (["agentgym_py.rng:Rng"], "agentgym_py.rng defines no world: a world is a subclass of TextEnv.\n"),
         (["GUESS", "--episodes", "0"], "--episodes must be at least 1"),

@@ -189,7 +189,7 @@ def test_the_rest_of_an_interrupted_collection(agentgym: Run, monkeypatch: pytes
 def test_the_rest_of_a_collection_with_forks(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing of it is played to the bit: the states that others go on from are drawn by seed and task."""
     argv = ("collect", "--env", "maze", "--agent", "random", "--env_kwargs.max_steps", "5", "--tasks", "3",
-            "--attempts", "2", "--forks", "2", "--fork_tries", "3")  # fmt: skip
+            "--attempts", "2", "--forks", "2", "--fork_attempts", "3")  # fmt: skip
     status, out, err = agentgym(*argv, "--out", "whole.jsonl")
     assert status == 0 and "whole.jsonl: 42 trajectories" in out, err
     with monkeypatch.context() as meanwhile:
@@ -199,8 +199,8 @@ def test_the_rest_of_a_collection_with_forks(agentgym: Run, monkeypatch: pytest.
     assert said, err
     assert agentgym(*argv, *said[1].split(), "--out", "b.jsonl")[0] == 0
     assert list(store.read("a.jsonl"))[:14] + list(store.read("b.jsonl")) == list(store.read("whole.jsonl"))
-    for wrong in ("--forks", "-1"), ("--fork_tries", "0"):
-        assert "--forks must be at least 0, --fork_tries at least 1" in agentgym(*argv, *wrong, "--out", "c.jsonl")[2]
+    for wrong in ("--forks", "-1"), ("--fork_attempts", "0"):
+        assert f"{wrong[0]} must be a number of at least" in agentgym(*argv, *wrong, "--out", "c.jsonl")[2]
 
 
 def test_the_whole_lines_of_a_damaged_file_are_salvaged(agentgym: Run) -> None:

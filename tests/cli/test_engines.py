@@ -39,7 +39,7 @@ def sampled(path: str) -> list[Any]:
 def test_collect_and_eval_play_through_it(agentgym: Run, small_model: str, server: ModelServer) -> None:
     """Greedy episodes are those of `--engine hf`; a manifest says by which engine, and repeats it."""
     model, served = ("--model", small_model), ("--engine", "server", "--base_url", server.url)
-    greedy = (*GUESS, *model, "--tasks", "3", "--temperatures", "0")
+    greedy = (*GUESS, *model, "--tasks", "3", "--temperature", "0")
     assert agentgym("collect", *greedy, "--out", "here.jsonl")[0] == 0
     status, _, err = agentgym("collect", *greedy, *served, "--out", "there.jsonl", "--engine_kwargs.concurrency", "2")
     assert status == 0, err

@@ -75,7 +75,7 @@ def test_the_example_is_listed_by_what_one_does_there(monkeypatch: pytest.Monkey
 def test_list_names_packages_where_there_are_several(agentgym: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who reads it sees whose world it is; a terminal cuts what is too long, a pipe does not."""
     found = [registry.Plugin("AgentShop-v0", "x:X", "agentgym-py"), registry.Plugin("Cave-v0", "y:Y", "caves")]
-    monkeypatch.setattr("agentgym_py.cli.envs.env_plugins", lambda: found)
+    monkeypatch.setattr(registration, "plugins", lambda *_: found)
     monkeypatch.setattr(registry, "load", lambda *_: type("Cave", (), {"__doc__": "Cave-v0, a cave " + "in " * 50}))
     head, cave, _ = agentgym("envs", "list")[1].splitlines()
     assert head.split()[:3] == ["name", "id", "package"]
@@ -184,7 +184,7 @@ def test_play_leaves_every_word_to_the_world(agentgym: Run, monkeypatch: pytest.
     """`help`, `quit` and `hint` are actions; play's own commands have a colon, and a wrong one costs no step."""
     out = play(agentgym, monkeypatch, ["help", "quit", "hint", "?", ":hlp", "", ":help"])
     assert out.count("Write guess[n].") == 4 and out.endswith("You left after 4 steps.\n")
-    assert "> :hlp\nNo command ':hlp' (did you mean :help?); :help lists them.\n" in out
+    assert "> :hlp\nNo command ':hlp'; did you mean :help? (:help lists them.)\n" in out
     assert out.count(HELP) == 2 and all(name in HELP for name in (":actions", ":hint", ":help", ":quit"))
 
 

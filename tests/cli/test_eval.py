@@ -20,7 +20,7 @@ from agentgym_py.testing.model_server import ModelServer, serving
 from agentgym_py.trajectory import store
 
 Run = Callable[..., tuple[int, str, str]]
-SMALL = ("eval", "--env", "calculator", "--env_kwargs.difficulty", "easy", "--tasks", "4", "--samples", "2")
+SMALL = ("eval", "--env", "calculator", "--env_kwargs.difficulty", "easy", "--tasks", "4", "--attempts", "2")
 
 
 def rows(folder: str) -> bytes:
@@ -50,7 +50,7 @@ def test_an_evaluation_is_repeated_from_its_manifest(agentgym: Run) -> None:
 def test_a_model_is_repeated_from_its_manifest(agentgym: Run, small_model: str) -> None:
     """Sampled replies too, to the byte; other weights under the same name are refused."""
     argv = ("--env", "GUESS", "--model", small_model, "--tasks", "3", "--env_kwargs.max_steps", "2",
-            "--max_new_tokens", "6", "--temperature", "1", "--samples", "2", "--threads", "1")  # fmt: skip
+            "--max_new_tokens", "6", "--temperature", "1", "--attempts", "2", "--threads", "1")  # fmt: skip
     assert agentgym("eval", *argv, "--out", "a")[0] == 0
     assert json.loads(Path("a/manifest.json").read_text())["threads"] == 1
     assert agentgym("eval", "--manifest", "a/manifest.json", "--out", "b")[0] == 0 and rows("a") == rows("b")
@@ -207,8 +207,8 @@ def test_an_interrupted_evaluation_goes_on(agentgym: Run, monkeypatch: pytest.Mo
         (("--manifest", "no.json"), "no.json cannot be read"),
         (("--manifest", "m.json", "--tasks", "3"), "--tasks cannot stand beside --manifest"),
         (("--manifest", "m.json"), "m.json is no manifest of an evaluation: it has no 'worlds'"),
-        (("--agent", "expert", "--samples", "3", "--attempts", "2"), "--samples and --attempts are the same"),
-        (("--agent", "expert", "--samples", "0"), "--samples) must be at least 1"),
+        (("--agent", "expert", "--samples", "3"), "--samples: no such option; did you mean --attempts?"),
+        (("--agent", "expert", "--attempts", "0"), "--attempts must be a number of at least 1, got 0"),
     ],
 )
 def test_mistakes_are_one_line(agentgym: Run, argv: tuple[str, ...], said: str) -> None:
@@ -244,7 +244,7 @@ def test_what_cannot_be_compared_is_one_line(agentgym: Run) -> None:
         (("a",), "two evaluations at least"),
         (("a", "a/"), "a/ is given twice"),
         (("a", "b", "--json", "--latex"), "--latex or --json, not both"),
-        ((), "wanted: FOLDERS"),
+        ((), "FOLDER is missing: agentgym compare FOLDER FOLDER"),
     ):
         status, _, err = agentgym("compare", *argv)
         assert status == 2 and said in err and err.count("\n") == 1, err

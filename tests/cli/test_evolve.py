@@ -48,7 +48,7 @@ SMALL = (
 def parsed(*argv: str) -> Any:
     """What the options of `evolve` come to."""
     words = normalize_argv(["evolve", *argv])
-    return build("evolve", words[1:])[0].parse_args(words)["evolve"]
+    return build("evolve", words[1:]).parse(words[1:])
 
 
 def config_of(*argv: str) -> Any:
@@ -69,10 +69,10 @@ def test_options_come_with_dots_hyphens_and_underscores(agentgym: Run) -> None:
 
 def test_a_config_file_gives_way_to_the_command_line(agentgym: Run) -> None:
     """YAML sets anything; what stands on the command line wins; lists are replaced, not joined."""
-    Path("c.yaml").write_text("env: [a, b]\nrounds: 9\ntries: 2\ntrainer: filtered_bc\nselect: {per_task: 3}\n")
+    Path("c.yaml").write_text("env: [a, b]\nrounds: 9\nattempts: 2\ntrainer: filtered_bc\nselect: {per_task: 3}\n")
     given = parsed("--config", "c.yaml", "--rounds", "5", "--env", "x", "--env", "y,z")
     config = module("evolve").evolve_config(given)
-    assert (config.rounds, config.tries, config.select.per_task) == (5, 2, 3) and given["env"] == ["x", "y", "z"]
+    assert (config.rounds, config.attempts, config.select.per_task) == (5, 2, 3) and given["env"] == ["x", "y", "z"]
 
 
 def test_folders_of_a_trainer_are_whole_paths(agentgym: Run) -> None:
@@ -88,23 +88,23 @@ def test_a_preset_gives_way_to_config_and_command_line(agentgym: Run) -> None:
     """The preset only changes defaults, the trainer's too; a file may name it."""
     smoke = config_of("--preset", "smoke")
     assert smoke.rounds == 1 and parsed("--preset", "smoke")["trainer.epochs"] == 1
-    Path("c.yaml").write_text("preset: smoke\ntries: 3\n")
+    Path("c.yaml").write_text("preset: smoke\nattempts: 3\n")
     config = config_of("--config", "c.yaml", "--rounds", "2")
-    assert (config.rounds, config.tries, config.expert_tasks) == (2, 3, smoke.expert_tasks)
+    assert (config.rounds, config.attempts, config.expert_tasks) == (2, 3, smoke.expert_tasks)
 
 
 def test_a_trainer_changes_the_defaults_of_the_rounds(agentgym: Run) -> None:
     """One that compares wants several tries and failures, too; a preset, a file and the command line win over it."""
     config = config_of("--trainer", "dpo")
-    assert (config.tries, config.explore_tasks) == (4, 250) and not config.select.success_only
+    assert (config.attempts, config.explore_tasks) == (4, 250) and not config.select.success_only
     assert config.select.threshold == -math.inf and config_of() == EvolveConfig()
-    assert config.tries * config.explore_tasks == EvolveConfig().tries * EvolveConfig().explore_tasks
+    assert config.attempts * config.explore_tasks == EvolveConfig().attempts * EvolveConfig().explore_tasks
     smoke = config_of("--trainer", "dpo", "--preset", "smoke")
-    assert (smoke.tries, smoke.explore_tasks, smoke.select.threshold) == (4, 8, 0.0)
-    assert config_of("--trainer", "dpo", "--tries", "2").tries == 2
-    Path("c.yaml").write_text("tries: 3\nselect: {threshold: 0.5}\n")
+    assert (smoke.attempts, smoke.explore_tasks, smoke.select.threshold) == (4, 8, 0.0)
+    assert config_of("--trainer", "dpo", "--attempts", "2").attempts == 2
+    Path("c.yaml").write_text("attempts: 3\nselect: {threshold: 0.5}\n")
     config = config_of("--config", "c.yaml", "--trainer", "dpo")
-    assert (config.tries, config.select.threshold, config.explore_tasks) == (3, 0.5, 250)
+    assert (config.attempts, config.select.threshold, config.explore_tasks) == (3, 0.5, 250)
 
 
 def test_a_trainer_has_its_cloner_with_settings_of_its_own(agentgym: Run) -> None:
@@ -251,7 +251,7 @@ def test_broken_settings_of_a_run_are_named(agentgym: Run, finished: Path) -> No
     text = (finished / "run.yaml").read_text()
     (finished / "run.yaml").write_text(text.replace("rounds: 1", "rouns: 1"))
     status, _, err = agentgym("evolve", "--resume", "run")
-    assert status == 2 and "run.yaml: no setting 'rouns'" in err
+    assert status == 2 and "run.yaml: rouns: no such setting" in err
 
 
 def test_what_is_broken_in_a_run_is_made_again(agentgym: Run, finished: Path) -> None:
@@ -530,14 +530,14 @@ def test_train_and_eval_on_stored_trajectories(agentgym: Run, small_model: str) 
     assert status == 0 and result["success"]["n"] == 3 and set(result["by_difficulty"]) == {"easy"}
     assert json.loads(Path("result/result.json").read_text()) == result
     assert agentgym("replay", "result/trajectories.jsonl")[0] == 0
-    status, out, _ = agentgym("collect", *small, "--temperatures", "0.7,1", "--out", "d.jsonl", "--json")
+    status, out, _ = agentgym("collect", *small, "--temperature", "0.7,1", "--out", "d.jsonl", "--json")
     assert status == 0 and json.loads(out)["trajectories"] == 6
 
 
 def test_dpo_learns_from_forks(agentgym: Run, small_model: str) -> None:
     """What `collect --forks` left has pairs of one state; without forks one try at a task has none."""
     argv = ("collect", "--env", "shop", "--agent", "random", "--tasks", "6", "--env_kwargs.max_steps", "5")
-    assert agentgym(*argv, "--forks", "2", "--fork_tries", "4", "--out", "d.jsonl")[0] == 0
+    assert agentgym(*argv, "--forks", "2", "--fork_attempts", "4", "--out", "d.jsonl")[0] == 0
     config = Path(shutil.copytree(small_model, "wide")) / "config.json"
     config.write_text(config.read_text().replace('"max_position_embeddings": 512', '"max_position_embeddings": 4096'))
     train = ("train", "--trainer", "dpo", "--trainer.level", "fork", "--trainer.epochs", "1", "--model", "wide",
@@ -613,7 +613,7 @@ def test_a_judge_of_other_tokens_is_refused_at_once(agentgym: Run, small_model: 
 class Plain:
     """A trainer that forgets what it has to return, and misspells what it needs."""
 
-    info: ClassVar = TrainerInfo(evolve_defaults={"trys": 4})
+    info: ClassVar = TrainerInfo(evolve_defaults={"atempts": 4})
 
     def train(self, policy: Any, trajectories: Any, **_: Any) -> Any:
         """Nothing."""
@@ -626,7 +626,7 @@ def test_a_plugins_mistakes_are_one_line(agentgym: Run, small_model: str, monkey
     status, _, err = agentgym("evolve", *SMALL, "--trainer", "dpo")
     assert (
         status == 2
-        and "the trainer dpo has evolve_defaults for 'trys', no option of evolve (did you mean tries?)" in err
+        and "the trainer dpo has evolve_defaults for 'atempts', no option of evolve; did you mean --attempts?" in err
     )
     monkeypatch.setattr(Plain, "info", TrainerInfo())
     assert agentgym("collect", "--env", "GUESS", "--tasks", "2", "--out", "demos.jsonl")[0] == 0
@@ -720,7 +720,8 @@ def test_who_sampled_the_data_is_said(agentgym: Run, small_model: str) -> None:
     """Where it was another policy than the one that is trained; a file that is named twice would count twice."""
     words = ("--env", "GUESS", "--tasks", "2", "--model", small_model, "--max_new_tokens", "4")
     assert agentgym("collect", *words, "--out", "own.jsonl")[0] == 0
-    train = ("train", "--trainer.threshold", "-9", "--trainer.epochs", "1", "--trainer.batch_size", "1")
+    train = ("train", "--trainer.threshold", "-9", "--trainer.epochs", "1", "--trainer.batch_size", "1",
+             "--select.success_only", "false", "--select.threshold", "-inf")  # fmt: skip
     status, out, err = agentgym(*train, "--data", "own.jsonl", "--model", small_model, "--out", "first")
     assert status == 0 and "were sampled by" not in out, err
     status, out, _ = agentgym(*train, "--data", "own.jsonl", "--model", "first/checkpoint", "--out", "second")
@@ -845,8 +846,8 @@ def test_a_trainer_of_something_else_leaves_that(agentgym: Run, small_model: str
 def test_the_help_says_which_trainer_keeps_no_state(agentgym: Run) -> None:
     """That of a reward model does not, so that how often is without effect."""
     for trainer, without in (("reward_model", True), ("process_reward", False), ("filtered_bc", False)):
-        status, out, _ = agentgym("train", "--trainer", trainer, "--help")
-        about = " ".join(out[out.index("--trainer.checkpoint_minutes CHECK") :].split())
+        status, out, _ = agentgym("train", "--trainer", trainer, "--help-all")
+        about = " ".join(out[out.index("--trainer.checkpoint_minutes FLOAT") :].split())
         assert status == 0 and ("Without effect here: no state is kept" in about) == without
 
 
@@ -882,14 +883,14 @@ def test_a_model_collects_at_several_temperatures(
 
     monkeypatch.setattr(Policy, "load", counted)
     small = ("--env", "GUESS", "--model", small_model, "--tasks", "2", "--max_new_tokens", "4", "--threads", "1")
-    assert agentgym("collect", *small, "--temperatures", "0.7,1", "--out", "a.jsonl")[0] == 0
+    assert agentgym("collect", *small, "--temperature", "0.7,1", "--out", "a.jsonl")[0] == 0
     played = list(store.read("a.jsonl"))
     assert [(t.provenance.task_id, t.provenance.sampling["temperature"]) for t in played] == [
         ("guess/train/0", 0.7), ("guess/train/1", 0.7), ("guess/train/0", 1.0), ("guess/train/1", 1.0),
     ]  # fmt: skip
     assert len({t.id for t in played}) == len({t.provenance.seed for t in played}) == 4 and loads == [small_model]
     monkeypatch.setattr(Collector, "iter_ordered", interrupted)
-    status, _, err = agentgym("collect", *small, "--temperatures", "0.7,1", "--out", "b.jsonl")
+    status, _, err = agentgym("collect", *small, "--temperature", "0.7,1", "--out", "b.jsonl")
     assert status == 130 and "2 of 4 trajectories were written" in err and len(list(store.read("b.jsonl"))) == 2
 
 
@@ -950,3 +951,33 @@ def test_a_used_folder_is_refused(agentgym: Run) -> None:
     Path("there/x").touch()
     status, _, err = agentgym("eval", "--env", "GUESS", "--agent", "expert", "--out", "there")
     assert status == 2 and "already holds other files" in err
+
+
+# --------------------------------------------------------------------------------------------------- earlier versions
+
+OLD_RUN = Path(__file__).parents[1] / "fixtures" / "58a3e36" / "run.yaml"
+"""What `evolve --trainer dpo --preset smoke --tries 2 --forks 1 --fork_tries 3` of commit 58a3e36 wrote."""
+
+
+def test_a_run_yaml_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """Settings that are called otherwise today keep their values."""
+    (tmp_path / "run.yaml").write_text(OLD_RUN.read_text())
+    evolve = module("evolve")
+    config = evolve.evolve_config(evolve._settings_of(RunFolder.open(tmp_path)))
+    assert (config.attempts, config.forks, config.fork_attempts, config.temperature) == (2, 1, 3, 0.5)
+
+
+def test_a_run_of_an_earlier_version_is_resumed_and_reported(agentgym: Run, small_model: str) -> None:
+    """Its run.yaml has `tries` and `fork_tries`; the resumed round explores the same episodes."""
+    argv = ("evolve", *SMALL, "--model", small_model, "--attempts", "2", "--forks", "1", "--fork_attempts", "3")
+    assert agentgym(*argv, "--out", "run")[0] == 0
+    rows, held = Path("run/rounds/01/trajectories.jsonl").read_bytes(), Path("run/run.yaml").read_text()
+    old = held.replace("\nattempts: 2", "\ntries: 2").replace("\nfork_attempts: 3", "\nfork_tries: 3")
+    assert old != held
+    Path("run/run.yaml").write_text(old)
+    Path("run/test.json").unlink()
+    shutil.rmtree("run/rounds/01")
+    status, _, err = agentgym("evolve", "--resume", "run")
+    assert status == 0, err
+    assert Path("run/rounds/01/trajectories.jsonl").read_bytes() == rows
+    assert agentgym("report", "run")[0] == 0 and "Traceback" not in Path("run/report.html").read_text()

@@ -140,7 +140,7 @@ def test_a_judge_is_no_policy(agentgym: Any, judge: str) -> None:
         status, _, err = agentgym("export", what, "--out", "given")
         assert status == 2 and f"it holds a {judge}, which is no policy" in err and err.count("\n") == 1
     status, _, err = agentgym("export", "--out", "given")
-    assert status == 2 and "wanted: MODEL" in err
+    assert status == 2 and "MODEL is missing: agentgym export MODEL" in err
 
 
 def written_run(folder: Path, rounds: int, **changes: Any) -> RunFolder:
@@ -167,7 +167,7 @@ def test_a_card_says_who_made_which_round(tmp_path: Path) -> None:
     assert first["trainer"] == "filtered_bc (epochs 2)" and "Agent_v0" not in first and not first["exploration"]
     assert second["trainer"] == "grpo (kind grpo)" and second["Agent_v0"] == "filtered_bc (epochs 2)"
     assert second["expert"] == "fair, 12 tasks a world, with thoughts"
-    assert second["exploration"] == "1000 tasks a round, 1 tries each, temperature 0.5"
+    assert second["exploration"] == "1000 tasks a round, 1 attempts each, temperature 0.5"
     assert "merge last, restart previous" in second["selection"] and "success_only True" in second["selection"]
     assert second["worlds' arguments"] == "goals human, catalogue catalogue"
     without = written_run(tmp_path / "without", 0, expert_tasks=0)

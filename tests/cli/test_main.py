@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
-from agentgym_py import __version__
-from agentgym_py.cli import COMMANDS, main, module
-from agentgym_py.cli.parser import humanize_parser_error
+from agentgym_py import __version__, registry
+from agentgym_py.cli import COMMANDS, build, main, module
+from agentgym_py.cli.parser import Parser, UsageError
+from agentgym_py.cli.values import convert
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -58,20 +63,20 @@ def test_help_and_lists_load_no_torch() -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        ([], "say which command: evolve, collect"),
-        (["evolv"], "no command 'evolv' (did you mean evolve?)"),
-        (["envs"], "say which command: list, show"),
-        (["envs", "lst"], "no command 'lst' (did you mean list?)"),
-        (["envs", "list", "--jsn"], "no option --jsn (did you mean --json?); see agentgym envs list --help"),
-        (["evolve", "--round", "3"], "no option --round (did you mean --rounds?)"),
+        ([], "agentgym needs a command: evolve, collect"),
+        (["evolv"], "evolv: no such command; did you mean evolve?"),
+        (["envs"], "agentgym envs needs a command: list, show"),
+        (["envs", "lst"], "lst: no such command; did you mean list?"),
+        (["envs", "list", "--jsn"], "--jsn: no such option; did you mean --json?"),
+        (["evolve", "--round", "3"], "--round: no such option; did you mean --rounds?"),
         (["evolve", "--rounds"], "--rounds needs a value"),
         (["evolve", "--rounds", "many"], "--rounds: expected int, got 'many'"),
         (["evolve", "--rounds", "-1"], ": --rounds must be a number of at least 0, got -1"),
-        (["evolve", "--merge", "lst"], "--merge: expected all or last or initial+last, got 'lst' (did you mean last?)"),
+        (["evolve", "--merge", "lst"], "--merge: expected all or last or initial+last, got 'lst'; did you mean last?"),
         (["evolve", "--select.per_task", "x"], "--select.per_task: expected int or null, got 'x'"),
         (["evolve", "--select.top_ratio", "7"], ": --select.top_ratio must be in (0, 1], got 7.0"),
-        (["evolve", "--learning_rate", "1"], "(did you mean --trainer.learning_rate?)"),
-        (["evolve", "--trainer.learning_rat", "1"], "(did you mean --trainer.learning_rate?)"),
+        (["evolve", "--learning_rate", "1"], "; did you mean --trainer.learning_rate?"),
+        (["evolve", "--trainer.learning_rat", "1"], "; did you mean --trainer.learning_rate?"),
         (["evolve", "--trainer.learning-rate", "-1"], ": --trainer.learning_rate must be a number above 0, "),
         (
             ["train", "--data", "x", "--out", "x", "--trainer.epochs", "0"],
@@ -84,13 +89,28 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "--env", "GUES"], "No environment 'GUES' is installed."),
         (["evolve", "--env", "nope"], "No environment 'nope' is installed. Installed: calculator, "),
         (["evolve", "--env", "AgentShp-v0"], "is installed. Did you mean 'shop'? Installed: calculator, "),
-        (["evolve", "--verbose"], ": no option --verbose; see agentgym evolve --help\n"),
-        (["eval", "--difficulty", "hard"], "no option --difficulty (did you mean --env_kwargs.difficulty?)"),
-        (["eval", "--env=todo,maze", "--dificulty", "x"], "(did you mean --env_kwargs.difficulty?)"),
-        (["play", "sql", "--max-step", "3"], "no option --max_step (did you mean --env_kwargs.max_steps?)"),
-        (["eval", "--env", "household", "--games", "x"], "(did you mean --env_kwargs.games?)"),
-        (["eval", "--env", "wordle", "--catalogue", "x"], ": no option --catalogue; see agentgym eval --help\n"),
-        (["evolve", "--thresold", "1"], "(did you mean --select.threshold?)"),
+        (["evolve", "--verbose"], ": --verbose: no such option; see agentgym evolve --help-all\n"),
+        (["eval", "--difficulty", "hard"], "--difficulty: no such option; did you mean --env_kwargs.difficulty?"),
+        (["eval", "--env=todo,maze", "--dificulty", "x"], "; did you mean --env_kwargs.difficulty?"),
+        (["play", "sql", "--max-step", "3"], "--max_step: no such option; did you mean --env_kwargs.max_steps?"),
+        (["eval", "--env", "household", "--games", "x"], "; did you mean --env_kwargs.games?"),
+        (
+            ["eval", "--env", "wordle", "--catalogue", "x"],
+            ": --catalogue: no such option; see agentgym eval --help-all\n",
+        ),
+        (["evolve", "--lr", "1"], ": --lr: no such option; did you mean --trainer.learning_rate?\n"),
+        (["evolve", "--trainer.lr", "1"], ": --trainer.lr: no such option; did you mean --trainer.learning_rate?\n"),
+        (["evolve", "--tries", "4"], ": --tries: no such option; did you mean --attempts?\n"),
+        (["evolve", "--fork_tries", "4"], ": --fork_tries: no such option; did you mean --fork_attempts?\n"),
+        (["eval", "--samples", "4"], ": --samples: no such option; did you mean --attempts?\n"),
+        (["collect", "--temperatures", "1"], ": --temperatures: no such option; did you mean --temperature?\n"),
+        (["evolve", "shop"], "'shop': no argument is expected here; did you mean --env shop?\n"),
+        (["train", "ppo"], "'ppo': no argument is expected here; did you mean --trainer ppo?\n"),
+        (["eval", "random"], "'random': no argument is expected here; did you mean --agent random?\n"),
+        (["eval", "--expert", "fair"], ": --expert fair is for --agent expert"),
+        (["eval", "--agent", "expert", "--expert", "fare"], ": --expert: expected "),
+        (["trainers", "show", "dop"], "Did you mean 'dpo'?"),
+        (["evolve", "--thresold", "1"], "; did you mean --select.threshold?"),
         (["evolve", "--env", "GUESS", "--env_kwargs.max_step", "3"], "'max_step'"),
         (
             ["evolve", "--env", "GUESS", "--env_kwargs.max_steps", "0"],
@@ -144,12 +164,12 @@ def test_help_and_lists_load_no_torch() -> None:
             ["eval", "--agent", "expert", "--env_kwargs.goals", "human"],
             ": --tasks asks for 300 test tasks, shop has 46\n",
         ),
-        (["evolve", "--preset", "smok"], "no preset 'smok' (did you mean smoke?)"),
-        (["evolve", "--config", "nowhere.yaml"], "--config: File does not exist"),
+        (["evolve", "--preset", "smok"], "no preset 'smok'; there are default, smoke; did you mean smoke?"),
+        (["evolve", "--config", "nowhere.yaml"], "--config: there is no file 'nowhere.yaml'"),
         (["evolve", "--resume", "nowhere"], "nowhere: no such folder"),
         (["evolve", "--allow_empty=perhaps"], "--allow_empty: expected true or false, got 'perhaps'"),
         (["evolve", "--threads", "0", "--env", "GUESS"], ": --threads must be at least 1, got 0"),
-        (["evolve", "extra"], "unexpected argument 'extra'"),
+        (["evolve", "extra"], "'extra': no argument is expected here"),
         (
             ["evolve", "--trainer", "ppo", "--restart", "base"],
             "restart previous, got last and base",
@@ -157,20 +177,23 @@ def test_help_and_lists_load_no_torch() -> None:
         (["collect"], "--out FILE.jsonl wanted"),
         (["collect", "--out", "x.jsonl", "--agent", "exprt"], "No agent 'exprt' is installed. Did you mean 'expert'?"),
         (["collect", "--out", "x.jsonl", "--split", "tset"], "Did you mean 'test'? There are: test, train, valid."),
-        (["collect", "--out", "x.jsonl", "--temperatures", "hot"], "--temperatures: 'hot' is not what it takes"),
+        (["collect", "--out", "x.jsonl", "--temperature", "hot"], "--temperature: 'hot' is not what it takes"),
         (
-            ["collect", "--out", "x.jsonl", "--model", "tiny", "--temperatures", "1,-1"],
-            ": --temperatures: '1,-1' is not",
+            ["collect", "--out", "x.jsonl", "--model", "tiny", "--temperature", "1,-1"],
+            ": --temperature: '1,-1' is not",
         ),
-        (["collect", "--out", "x.jsonl", "--agent", "expert", "--model", "tiny"], "say who plays"),
-        (["collect", "--out", "x.jsonl", "--agent", "model"], "say who plays"),
-        (["collect", "--out", "x.jsonl", "--temperatures", "0.7,1"], "the agent expert samples nothing"),
+        (
+            ["collect", "--out", "x.jsonl", "--agent", "expert", "--model", "tiny"],
+            "choose an agent: --model NAME or --agent NAME",
+        ),
+        (["collect", "--out", "x.jsonl", "--agent", "model"], "choose an agent: --model NAME or --agent NAME"),
+        (["collect", "--out", "x.jsonl", "--temperature", "0.7,1"], "the agent expert samples nothing"),
         (["collect", "--out", "/proc/x.jsonl", "--env", "GUESS", "--tasks", "1"], "/proc/x.jsonl"),
         (["train", "--out", "x"], "--data FILE wanted"),
         (["train", "--data", "x", "--out", "x", "--trainer", "ppo"], "ppo plays itself, it does not train on files"),
         (["train", "--out", "x", "--data", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
-        (["eval"], "say who plays"),
-        (["eval", "--agent", "random", "--model", "tiny"], "say who plays"),
+        (["eval"], "choose an agent: --model NAME or --agent NAME"),
+        (["eval", "--agent", "random", "--model", "tiny"], "choose an agent: --model NAME or --agent NAME"),
         (
             ["eval", "--agent", "random", "--agent_kwargs.x", "1", "--env", "GUESS"],
             "takes no argument 'x'. It takes: none.",
@@ -183,17 +206,17 @@ def test_help_and_lists_load_no_torch() -> None:
         (["play", "shop", "--env_kwargs.strict_compat", "nope"], "--env_kwargs.strict_compat must be true or false, "),
         (["play", "maze", "--env_kwargs.max_steps", "2.5"], "--env_kwargs.max_steps must be int or None, not 2.5"),
         (["play", "maze", "--task", "-1"], "'-1' is no number such as 0"),
-        (["play", "--env", "maze"], "no option --env; a world is named without it: agentgym play NAME"),
+        (["play", "--env", "maze"], "--env: no such option; the environment is named without it: agentgym play NAME"),
         (
             ["eval", "--agent", "random", "--env", "GUESS", "--tasks", "0"],
-            ": --tasks and --attempts (or --samples) must be at least 1",
+            ": --tasks must be a number of at least 1, got 0",
         ),
         (["eval", "--model", "tiny", "--temperature", "-1"], ": --temperature must be 0 (greedy) or more, got -1.0"),
         (["eval", "--model", "tiny", "--slots", "0"], ": --slots must be at least 1, got 0"),
         (["eval", "--model", "./nope"], ": no model './nope': there is no such folder\n"),
         (["eval", "--model", "a/b/c"], ": no model 'a/b/c': there is no such folder ('a' is not there)\n"),
         (["eval", "--model", "nope"], "no model 'nope': neither a folder here nor a hub id (owner/name). There are:"),
-        (["play"], "wanted: NAME"),
+        (["play"], "NAME is missing: agentgym play NAME"),
         (["play", "nowhere"], "No environment 'nowhere' is installed."),
         (["play", "GUESS", "--task", "nothing"], "No task 'nothing'"),
         (["play", "GUESS", "--task", "²"], "No task '²'"),
@@ -205,11 +228,11 @@ def test_help_and_lists_load_no_torch() -> None:
         (["data", "convert", "a.jsonl", "b.xml"], "b.xml: which format? End its name in .jsonl, .json, .parquet, or"),
         (
             ["data", "convert", "a.jsonl", "b.jsonl", "--to", "tlr"],
-            "--to: no format 'tlr' (did you mean trl?); there are",
+            "--to: no format 'tlr'; there are",
         ),
         (
             ["data", "convert", "a.jsonl", "b.jsonl", "--to", "json"],
-            "'json' (did you mean agenttraj?); there are store,",
+            "openai; did you mean agenttraj?",
         ),
         (["data", "convert", "a.jsonl", "b.jsonl", "--to", "csv"], "--to: no format 'csv'; there are store, agenttraj"),
         (["data", "convert", "a.jsonl", "b.jsonl"], "a.jsonl: no such file"),
@@ -243,13 +266,13 @@ def test_a_wrong_model_is_said_before_torch_is_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("rouns: 3", "no setting 'rouns' (did you mean rounds?)"),
+        ("rouns: 3", "rouns: no such setting; did you mean rounds?"),
         ("rounds: many", "--rounds: expected int, got 'many'"),
-        ("select: {treshold: 1}", "no setting 'select.treshold' (did you mean select.threshold?)"),
+        ("select: {treshold: 1}", "select.treshold: no such setting; did you mean select.threshold?"),
         ("trainer: {name: filtered_bc, learning_rat: 1}", "did you mean trainer.learning_rate?"),
         ("trainer: filterd_bc", "Did you mean 'filtered_bc'?"),
-        ("rounds: [1", "Problems parsing config"),
-        ("just words", "Unexpected config"),
+        ("rounds: [1", "c.yaml is not readable as YAML"),
+        ("just words", "c.yaml: expected a mapping of options"),
     ],
 )
 def test_a_mistake_in_a_config_file_is_one_line(agentgym: Run, text: str, said: str) -> None:
@@ -257,34 +280,6 @@ def test_a_mistake_in_a_config_file_is_one_line(agentgym: Run, text: str, said: 
     Path("c.yaml").write_text(text)
     status, _, err = agentgym("evolve", "--config", "c.yaml")
     assert (status, err.count("\n")) == (2, 1) and said in err
-
-
-OPTIONS, NAMES = ["--rounds", "--trainer.learning_rate"], ["list", "show"]
-
-
-@pytest.mark.parametrize(
-    ("message", "said"),
-    [
-        ("unrecognized arguments: --round=3", "no option --round (did you mean --rounds?)"),
-        ("unrecognized arguments: extra", "unexpected argument 'extra'"),
-        ("argument what: invalid choice: 'lst' (choose from 'list')", "no command 'lst' (did you mean list?)"),
-        ("Option 'round' is not accepted", "no setting 'round' (did you mean rounds?)"),
-        (
-            "Group 'trainer' does not accept option 'learning_rat'",
-            "no setting 'trainer.learning_rat' (did you mean trainer.learning_rate?)",
-        ),
-        ("argument --rounds: expected one argument", "--rounds needs a value"),
-        ("the following arguments are required: play.name", "wanted: NAME"),
-        ("the following arguments are required: trainer.learning_rate", "wanted: --trainer.learning_rate"),
-        ('expected "what" to be one of {list,show}, but it was not provided.', "say which command: list, show"),
-        ("Parser key \"rounds\": Expected a <class 'int'>. Got value: many", "--rounds: expected int, got 'many'"),
-        ('Parser key "rounds": something new', "--rounds: something new"),
-        ("a message that no pattern\n  knows", "a message that no pattern knows"),
-    ],
-)
-def test_each_message_of_jsonargparse_is_said_in_our_words(message: str, said: str) -> None:
-    """Pattern by pattern; what none of them knows stays as it is."""
-    assert humanize_parser_error(message, OPTIONS, NAMES) == said
 
 
 @pytest.mark.parametrize(
@@ -345,3 +340,106 @@ def test_the_train_extra_is_named_where_it_is_missing(agentgym: Run, monkeypatch
     status, out, err = agentgym("evolve", "--env", "GUESS")
     assert (status, out) == (2, "") and "of the extra `train`: cd " in err and '-e ".[train]"' in err
     assert not Path("runs").exists()
+
+
+def test_help_shows_what_most_people_set(agentgym: Run) -> None:
+    """At most 20 options of `evolve`; `--help-all` shows every one, the trainer's and the selector's too."""
+    short, long = (agentgym("evolve", how)[1] for how in ("--help", "--help-all"))
+    shown, every = (re.findall(r"^  --([\w.]+)", text, re.MULTILINE) for text in (short, long))
+    assert len(shown) <= 20 and {"env", "rounds", "attempts", "trainer"} <= set(shown) < set(every)
+    assert set(every) == {name.removesuffix(".name") for name in build("evolve", []).options}
+    assert f"`agentgym evolve --help-all` shows {len(every) - len(shown)} more options." in short
+    assert "Optional[" not in long and "null" not in long and "(type:" not in long
+
+
+def test_help_says_types_and_defaults(agentgym: Run) -> None:
+    """As one types them; an option that takes no value has none."""
+    text = agentgym("evolve", "--help-all")[1]
+    for said in (
+        "--rounds INT ",
+        "(default: 3)",
+        "--merge all|last|initial+last",
+        "--allow_empty ",
+        "(default: 0.0007)",
+    ):
+        assert said in text
+    assert "--allow_empty true" not in text
+
+
+def test_an_option_may_stand_several_times_or_once_with_commas() -> None:
+    """The command line replaces what a file says, and adds to itself."""
+    parser = Parser("agentgym test")
+    parser.add("env", item=str, default=["shop"])
+    parser.add("config")
+    parser.add("weights", dict[str, float], {"a": 1.0})
+    assert parser.parse(["--env", "a", "--env=b,c"])["env"] == ["a", "b", "c"]
+    assert parser.parse([])["env"] == ["shop"]
+    assert parser.parse(["--weights.b", "2"])["weights"] == {"a": 1.0, "b": 2.0}
+    assert parser.options["weights"].default == {"a": 1.0}
+    assert parser.parse(["--weights", "{c: 3}"])["weights"] == {"c": 3.0}
+    with pytest.raises(UsageError, match=r"^--weights\.b: expected float, got 'x'$"):
+        parser.parse(["--weights.b", "x"])
+    with pytest.raises(UsageError, match=r"^file: env: no such setting|^file: envs: no such setting; did you mean env"):
+        parser.read_mapping({"envs": ["a"]}, "file")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "value"),
+    [
+        ("3", int, 3), ("1e-4", float, 1e-4), ("null", int | None, None), ("none", str | None, "none"),
+        ("007", str, "007"),
+        ("true", bool, True), ("yes", bool, True), ("a", Literal["a", "b"], "a"), ("null", Literal["a"] | None, None),
+        ("{a: 1}", dict[str, Any], {"a": 1}), ("1", Any, 1), ("x", Path, "x"), ("2", int | str, 2),
+        ("q", int | str, "q"),
+    ],
+)  # fmt: skip
+def test_texts_become_values_of_their_type(text: str, hint: Any, value: Any) -> None:
+    """As an option's annotation says."""
+    made = convert(text, hint)
+    assert made == value and type(made) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "said"),
+    [
+        ("x", int, "expected int, got 'x'"), (2.5, int, "expected int, got 2.5"),
+        (True, float, "expected float, got True"),
+        ("perhaps", bool, "expected true or false, got 'perhaps'"), (3, str, "expected text, got 3"),
+        ("[1]", dict[str, Any], "expected a mapping, got '[1]'"), ("c", Literal["a", "b"], "expected a or b, got 'c'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_says_what_is_expected(value: Any, hint: Any, said: str) -> None:
+    """In words that a user knows."""
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        convert(value, hint)
+
+
+def test_trainers_are_listed_and_shown(agentgym: Run) -> None:
+    """Each installed one is a line; one is shown with its formula, what it needs and every setting."""
+    status, out, err = agentgym("trainers", "list")
+    assert status == 0 and err == ""
+    names = registry.names("agentgym.trainers")
+    assert [line.split()[0] for line in out.splitlines()[1:]] == names
+    for name in names:
+        status, out, _ = agentgym("trainers", "show", name)
+        trainer = registry.load("agentgym.trainers", name)
+        assert status == 0 and out.startswith(f"{name} (agentgym ") and "\nNeeds\n" in out and "\nSettings\n" in out
+        assert all(f"--trainer.{each.name} " in out for each in fields(trainer) if each.init)
+        about = json.loads(agentgym("trainers", "show", name, "--json")[1])
+        assert [each["name"] for each in about["settings"]] == [each.name for each in fields(trainer) if each.init]
+
+
+def test_agents_are_listed(agentgym: Run) -> None:
+    """By name, as `--agent` takes them."""
+    status, out, _ = agentgym("agents", "list")
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()[1:]] == registry.names("agentgym.agents")
+    assert {each["name"] for each in json.loads(agentgym("agents", "list", "--json")[1])} >= {"expert", "random"}
+
+
+def test_one_thing_has_one_name_in_all_commands() -> None:
+    """Episodes per task are `attempts`, the expert is `fair` or `exact`, sampling has a `temperature`."""
+    for command in ("evolve", "collect", "eval"):
+        names = set(build(command, []).options)
+        assert {"attempts", "temperature", "expert", "env", "model", "seed"} <= names
+        assert not names & {"tries", "samples", "temperatures", "fork_tries"}

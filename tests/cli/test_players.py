@@ -173,7 +173,7 @@ def test_an_endpoint_that_breaks_keeps_what_was_done(agentgym: Run, server: Any)
 
 def test_an_endpoint_plays_at_several_temperatures(agentgym: Run, server: Any) -> None:
     """As a model does, with as long replies as are asked for."""
-    argv = ("--agent", "openai", "--base_url", address(server), "--model", "served", "--temperatures", "0.5,1",
+    argv = ("--agent", "openai", "--base_url", address(server), "--model", "served", "--temperature", "0.5,1",
             "--max_new_tokens", "9", "--slots", "1", "--env_kwargs.max_steps", "1",
             "--agent_kwargs.tools", "true")  # fmt: skip
     status, out, err = agentgym("collect", *MAZE, *argv, "--out", "a.jsonl")
@@ -190,11 +190,14 @@ def test_an_endpoint_plays_at_several_temperatures(agentgym: Run, server: Any) -
         (("--agent", "openai", "--agent_kwargs.base_url", "x"), "say which model"),
         (("--agent", "openai", "--model", "m", "--agent_kwargs.tols", "1"), "no argument 'tols'. Did you mean 'tools'"),
         (("--agent", "openai", "--model", "m", "--agent_kwargs.api_key", SECRET), "takes no argument 'api_key'"),
-        (("--agent", "openai", "--model", "m", "--agent_kwargs.retries", "-1"), "--agent_kwargs.retries at least 0"),
+        (
+            ("--agent", "openai", "--model", "m", "--agent_kwargs.retries", "-1"),
+            "--agent_kwargs.retries must be at least 0",
+        ),
         (("--agent", "openai", "--model", "m", "--max_new_tokens", "0"), "--max_new_tokens must be at least 1, got 0"),
         (("--agent", "expert", "--base_url", "http://a/v1"), "--base_url is of an endpoint: --agent openai"),
         (("--model", "tiny", "--base_url", "http://a/v1"), "--base_url is of an endpoint: --agent openai"),
-        (("--agent", "person", "--model", "tiny"), "say who plays"),
+        (("--agent", "person", "--model", "tiny"), "choose an agent: --model NAME or --agent NAME"),
     ],
 )
 def test_mistakes_are_one_line(agentgym: Run, argv: tuple[str, ...], said: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from agentgym_py import registry
 from agentgym_py.cli import build
+from agentgym_py.cli.values import nested
 from agentgym_py.training.trainer import info_of
 
 pytest.importorskip("trl")
@@ -36,7 +37,7 @@ ROWS = [
 def test_train_selects_what_evolve_selects(trainer: str) -> None:
     """By default; a trainer that makes a judge, which evolve does not run, gets every episode."""
     argv = ["--trainer.name", trainer]
-    train, evolve = (build(command, argv)[1].get_defaults()["select"].as_dict() for command in ("train", "evolve"))
+    train, evolve = (nested(build(command, argv).parse(argv))["select"] for command in ("train", "evolve"))
     if info_of(registry.load(GROUP, trainer)).output == "policy":
         assert train == evolve
     else:

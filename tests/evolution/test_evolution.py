@@ -214,7 +214,7 @@ def test_worlds_are_explored_by_weight(tiny_policy: Any, tmp_path: Path) -> None
     assert not (tmp_path / "alone" / "rounds" / "00" / "trajectories.jsonl").exists()
 
 
-FORKED = replace(SMALL, rounds=1, tries=2, forks=2, fork_tries=3, merge="all", test_tasks=0, save_episodes=5)
+FORKED = replace(SMALL, rounds=1, attempts=2, forks=2, fork_attempts=3, merge="all", test_tasks=0, save_episodes=5)
 
 
 @pytest.mark.parametrize("stop", [None, (1, "explore"), (1, "forks"), (1, "valid")])
@@ -442,7 +442,14 @@ def test_a_training_that_goes_wrong_leaves_what_was_last_good(tiny_policy: Any, 
 
 def test_wrong_settings_are_refused() -> None:
     """Counts that cannot be meant raise at once and name the setting."""
-    wrong: dict[str, Any] = {"expert_tasks": -1, "tries": 0, "slots": 0, "rounds": -1, "forks": -1, "fork_tries": 0}
+    wrong: dict[str, Any] = {
+        "expert_tasks": -1,
+        "attempts": 0,
+        "slots": 0,
+        "rounds": -1,
+        "forks": -1,
+        "fork_attempts": 0,
+    }
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             EvolveConfig(**{name: value})
@@ -454,7 +461,7 @@ def test_a_trainer_that_plays_itself_gets_the_rounds_episodes(tiny_policy: Any, 
 
     Interrupted and taken up again it ends as if nothing had happened.
     """
-    config = replace(SMALL, tries=2)
+    config = replace(SMALL, attempts=2)
     if stop:
         with pytest.raises(KeyboardInterrupt):
             evolution(tmp_path, tiny_policy, config, trainer=Player(), reporter=Listener(stop_at=stop)).run()
@@ -497,7 +504,7 @@ def test_what_a_round_cannot_be_is_refused_before_anything_runs(
     tiny_policy: Any, tmp_path: Path, setting: dict[str, Any], said: str
 ) -> None:
     """By the trainer's own `check_round`, for all worlds' episodes; without rounds it does not matter."""
-    trainer, config = R3(**setting), replace(SMALL, explore_tasks=2, tries=2, rounds=1)
+    trainer, config = R3(**setting), replace(SMALL, explore_tasks=2, attempts=2, rounds=1)
     with pytest.raises(ConfigError, match=said):
         evolution(tmp_path, tiny_policy, config, trainer=trainer).run()
     assert not (tmp_path / "rounds").exists() or not any((tmp_path / "rounds").iterdir())

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agentgym_py import distributed
 from agentgym_py.checks import check_arguments
-from agentgym_py.cli.parser import UsageError, as_plain, scalar, with_option_names
+from agentgym_py.cli.parser import UsageError, with_option_names
 from agentgym_py.cli.runtime import executor_for
+from agentgym_py.cli.values import as_plain, scalar
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.engine import ServerKind
@@ -37,9 +38,9 @@ class EngineOptions:
 
     def __post_init__(self) -> None:
         if self.engine == "server" and not self.base_url:
-            raise ConfigError("engine server needs base_url, the server's address")
+            raise UsageError("--engine server needs --base_url ADDRESS")
         if self.engine == "hf" and (self.engine_kwargs or self.server_kind != "vllm"):
-            raise ConfigError("server_kind and engine_kwargs are for engine server")
+            raise UsageError("--server_kind and --engine_kwargs are for --engine server")
 
     def engine_for(self, policy: Policy, slots: int) -> Engine:
         """A new engine."""
@@ -47,12 +48,12 @@ class EngineOptions:
 
         if self.engine == "hf":
             return HFEngine(policy, slots=slots)
-        given = {key: scalar(value) for key, value in as_plain(self.engine_kwargs).items()}
+        settings = {key: scalar(value) for key, value in as_plain(self.engine_kwargs).items()}
         try:
-            check_arguments(ServerEngine, given)
-            return ServerEngine(policy, str(self.base_url), self.server_kind, **given)
+            check_arguments(ServerEngine, settings)
+            return ServerEngine(policy, str(self.base_url), self.server_kind, **settings)
         except ConfigError as error:
-            raise with_option_names(error, given, "engine_kwargs.") from error
+            raise with_option_names(error, settings, "engine_kwargs.") from error
         except TypeError as error:
             raise UsageError(f"--engine_kwargs: {error}") from error
 
