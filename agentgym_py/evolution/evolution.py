@@ -230,7 +230,7 @@ class Evolution:
             if not self.config.allow_empty or not number:
                 raise NothingToTrainOnError(
                     f"round {number} selected no trajectory ({self.folder.round(number) / 'trajectories.jsonl'} holds "
-                    "what was explored); start again, with another --out, a lower --select.threshold, more --tries, "
+                    "what was explored); start again, with another --out, a lower --select.threshold, more --attempts, "
                     "another --temperature or --allow_empty"
                 )
             return self._agent_of(number - 1), None
@@ -251,7 +251,7 @@ class Evolution:
             except NothingToTrainOnError as error:
                 if not self.config.allow_empty or not number:
                     raise NothingToTrainOnError(
-                        f"round {number}: {error}; start again, with another --out, more --tries, a higher "
+                        f"round {number}: {error}; start again, with another --out, more --attempts, a higher "
                         "--temperature or --allow_empty"
                     ) from error
                 log.warning("round %d: %s", number, error)
