@@ -31,6 +31,11 @@ def _is_agent(found: type) -> bool:
     return "act" in dir(found) and "Protocol" not in [base.__name__ for base in found.__bases__]
 
 
+_RULES = {
+    "agentgym.envs": "an environment is a subclass of TextEnv",
+    "agentgym.trainers": "a trainer is a dataclass with a method train or improve",
+    "agentgym.agents": "an agent is a class with a method act",
+}
 _FITS: Mapping[str, Callable[[type], bool]] = {
     "agentgym.envs": _is_env, "agentgym.trainers": _is_trainer, "agentgym.agents": _is_agent,
 }  # fmt: skip
@@ -93,7 +98,7 @@ def load(group: Group, name: str) -> Any:
     """
     points = entry_points_of(group)
     if name not in points and source.is_source(name):
-        return source.load(name, _NOUN[group], _FITS[group])
+        return source.load(name, _NOUN[group], _RULES[group], _FITS[group])
     if name not in points:
         raise UnknownNameError(f"No {_NOUN[group]} {name!r} is installed." + did_you_mean(name, points))
     point = points[name]

@@ -38,8 +38,10 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def load(name: str, noun: str, fits: Callable[[type], bool]) -> Any:
+def load(name: str, noun: str, rule: str, fits: Callable[[type], bool]) -> Any:
     """The class of a source; without a class in the name the only one in the file that `fits`.
+
+    Errors call it by its `noun`, and say with the `rule` what one is.
 
     Raises:
         UnknownNameError: there is no such file, module or class, or it does not load.
@@ -51,7 +53,7 @@ def load(name: str, noun: str, fits: Callable[[type], bool]) -> Any:
     if wanted in classes:
         return classes[wanted]
     if not classes:
-        raise UnknownNameError(f"{place} defines no {noun}.")
+        raise UnknownNameError(f"{place} defines no {noun}: {rule}.")
     if wanted:
         raise UnknownNameError(f"{place} has no {noun} {wanted!r}." + did_you_mean(wanted, classes, "There are"))
     if len(own) != 1:

@@ -92,7 +92,7 @@ def test_mistakes_are_one_line(agentgym: Run) -> None:
         (["no_such.py"], "There is no file 'no_such.py'."),
         ([str(EXAMPLE) + ":GuesEnv"], "has no environment 'GuesEnv'. Did you mean 'GuessEnv'?"),
         (["no_such_module:World"], "no_such_module does not load: ModuleNotFoundError"),
-        (["agentgym_py.rng:Rng"], "agentgym_py.rng defines no world: a world is a subclass of TextEnv.\n"),
+        (["agentgym_py.rng:Rng"], "agentgym_py.rng defines no environment: an environment is a subclass of TextEnv.\n"),
         (["GUESS", "--episodes", "0"], "--episodes must be at least 1"),
     ):
         status, out, err = agentgym("check", *argv)
