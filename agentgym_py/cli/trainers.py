@@ -127,6 +127,6 @@ def _needs(trainer: type) -> list[str]:
         )
     if (made := info.output) != "policy":
         lines.append(f"It makes a {made.replace('_', ' ')}, no policy.")
-    one = "" if info.several_processes else " only"
-    lines.append(f"One process{one}." if one else "One process, or several that train together (docs/scaling.md).")
+    several = "One process, or several that train together (docs/scaling.md)."
+    lines.append(several if info.several_processes else "One process only.")
     return lines
