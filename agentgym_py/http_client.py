@@ -45,6 +45,10 @@ class LostError(Exception):
     """A request that stays without an answer."""
 
 
+class RequestRefusedError(LostError):
+    """A request that is answered with a refusal, such as 400: asking again would not help."""
+
+
 class MissingError(EndpointError):
     """Nothing exists at that address."""
 
@@ -98,7 +102,8 @@ class Asker:
                 found = await self._asked(url, json.dumps(body), read, what, seed)
         except LostError as lost:
             self._lost += 1
-            why = f"{self.where} gave no answer: {lost}"
+            did = "refused a request" if isinstance(lost, RequestRefusedError) else "gave no answer"
+            why = f"{self.where} {did}: {lost}"
             raise (EndpointError if self._lost >= _LOST else LostError)(why) from None
         self.answered, self._lost = True, 0
         return found
@@ -168,7 +173,7 @@ class Asker:
             self.breaks += status in _FROM_BEFORE
             return _Busy(why, _asked_to_wait(response.headers))
         if status >= 300:
-            raise FullError if _is_full(_code(data), said) else LostError(why)
+            raise FullError if _is_full(_code(data), said) else RequestRefusedError(why)
         return None
 
 

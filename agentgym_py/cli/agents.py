@@ -35,8 +35,7 @@ class ModelOptions:
     """The model."""
 
     model: str = "tiny"
-    """`tiny`, `tiny-random`, `smollm2`, a checkpoint's folder, or a hub id (owner/name); with --agent openai what the
-    endpoint calls it."""
+    """`tiny`, `tiny-random`, `smollm2`, a checkpoint's folder, or a hub id (owner/name)."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Number format of the weights."""
     quantize: Literal["8bit", "4bit"] | None = None
@@ -157,6 +156,7 @@ def add_agent_options(parser: ArgumentParser) -> None:
     add_options(parser, AgentOptions)
     add_options(parser, ModelOptions)
     parser.set_defaults({"model": ""})
+    parser._option_string_actions["--model"].help += " With --agent openai: what the endpoint calls it."
 
 
 def read_agent(given: Namespace, default: str | None) -> tuple[AgentOptions, ModelOptions]:

@@ -36,7 +36,7 @@ class EvolveConfig:
     """Which rules text opens an episode."""
     expert_tasks: int = 12
     """Training tasks of each world whose trajectories by the --expert make Agent_v0; few, so that the rounds have
-    something to do: in the shop 12 make an agent of 27 %, 90 one of 75 %. 0: the model is Agent_v0 as it stands."""
+    something to do: in the shop 12 make an agent of 25 %, 90 one of 75 %. 0: the model is Agent_v0 as it stands."""
     expert: Literal["exact", "fair"] = "fair"
     """Who plays round 0. The exact expert knows all and always succeeds; the fair one knows only what the episode has
     shown, so that all it does can be learnt, and may fail."""
