@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from agentgym_py import distributed
+from agentgym_py.cli.interrupts import INTERRUPTED, KILLED, Killed, interrupts_honoured, note
 from agentgym_py.errors import AgentGymError
 from agentgym_py.version import __version__
 
@@ -39,7 +40,7 @@ COMMANDS = {
 
 _SHARED = ("evolve", "train")
 """Commands that several processes run together."""
-BAD_USAGE, INTERRUPTED, BROKEN_PIPE, KILLED = 2, 130, 141, 143
+BAD_USAGE, BROKEN_PIPE = 2, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     with _warnings_in_a_line():
         try:
-            with distributed.together():
+            with interrupts_honoured(), distributed.together():
                 status = _main(sys.argv[1:] if argv is None else argv)
             print(end="", flush=True)  # a pipe that nobody reads any more is noticed here, not after the end
             return status
@@ -144,10 +145,6 @@ def _subcommands(parser: Any) -> dict[str, Any]:
     return dict(parser._subcommands_action.choices) if parser._subcommands_action else {}
 
 
-class _Killed(KeyboardInterrupt):
-    """SIGTERM came."""
-
-
 @contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
     """`kill` unwinds the stack as Ctrl-C does, so that the terminal gets its cursor back."""
@@ -160,7 +157,8 @@ def sigterm_as_interrupt() -> Iterator[None]:
     def leave(*_: object) -> None:
         if os.getpid() != here:  # a process that was forked meanwhile
             os._exit(KILLED)
-        raise _Killed
+        note(Killed)
+        raise Killed
 
     before = signal.signal(signal.SIGTERM, leave)
     try:
@@ -194,7 +192,7 @@ def resume_hint(advice: str) -> str:
 
 def status_of(stop: KeyboardInterrupt) -> int:
     """The exit status after Ctrl-C, or after SIGTERM where `sigterm_as_interrupt`."""
-    return KILLED if isinstance(stop, _Killed) else INTERRUPTED
+    return KILLED if isinstance(stop, Killed) else INTERRUPTED
 
 
 @contextmanager

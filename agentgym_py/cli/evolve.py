@@ -18,6 +18,7 @@ from agentgym_py.cli import interrupted, resume_hint, sigterm_as_interrupt, stat
 from agentgym_py.cli.agents import ModelOptions
 from agentgym_py.cli.engines import EngineOptions
 from agentgym_py.cli.env_options import add_env_options, env_specs, env_versions, require_tasks
+from agentgym_py.cli.interrupts import InterruptibleReporter
 from agentgym_py.cli.parser import (
     UsageError,
     add_options,
@@ -39,7 +40,7 @@ from agentgym_py.cli.trainer_options import (
 )
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
-from agentgym_py.errors import ConfigError, EndpointError, RunError
+from agentgym_py.errors import ConfigError, EndpointError, NothingToTrainOnError, RunError
 from agentgym_py.evolution import Evolution, EvolveConfig
 from agentgym_py.evolution.config import require_cloner, require_fit, require_judges
 from agentgym_py.evolution.run_folder import RunFolder
@@ -107,6 +108,9 @@ class ResumeOptions:
     have."""
     ray: int | None = None
     """Play in so many actors of a Ray cluster."""
+    rounds: int | None = None
+    """Rounds that the run has in the end. A finished run goes on with further ones, and is tested again; bit-identical
+    to a run that began with so many."""
     base_url: str | None = None
     """Address of the model server, where it is no longer the one that the run began with."""
     json: bool = False
@@ -167,6 +171,8 @@ def run(given: Namespace) -> int:
     except KeyboardInterrupt as stop:
         interrupted(_how_to_go_on(begun))
         return status_of(stop)
+    except NothingToTrainOnError as error:
+        raise NothingToTrainOnError(f"{error}{resume_hint('start again with another --out')}") from error
     except EndpointError as error:
         raise EndpointError(f"{error}{resume_hint(_how_to_go_on(begun))}") from error
     if given["json"]:
@@ -182,12 +188,18 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
     """Go on with the run in `begun`, or start one and put it there; `lock` keeps others out of it."""
     folder = begun[0] if begun else None
     settings = _settings_of(folder) if folder else given
+    more = folder is not None and given["rounds"] not in (None, settings["rounds"])
+    if folder is not None and more:
+        folder.require_extensible(given["rounds"])
+        settings["rounds"] = given["rounds"]
     model, engine, config, trainer, cloner, envs = read(settings, given)
     require_reward_model(config.reward_model)
     distributed.join(model.device)
     if folder is None and given["out"]:
         distributed.once(new_folder, given["out"])
-    finished = folder is not None and folder.finished
+    finished = folder is not None and folder.finished and not more
+    if more:
+        _require_all_tasks(config, envs)
     if not finished:
         tracking.need(settings["track"])
         require_model_files(model.model)
@@ -210,6 +222,9 @@ def _run(given: Namespace, begun: list[RunFolder], lock: ExitStack) -> dict[str,
         if not finished:
             base = model.load(config.seed)
             distributed.once(_check_basis, folder, envs, base)
+            if more:
+                require_judges(config, trainer, base)
+                distributed.once(_extend, folder, config.rounds)
             executor, play = engine.executor_for(base, model.ray), engine.engines_for(base, config.slots)
     lock.enter_context(executor)
     load = _loader(model, config.seed, ready)
@@ -245,9 +260,21 @@ def read(settings: Namespace, beside: Namespace) -> Wanted:
     require_cloner(config, trainer, cloner := read_cloner(settings))
     engine.require_here(config.step_timeout)
     if settings is beside:
-        for spec, share in zip(envs, shares(envs, config.explore_weights, config.explore_tasks), strict=True):
-            require_tasks([spec], _tasks_of(config, share))
+        _require_all_tasks(config, envs)
     return Wanted(model, engine, config, trainer, cloner, envs)
+
+
+def _require_all_tasks(config: EvolveConfig, envs: Sequence[EnvSpec]) -> None:
+    """Refuse more tasks than the worlds have."""
+    for spec, share in zip(envs, shares(envs, config.explore_weights, config.explore_tasks), strict=True):
+        require_tasks([spec], _tasks_of(config, share))
+
+
+def _extend(folder: RunFolder, rounds: int) -> None:
+    """Give a run another number of rounds."""
+    before = folder.config()
+    folder.set_rounds(rounds)
+    tracking.accept_settings(folder.path, before, folder.config())
 
 
 def evolve_config(given: Namespace) -> EvolveConfig:
@@ -355,7 +382,7 @@ def _show(
     tracker = tracking.Tracker(track, folder.path, folder.config()) if track else None
     with out_of_the_way, TerminalReporter(out, report) as reporter, tracker.listening() if tracker else nullcontext():
         reporter.header(*header)
-        result = evolution(tracker.reporter(reporter) if tracker else reporter).run()
+        result = evolution(InterruptibleReporter(tracker.reporter(reporter) if tracker else reporter)).run()
         if tracker:
             tracker.test(result)
         rows, verdict = comparison(folder)

@@ -15,6 +15,7 @@ from agentgym_py import distributed
 from agentgym_py.cli import interrupted as say_interrupted
 from agentgym_py.cli import sigterm_as_interrupt, status_of
 from agentgym_py.cli.agents import ModelOptions
+from agentgym_py.cli.interrupts import interruptible
 from agentgym_py.cli.parser import Repeatable, UsageError, add_options, as_list, as_plain, peek_options, read_options
 from agentgym_py.cli.runtime import console, prepare_torch, print_json, provenance, read_trajectories
 from agentgym_py.cli.saved_settings import whole_path
@@ -197,7 +198,7 @@ def _run(given: Namespace, chosen: TrainOptions, model: ModelOptions, trainer: T
             phases.console.print(f"{selection.line} (--select)", soft_wrap=True)
         if others := sampled_by_others(data, made_with["base_policy"]):
             phases.console.print(f"{others}; trained are those of {policy.name} (--model).", soft_wrap=True)
-        progress = phases.training(f"train {policy.name} on {len(data)} trajectories")
+        progress = interruptible(phases.training(f"train {policy.name} on {len(data)} trajectories"))
         with until_saved():
             with last_good_kept(policy, out / "last_good") if info_of(trainer).output == "policy" else nullcontext():
                 done = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)

@@ -206,7 +206,7 @@ class Evolution:
             if not self.config.allow_empty:
                 raise NothingToTrainOnError(
                     f"round {number}: {error} ({self._path(number, 'trajectories')} holds what was played); "
-                    "start again, with another --out, a higher --temperature, more --explore_tasks or --allow_empty"
+                    "try a higher --temperature, more --explore_tasks or --allow_empty"
                 ) from error
             log.warning("round %d: %s", number, error)
         finally:
@@ -230,7 +230,7 @@ class Evolution:
             if not self.config.allow_empty or not number:
                 raise NothingToTrainOnError(
                     f"round {number} selected no trajectory ({self.folder.round(number) / 'trajectories.jsonl'} holds "
-                    "what was explored); start again, with another --out, a lower --select.threshold, more --tries, "
+                    "what was explored); try a lower --select.threshold, more --tries, "
                     "another --temperature or --allow_empty"
                 )
             return self._agent_of(number - 1), None
@@ -251,7 +251,7 @@ class Evolution:
             except NothingToTrainOnError as error:
                 if not self.config.allow_empty or not number:
                     raise NothingToTrainOnError(
-                        f"round {number}: {error}; start again, with another --out, more --tries, a higher "
+                        f"round {number}: {error}; try more --tries, a higher "
                         "--temperature or --allow_empty"
                     ) from error
                 log.warning("round %d: %s", number, error)
@@ -360,7 +360,8 @@ class Evolution:
         best = self.folder.best(last)
         result: dict[str, Any] = {"last": last, "best": best, "tasks": self.config.test_tasks, "rounds": {}}
         if self.config.test_tasks:
-            for number in sorted({0, best, last}):
+            before = {n for n in range(last) if self._path(n, "test").is_file()}  # when the run had fewer rounds
+            for number in sorted({0, best, last} | before):
                 policy = self._agent_of(number)
                 result["rounds"][str(number)] = self._evaluate(number, policy, "test", self.config.test_tasks)
         result["seconds"] = time.monotonic() - began
