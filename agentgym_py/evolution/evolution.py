@@ -251,8 +251,7 @@ class Evolution:
             except NothingToTrainOnError as error:
                 if not self.config.allow_empty or not number:
                     raise NothingToTrainOnError(
-                        f"round {number}: {error}; try more --tries, a higher "
-                        "--temperature or --allow_empty"
+                        f"round {number}: {error}; try more --tries, a higher --temperature or --allow_empty"
                     ) from error
                 log.warning("round %d: %s", number, error)
                 return self._agent_of(number - 1), None

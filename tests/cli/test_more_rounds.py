@@ -75,9 +75,7 @@ def test_a_run_that_is_not_over_takes_more_and_fewer(
     assert RunFolder.open(Path("run")).finished, "what is refused changes nothing"
 
 
-def test_what_cannot_have_more_rounds_is_said(
-    agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_have_more_rounds_is_said(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that lost its patience, and a world without so many tasks; the run stays as it is."""
     words = ("evolve", *SMALL, "--model", small_model, "--patience", "1", "--rounds", "9", "--out", "run")
     assert agentgym(*words)[0] == 0

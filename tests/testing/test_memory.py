@@ -46,6 +46,7 @@ def test_a_leak_is_seen_after_few_rounds() -> None:
 
 def test_a_full_cache_is_no_leak() -> None:
     """One that was filled before tracing began, and whose keys are tuples: Python hands these out again untraced."""
+
     @lru_cache(maxsize=1_000)
     def cached(first: int, second: int) -> tuple[int, int]:
         return second, first
