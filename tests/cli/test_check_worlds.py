@@ -11,7 +11,7 @@ from agentgym_py.env.registration import short_name
 
 Run = Callable[..., tuple[int, str, str]]
 WORLDS = [short_name(name) for name in registry.names("agentgym.envs")]
-QUICK = "tasks,card,actions,floor,leaks,globals"
+QUICK = "tasks,card,actions,random_baseline,leaks,globals"
 """Checks that are quick at their defaults. `tests/test_conformance.py` has the others, with fewer episodes."""
 
 
