@@ -156,7 +156,8 @@ def add_agent_options(parser: ArgumentParser) -> None:
     add_options(parser, AgentOptions)
     add_options(parser, ModelOptions)
     parser.set_defaults({"model": ""})
-    parser._option_string_actions["--model"].help += " With --agent openai: what the endpoint calls it."
+    model = parser._option_string_actions["--model"]
+    model.help = f"{model.help} With --agent openai: what the endpoint calls it."
 
 
 def read_agent(given: Namespace, default: str | None) -> tuple[AgentOptions, ModelOptions]:

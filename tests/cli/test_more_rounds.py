@@ -83,8 +83,8 @@ def test_what_cannot_have_more_rounds_is_said(agentgym: Run, small_model: str, m
     assert last < 9, "the model is too good for this test"
     status, _, err = agentgym("evolve", "--resume", "run", "--rounds", "12")
     assert status == 2 and f"run stopped after round {last} because no later round was better (patience 1)" in err
-    words = ("evolve", *SMALL, "--model", small_model, "--rounds", "0", "--out", "first")
-    assert agentgym(*words)[0] == 0
+    first = ("evolve", *SMALL, "--model", small_model, "--rounds", "0", "--out", "first")
+    assert agentgym(*first)[0] == 0
     monkeypatch.setattr(EnvSpec, "count", lambda self, split, most: 30)
     status, _, err = agentgym("evolve", "--resume", "first", "--rounds", "12")
     assert status == 2 and "--expert_tasks 8 + --rounds 12 * --explore_tasks 4 asks for 56 train tasks" in err
