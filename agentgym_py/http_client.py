@@ -239,6 +239,15 @@ def checked_address(url: str) -> str:
     return url.rstrip("/")
 
 
+def require_key(url: str) -> None:
+    """ConfigError if an address is OpenAI's and there is no key, which would be found out only over the network."""
+    if urlsplit(url).hostname == "api.openai.com" and not os.environ.get(KEY, "").strip():
+        raise ConfigError(
+            f"{url} needs a key in the environment variable {KEY}, which is not set; a server of your own is named by "
+            "its address (base_url)"
+        )
+
+
 def read_json(content: bytes) -> object:
     """Parse JSON; None if it is none."""
     try:

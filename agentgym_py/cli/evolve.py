@@ -42,7 +42,7 @@ from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.errors import ConfigError, EndpointError, NothingToTrainOnError, RunError
 from agentgym_py.evolution import Evolution, EvolveConfig
-from agentgym_py.evolution.config import require_cloner, require_fit, require_judges
+from agentgym_py.evolution.config import require_cloner, require_fit, require_judges, require_reachable
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.task_sampling import shares
 from agentgym_py.files import new_folder
@@ -257,6 +257,7 @@ def read(settings: Namespace, beside: Namespace) -> Wanted:
     require_policy_trainer(trainer)
     envs = env_specs(settings)
     require_fit(config, trainer, len(envs))
+    require_reachable(config, trainer, envs)
     require_cloner(config, trainer, cloner := read_cloner(settings))
     engine.require_here(config.step_timeout)
     if settings is beside:

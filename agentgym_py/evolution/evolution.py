@@ -28,7 +28,7 @@ from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, DataError, NothingToTrainOnError, PolicyError, RunError, TrainingError
 from agentgym_py.evaluation import evaluate
 from agentgym_py.evaluation.evaluate import as_json
-from agentgym_py.evolution.config import EvolveConfig, require_cloner, require_fit
+from agentgym_py.evolution.config import EvolveConfig, require_cloner, require_fit, require_reachable
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.task_sampling import jobs_of, shares
 from agentgym_py.rewards.reward_model import require_reward_model
@@ -72,6 +72,7 @@ class Evolution:
     def run(self) -> dict[str, Any]:
         """Run every round that is not over yet, then the test; returns the test's result."""
         require_fit(self.config, self.trainer, len(self.envs))
+        require_reachable(self.config, self.trainer, self.envs)
         require_reward_model(self.config.reward_model)
         if not distributed.once(self.folder.done, 0):
             require_cloner(self.config, self.trainer, self.cloner)
