@@ -45,6 +45,10 @@ class LostError(Exception):
     """A request that stays without an answer."""
 
 
+class RequestRefusedError(LostError):
+    """A request that is answered with a refusal, such as 400: asking again would not help."""
+
+
 class MissingError(EndpointError):
     """Nothing exists at that address."""
 
@@ -102,7 +106,8 @@ class Asker:
                 found = await self._asked(url, json.dumps(body), read, what, seed)
         except LostError as lost:
             self._lost += 1
-            why = f"{self.where} gave no answer: {lost}"
+            did = "refused a request" if isinstance(lost, RequestRefusedError) else "gave no answer"
+            why = f"{self.where} {did}: {lost}"
             raise (EndpointError if self._lost >= _LOST else LostError)(why) from None
         self.answered, self._lost = True, 0
         return found
@@ -172,7 +177,7 @@ class Asker:
             self.breaks += status in _FROM_BEFORE
             return _Busy(why, _asked_to_wait(response.headers))
         if status >= 300:
-            raise FullError if _is_full(_code(data), said) else LostError(why)
+            raise FullError if _is_full(_code(data), said) else RequestRefusedError(why)
         return None
 
 
@@ -236,6 +241,15 @@ def checked_address(url: str) -> str:
     if "@" in parts.netloc:
         raise ConfigError(f"base_url must hold no user and no password: a key stands in the variable {KEY}")
     return url.rstrip("/")
+
+
+def require_key(url: str) -> None:
+    """ConfigError if an address is OpenAI's and there is no key, which would be found out only over the network."""
+    if urlsplit(url).hostname == "api.openai.com" and not os.environ.get(KEY, "").strip():
+        raise ConfigError(
+            f"{url} needs a key in the environment variable {KEY}, which is not set; a server of your own is named by "
+            "its address (base_url)"
+        )
 
 
 def read_json(content: bytes) -> object:

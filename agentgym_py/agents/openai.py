@@ -16,7 +16,16 @@ from agentgym_py.agents.expert import format_expert_reply
 from agentgym_py.env import TextEnv, function_tool, text_parameter
 from agentgym_py.env.actions import format_reply
 from agentgym_py.errors import ConfigError, EndpointError
-from agentgym_py.http_client import Asker, FullError, LostError, checked_address, read_json, together, wait_for
+from agentgym_py.http_client import (
+    Asker,
+    FullError,
+    LostError,
+    checked_address,
+    read_json,
+    require_key,
+    together,
+    wait_for,
+)
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory.formats.openai import tool_answer, tool_call
 from agentgym_py.trajectory.types import Usage, opening_text
@@ -49,7 +58,7 @@ class OpenAIAgent:
         extra: More fields of every request, such as `{"top_p": 0.9}`; null takes one out.
 
     Raises:
-        ConfigError: a value that cannot be; a password in the address; httpx2 is not installed.
+        ConfigError: a value that cannot be; a password in the address; no key for OpenAI's; httpx2 is not installed.
     """
 
     policy_digest: str | None = None
@@ -92,6 +101,7 @@ class OpenAIAgent:
             f"{self.sampling['base_url']} (model {model!r})", concurrency=concurrency, timeout=timeout, retries=retries,
             advice="An address ends in /v1 with most servers",
         )  # fmt: skip
+        require_key(base_url)
 
     # ---- episodes ---------------------------------------------------------------------------------------------------
 

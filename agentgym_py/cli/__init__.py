@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed
+from agentgym_py.cli.interrupts import INTERRUPTED, KILLED, Killed, interrupts_honoured, note
 from agentgym_py.errors import AgentGymError
 from agentgym_py.version import __version__
 
@@ -43,7 +44,7 @@ COMMANDS = {
 
 _SHARED = ("evolve", "train")
 """Commands that several processes run together."""
-BAD_USAGE, INTERRUPTED, BROKEN_PIPE, KILLED = 2, 130, 141, 143
+BAD_USAGE, BROKEN_PIPE = 2, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     with _warnings_in_a_line():
         try:
-            with distributed.together():
+            with interrupts_honoured(), distributed.together():
                 status = _main(sys.argv[1:] if argv is None else argv)
             print(end="", flush=True)  # a pipe that nobody reads any more is noticed here, not after the end
             return status
@@ -130,10 +131,6 @@ def _main(argv: Sequence[str]) -> int:
     return int(module(name).run(args))
 
 
-class _Killed(KeyboardInterrupt):
-    """The process got SIGTERM."""
-
-
 @contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
     """Make SIGTERM unwind the stack as Ctrl-C does, so that the terminal gets its cursor back."""
@@ -146,7 +143,8 @@ def sigterm_as_interrupt() -> Iterator[None]:
     def leave(*_: object) -> None:
         if os.getpid() != here:  # a process that was forked meanwhile
             os._exit(KILLED)
-        raise _Killed
+        note(Killed)
+        raise Killed
 
     before = signal.signal(signal.SIGTERM, leave)
     try:
@@ -180,7 +178,7 @@ def resume_hint(advice: str) -> str:
 
 def status_of(stop: KeyboardInterrupt) -> int:
     """The exit status after Ctrl-C, or after SIGTERM where `sigterm_as_interrupt`."""
-    return KILLED if isinstance(stop, _Killed) else INTERRUPTED
+    return KILLED if isinstance(stop, Killed) else INTERRUPTED
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from agentgym_py.agents.base import title_of
 from agentgym_py.checks import Basic, check_least
 from agentgym_py.cli.agent_options import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.env_options import add_env_options, env_specs, require_tasks
+from agentgym_py.cli.interrupts import require_not_interrupted
 from agentgym_py.cli.parser import UsageError, add_config, read_options
 from agentgym_py.cli.runtime import console, new_file, print_json
 from agentgym_py.collection import Collector, Job, jobs_for
@@ -121,6 +122,7 @@ def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, epis
                 first_try = episodes.attempts * len(plans)
                 for family in collect_with_branches(collector, jobs, episodes.forks, episodes.fork_attempts, first_try):
                     for trajectory in family:
+                        require_not_interrupted()
                         writer.append(trajectory)
                         progress(trajectory)
                         tell(collector.agent, trajectory)

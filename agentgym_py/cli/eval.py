@@ -17,6 +17,7 @@ from agentgym_py.checks import Basic, check_least, parameters_of
 from agentgym_py.cli import interrupted
 from agentgym_py.cli.agent_options import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.env_options import add_env_options, env_specs, env_versions, require_tasks
+from agentgym_py.cli.interrupts import require_not_interrupted
 from agentgym_py.cli.parser import Parser, UsageError, add_config, peek_options, read_options, wants_help
 from agentgym_py.cli.runtime import commit, console, packages, print_json, require_model_files
 from agentgym_py.cli.saved_settings import require_sources, settings_of, sources_of
@@ -181,6 +182,7 @@ def _run(args: Values, repeated: tuple[str, Mapping[str, Any], bool] | None) -> 
             phase(trajectory)
 
         def progress(trajectory: Trajectory) -> None:
+            require_not_interrupted()
             keep(trajectory)
             phase(trajectory)
             tell(agent, trajectory)
@@ -231,15 +233,26 @@ def _kept(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[tuple
         yield [], lambda _: None
         return
     with out.begun(manifest) as before:
+        written = list[bool]()
+        """Of each episode whether it is evidence, that is, no infrastructure failure ended it."""
         try:
             with store.TrajectoryWriter(out.rows) as writer:
-                yield before, writer.append
+
+                def keep(trajectory: Trajectory) -> None:
+                    writer.append(trajectory)
+                    written.append(trajectory.error is None)
+
+                yield before, keep
         except BaseException as error:
-            kept = len(before) + writer.written
-            if not kept:
+            good = sum(each.error is None for each in before) + sum(written)
+            if not good:
                 out.forget()
-            elif isinstance(error, KeyboardInterrupt | EndpointError):
-                interrupted("the same command goes on from there", f"{out.folder.path}: {kept} episodes are kept")
+            if isinstance(error, KeyboardInterrupt | EndpointError):
+                lost = len(before) + len(written) - good
+                said = f"{out.folder.path}: {good or 'no'} episode{'s are' if good != 1 else ' is'} kept"
+                if lost:
+                    said += f", {lost} ended by an infrastructure failure"
+                interrupted("the same command resumes from there" if good else "start again", said)
             raise
 
 

@@ -19,6 +19,7 @@ from agentgym_py.cli import interrupted, resume_hint, sigterm_as_interrupt, stat
 from agentgym_py.cli.agent_options import ModelOptions
 from agentgym_py.cli.engine_options import EngineOptions
 from agentgym_py.cli.env_options import add_env_options, env_specs, env_versions, require_tasks
+from agentgym_py.cli.interrupts import InterruptibleReporter
 from agentgym_py.cli.parser import Parser, UsageError, add_config, peek_options, read_options, suggestion, wants_help
 from agentgym_py.cli.runtime import console, load_torch, print_json, provenance, require_model_files
 from agentgym_py.cli.saved_settings import require_sources, settings_of, sources_of
@@ -32,9 +33,9 @@ from agentgym_py.cli.trainer_options import (
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.env import registration
-from agentgym_py.errors import ConfigError, EndpointError, RunError
+from agentgym_py.errors import ConfigError, EndpointError, NothingToTrainOnError, RunError
 from agentgym_py.evolution import Evolution, EvolveConfig
-from agentgym_py.evolution.config import require_cloner, require_fit, require_judges
+from agentgym_py.evolution.config import require_cloner, require_fit, require_judges, require_reachable
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.task_sampling import shares
 from agentgym_py.files import new_folder
@@ -99,6 +100,9 @@ class ResumeOptions:
     have."""
     ray: int | None = None
     """Play in so many actors of a Ray cluster."""
+    rounds: int | None = None
+    """Rounds that the run has in the end. A finished run goes on with further ones, and is tested again; bit-identical
+    to a run that began with so many."""
     base_url: str | None = None
     """Address of the model server, where it is no longer the one that the run began with."""
     json: bool = False
@@ -157,6 +161,8 @@ def run(args: Values) -> int:
     except KeyboardInterrupt as stop:
         interrupted(_how_to_go_on(begun))
         return status_of(stop)
+    except NothingToTrainOnError as error:
+        raise NothingToTrainOnError(f"{error}{resume_hint('start again with another --out')}") from error
     except EndpointError as error:
         raise EndpointError(f"{error}{resume_hint(_how_to_go_on(begun))}") from error
     if args["json"]:
@@ -174,12 +180,18 @@ def _run(args: Values, begun: list[RunFolder], lock: ExitStack) -> dict[str, Any
     if folder:
         require_sources(folder.read_json("provenance.json").get("sources", {}), str(folder.path))
     settings = _settings_of(folder) if folder else args
+    more = folder is not None and args["rounds"] not in (None, settings["rounds"])
+    if folder is not None and more:
+        folder.require_extensible(args["rounds"])
+        settings["rounds"] = args["rounds"]
     model, engine, config, trainer, cloner, envs = read(settings, args)
     require_reward_model(config.reward_model)
     distributed.join(model.device)
     if folder is None and args["out"]:
         distributed.once(new_folder, args["out"])
-    finished = folder is not None and folder.finished
+    finished = folder is not None and folder.finished and not more
+    if more:
+        _require_all_tasks(config, envs)
     if not finished:
         tracking.need(settings["track"])
         require_model_files(model.model)
@@ -202,6 +214,9 @@ def _run(args: Values, begun: list[RunFolder], lock: ExitStack) -> dict[str, Any
         if not finished:
             base = model.load(config.seed)
             distributed.once(_check_basis, folder, envs, base)
+            if more:
+                require_judges(config, trainer, base)
+                distributed.once(_extend, folder, config.rounds)
             executor, play = engine.executor_for(base, model.ray), engine.engines_for(base, config.slots)
     lock.enter_context(executor)
     load = _loader(model, config.seed, ready)
@@ -234,12 +249,25 @@ def read(settings: Values, beside: Values) -> Wanted:
     require_policy_trainer(trainer)
     envs = env_specs(settings)
     require_fit(config, trainer, len(envs))
+    require_reachable(config, trainer, envs)
     require_cloner(config, trainer, cloner := read_cloner(settings))
     engine.require_here(config.step_timeout)
     if settings is beside:
-        for spec, share in zip(envs, shares(envs, config.explore_weights, config.explore_tasks), strict=True):
-            require_tasks([spec], _tasks_of(config, share))
+        _require_all_tasks(config, envs)
     return Wanted(model, engine, config, trainer, cloner, envs)
+
+
+def _require_all_tasks(config: EvolveConfig, envs: Sequence[EnvSpec]) -> None:
+    """Refuse more tasks than the worlds have."""
+    for spec, share in zip(envs, shares(envs, config.explore_weights, config.explore_tasks), strict=True):
+        require_tasks([spec], _tasks_of(config, share))
+
+
+def _extend(folder: RunFolder, rounds: int) -> None:
+    """Give a run another number of rounds."""
+    before = folder.config()
+    folder.set_rounds(rounds)
+    tracking.accept_settings(folder.path, before, folder.config())
 
 
 def evolve_config(args: Values) -> EvolveConfig:
@@ -346,7 +374,7 @@ def _show(
     tracker = tracking.Tracker(track, folder.path, folder.config()) if track else None
     with out_of_the_way, TerminalReporter(out, report) as reporter, tracker.listening() if tracker else nullcontext():
         reporter.header(*header)
-        result = evolution(tracker.reporter(reporter) if tracker else reporter).run()
+        result = evolution(InterruptibleReporter(tracker.reporter(reporter) if tracker else reporter)).run()
         if tracker:
             tracker.test(result)
         rows, verdict = comparison(folder)

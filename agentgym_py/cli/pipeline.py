@@ -22,7 +22,7 @@ from agentgym_py.cli.parser import Parser, UsageError, read_options
 from agentgym_py.cli.pipeline_file import POLICIES, Stage, check, parsed, put_in, read_file, stages_of
 from agentgym_py.cli.train import interrupted, states_in
 from agentgym_py.cli.values import as_plain
-from agentgym_py.errors import AgentGymError, RunError
+from agentgym_py.errors import AgentGymError, NothingToTrainOnError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import finite, with_current_names
 
@@ -192,6 +192,9 @@ class Pipeline:
                 settings = put_in(stage.settings, self._made_before(stage))
                 args = parsed(stage, settings | {"out": str(_out(stage, target))})
             return int(module(stage.command).run(args))
+        except NothingToTrainOnError as error:
+            advice = f"change the stage in {self.file}, move {target} away, and run the pipeline again"
+            raise NothingToTrainOnError(f"stage {stage.name}: {error}; {advice}") from error
         except AgentGymError as error:
             raise type(error)(f"stage {stage.name}: {error}") from error
 

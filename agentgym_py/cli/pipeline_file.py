@@ -133,7 +133,8 @@ def _settings(
     settings = {**own, **{key: value for key, value in _inputs(kind, own, before).items() if key not in own}}
     command = "evolve" if kind == "sft" and "data" not in settings else KINDS[kind]
     if command == "evolve" and kind == "sft":
-        settings = {"rounds": 0, "test_tasks": 0, **settings}
+        settings = {"rounds": 0, **settings}  # what makes it an sft; `rounds` in the defaults are those of an rl stage
+        defaults = {"test_tasks": 0, **defaults}
     known = {name.partition(".")[0] for name in _parser(command, {**defaults, **settings}).options} - _OWN
     wanted = known - ({"model"} if "agent" in settings else set())
     return command, {**{key: value for key, value in defaults.items() if key in wanted}, **settings}, known

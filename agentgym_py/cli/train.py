@@ -16,6 +16,7 @@ from agentgym_py.checks import Basic
 from agentgym_py.cli import interrupted as say_interrupted
 from agentgym_py.cli import sigterm_as_interrupt, status_of
 from agentgym_py.cli.agent_options import ModelOptions
+from agentgym_py.cli.interrupts import interruptible
 from agentgym_py.cli.parser import UsageError, add_config, peek_options, read_options
 from agentgym_py.cli.runtime import console, prepare_torch, print_json, provenance, read_trajectories
 from agentgym_py.cli.saved_settings import whole_path
@@ -200,7 +201,7 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
             phases.console.print(f"{selection.line} (--select)", soft_wrap=True)
         if others := sampled_by_others(data, made_with["base_policy"]):
             phases.console.print(f"{others}; trained are those of {policy.name} (--model).", soft_wrap=True)
-        progress = phases.training(f"train {policy.name} on {len(data)} trajectories")
+        progress = interruptible(phases.training(f"train {policy.name} on {len(data)} trajectories"))
         with until_saved():
             with last_good_kept(policy, out / "last_good") if info_of(trainer).output == "policy" else nullcontext():
                 done = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)

@@ -62,6 +62,8 @@ class TextEnv(gymnasium.Env[str, str]):
 
     The conformance kit tests it; above 5 % the card says why.
     """
+    max_return: ClassVar[float | None] = None
+    """The largest return that an episode can have; None if the world does not say. The conformance kit holds it."""
     id_arguments: ClassVar[tuple[str, ...]] = ()
     """Arguments that a task's id determines, such as `difficulty` in `shop/test/hard/17`; snapshots leave them out."""
     _kwargs: dict[str, Any]

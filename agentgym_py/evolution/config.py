@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from agentgym_py.checks import Basic, check_fields, check_least
 from agentgym_py.collection import Executor, PlayConfig
 from agentgym_py.engine import SamplingParams
-from agentgym_py.env import Prompt
+from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.env.base import checked_seed
 from agentgym_py.errors import ConfigError
 from agentgym_py.rewards.reward_model import require_reward_model
@@ -129,6 +132,23 @@ def require_fit(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, worlds
         )
     if config.rounds and isinstance(trainer, PlanChecks):
         trainer.check_round(worlds * config.explore_tasks * config.attempts)
+
+
+def require_reachable(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, envs: Sequence[EnvSpec]) -> None:
+    """ConfigError if no episode of any world can pass `select`, as far as the worlds say what they can return."""
+    if isinstance(trainer, OnPolicyTrainer) or not config.rounds:
+        return
+    largest = {spec.name: _max_return(spec) for spec in envs}
+    if all(config.select.threshold > (sys.float_info.max if most is None else most) for most in largest.values()):
+        known = [f"{most:g} in {name}" for name, most in largest.items() if most is not None]
+        why = f": the largest return is {', '.join(known)}" if known else ", because no return is so large"
+        raise ConfigError(f"select.threshold {config.select.threshold:g} keeps no trajectory{why}")
+
+
+def _max_return(spec: EnvSpec) -> float | None:
+    """What the world says of its largest return."""
+    with closing(spec.make()) as env:
+        return env.max_return
 
 
 def require_cloner(config: EvolveConfig, trainer: Trainer | OnPolicyTrainer, cloner: Trainer | None) -> None:

@@ -28,7 +28,7 @@ from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, DataError, NothingToTrainOnError, PolicyError, RunError, TrainingError
 from agentgym_py.evaluation import evaluate
 from agentgym_py.evaluation.evaluate import as_json
-from agentgym_py.evolution.config import EvolveConfig, require_cloner, require_fit
+from agentgym_py.evolution.config import EvolveConfig, require_cloner, require_fit, require_reachable
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.task_sampling import jobs_of, shares
 from agentgym_py.rewards.reward_model import require_reward_model
@@ -72,6 +72,7 @@ class Evolution:
     def run(self) -> dict[str, Any]:
         """Run every round that is not over yet, then the test; returns the test's result."""
         require_fit(self.config, self.trainer, len(self.envs))
+        require_reachable(self.config, self.trainer, self.envs)
         require_reward_model(self.config.reward_model)
         if not distributed.once(self.folder.done, 0):
             require_cloner(self.config, self.trainer, self.cloner)
@@ -206,7 +207,7 @@ class Evolution:
             if not self.config.allow_empty:
                 raise NothingToTrainOnError(
                     f"round {number}: {error} ({self._path(number, 'trajectories')} holds what was played); "
-                    "start again, with another --out, a higher --temperature, more --explore_tasks or --allow_empty"
+                    "try a higher --temperature, more --explore_tasks or --allow_empty"
                 ) from error
             log.warning("round %d: %s", number, error)
         finally:
@@ -230,7 +231,7 @@ class Evolution:
             if not self.config.allow_empty or not number:
                 raise NothingToTrainOnError(
                     f"round {number} selected no trajectory ({self.folder.round(number) / 'trajectories.jsonl'} holds "
-                    "what was explored); start again, with another --out, a lower --select.threshold, more --attempts, "
+                    "what was explored); try a lower --select.threshold, more --attempts, "
                     "another --temperature or --allow_empty"
                 )
             return self._agent_of(number - 1), None
@@ -251,8 +252,7 @@ class Evolution:
             except NothingToTrainOnError as error:
                 if not self.config.allow_empty or not number:
                     raise NothingToTrainOnError(
-                        f"round {number}: {error}; start again, with another --out, more --attempts, a higher "
-                        "--temperature or --allow_empty"
+                        f"round {number}: {error}; try more --attempts, a higher --temperature or --allow_empty"
                     ) from error
                 log.warning("round %d: %s", number, error)
                 return self._agent_of(number - 1), None
@@ -360,7 +360,8 @@ class Evolution:
         best = self.folder.best(last)
         result: dict[str, Any] = {"last": last, "best": best, "tasks": self.config.test_tasks, "rounds": {}}
         if self.config.test_tasks:
-            for number in sorted({0, best, last}):
+            before = {n for n in range(last) if self._path(n, "test").is_file()}  # when the run had fewer rounds
+            for number in sorted({0, best, last} | before):
                 policy = self._agent_of(number)
                 result["rounds"][str(number)] = self._evaluate(number, policy, "test", self.config.test_tasks)
         result["seconds"] = time.monotonic() - began

@@ -88,6 +88,30 @@ class RunFolder(JsonFolder):
             raise RunError(f"{self.path / 'run.yaml'} is no mapping")
         return with_current_names(config)
 
+    def require_extensible(self, rounds: int) -> None:
+        """Refuse a number of rounds that the run cannot have any more.
+
+        Raises:
+            RunError: more rounds have begun than that, or the run stopped early, as it would with more rounds.
+        """
+        config = self.config()
+        begun = [n for n in range(config["rounds"] + 1) if self.round(n).is_dir() and any(self.round(n).iterdir())]
+        last = max(begun, default=0)
+        if rounds < last:
+            over = "is over" if self.done(last) else "has begun"
+            raise RunError(f"{self.path} cannot have {rounds} rounds: its round {last} {over}; --rounds {last} or more")
+        if self.finished and rounds > last < config["rounds"]:
+            raise RunError(
+                f"{self.path} stopped after round {last} because no later round was better (patience "
+                f"{config['patience']}): with more rounds it would have stopped there, too; start a new run"
+            )
+
+    def set_rounds(self, rounds: int) -> None:
+        """Give the run another number of rounds; a test that is over is made again after the last of them."""
+        config = self.config() | {"rounds": rounds}
+        (self.path / "test.json").unlink(missing_ok=True)  # first: a kill in between leaves the run as it was
+        write_atomic(self.path / "run.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+
     def round(self, number: int) -> Path:
         """Folder of a round."""
         return self.path / "rounds" / f"{number:02d}"

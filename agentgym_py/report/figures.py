@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from agentgym_py.evaluation.stats import Estimate
@@ -35,7 +36,13 @@ _STEPS: Mapping[str, tuple[str, ...]] = {
     "Gradient norm": ("grad_norm",),
 }
 """By title, what of a training's log a chart shows."""
-_NAMES = {"kl_old_k3": "from the policy that sampled", "kl_ref_k3": "from the policy as the training began"}
+_NAMES = {
+    "kl_old_k3": "from the policy that sampled (k3)", "kl_ref_k3": "from the policy as the training began (k3)",
+}  # fmt: skip
+_OUTLIER, _RARE = 8.0, 0.05
+"""How many times as large as all others a value must be to be left out of a chart, and the largest share of such."""
+_FEWEST, _LISTED = 4, 5
+"""Values of a chart below which none is left out, and how many a note lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +142,38 @@ def _lines(
     title: str, curves: Sequence[Curve], head: Sequence[str], rows: Sequence[Sequence[str]], *, x: str = "round",
     percent: bool = False, marks: Sequence[float] = (),
 ) -> Figure:  # fmt: skip
-    image = svg.lines(curves, x, percent=percent, marks=marks) if svg.there() else ""
+    shown, beyond = _without_outliers(curves)
+    image = svg.lines(shown, x, percent=percent, marks=marks) if svg.there() else ""
     told = []
     for curve in curves:
         known = [value for value in curve.y if not math.isnan(value)]
         if known:
             first, last = (f"{100 * each:.1f} %" if percent else _text(each) for each in (known[0], known[-1]))
             told.append(f"{curve.name}: {first} first, {last} last")
-    note = "Dotted lines: a new round." if marks else ""
+    note = " ".join(["Dotted lines: a new round."] * bool(marks) + beyond)
     names = [(i, svg.MARKS[i], curve.name) for i, curve in enumerate(curves)]
     legend = names if len(names) > 1 else []
     return Figure(title, image, f"{title} by {x}. {'; '.join(told)}", legend, head, rows, note)
+
+
+def _without_outliers(curves: Sequence[Curve]) -> tuple[list[Curve], list[str]]:
+    """The curves without the few values beside which all others would be a flat line; and a note on what is missing.
+
+    Without intervals only: a rate is between 0 and 1.
+    """
+    known = sorted((abs(y) for curve in curves for y in curve.y if not math.isnan(y)), reverse=True)
+    few = max(1, int(_RARE * len(known)))
+    most = next((small for large, small in pairwise(known[: few + 1]) if large > _OUTLIER * small > 0), None)
+    if most is None or len(known) < _FEWEST or any(curve.low for curve in curves):
+        return list(curves), []
+    kept, notes = [], list[str]()
+    for curve in curves:
+        out = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if abs(y) > most]
+        kept.append(replace(curve, y=[y if abs(y) <= most else math.nan for y in curve.y]))
+        if out:
+            where = ", ".join(f"{_text(y)} at {x:g}" for x, y in out[:_LISTED]) + ", …" * (len(out) > _LISTED)
+            notes.append(f"Beyond the chart, {curve.name}: {where}.")
+    return kept, notes
 
 
 def _stacked(title: str, found: Sequence[tuple[str, Mapping[str, int]]], best: str) -> Figure:

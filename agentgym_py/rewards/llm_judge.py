@@ -19,7 +19,16 @@ from agentgym_py.agents.openai import Completion, completion
 from agentgym_py.checks import check_arguments
 from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.files import naming, write_atomic
-from agentgym_py.http_client import Asker, FullError, LostError, checked_address, read_json, together, wait_for
+from agentgym_py.http_client import (
+    Asker,
+    FullError,
+    LostError,
+    checked_address,
+    read_json,
+    require_key,
+    together,
+    wait_for,
+)
 from agentgym_py.rewards.state_values import marked
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Trajectory
@@ -98,7 +107,7 @@ class OpenAIJudge:
         extra: More fields of every request, such as `{"top_p": 0.9}`; null takes one out.
 
     Raises:
-        ConfigError: a value that cannot be; a password in the address; httpx2 is not installed.
+        ConfigError: a value that cannot be; a password in the address; no key for OpenAI's; httpx2 is not installed.
     """
 
     def __init__(
@@ -127,6 +136,7 @@ class OpenAIJudge:
             retries=retries, advice="An address ends in /v1 with most servers",
         )  # fmt: skip
         self._gate = asyncio.Semaphore(concurrency)
+        require_key(base_url)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> OpenAIJudge:

@@ -50,10 +50,12 @@ def _succeeds(play: Play, plan: list[str]) -> None:
 
 def _asked_anew(play: Play, number: int, split: str, optimal: int | None) -> None:
     play.reset(0, {"task": number, "split": split})
+    total = 0.0
     while not play.ended:
         plan = play.expert()
         play.need(bool(plan), "expert() is empty, and the episode is not over")
-        play.step(plan[0])
+        total += play.step(plan[0]).reward
+        play.require_possible(total)
     play.need(play.env.succeeded, "asked anew before each step, the expert does not reach success")
     steps = len(play.moves.actions)
     play.need(optimal in (None, steps), f"asked anew, the expert takes {steps} steps, optimal_steps is {optimal}")

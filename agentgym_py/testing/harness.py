@@ -222,6 +222,7 @@ class Play:
         self.subject.counts["steps"] += 1
         self.observation, self.info = turn.observation, turn.info
         self._look_at(turn)
+        self.require_possible(turn.reward)
         return turn
 
     def expert(self) -> list[str]:
@@ -233,6 +234,12 @@ class Play:
         fine = isinstance(plan, list) and all(isinstance(action, str) for action in plan)
         self.need(fine, f"expert() is no list of strings: {plan!r:.200}")
         return plan
+
+    def require_possible(self, total: float) -> None:
+        """The check fails if an episode has gained more than `max_return`."""
+        most = self.env.max_return
+        if most is not None:
+            self.need(total <= most + 1e-9, f"the return is {total:g}, and max_return says {most:g}")
 
     def snapshot(self) -> bytes:
         """The episode as bytes."""

@@ -48,7 +48,9 @@ _CACHES = 64 << 20
 _FILLED, _FULL_NOISE = 1_000, 4 << 20
 """Tasks after which a cache with bounds is full, and bytes of the process by which it may still grow then."""
 _CANDIDATES = 20
-_FURTHER = 3
+_FURTHER, _FADES, _LASTS = 12, 0.9, 2
+"""Further rounds in which growth may fade, the factor by which it then gets less in each, and how many rounds without
+that show a leak."""
 _MEASURED_SECONDS = 0.7
 
 
@@ -124,9 +126,7 @@ def _memory(subject: Subject, quarter: int) -> None:
     with _traced():
         player = _Player(subject)
         again, last = player.play(new), player.play(new)
-        for _ in range(_FURTHER):  # what is traced may take the place of what is not, for a while; a leak goes on
-            if last.traced > _NOISE:
-                last = player.play(new)
+        last = _settled(last, lambda: player.play(new))
         told = f"{last.traced:+,} bytes in the last {quarter:,} episodes"
         subject.notes.append(f"{told}, caches of {max(0, filled.resident) / (1 << 20):.1f} MiB")
         if last.traced > _NOISE:
@@ -140,6 +140,21 @@ def _memory(subject: Subject, quarter: int) -> None:
             player.fail(told, unseen, times=1)
     much = f"caches take {filled.resident:,} bytes after {quarter:,} tasks; up to {_CACHES:,} are a world's own affair"
     subject.need(filled.resident <= _CACHES, much)
+
+
+def _settled(last: _Memory, play: Callable[[], _Memory]) -> _Memory:
+    """What a round leaves, once traced memory no longer takes the place of untraced memory.
+
+    Python keeps freed tuples and hands them out again without telling tracemalloc. What a full cache throws out is
+    such memory from before, so a cache becomes traced memory only bit by bit: its growth fades. A leak's does not.
+    """
+    lasted = 0
+    for _ in range(_FURTHER):
+        if last.traced <= _NOISE or lasted >= _LASTS:
+            break
+        before, last = last, play()
+        lasted = lasted + 1 if last.traced > _FADES * before.traced else 0
+    return last
 
 
 class _Player:

@@ -80,6 +80,17 @@ class _Told:
     test: bool = False
 
 
+def accept_settings(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Have the tracking of a run go on although its settings have changed from `before` to `now`."""
+    held = JsonFolder(folder)
+    if not (folder / FOLDER / "state.json").is_file():
+        return
+    told = _Told(**held.read_json(f"{FOLDER}/state.json"))
+    if told.config == digest_of(sorted(before.items())):
+        told.config, told.test = digest_of(sorted(now.items())), False
+        held.write_json(f"{FOLDER}/state.json", asdict(told))
+
+
 class Tracker:
     """Log one run; a resumed run appends.
 

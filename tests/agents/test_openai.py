@@ -436,8 +436,8 @@ def test_an_endpoint_that_breaks_ends_it(server: Server) -> None:
         ),
         (refusal(403, "no"), "403 Forbidden: no. The key in the environment variable OPENAI_API_KEY may not use it"),
         (refusal(404, '{"detail": "Not Found"}'), "is not there: 404 Not Found: Not Found. An address ends in /v1"),
-        (refusal(400, '{"message": "no such field"}'), "gave no answer: 400 Bad Request: no such field"),
-        (refusal(307, "", location="http://elsewhere/"), "gave no answer: 307"),
+        (refusal(400, '{"message": "no such field"}'), "refused a request: 400 Bad Request: no such field"),
+        (refusal(307, "", location="http://elsewhere/"), "refused a request: 307"),
         (
             refusal(429, '{"error": {"message": "pay", "code": "insufficient_quota"}}'),
             "refuses: 429 Too Many Requests: pay",

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import fastapi.responses
 import pytest
 
 from agentgym_py.collection import Collector
@@ -174,6 +175,23 @@ def test_with_a_step_timeout_worlds_run_in_another_process(agentgym: Run) -> Non
         assert status == 2 and "a person plays in this process" in err
 
 
+def test_only_evidence_is_said_to_be_kept(agentgym: Run, small_model: str) -> None:
+    """Episodes that an endpoint ended are none; where there is no other, nothing is kept."""
+    argv = ("eval", "--env", "GUESS", "--tasks", "20", "--agent", "openai", "--model", "m", "--slots", "1",
+            "--agent_kwargs.retries", "0", "--agent_kwargs.concurrency", "1", "--out", "a")  # fmt: skip
+    refuses = fastapi.responses.JSONResponse({"error": {"message": "no such field"}}, 400)
+    with serving(ModelServer(Policy.load(small_model), says=lambda body: "Action: guess[5]")) as server:
+        server.script = [refuses] * 50
+        status, _, err = agentgym(*argv, "--base_url", server.url)
+        assert status == 2 and "a: no episodes are kept; start again\n" in err, err
+        assert "refused a request: 400" in err and "gave no answer" not in err and not Path("a/manifest.json").exists()
+        server.script = [None] * 12 + [refuses] * 50
+        status, _, err = agentgym(*argv, "--base_url", server.url, "--env_kwargs.max_steps", "4")
+    good = sum(each.error is None for each in store.read("a/trajectories.jsonl"))
+    assert status == 2 and good and f"a: {good} episode" in err and "ended by an infrastructure failure" in err, err
+    assert "the same command resumes from there" in err
+
+
 @pytest.mark.parametrize("after", [0, 3])
 def test_an_interrupted_evaluation_goes_on(agentgym: Run, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """With the same command, to the same rows; one that had no episode yet leaves nothing."""
@@ -189,7 +207,7 @@ def test_an_interrupted_evaluation_goes_on(agentgym: Run, monkeypatch: pytest.Mo
     with monkeypatch.context() as patch:
         patch.setattr(Collector, "iter_ordered", interrupted)
         status, _, err = agentgym(*argv)
-    assert status == 130 and ("3 episodes are kept; the same command goes on" in err) == (after == 3)
+    assert status == 130 and ("3 episodes are kept; the same command resumes" in err) == (after == 3)
     assert Path("a/manifest.json").is_file() == (after == 3)
     if after:
         status, _, err = agentgym("compare", "a", "a")

@@ -233,8 +233,8 @@ def test_a_model_that_is_not_there_is_said_before_anything_else(agentgym: Run) -
 
 def test_resume_takes_no_other_settings(agentgym: Run, finished: Path) -> None:
     """All settings come from the run: an option beside --resume would be silently ignored."""
-    status, _, err = agentgym("evolve", "--resume", "run", "--rounds", "9")
-    assert status == 2 and "--rounds cannot stand beside --resume" in err
+    status, _, err = agentgym("evolve", "--resume", "run", "--tries", "9")
+    assert status == 2 and "--tries cannot stand beside --resume" in err
 
 
 def test_a_run_in_use_is_refused(agentgym: Run, finished: Path) -> None:

@@ -71,6 +71,53 @@ def test_each_stage_gets_what_the_one_before_made(agentgym: Run, small_model: st
     assert status == 0 and out.startswith("1. sft (done): agentgym evolve, 01-sft\n") and "model: $sft" in out
 
 
+@pytest.mark.parametrize("kind", ["sft", "collect", "rl", "evaluate"])
+def test_defaults_count_unless_the_table_says_otherwise(agentgym: Run, small_model: str, kind: str) -> None:
+    """Of a stage after a policy the model and what makes its kind come before the defaults; all else is theirs."""
+    held = short(small_model)
+    held["stages"] = [held["stages"][0], {"stage": kind, "name": "other"}]
+    common = {"rounds": 3, "expert_tasks": 7, "test_tasks": 5, "valid_tasks": 6, "seed": 4, "slots": 9, "tasks": 8,
+              "attempts": 2, "temperature": 0.5, "track": "tensorboard", "prompt": "full"}  # fmt: skip
+    held["defaults"] |= common
+    held["stages"] += [{"stage": "rl"}, {"stage": "evaluate"}]  # or no stage takes some of them
+    other = stages_of(read_file(written(held)), "p.yaml")[1]
+    ruled = {key for key, value in held["defaults"].items() if key in other.settings and other.settings[key] != value}
+    assert ruled == {"model"} | {"sft": {"rounds"}, "rl": {"expert_tasks"}}.get(kind, set())
+    table = (Path(__file__).parents[2] / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    assert all(
+        each in table for each in ("`evolve --rounds 0`", "`expert_tasks: 0`", "this table wins over `defaults`")
+    )
+    held["stages"][1] |= {"rounds": 2, "expert_tasks": 5} if kind in ("sft", "rl") else {}
+    own = stages_of(read_file(written(held)), "p.yaml")[1]
+    assert all(
+        own.settings[key] == value for key, value in held["stages"][1].items() if key in ("rounds", "expert_tasks")
+    )
+
+
+def test_an_sft_is_not_tested_unless_it_is_asked_for(agentgym: Run, small_model: str) -> None:
+    """By the stage, or by the defaults."""
+    held = short(small_model)
+    assert stages_of(read_file(written(held)), "p.yaml")[0].settings["test_tasks"] == 0
+    held["defaults"]["test_tasks"] = 5
+    assert stages_of(read_file(written(held)), "p.yaml")[0].settings["test_tasks"] == 5
+    held["stages"][0]["test_tasks"] = 2
+    assert stages_of(read_file(written(held)), "p.yaml")[0].settings["test_tasks"] == 2
+
+
+def test_advice_is_that_of_a_pipeline(agentgym: Run, small_model: str) -> None:
+    """A stage with nothing to learn from names the file to change; a run of its own the option."""
+    few = {"expert_tasks": 8, "valid_tasks": 2, "test_tasks": 0, "select": {"top_percentile": 100, "threshold": 0.99},
+           "rounds": 1, "explore_tasks": 2, "env_kwargs": {"max_steps": 1}}  # fmt: skip
+    held = short(small_model)
+    held["stages"] = [{"stage": "rl", **few, "expert_tasks": 0}]
+    status, _, err = agentgym("pipeline", written(held))
+    said = "change the stage in p.yaml, move made/01-rl away, and run the pipeline again"
+    assert status == 2 and "stage rl: round 1" in err and said in err and "--out" not in err, err
+    Path("c.yaml").write_text(yaml.safe_dump({**held["defaults"], **few, "expert_tasks": 0}))
+    status, _, err = agentgym("evolve", "--config", "c.yaml", "--out", "alone")
+    assert status == 2 and err.endswith("; start again with another --out\n") and "pipeline" not in err, err
+
+
 def test_a_changed_file_is_refused(agentgym: Run, small_model: str) -> None:
     """Where a stage that is done, or one before it, is another; in one line that names it. Nothing there is touched."""
     for folder in ("made/01-sft", "made/02-evaluate"):

@@ -17,7 +17,10 @@ import pytest
 
 from agentgym_py import http_client
 from agentgym_py.agents import ExpertAgent
+from agentgym_py.agents.openai import OpenAIAgent
 from agentgym_py.collection import Collector, jobs_for
+from agentgym_py.errors import ConfigError
+from agentgym_py.rewards.llm_judge import OpenAIJudge
 from agentgym_py.trajectory import store
 
 Run = Callable[..., tuple[int, str, str]]
@@ -180,6 +183,26 @@ def test_an_endpoint_plays_at_several_temperatures(agentgym: Run, server: Any) -
     assert status == 0 and "4 trajectories of served" in out and "4 replies, 4,000 prompt and 40 completion" in err
     assert [body["temperature"] for body in server.asked] == [0.5, 0.5, 1.0, 1.0]
     assert all(body["max_tokens"] == 9 and body["tools"] for body in server.asked)
+
+
+@pytest.mark.parametrize("command", ["eval", "collect"])
+def test_a_missing_key_is_said_before_any_network(agentgym: Run, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """Of OpenAI's address, which is the default; a server of one's own may need none."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr(http_client.Asker, "ask", lambda *_, **__: pytest.fail("the network was asked"))
+    for more in ((), ("--base_url", "https://api.openai.com/v1/")):
+        argv = (command, "--env", "GUESS", "--agent", "openai", "--model", "m", "--tasks", "2", "--out", "o.jsonl")
+        status, _, err = agentgym(*argv, *more)
+        assert status == 2 and "needs a key in the environment variable OPENAI_API_KEY, which is not set" in err
+        assert err.count("\n") == 1 and not Path("o.jsonl").exists()
+    OpenAIAgent("m", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    OpenAIAgent("m")
+    OpenAIJudge("m")
+    monkeypatch.setenv("OPENAI_API_KEY", " ")
+    for made in (OpenAIAgent, OpenAIJudge):
+        with pytest.raises(ConfigError, match="needs a key"):
+            made("m")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
+
+import pytest
 
 from agentgym_py.report import figures, svg
 
@@ -82,3 +86,41 @@ def test_long_logs_have_short_tables() -> None:
     (found,) = figures.training([metrics(0, training={"loss": [float(i) for i in range(1000)]})])
     steps = [int(row[1]) for row in found.rows]
     assert len(steps) == 40 and (steps[0], steps[-1]) == (1, 1000) and steps == sorted(set(steps))
+
+
+def steps(**columns: list[float]) -> list[figures.Figure]:
+    """The charts of a training that logged these columns."""
+    history = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return list(figures.training([metrics(1, training={"loss": [1.0], "history": history})]))
+
+
+@pytest.mark.parametrize("name", ["kl_old_k3", "loss", "grad_norm", "reply_tokens"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_one_outlier_does_not_rule_a_chart(monkeypatch: pytest.MonkeyPatch, name: str, sign: int) -> None:
+    """It is left out, the note says so, and the table has it; the others show their shape."""
+    drawn: list[Any] = []
+    monkeypatch.setattr(svg, "there", lambda: True)
+    monkeypatch.setattr(svg, "lines", lambda curves, *_, **__: drawn.append(curves) or "")
+    (found,) = steps(**{name: [0.036, sign * 7.0787, 0.041, 0.02, 0.03]})
+    (curve,) = drawn[0]
+    assert [math.isnan(y) for y in curve.y] == [False, True, False, False, False]
+    assert re.search(rf"Beyond the chart, .*: {sign * 7.079} at 2\.$", found.note)
+    assert any(f"{sign * 7.079}" in row for row in found.rows)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[0.1, 0.2, 0.4, 0.8, 1.6], [5.0, 0.5, 0.4], [0.0, 0.0, 3.0, 0.0], [9.0, 8.0, 0.1, 0.1, 0.1], [math.nan, 1, 2, 3]],
+)
+def test_what_is_no_outlier_is_drawn(values: list[float]) -> None:
+    """Growth, few values, nothing but zeros beside it, and several of them."""
+    (found,) = steps(loss=values)
+    assert "Beyond the chart" not in found.note
+
+
+def test_several_outliers_of_a_long_training_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of twenty values at most."""
+    (found,) = steps(loss=[0.1] * 180 + [50.0] * 8 + [0.1] * 12)
+    assert "50 at 181, 50 at 182" in found.note and found.note.endswith(", ….")
+    (found,) = steps(loss=[0.1] * 180 + [50.0] * 20)
+    assert "Beyond the chart" not in found.note

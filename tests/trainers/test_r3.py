@@ -316,7 +316,7 @@ def test_it_solves_a_chain(toys: Any, tmp_path: Path) -> None:
 def test_it_solves_a_chain_by_process_rewards_alone(toys: Any, tmp_path: Path) -> None:
     """Without the world's own rewards, which `alpha` weighs, it still learns what they pay for."""
     trainer = R3(
-        tasks_per_iteration=32, learning_rate=0.005, critic_learning_rate=0.02, prm_first_epochs=20.0, prm_epochs=4.0,
+        tasks_per_iteration=32, learning_rate=0.002, critic_learning_rate=0.02, prm_first_epochs=20.0, prm_epochs=4.0,
         prm_every=1, prm_learning_rate=0.01, alpha=0.0,
     )  # fmt: skip
     _, report, _ = toys.improved(toys.CHAIN, trainer, 40 * 32, tmp_path)

@@ -59,6 +59,29 @@ def test_the_first_form_round_trips(item: str, rules: str, pairs: list[tuple[str
     assert agenttraj.to_row(agenttraj.from_row(row)) == row
 
 
+@given(turns, words, st.one_of(st.none(), st.booleans()), st.one_of(st.none(), st.floats(-10, 10)))
+def test_nothing_that_a_row_holds_is_lost(
+    pairs: list[tuple[str, str, bool]], final: str, success: bool | None, reward: float | None
+) -> None:
+    """Whatever a row says and leaves open, what is written is read as the same episode."""
+    row = row_of("todo_1", "rules", pairs)
+    if final:
+        row["conversations"].append({"from": "human", "loss": None, "value": final})
+    row |= {key: value for key, value in (("reward", reward), ("success", success)) if value is not None}
+    found = agenttraj.from_row(row)
+    again = agenttraj.to_row(found)
+    assert agenttraj.from_row(again) == found and again["conversations"] == row["conversations"]
+
+
+def test_a_failure_of_our_own_stays_one(make_trajectory: Make) -> None:
+    """Its row says so; that of a success is the form of their demonstrations, which ends on a reply."""
+    for success, reward in ((False, 0.0), (False, 0.5), (True, 1.0), (True, 0.75)):
+        row = agenttraj.to_row(replace(make_trajectory(), success=success, reward=reward))
+        assert row["conversations"][-1]["from"] == "gpt" and ("success" in row) == ((success, reward) != (True, 1.0))
+        found = agenttraj.from_row(row)
+        assert (found.success, found.reward) == (success, reward)
+
+
 @given(words, turns.filter(bool), words, st.booleans(), st.floats(-10, 10))
 def test_rollouts_round_trip(
     rules: str, pairs: list[tuple[str, str, bool]], final: str, success: bool, reward: float
@@ -71,6 +94,7 @@ def test_rollouts_round_trip(
     assert (found.final_observation, found.reward, found.success) == (final, reward, success)
     assert agenttraj.to_row(found, rollout=True) == row
     assert agenttraj.from_row(agenttraj.to_row(found, rollout=True)) == found
+    assert agenttraj.from_row(agenttraj.to_row(found)) == found, "what is not said is what a reader takes for granted"
 
 
 @pytest.mark.parametrize("conversations", [None, []])

@@ -243,6 +243,118 @@ def test_a_run_of_rounds_in_the_viewer(seen: Seen, evolved: Path) -> None:
         assert {url.split("/")[2] for url in seen.asked if not url.startswith("data:")} == {at.split("/")[2]}
 
 
+def test_what_is_looked_for_stands_in_the_address(seen: Seen, address: str, browser: Any) -> None:
+    """Filters, search and order survive a reload and an episode, go back and forth, and can be shared."""
+    page, expect = seen.page, playwright.expect
+    page.goto(address)
+    seen.rows(19)
+    first = page.url
+    page.select_option("[name=outcome]", "success")
+    seen.rows(12)
+    page.select_option("[name=order]", "longest")
+    page.fill("[name=min_steps]", "1")
+    page.wait_for_timeout(400)
+    page.locator("[name=text]").press_sequentially("search", delay=250)
+    page.wait_for_timeout(400)
+    assert page.url == first + "?text=search&outcome=success&order=longest&min_steps=1"
+    listed = page.inner_text("ol.list")
+    seen.picture("filters-in-the-address")
+
+    def as_it_was() -> None:
+        expect(page.locator("[name=outcome]")).to_have_value("success")
+        expect(page.locator("[name=order]")).to_have_value("longest")
+        expect(page.locator("[name=min_steps]")).to_have_value("1")
+        expect(page.locator("[name=text]")).to_have_value("search")
+        expect(page.locator("ol.list")).to_have_text(re.compile(".+"), use_inner_text=True)
+        assert page.inner_text("ol.list") == listed
+
+    page.reload()
+    page.wait_for_selector("ol.list li")
+    as_it_was()
+    for back in (page.go_back, lambda: page.keyboard.press("Escape"), lambda: page.click("text=List")):
+        page.click("ol.list a")
+        page.wait_for_selector("ol.steps > li.here")
+        back()
+        page.wait_for_selector("ol.list li")
+        as_it_was()
+    shared = page.url
+    other = browser.new_context(viewport=WIDE)
+    try:
+        guest = other.new_page()
+        guest.goto(address)  # whose token it is
+        guest.wait_for_selector("ol.list li")
+        guest.goto(shared)
+        expect(guest.locator("[name=text]")).to_have_value("search")
+        guest.wait_for_timeout(500)
+        assert guest.inner_text("ol.list") == listed
+    finally:
+        other.close()
+    page.click("#home")
+    seen.rows(19)
+    assert page.url == first and page.input_value("[name=text]") == ""
+
+
+def test_the_back_button_undoes_one_choice_at_a_time(seen: Seen, address: str) -> None:
+    """What is typed in one go is one; forward does it again. What no list knows is left alone."""
+    page, expect = seen.page, playwright.expect
+    page.goto(address)
+    seen.rows(19)
+    page.select_option("[name=outcome]", "success")
+    seen.rows(12)
+    page.locator("[name=text]").press_sequentially("zzz", delay=250)
+    seen.rows(0)
+    page.go_back()
+    seen.rows(12)
+    expect(page.locator("[name=text]")).to_have_value("")
+    expect(page.locator("[name=outcome]")).to_have_value("success")
+    page.go_back()
+    seen.rows(19)
+    expect(page.locator("[name=outcome]")).to_have_value("")
+    page.go_forward()
+    seen.rows(12)
+    page.evaluate("location.hash = '#/?outcome=success&at=5&__proto__=1&agent='")
+    seen.rows(12)
+
+
+def test_a_message_is_of_its_own_page(seen: Seen, address: str) -> None:
+    """The next view takes it away, unless it is about that one."""
+    page, keyboard, said = seen.page, seen.page.keyboard, seen.page.locator("#said")
+    page.goto(address)
+    page.click("ol.list a")
+    page.wait_for_selector("ol.steps > li.here")
+    keyboard.press("u")
+    playwright.expect(said).to_have_text("Noted: good.")
+    keyboard.press("Escape")
+    page.wait_for_selector("ol.list li")
+    playwright.expect(said).to_be_hidden(timeout=1000)
+    page.click("ol.list a")
+    page.wait_for_selector("ol.steps > li.here")
+    keyboard.press("c")
+    page.wait_for_selector("#action")
+    page.click("text=Expert: to the end")
+    page.wait_for_selector("text=It is over")
+    page.click("#keep")
+    page.wait_for_selector("#toggle-tokens")
+    playwright.expect(said).to_have_text(re.compile("^Kept in "))
+
+
+def test_the_header_is_low_on_a_phone(seen: Seen, address: str) -> None:
+    """The count stands in one line, also beside verdicts."""
+    page = seen.page
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.goto(address)
+    seen.rows(19)
+    page.click("ol.list a")
+    page.wait_for_selector("ol.steps > li.here")
+    page.keyboard.press("u")
+    playwright.expect(page.locator("#state")).to_contain_text("judged")
+    page.evaluate("document.getElementById('state').textContent = '4,012 episodes; judged: 2 thumbs, 1 preference'")
+    seen.picture("phone-header")
+    line = page.evaluate("parseFloat(getComputedStyle(document.getElementById('state')).lineHeight)")
+    assert page.locator("#state").bounding_box()["height"] < 1.5 * line
+    assert page.locator("header").bounding_box()["height"] < 130
+
+
 def test_text_is_text(seen: Seen, address: str) -> None:
     """An episode full of scripts and images shows them as letters; nothing runs and nothing is asked for."""
     page = seen.page

@@ -57,22 +57,27 @@ def read(path: str | Path, *, warn: bool = True) -> Iterator[Trajectory]:
     return _episodes(existing(path), warn)
 
 
-def write(path: str | Path, trajectories: Iterable[Trajectory], *, rollout: bool = False) -> int:
+def write(path: str | Path, trajectories: Iterable[Trajectory], *, rollout: bool | None = None) -> int:
     """Write episodes, as JSON lines to a `.jsonl` file, else as an array; returns how many."""
     return write_rows(Path(path), (to_row(each, rollout=rollout) for each in trajectories))
 
 
-def to_row(trajectory: Trajectory, *, rollout: bool = False) -> dict[str, Any]:
+def to_row(trajectory: Trajectory, *, rollout: bool | None = None) -> dict[str, Any]:
     """AgentTraj's row: rules, "Ok.", then observation and reply by turns; it ends on a reply.
 
-    `rollout` adds what their rollouts have: the last observation, `reward` and `success`.
+    `rollout` adds what their rollouts have: the last observation, `reward` and `success`. None adds what a reader would
+    get wrong without: the outcome of an episode that is no plain success, and the last observation of a row that had
+    one when it was read.
     """
     turns = [_human(trajectory.rules), {"from": "gpt", "loss": False, "value": "Ok."}]
     for step in trajectory.steps:
         turns += [_human(step.observation), {"from": "gpt", "loss": step.trained, "value": step.reply}]
     row: dict[str, Any] = {"item_id": trajectory.task_id, "conversations": turns}
-    if rollout:
+    last = trajectory.provenance.agent == AGENT and trajectory.final_observation
+    if rollout or (rollout is None and last):
         turns.append(_human(trajectory.final_observation))
+    outcome = trajectory.success, trajectory.reward
+    if rollout or (rollout is None and outcome != _outcome({}, bool(trajectory.steps))):
         row |= {"reward": trajectory.reward, "success": trajectory.success}
     return row
 
@@ -226,7 +231,7 @@ def pair_to_row(pair: Preference) -> dict[str, Any]:
     Raises:
         DataError: the two episodes have no reply, or do not open with the same rules and observation.
     """
-    chosen, rejected = (to_row(each)["conversations"] for each in (pair.chosen, pair.rejected))
+    chosen, rejected = (to_row(each, rollout=False)["conversations"] for each in (pair.chosen, pair.rejected))
     if len(chosen) <= _PROMPT_TURNS or chosen[:_PROMPT_TURNS] != rejected[:_PROMPT_TURNS]:
         raise DataError(f"pair {pair.id!r}: chosen and rejected do not open with the same rules and observation")
     return {

@@ -34,7 +34,9 @@ function thumbIcon(verdict) {
   return icon;
 }
 
-function say(words) {
+/** Show a short message. The next view takes it away, unless it is about that one (`stays`). */
+function say(words, stays = false) {
+  say.stays = stays;
   $("said").textContent = words;
   $("said").hidden = false;
   clearTimeout(say.timer);
@@ -118,6 +120,7 @@ const wordsOf = (episode) => [...new Set(wordsIn([episode.provenance.task_id, ep
 
 let state = null;
 let wanted = {};
+let opened = 0;
 let keys = {};
 let shown = 0;
 
@@ -161,17 +164,38 @@ function show(more, ...children) {
 }
 
 /** What the address says: the view (the list, where it is none of these) and its numbers. */
-const place = () => location.hash.replace(/^#\/?/, "").split("/");
+const place = () => location.hash.replace(/^#\/?/, "").split("?")[0].split("/");
+
+/** What the address of a list says: filters, search, order and page. */
+function wantedHere() {
+  const at = location.hash.indexOf("?");
+  const known = ["text", "outcome", "order", "offset", ...FACETS, ...["reward", "steps"].flatMap((name) => [`min_${name}`, `max_${name}`])];
+  return Object.fromEntries([...new URLSearchParams(at < 0 ? "" : location.hash.slice(at + 1))]
+    .filter(([name, value]) => known.includes(name) && value !== ""));
+}
+
+/** The address of the list as it is wanted. */
+function listAddress() {
+  const said = new URLSearchParams(wanted).toString();
+  return said ? `#/?${said}` : "#/";
+}
 
 async function route() {
   const mine = ++shown;
+  if (!say.stays) $("said").hidden = true;
+  say.stays = false;
   const [name, ...rest] = place();
   const [a, b] = rest.map(Number);
   try {
     if (name === "e") await episode(a, b || 0, mine);
     else if (name === "two") await two(a, b, mine);
     else if (name === "on") await goOn(a, b, mine);
-    else await list();
+    else {
+      wanted = wantedHere();
+      filters.typed = null;
+      $("filters")?.replaceWith(filters());
+      await list();
+    }
   } catch (error) {
     if (mine === shown) show({}, el("p", { class: "error", role: "alert" }, error.message), el("p", {}, el("a", { href: "#/" }, "All episodes")));
   }
@@ -191,14 +215,19 @@ async function list() {
   if (mine !== list.asked || ["e", "two", "on"].includes(place()[0])) return; // something else was asked for meanwhile
   const from = Number(wanted.offset ?? 0);
   const rows = el("ol", { class: "list", "aria-label": "Episodes" }, found.rows.map((row, at) => el("li", {},
-    el("a", { href: `#/e/${row.n}`, onclick: () => { wanted.at = from + at; } },
+    el("a", { href: `#/e/${row.n}`, onclick: () => { opened = from + at; } },
       outcomeOf(row),
       el("span", { class: "what" }, row.task, el("span", { class: "told" }, row.instruction)),
       el("span", { class: "where" }, [row.round === null ? null : `round ${row.round}`, row.split, row.agent, attemptOf(row)].filter((x) => x !== null).join(" · ")),
       el("span", { class: "number" }, `reward ${number(row.reward, 2)}`),
       el("span", { class: "number" }, plural(row.steps, "step")),
       el("span", { class: "thumb" }, row.thumb ? [thumbIcon(row.thumb)] : null)))));
-  const move = (by) => () => { wanted.offset = Math.max(0, from + by); list().then(() => { scrollTo(0, 0); }); };
+  const move = (by) => () => {
+    wanted.offset = Math.max(0, from + by);
+    if (!wanted.offset) delete wanted.offset;
+    history.pushState(null, "", listAddress());
+    list().then(() => { scrollTo(0, 0); });
+  };
   const pages = el("nav", { class: "pages", "aria-label": "Pages" },
     button("Previous", move(-PAGE), { disabled: from === 0 }),
     button("Next", move(PAGE), { disabled: from + PAGE >= found.total }),
@@ -241,10 +270,14 @@ function filters() {
       el("div", { class: "grid" },
         FACETS.filter((name) => state.facets[name].length > 1).map((name) => choose(LABELS[name], name, state.facets[name])),
         range("Reward", "reward", "any"), range("Steps", "steps", "1"))));
-  form.addEventListener("input", () => {
+  form.addEventListener("input", (event) => {
     clearTimeout(filters.timer);
     filters.timer = setTimeout(() => {
-      wanted = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
+      if (!form.isConnected) return;
+      wanted = Object.fromEntries([...new FormData(form)].filter(([name, value]) => value !== "" && !(name === "order" && value === "file")));
+      const goesOn = event.target.matches("input") && event.target.name === filters.typed; // one entry for what is typed in one go
+      filters.typed = event.target.matches("input") ? event.target.name : null;
+      history[goesOn ? "replaceState" : "pushState"](null, "", listAddress());
       list();
     }, 150);
   });
@@ -255,10 +288,10 @@ const ORDERS = { file: "as stored", best: "best reward first", worst: "worst rew
 
 /** The episode before or after the one that was opened from the list. */
 async function neighbour(by) {
-  const at = (wanted.at ?? 0) + by;
+  const at = opened + by;
   const found = at < 0 ? { rows: [] } : await source.list({ ...wanted, offset: at, limit: 1 });
   if (found.rows.length === 0) return say(by < 0 ? "This is the first one." : "This is the last one.");
-  wanted.at = at;
+  opened = at;
   location.hash = `#/e/${found.rows[0].n}`;
   return null;
 }
@@ -339,14 +372,14 @@ async function episode(n, at, mine) {
     j: () => move(here + 1), k: () => move(here - 1), ArrowDown: () => move(here + 1), ArrowUp: () => move(here - 1),
     ArrowRight: () => neighbour(1), ArrowLeft: () => neighbour(-1), Home: () => move(0), End: () => move(t.steps.length),
     t: () => (noTokens ? say("No token records: no model acted here.") : toggle("tokens")), e: () => toggle("plan"), v: compare,
-    Escape: () => { location.hash = "#/"; },
+    Escape: () => { location.hash = listAddress(); },
     ...(embedded ? {} : { u: judge(1), d: judge(-1), c: goOnHere }),
   };
   show(own,
     el("h1", {}, row.task),
     el("p", {}, t.instruction),
     el("div", { class: "bar", role: "toolbar", "aria-label": "Episode" },
-      el("a", { href: "#/" }, "List"),
+      el("a", { href: listAddress() }, "List"),
       button("◀", () => neighbour(-1), { "aria-label": "Previous episode", title: "Previous episode (←)" }),
       button("▶", () => neighbour(1), { "aria-label": "Next episode", title: "Next episode (→)" }),
       press("tokens", "Tokens", noTokens ? "No token records: no model acted here" : "Token view (t)"),
@@ -513,8 +546,8 @@ async function goOn(n, at, mine) {
   }
   async function keep() {
     const kept = await server.call(`live/${live.key}/keep`, {});
-    say(`Kept in ${kept.file}.`);
     await look();
+    say(`Kept in ${kept.file}.`, kept.n !== null);
     if (kept.n !== null) location.hash = `#/e/${kept.n}`;
   }
 

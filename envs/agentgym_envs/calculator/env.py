@@ -68,6 +68,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
     """
 
     name: ClassVar[str] = "calculator"
+    max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 1
     limits: ClassVar[Mapping[str, int]] = {"easy": 15, "medium": 20, "hard": 25}
     rules: ClassVar[Mapping[str, str]] = {

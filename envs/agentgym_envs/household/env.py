@@ -92,6 +92,7 @@ class HouseholdEnv(GeneratedEnv[Room]):
     """
 
     name: ClassVar[str] = "household"
+    max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 0
     rules: ClassVar[Mapping[str, str]] = RULES
     limits: ClassVar[Mapping[str, int]] = {"easy": 30, "medium": 50, "hard": 50}

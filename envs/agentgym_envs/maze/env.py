@@ -52,6 +52,7 @@ class MazeEnv(GeneratedEnv[House]):
     """
 
     name: ClassVar[str] = "maze"
+    max_return: ClassVar[float | None] = 1.0
     limits: ClassVar[Mapping[str, int]] = {"easy": 24, "medium": 40, "hard": 64}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (

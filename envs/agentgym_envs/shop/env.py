@@ -65,6 +65,7 @@ class ShopEnv(TextEnv):
     """
 
     name: ClassVar[str] = "shop"
+    max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 0
     rules: ClassVar[Mapping[str, str]] = react.RULES
     id_arguments: ClassVar[tuple[str, ...]] = ("difficulty",)

@@ -88,6 +88,7 @@ class SQLEnv(GeneratedEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "sql"
+    max_return: ClassVar[float | None] = 1.0
     limits: ClassVar[Mapping[str, int]] = {"easy": 6, "medium": 8, "hard": 10}
     rules: ClassVar[Mapping[str, str]] = {
         "full": (

@@ -81,6 +81,7 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     """
 
     name: ClassVar[str] = "textcraft"
+    max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 1
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 30, "hard": 50}
     rules: ClassVar[Mapping[str, str]] = {

@@ -80,6 +80,7 @@ class TodoEnv(GeneratedEnv[Errand]):
     """
 
     name: ClassVar[str] = "todo"
+    max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 3
     limits: ClassVar[Mapping[str, int]] = {"easy": 25, "medium": 30, "hard": 40}
     rules: ClassVar[Mapping[str, str]] = {

@@ -72,6 +72,7 @@ class ToolsEnv(GeneratedEnv[Errand]):
     """
 
     name: ClassVar[str] = "tools"
+    max_return: ClassVar[float | None] = 1.0
     version: ClassVar[int] = 2
     limits: ClassVar[Mapping[str, int]] = {"easy": 8, "medium": 12, "hard": 20, "retrieval": 24}
     rules: ClassVar[Mapping[str, str]] = {

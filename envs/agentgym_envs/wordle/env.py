@@ -71,6 +71,7 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     """
 
     name: ClassVar[str] = "wordle"
+    max_return: ClassVar[float | None] = 1.0
     limits: ClassVar[Mapping[str, int]] = {"easy": 10, "medium": 10, "hard": 6}
     random_baselines: ClassVar[Mapping[str, float]] = {"hard": 0.6}
     rules: ClassVar[Mapping[str, str]] = {
