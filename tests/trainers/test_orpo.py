@@ -15,7 +15,6 @@ torch = pytest.importorskip("torch")
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import padded, padded_rows
-from agentgym_py.policy.quiet import quiet
 from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.training.data import Pair, pair_tokens
 from agentgym_py.training.fit import Fit
@@ -105,7 +104,8 @@ def orpo_batch(rows: Sequence[Pair]) -> dict[str, Any]:
 
 def trls(trl_reference: Any, policy: Policy, rows: Sequence[Pair], folder: Path, weight: float) -> Any:
     """The trainer of trl for a copy of the policy."""
-    with quiet():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "You are importing from 'trl.experimental'")
         from trl.experimental.orpo import ORPOConfig, ORPOTrainer
 
         args = trl_reference.arguments(ORPOConfig, folder, beta=weight, max_length=4096)
