@@ -79,6 +79,7 @@ class Optimization:
             if wrapped is not None:  # a module of heads alone has no layers to recompute
                 with quiet():
                     wrapped.gradient_checkpointing_enable({"use_reentrant": False})
+        self._rates = [group["lr"] for group in optimizer.param_groups]  # a loaded state has scaled ones
         self._backend = work_on(self.net, optimizer, settings.max_grad_norm)
         self.module: Any = self._backend.module
 
@@ -131,10 +132,9 @@ class Optimization:
         self._backend.clear()
 
     def scale_learning_rate(self, factor: float) -> None:
-        """Set every group's learning rate to `factor` times its first one."""
-        for group in self._backend.param_groups:
-            group.setdefault("initial_lr", group["lr"])
-            group["lr"] = factor * group["initial_lr"]
+        """Set every group's learning rate to `factor` times the one that it was made with."""
+        for group, rate in zip(self._backend.param_groups, self._rates, strict=True):
+            group["lr"] = factor * rate
 
     # ---- states and the end ------------------------------------------------------------------------------------------
 

@@ -1,0 +1,134 @@
+"""The loop of offline trainers: its schedule, what it draws, and what an interrupted training leaves behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agentgym_py.errors import RunError
+from agentgym_py.policy.logprobs import agent_logprobs
+from agentgym_py.policy.tokens import Sample
+from agentgym_py.training.data import in_order
+from agentgym_py.training.fit import Fit
+from agentgym_py.training.settings import OfflineSettings
+from agentgym_py.trajectory import Trajectory
+from agentgym_trainers.dpo import DPO
+from agentgym_trainers.filtered_bc import FilteredBC
+from agentgym_trainers.kto import KTO
+
+ROWS = [Sample([1, 2 + k, 3, 4][: 3 + k % 2], [0, 1, 1, 1][: 3 + k % 2]) for k in range(6)]
+
+
+class Cut(KeyboardInterrupt):
+    """A training is interrupted."""
+
+
+def trained(policy: Any, settings: OfflineSettings, output: Path | None = None, cut: int = 0, seed: int = 0) -> Any:
+    """Clone `ROWS` and return the history; `cut` is the step after which the training is interrupted."""
+
+    def progress(step: int, steps: int) -> None:
+        if step == cut:
+            raise Cut
+
+    with Fit("test", policy, settings, ROWS, seed=seed, output_dir=output, progress=progress) as fit:
+        for batch in fit.steps(in_order(len(ROWS), settings)):
+            for part in fit.microbatches(batch):
+                fit.backward(-agent_logprobs(fit.agent_logits(part)).sum() / len(batch))
+            fit.step()
+    return fit.history
+
+
+@pytest.mark.parametrize(("warmup_ratio", "warm"), [(0.0, 0), (0.34, 4), (0.99, 11)])
+def test_the_learning_rate_rises_and_then_falls_as_a_cosine(toys: Any, warmup_ratio: float, warm: int) -> None:
+    """Every step has a rate above 0, the first one too; the first step after the rise has `learning_rate`, the peak."""
+    settings = OfflineSettings(batch_size=1, learning_rate=0.5, warmup_ratio=warmup_ratio, max_grad_norm=1e-6)
+    rates = [row["learning_rate"] for row in trained(toys.word_policy(), settings)]
+    assert len(rates) == 12 and min(rates) > 0 and rates[warm] == max(rates) == 0.5
+    assert rates[: warm + 1] == pytest.approx([0.5 * (k + 1) / (warm + 1) for k in range(warm + 1)])
+    assert rates[warm:] == sorted(rates[warm:], reverse=True)
+    if not warm:
+        assert rates[6] == pytest.approx(0.25), "half of a cosine is over"
+
+
+def with_dropout(policy: Any) -> Any:
+    """The policy with dropout in its attention."""
+    for module in policy.model.modules():
+        if hasattr(module, "attention_dropout"):
+            module.attention_dropout = 0.5
+    return policy
+
+
+def test_dropout_is_drawn_by_the_seed_alone(toys: Any) -> None:
+    """Another seed draws another dropout; torch's own generator neither decides it nor is moved by it."""
+    digests = list[str]()
+    for seed, before in ((0, 1), (0, 2), (1, 1)):
+        torch.manual_seed(before)
+        state = torch.get_rng_state()
+        policy = with_dropout(toys.word_policy())
+        trained(policy, OfflineSettings(learning_rate=1e-2), seed=seed)
+        assert torch.equal(torch.get_rng_state(), state) and not policy.model.training
+        digests.append(policy.digest())
+    plain = toys.word_policy()
+    trained(plain, OfflineSettings(learning_rate=1e-2))
+    assert digests[0] == digests[1] and len({*digests, plain.digest()}) == 3
+
+
+@pytest.mark.parametrize("kind", [FilteredBC, DPO, KTO])
+@pytest.mark.parametrize("lora_rank", [0, 2])
+def test_a_resumed_training_draws_the_dropout_that_it_would_have_drawn(
+    kind: Any, lora_rank: int, tiny_policy: Any, fresh: Any, episode: Any, tmp_path: Path
+) -> None:
+    """Interrupted in each epoch and resumed, it ends bit-identical: weights, history, and learning rates within it."""
+    played: list[Trajectory] = [
+        episode("search cup", *(["buy it"] * good), task=f"t{n}", id=f"{n} {good}", reward=float(good), success=good)
+        for n in range(4) for good in (True, False)
+    ]  # fmt: skip
+    settings = {"epochs": 3, "batch_size": 2, "checkpoint_minutes": 0.0, "lora_rank": lora_rank, "warmup_ratio": 0.3}
+    trainer = kind(**settings, gradient_accumulation=1 + (kind is KTO))
+
+    def run(output: Path, cut: int = 0) -> tuple[str, Any]:
+        def progress(step: int, steps: int) -> None:
+            if step == cut:
+                raise Cut
+
+        policy = with_dropout(fresh(tiny_policy))
+        report = trainer.train(policy, played, seed=3, output_dir=output, progress=progress)
+        return policy.digest(), report.history
+
+    for cut in (2, 4, 5):
+        with pytest.raises(Cut):
+            run(tmp_path / "cut", cut)
+        assert list((tmp_path / "cut" / "states").glob("state-*"))
+    assert run(tmp_path / "cut") == run(tmp_path / "whole")
+    policy = fresh(tiny_policy)
+    trainer.train(policy, played, seed=3, output_dir=tmp_path / "plain")
+    assert policy.digest() != run(tmp_path / "again")[0], "dropout has no effect"
+
+
+def test_an_interrupted_training_leaves_an_ordinary_model(toys: Any, tmp_path: Path) -> None:
+    """Its adapters are merged, recomputation is off, and no hook or mode of the training stays on the model."""
+    policy = toys.word_policy()
+    names = [name for name, _ in policy.model.named_parameters()]
+    hooks = dict(policy.model.get_input_embeddings()._forward_hooks)
+    settings = OfflineSettings(lora_rank=2, gradient_checkpointing=True, batch_size=2)
+    with pytest.raises(Cut):
+        trained(policy, settings, tmp_path, cut=3)
+    assert [name for name, _ in policy.model.named_parameters()] == names and not policy.model.training
+    assert policy.model.get_input_embeddings()._forward_hooks == hooks and "forward" not in vars(policy.model)
+    assert not any(getattr(each, "gradient_checkpointing", False) for each in policy.model.modules())
+
+
+def test_a_state_of_another_training_is_refused_before_the_model_is_touched(toys: Any, tmp_path: Path) -> None:
+    """With other settings the command says so, and the policy has no adapters yet."""
+    settings = OfflineSettings(lora_rank=2, batch_size=2, checkpoint_minutes=0.0)
+    with pytest.raises(Cut):
+        trained(toys.word_policy(), settings, tmp_path, cut=3)
+    policy = toys.word_policy()
+    before = policy.digest()
+    with pytest.raises(RunError, match="the state of another training"):
+        trained(policy, OfflineSettings(lora_rank=2, batch_size=3, checkpoint_minutes=0.0), tmp_path)
+    assert policy.digest() == before and not hasattr(policy.model, "peft_config")
