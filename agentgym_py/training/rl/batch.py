@@ -156,19 +156,22 @@ def advantage_stats(records: Sequence[Record]) -> dict[str, float]:
 
     Where there is a critic, advantages are returns less values, as they were before anybody scaled them.
     """
-    trained_n = joined(records, "valued")
-    everywhere = slice(None) if trained_n is None else trained_n > 0
-    returns_n, values_n, advantages_n = (joined(records, name) for name in ("returns", "values", "advantages"))
-    critic = returns_n is not None and values_n is not None
-    left_n = returns_n - values_n if critic else advantages_n  # type: ignore[operator]  # neither is None
-    assert left_n is not None
-    left = left_n[everywhere].double()
-    found = {"advantage_mean": float(left.mean()), "advantage_std": float(left.std(correction=0))}
-    if critic:
-        assert returns_n is not None
-        spread = float(returns_n[everywhere].double().var(correction=0))
-        found["explained_variance"] = 1 - found["advantage_std"] ** 2 / spread if spread else 0.0
-    return found
+    valued_n = joined(records, "valued")
+    places = slice(None) if valued_n is None else valued_n > 0
+
+    def double(name: str) -> Tensor | None:
+        values_n = joined(records, name)
+        return None if values_n is None else values_n[places].double()
+
+    returns, values, advantages = double("returns"), double("values"), double("advantages")
+    if returns is not None and values is not None:
+        advantages = returns - values
+    assert advantages is not None
+    stats = {"advantage_mean": float(advantages.mean()), "advantage_std": float(advantages.std(correction=0))}
+    if returns is not None and values is not None:
+        spread = float(returns.var(correction=0))
+        stats["explained_variance"] = 1 - stats["advantage_std"] ** 2 / spread if spread else 0.0
+    return stats
 
 
 def episode_stats(trajectories: Sequence[Trajectory]) -> dict[str, float]:
