@@ -85,7 +85,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "--temperature", "-1"], ": --temperature must be 0 (greedy) or more, got -1.0"),
         (["evolve", "--max_new_tokens", "0"], ": --max_new_tokens must be at least 1, got 0"),
         (["evolve", "--trainer", "filterd_bc"], "Did you mean 'filtered_bc'?"),
-        (["evolve", "--trainer", "reward_model"], "this one makes a reward_model: `agentgym train` runs it"),
+        (["evolve", "--trainer", "reward_model"], "this one makes a reward_model: run it with `agentgym train`"),
         (["evolve", "--env", "GUES"], "No environment 'GUES' is installed."),
         (["evolve", "--env", "nope"], "No environment 'nope' is installed. Installed: calculator, "),
         (["evolve", "--env", "AgentShp-v0"], "is installed. Did you mean 'shop'? Installed: calculator, "),
