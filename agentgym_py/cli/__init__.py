@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed
 from agentgym_py.cli.interrupts import INTERRUPTED, KILLED, Killed, interrupts_honoured, note
-from agentgym_py.errors import AgentGymError
+from agentgym_py.errors import AgentGymError, RunError
 from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
@@ -69,6 +69,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             return BROKEN_PIPE
         except OSError as error:  # a disk, a folder or a file that is not as the user thinks
             return print_error(error)
+
+
+def run_command(argv: Sequence[str]) -> None:
+    """Run a command as `main` does, but raise its errors.
+
+    Raises:
+        AgentGymError: whatever the user can mend.
+        KeyboardInterrupt: it was interrupted.
+    """
+    with _warnings_in_a_line(), distributed.together():
+        status = _main(argv)
+    if status in (INTERRUPTED, KILLED):
+        raise KeyboardInterrupt
+    if status:
+        raise RunError(f"agentgym {argv[0]} ended with status {status}")
 
 
 def build(name: str, argv: Sequence[str]) -> Parser:

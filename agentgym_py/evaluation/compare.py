@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -25,7 +25,7 @@ from agentgym_py.evaluation.stats import (
     success_rate,
 )
 from agentgym_py.evaluation.text import decimal, decoding, few, interval
-from agentgym_py.trajectory import store
+from agentgym_py.trajectory import Trajectory, store
 
 TaskKey = tuple[str, str, str]
 
@@ -44,11 +44,16 @@ class Entrant:
     def read(cls, path: str | Path) -> Entrant:
         """What stands in a folder; RunError where it holds no finished evaluation."""
         folder = EvalFolder.finished(path)
+        return cls.of(str(path), folder.manifest(), store.read(folder.rows))
+
+    @classmethod
+    def of(cls, name: str, manifest: Mapping[str, Any], trajectories: Iterable[Trajectory]) -> Entrant:
+        """Make an entrant of the episodes of an evaluation."""
         tries: defaultdict[TaskKey, list[bool]] = defaultdict(list)
-        for trajectory in store.read(folder.rows):
+        for trajectory in trajectories:
             if trajectory.is_evidence:
                 tries[trajectory.provenance.task_key].append(trajectory.success)
-        return cls(str(path), folder.manifest(), tries)
+        return cls(name, manifest, tries)
 
     @property
     def who(self) -> str:

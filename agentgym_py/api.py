@@ -1,0 +1,250 @@
+"""The front door: what `import agentgym_py as ag` offers. Each function imports what it needs when it is called."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from agentgym_py import registry
+from agentgym_py.env import EnvSpec, TextEnv
+from agentgym_py.errors import ConfigError
+from agentgym_py.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from agentgym_py.agents import Agent
+    from agentgym_py.collection import PlayConfig
+    from agentgym_py.evaluation import Evaluation
+    from agentgym_py.evaluation.compare import Comparison
+    from agentgym_py.policy import Policy
+    from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
+
+    Player = str | Agent | Policy
+    Envs = str | EnvSpec | Sequence[str | EnvSpec]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An evaluation and its episodes."""
+
+    name: str
+    """Of the agent."""
+    evaluation: Evaluation
+    """Success rate with its interval, return, steps, kinds of failure."""
+    trajectories: list[Trajectory]
+    manifest: Mapping[str, Any]
+    """What decides the episodes: agent, envs, tasks, seed. Only results of the same question can be compared."""
+
+
+def make(env: str, **kwargs: Any) -> TextEnv:
+    """Make an environment, without Gymnasium's wrappers, which hide `snapshot`, `restore` and `expert`.
+
+    Args:
+        env: Short name or Gymnasium id, such as `shop` or `AgentShop-v0`.
+        kwargs: Its arguments, such as `difficulty`, `max_steps`, `split`.
+
+    Raises:
+        UnknownNameError: no such environment is installed.
+        ConfigError: it cannot be made with these arguments.
+    """
+    return EnvSpec(env, kwargs).make()
+
+
+def collect(
+    env: Envs,
+    agent: Player = "expert",
+    *,
+    tasks: int | Iterable[int] = 100,
+    split: str = "train",
+    attempts: int = 1,
+    temperature: float = 1.0,
+    max_new_tokens: int = 64,
+    play: PlayConfig | None = None,
+    progress: Callable[[Trajectory], None] | None = None,
+) -> list[Trajectory]:
+    """Play episodes.
+
+    Args:
+        env: One environment or several, by name or as `EnvSpec(name, kwargs)`.
+        agent: Name of an installed agent (`expert`, `random`), an agent such as `ExpertAgent(fair=True)`, or a policy.
+        tasks: How many of the split's tasks, or their numbers.
+        split: `train`, `valid` or `test`.
+        attempts: Episodes per task.
+        temperature: A policy samples at it.
+        max_new_tokens: Longest reply of a policy.
+        play: Seed, slots, executor, timeouts.
+        progress: Called with each episode that ends.
+
+    Returns:
+        Trajectories in the order of the tasks, attempts of one task side by side.
+    """
+    from agentgym_py.collection import Collector, PlayConfig, jobs_for
+
+    numbers = range(tasks) if isinstance(tasks, int) else tasks
+    jobs = jobs_for(env, split, numbers, attempts)
+    player = _agent(agent, temperature, max_new_tokens)
+    return Collector(player, play or PlayConfig()).collect_batch(jobs, progress)
+
+
+def train(
+    trainer: str | Trainer,
+    policy: str | Policy,
+    trajectories: Sequence[Trajectory],
+    *,
+    seed: int = 0,
+    output_dir: str | os.PathLike[str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **settings: Any,
+) -> tuple[Policy, TrainReport]:
+    """Train a policy on stored trajectories.
+
+    Args:
+        trainer: Name of an installed trainer, or a trainer with its settings, such as `DPO(beta=1.0)`.
+        policy: Trained in place; a name such as `tiny`, or a folder, is loaded first.
+        trajectories: What it learns from; the trainer selects what it needs.
+        seed: Of the order of the data and of new weights.
+        output_dir: Keeps the states of the training, from which an interrupted one resumes; None keeps none.
+        progress: Called with the steps done and their number.
+        settings: The trainer's, if it is given by name.
+
+    Returns:
+        The policy and a report. Saving is up to you: `policy.save(folder)`.
+
+    Raises:
+        ConfigError: the trainer plays episodes itself; `evolve` runs it.
+        NothingToTrainOnError: no trajectory carries a token to learn from.
+    """
+    from agentgym_py.policy import Policy
+    from agentgym_py.training import Trainer
+
+    made = _trainer(trainer, settings)
+    if not isinstance(made, Trainer):
+        raise ConfigError(f"{trainer} plays episodes itself and does not train on trajectories: use evolve")
+    loaded = Policy.load(policy) if isinstance(policy, str) else policy
+    with TemporaryDirectory(prefix="agentgym") if output_dir is None else nullcontext(output_dir) as folder:
+        report = made.train(loaded, trajectories, seed=seed, output_dir=Path(folder), progress=progress)
+    return loaded, report
+
+
+def evaluate(
+    agent: Player,
+    env: Envs,
+    *,
+    tasks: int = 100,
+    split: str = "test",
+    attempts: int = 1,
+    temperature: float = 0.0,
+    max_new_tokens: int = 64,
+    play: PlayConfig | None = None,
+    progress: Callable[[Trajectory], None] | None = None,
+) -> Result:
+    """Measure an agent or a policy; arguments as for `collect`, and a policy replies greedily by default.
+
+    Raises:
+        ConfigError: nothing was measured.
+    """
+    from agentgym_py.collection import PlayConfig
+    from agentgym_py.evaluation import evaluate as measure
+    from agentgym_py.evaluation.folder import manifest_of
+
+    how, player, specs = play or PlayConfig(), _agent(agent, temperature, max_new_tokens), _specs(env)
+    manifest = manifest_of(player, specs, split, range(tasks), attempts, how.prompt, how.seed)
+    evaluation, episodes = measure(player, specs, split, range(tasks), attempts=attempts, play=how, progress=progress)
+    return Result(player.name, evaluation, episodes, manifest)
+
+
+def compare(**results: Result | str | os.PathLike[str]) -> Comparison:
+    """Compare evaluations of the same tasks, paired: `compare(before=first, after=second)`.
+
+    Args:
+        results: By name a `Result`, or a folder that `agentgym eval --out` wrote.
+
+    Raises:
+        ConfigError: fewer than two, or evaluations of different questions.
+    """
+    from agentgym_py.evaluation.compare import Entrant
+    from agentgym_py.evaluation.compare import compare as compare_entrants
+
+    def entrant(name: str, result: Result | str | os.PathLike[str]) -> Entrant:
+        if isinstance(result, Result):
+            return Entrant.of(name, result.manifest, result.trajectories)
+        return Entrant.read(Path(result))
+
+    return compare_entrants([entrant(name, result) for name, result in results.items()])
+
+
+def evolve(env: str | Sequence[str] = "shop", *, out: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
+    """Run AgentEvol: rounds of explore, select, evolve and evaluate.
+
+    The run is that of `agentgym evolve`: the same folder, checks, output and resumption.
+
+    Args:
+        env: One environment or several.
+        out: The run's folder; an interrupted run in it resumes.
+        options: Those of `agentgym evolve` by their names, groups as mappings:
+            `evolve("shop", out="runs/a", rounds=2, trainer={"name": "dpo", "beta": 1.0})`.
+
+    Returns:
+        The test result, as in the run's `test.json`.
+
+    Raises:
+        AgentGymError: an option is wrong, or the run failed.
+    """
+    from agentgym_py.cli import run_command
+    from agentgym_py.evolution.run_folder import RunFolder
+
+    if (Path(out) / "run.yaml").is_file():
+        argv = ["evolve", "--resume", str(out)]
+    else:
+        names = [env] if isinstance(env, str) else list(env)
+        argv = ["evolve", *(word for name in names for word in ("--env", name)), "--out", str(out)]
+    run_command([*argv, *_options(options)])
+    return RunFolder(Path(out)).read_json("test.json")
+
+
+def _specs(env: Envs) -> list[EnvSpec]:
+    several = [env] if isinstance(env, str | EnvSpec) else env
+    return [EnvSpec(each) if isinstance(each, str) else each for each in several]
+
+
+def _agent(player: Player, temperature: float, max_new_tokens: int) -> Agent:
+    """An agent from its name, itself, or a policy."""
+    from agentgym_py.policy import Policy
+
+    if isinstance(player, str):
+        made: Agent = registry.load("agentgym.agents", player)()
+        return made
+    if not isinstance(player, Policy):
+        return player
+    from agentgym_py.agents import ModelAgent
+    from agentgym_py.engine import HFEngine, SamplingParams
+
+    return ModelAgent(player, HFEngine(player), SamplingParams(temperature=temperature, max_new_tokens=max_new_tokens))
+
+
+def _trainer(trainer: str | Trainer, settings: Mapping[str, Any]) -> Trainer | OnPolicyTrainer:
+    if isinstance(trainer, str):
+        made: Trainer | OnPolicyTrainer = registry.load("agentgym.trainers", trainer)(**settings)
+        return made
+    if settings:
+        raise ConfigError(f"settings {', '.join(settings)} belong into the trainer: give it by name, or with them")
+    return trainer
+
+
+def _options(options: Mapping[str, Any], prefix: str = "--") -> list[str]:
+    """Options of a command from keyword arguments; a mapping is a group, its `name` the option itself."""
+    words: list[str] = []
+    for key, value in options.items():
+        if isinstance(value, Mapping):
+            rest = {name: each for name, each in value.items() if name != "name"}
+            words += [f"{prefix}{key}", str(value["name"])] if "name" in value else []
+            words += _options(rest, f"{prefix}{key}.")
+        elif isinstance(value, list | tuple):
+            words += [word for each in value for word in (f"{prefix}{key}", str(each))]
+        elif value is not None:
+            words += [f"{prefix}{key}", str(value).lower() if isinstance(value, bool) else str(value)]
+    return words

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import agentgym_py as ag
+from agentgym_py.errors import ConfigError, UnknownNameError
+
+
+def test_make_gives_a_world_that_forks() -> None:
+    """Without wrappers: snapshot, restore and expert are at hand."""
+    env = ag.make("AgentMaze-v0", difficulty="easy")
+    assert isinstance(env, ag.TextEnv)
+    env.reset(seed=3)
+    here, plan = env.snapshot(), env.expert()
+    for action in plan:
+        *_, info = env.step(action)
+    assert info["success"]
+    env.restore(here)
+    assert env.expert() == plan
+    with pytest.raises(UnknownNameError, match="(?i)did you mean"):
+        ag.make("mazze")
+
+
+def test_collect_takes_agents_by_name_and_by_object() -> None:
+    """The same episodes either way, attempts of a task side by side."""
+    by_name = ag.collect("maze", tasks=3, attempts=2)
+    by_object = ag.collect(ag.EnvSpec("maze"), ag.ExpertAgent(), tasks=range(3), attempts=2)
+    assert by_name == by_object and len(by_name) == 6 and all(each.success for each in by_name)
+    assert by_name[0].task_id == by_name[1].task_id != by_name[2].task_id
+    assert [each.success for each in ag.collect("maze", "random", tasks=2, play=ag.PlayConfig(slots=1))] == [False] * 2
+
+
+def test_a_policy_is_trained_measured_and_compared(tiny_policy: ag.Policy, fresh: object) -> None:
+    """Collect, train, evaluate, compare: what the README's block does."""
+    pytest.importorskip("torch")
+    demos = ag.collect("shop", tasks=4)
+    policy, report = ag.train("filtered_bc", fresh(tiny_policy), demos, epochs=1.0, batch_size=2)  # type: ignore[operator]
+    assert report.trajectories == 4 and policy.digest() != tiny_policy.digest()
+    shop = ag.EnvSpec("shop", {"max_steps": 2})
+    before, after = (ag.evaluate(each, shop, tasks=3, max_new_tokens=4) for each in (tiny_policy, policy))
+    assert before.evaluation.success.n == 3 and len(after.trajectories) == 3
+    compared = ag.compare(before=before, after=after)
+    assert compared.tasks == 3 and [each.name for each in compared.entrants] == ["before", "after"]
+    with pytest.raises(ConfigError, match="two evaluations at least"):
+        ag.compare(before=before)
+    other = ag.evaluate("random", "maze", tasks=2)
+    with pytest.raises(ConfigError, match="cannot be compared"):
+        ag.compare(before=before, other=other)
+
+
+def test_wrong_trainers_are_refused(tiny_policy: ag.Policy) -> None:
+    """One that plays itself, settings beside an object, a name that is none."""
+    with pytest.raises(ConfigError, match="plays episodes itself"):
+        ag.train("grpo", tiny_policy, [])
+    with pytest.raises(UnknownNameError, match="filtered_bc"):
+        ag.train("filtered_cb", tiny_policy, [])
+
+
+def test_evolve_is_the_commands_run(tmp_path: Path) -> None:
+    """The same folder, finished at once if it is asked again; a wrong option is an error of ours."""
+    pytest.importorskip("torch")
+    options = {"model": "tiny-random", "preset": "smoke", "threads": 1, "rounds": 0, "expert_tasks": 2}
+    result = ag.evolve("maze", out=tmp_path / "run", test_tasks=2, valid_tasks=2, **options)
+    assert (tmp_path / "run" / "report.html").is_file() and result == ag.evolve("maze", out=tmp_path / "run")
+    with pytest.raises(ConfigError, match="rouns"):
+        ag.evolve("maze", out=tmp_path / "other", rouns=1)
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    """`__all__` is what `dir` and `from agentgym_py import *` give; functions and classes say what they are."""
+    for name in ag.__all__:
+        value = getattr(ag, name)
+        assert name in dir(ag) and (isinstance(value, str) or value.__doc__)
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        ag.trian  # noqa: B018
+
+
+def test_modules_do_not_hide_functions() -> None:
+    """No room of the package is named as a function of the front door, whatever was imported before."""
+    code = (
+        "import agentgym_py as ag, pkgutil, importlib;"
+        "names = [m.name for m in pkgutil.iter_modules(ag.__path__) if m.name[0] != '_'];"
+        "[importlib.import_module(f'agentgym_py.{name}') for name in names];"
+        "print(all(callable(getattr(ag, n)) for n in ('make', 'collect', 'train', 'evaluate', 'compare', 'evolve')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
