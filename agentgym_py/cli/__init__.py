@@ -78,7 +78,7 @@ def run_command(argv: Sequence[str]) -> None:
         AgentGymError: whatever the user can mend.
         KeyboardInterrupt: it was interrupted.
     """
-    with _warnings_in_a_line(), distributed.together():
+    with _warnings_in_a_line(), interrupts_honoured(), distributed.together():
         status = _main(argv)
     if status in (INTERRUPTED, KILLED):
         raise KeyboardInterrupt
