@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_py import registry
 from agentgym_py.env import EnvSpec, TextEnv
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from agentgym_py.policy import Policy
     from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
 
-    Player = str | Agent | Policy
-    Envs = str | EnvSpec | Sequence[str | EnvSpec]
+    Player: TypeAlias = str | Agent | Policy
+    Envs: TypeAlias = str | EnvSpec | Sequence[str | EnvSpec]
 
 
 @dataclass(frozen=True, slots=True)
