@@ -100,7 +100,12 @@ def test_one_outlier_does_not_rule_a_chart(monkeypatch: pytest.MonkeyPatch, name
     """It is left out, the note says so, and the table has it; the others show their shape."""
     drawn: list[Any] = []
     monkeypatch.setattr(svg, "there", lambda: True)
-    monkeypatch.setattr(svg, "lines", lambda curves, *_, **__: drawn.append(curves) or "")
+
+    def lines(curves: Any, *_: object, **__: object) -> str:
+        drawn.append(curves)
+        return ""
+
+    monkeypatch.setattr(svg, "lines", lines)
     (found,) = steps(**{name: [0.036, sign * 7.0787, 0.041, 0.02, 0.03]})
     (curve,) = drawn[0]
     assert [math.isnan(y) for y in curve.y] == [False, True, False, False, False]
