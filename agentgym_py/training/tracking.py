@@ -10,6 +10,7 @@ import atexit
 import os
 import secrets
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
@@ -60,6 +61,10 @@ def need(service: Service | None) -> None:
             f"--track {service} needs the package {service}: pip install {service}, or with all three services: "
             f"{install_advice('tracking')}"
         )
+
+
+_LONGEST_WRITE = 600.0
+"""Seconds that trackio's thread may take to write what was logged."""
 
 
 @dataclass(slots=True)
@@ -128,6 +133,7 @@ class Tracker:
             if self._to:
                 with redirect_stdout(sys.stderr):
                     self._to.finish()
+                    _wait_until_written(self._to)
 
     def reporter(self, shown: Reporter) -> Reporter:
         """Wrap a reporter so that rounds are tracked."""
@@ -203,6 +209,16 @@ def _summary(name: str, found: Mapping[str, Any]) -> dict[str, float]:
         of = found[each]
         values |= {each: of["value"], f"{each}_low": of["low"], f"{each}_high": of["high"]}
     return {f"{name}/{each}": value for each, value in values.items() if value is not None and isfinite(value)}
+
+
+def _wait_until_written(to: Any) -> None:
+    """Wait for trackio's thread, which writes the rows.
+
+    Trackio's own `finish` gives it 30 seconds. On a busy machine that is too few: the program ends, and rows are lost.
+    """
+    writer = getattr(getattr(to, "run", None), "_local_sender_thread", None)
+    if isinstance(writer, threading.Thread):
+        writer.join(_LONGEST_WRITE)
 
 
 def _started(service: Service, folder: Path, told: _Told, config: Mapping[str, Any]) -> Any:

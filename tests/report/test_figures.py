@@ -101,7 +101,7 @@ def test_one_outlier_does_not_rule_a_chart(monkeypatch: pytest.MonkeyPatch, name
     drawn: list[Any] = []
     monkeypatch.setattr(svg, "there", lambda: True)
 
-    def lines(curves: Any, *_: Any, **__: Any) -> str:
+    def lines(curves: Any, *_: object, **__: object) -> str:
         drawn.append(curves)
         return ""
 

@@ -6,9 +6,12 @@ import json
 import math
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -152,6 +155,39 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
     monkeypatch.delenv("WANDB_MODE", raising=False)
     yield tmp_path / "trackio"
+
+
+class SlowService:
+    """As trackio on a busy machine: a thread writes the rows, and `finish` does not wait for it for long."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rows = list[Mapping[str, float]]()
+        self.run = SimpleNamespace(_local_sender_thread=threading.Thread(target=self._write, daemon=True))
+        self._folder, self._ended = folder, threading.Event()
+        self.run._local_sender_thread.start()
+
+    def log(self, row: Mapping[str, float], step: int) -> None:
+        """Keep a row for the thread."""
+        self.rows.append({**row, "step": step})
+
+    def finish(self) -> None:
+        """Let the thread write, and go."""
+        self._ended.set()
+
+    def _write(self) -> None:
+        self._ended.wait()
+        time.sleep(1)
+        (self._folder / "rows.json").write_text(json.dumps(self.rows))
+
+
+def test_what_a_service_still_writes_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows are there when the run is over."""
+    monkeypatch.setattr(tracking, "need", lambda service: None)
+    monkeypatch.setattr(tracking, "_started", lambda *_: SlowService(tmp_path))
+    tracker = Tracker("trackio", tmp_path, SETTINGS)
+    with tracker.listening():
+        tracking.log({"loss": 0.5}, 1)
+    assert json.loads((tmp_path / "rows.json").read_text()) == [{"round": 0, "train/loss": 0.5, "step": 1}]
 
 
 @pytest.mark.parametrize("service", ["trackio", "wandb"])
