@@ -69,7 +69,7 @@ class RewardModelling(PairSettings):
     learning_rate: float = 3e-4
     """Peak of the cosine schedule; 3e-4 suits the tiny model, 1e-5 a pretrained one."""
     checkpoint_minutes: float = 5.0
-    """Without effect here: no state is kept, a training that is killed begins anew."""
+    """Without effect here: no states are kept, a killed training starts again."""
     heads: dict[str, float] = field(default_factory=lambda: {"reward": 1.0})
     """The outcomes that are judged, with their weights in the score: `reward`, `success`, `steps` (fewer are better),
     `valid` (share of valid actions), or the name of a reward's part."""
