@@ -265,9 +265,9 @@ def _require_all_tasks(config: EvolveConfig, envs: Sequence[EnvSpec]) -> None:
 
 def _extend(folder: RunFolder, rounds: int) -> None:
     """Give a run another number of rounds."""
-    before = folder.config()
+    before = folder.written_config()
     folder.set_rounds(rounds)
-    tracking.accept_settings(folder.path, before, folder.config())
+    tracking.accept_settings(folder.path, before, folder.written_config())
 
 
 def evolve_config(args: Values) -> EvolveConfig:
@@ -371,7 +371,7 @@ def _show(
     out_of_the_way = redirect_stdout(sys.stderr) if out.stderr else nullcontext()  # a plugin may print; stdout is JSON
     report = partial(distributed.once, write_report, folder.path)
     track = None if folder.finished else folder.config().get("track")
-    tracker = tracking.Tracker(track, folder.path, folder.config()) if track else None
+    tracker = tracking.Tracker(track, folder.path, folder.written_config()) if track else None
     with out_of_the_way, TerminalReporter(out, report) as reporter, tracker.listening() if tracker else nullcontext():
         reporter.header(*header)
         result = evolution(InterruptibleReporter(tracker.reporter(reporter) if tracker else reporter)).run()

@@ -23,6 +23,7 @@ from agentgym_py.files import (
     with_current_names,
     write_atomic,
 )
+from agentgym_py.training.settings import with_current_trainer_names
 
 _MADE_AGAIN = {"metrics.json", "test.json"}
 """What a resumed run makes again, where it is missing, of what else it has."""
@@ -79,14 +80,20 @@ class RunFolder(JsonFolder):
         return cls(path)
 
     def config(self) -> dict[str, Any]:
-        """The settings that the run was started with."""
+        """Return the settings that the run was started with, by their current names."""
+        config = with_current_names(self.written_config())
+        trainer = config.get("trainer")
+        return config | ({"trainer": with_current_trainer_names(trainer)} if isinstance(trainer, Mapping) else {})
+
+    def written_config(self) -> dict[str, Any]:
+        """Return the settings as they stand in run.yaml."""
         try:
             config = yaml.safe_load((self.path / "run.yaml").read_text(encoding="utf-8"))
         except yaml.YAMLError as error:
             raise RunError(f"{self.path / 'run.yaml'} is broken: {error}") from error
         if not isinstance(config, dict):
             raise RunError(f"{self.path / 'run.yaml'} is no mapping")
-        return with_current_names(config)
+        return config
 
     def require_extensible(self, rounds: int) -> None:
         """Refuse a number of rounds that the run cannot have any more.

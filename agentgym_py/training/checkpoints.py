@@ -19,6 +19,8 @@ from agentgym_py.files import remove, to_disk, write_atomic, writing
 
 _ABOUT = "state.json"
 """Names the training of a state, and the digest of every other file; written last."""
+_FORMAT = 2
+"""Version of a state; the first one had no number."""
 _over: ContextVar[list[Path] | None] = ContextVar("over", default=None)
 """Folders of finished trainings whose states must stay a little longer."""
 
@@ -78,6 +80,7 @@ class Checkpoints:
         older = self._states()
         with writing(self.folder):
             about = {
+                "format": _FORMAT,
                 "training": self.training,
                 "split": self.split,
                 "files": {name: _digest(aside / name) for name in _names(aside)},
@@ -110,6 +113,8 @@ class Checkpoints:
             raise RunError(f"{state} is damaged ({error}); {way_out}") from error
         if damaged:
             raise RunError(f"{state} is damaged ({', '.join(damaged)}: not what was written); {way_out}")
+        if about.get("format") != _FORMAT:
+            raise RunError(f"{state} was saved by another version of agentgym-py, which trains differently; {way_out}")
         if about.get("training") != self.training:
             raise RunError(f"{state} is the state of another training (other data, settings or weights); {way_out}")
         if (split := about.get("split", "")) != self.split:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agentgym_py.checks import check_fields, check_least, check_positive
 from agentgym_py.errors import ConfigError
@@ -110,3 +112,23 @@ class OnPolicySettings(OptimizerSettings, PlanChecks):
         OptimizerSettings.__post_init__(self)
         guards = ("max_ratio", "max_kl", "min_entropy", "max_repeated")
         check_least(self, {"minibatch_size": 1, **dict.fromkeys(guards, 0.0)})
+
+
+_ON_POLICY = {
+    "batch_tasks": "tasks_per_iteration", "minibatch": "minibatch_size", "pass_tokens": "microbatch_tokens",
+    "kl": "kl_coef", "stop_ratio": "max_ratio", "stop_kl": "max_kl",
+}  # fmt: skip
+_GRPO = _ON_POLICY | {"kind": "variant"}
+_PPO = _ON_POLICY | {
+    "lam": "gae_lambda", "value_weight": "vf_coef", "entropy_weight": "entropy_coef", "level": "credit_level",
+}  # fmt: skip
+RENAMED: Mapping[str, Mapping[str, str]] = {
+    "grpo": _GRPO, "ppo": _PPO, "r3": _PPO, "reverse_curriculum": _GRPO | {"enough": "success_threshold"},
+}  # fmt: skip
+"""Settings by trainer: what a run.yaml of an earlier version calls them, and their current names."""
+
+
+def with_current_trainer_names(trainer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run's trainer, which an earlier version may have written, by their current names."""
+    renamed = RENAMED.get(str(trainer.get("name")), {})
+    return {renamed.get(name, name): value for name, value in trainer.items()}

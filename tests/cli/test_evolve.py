@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from threading import Barrier
 from typing import Any, ClassVar
@@ -32,6 +32,7 @@ from agentgym_py.evolution import EvolveConfig
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.report.page import SMOKE
 from agentgym_py.training import TrainReport
+from agentgym_py.training.settings import RENAMED
 from agentgym_py.training.trainer import TrainerInfo
 from agentgym_py.trajectory import store
 from agentgym_py.trajectory.selectors import SelectConfig
@@ -965,6 +966,23 @@ def test_a_run_yaml_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     evolve = module("evolve")
     config = evolve.evolve_config(evolve._settings_of(RunFolder.open(tmp_path)))
     assert (config.attempts, config.forks, config.fork_attempts, config.temperature) == (2, 1, 3, 0.5)
+
+
+@pytest.mark.parametrize("name", ["r3", "reverse_curriculum"])
+def test_settings_of_a_trainer_of_an_earlier_version_are_read(tmp_path: Path, name: str) -> None:
+    """Each keeps its value by its current name, and none is lost."""
+    written = OLD_RUN.with_name(f"run_{name}.yaml")
+    (tmp_path / "run.yaml").write_text(written.read_text())
+    trainer = read_trainer(module("evolve")._settings_of(RunFolder.open(tmp_path)))
+    common = {"tasks_per_iteration": 3, "minibatch_size": 5, "microbatch_tokens": 300, "kl_coef": 0.05}
+    common |= {"max_ratio": 9.0, "max_kl": 40.0}
+    own = {
+        "r3": {"gae_lambda": 0.9, "vf_coef": 0.6, "entropy_coef": 0.01, "credit_level": "token"},
+        "reverse_curriculum": {"success_threshold": 0.3, "variant": "grpo", "group_size": 4},
+    }[name]
+    assert common | own == {key: getattr(trainer, key) for key in common | own}
+    old = yaml.safe_load(written.read_text())["trainer"]
+    assert {RENAMED[name].get(key, key) for key in old} == {"name", *(field.name for field in fields(trainer))}
 
 
 def test_a_run_of_an_earlier_version_is_resumed_and_reported(agentgym: Run, small_model: str) -> None:

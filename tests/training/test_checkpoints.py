@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,16 @@ def test_the_last_state_is_found_by_the_same_training_alone(tmp_path: Path) -> N
         Checkpoints(folder, digest_of("a", 2), 0.0).last()
     kept.clear()
     assert not (tmp_path / "out").exists()
+
+
+def test_a_state_of_an_earlier_version_is_refused_by_name(tmp_path: Path) -> None:
+    """Its training cannot be continued: the error says so and how to begin the training again."""
+    kept = Checkpoints(tmp_path / "states", digest_of("a", 1), 0.0)
+    keep(kept, "one")
+    (about,) = tmp_path.glob("states/state-*/state.json")
+    about.write_text(json.dumps({k: v for k, v in json.loads(about.read_text()).items() if k != "format"}))
+    with pytest.raises(RunError, match=r"saved by another version of agentgym-py.*delete .*states to begin"):
+        kept.last()
 
 
 def test_settings_are_the_same_however_their_numbers_are_written() -> None:

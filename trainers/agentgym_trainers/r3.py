@@ -2,11 +2,11 @@
 
     R = alpha R_task + beta sum over steps i of PRM(step i) - gamma KL(pi | pi_ref)
 
-over whole episodes; gamma is the setting `kl`. What the model says of a step stands at the last token of its thought
-(of the reply, where it has none), the world's reward at the turn's last; the divergence costs at each token. (With
-`level` turn, the default, a turn's rewards are one sum, wherever in it they stand.) All else,
-loss, critic and advantages, is `ppo`'s. It goes round in stages: play, label the steps with fresh values of their
-states, train the process reward model on them, take PPO's steps with its rewards; again every `prm_every` iterations.
+over whole episodes; gamma is the setting `kl_coef`. What the model says of a step stands at the last token of its
+thought (of the reply, where it has none), the world's reward at the turn's last; the divergence costs at each token.
+(With `credit_level` turn, the default, a turn's rewards are one sum, wherever in it they stand.) All else, loss, critic
+and advantages, is `ppo`'s. It goes round in stages: play, label the steps with fresh values of their states, train the
+process reward model on them, take PPO's steps with its rewards; again every `prm_every` iterations.
 Process rewards are from arXiv:2305.20050, their labels by continuations from arXiv:2312.08935.
 
 By default a step is paid for its `progress`: by how much the state after it is worth more than the one before. Over an

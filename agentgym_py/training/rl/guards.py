@@ -63,7 +63,7 @@ def collapses(logged: Mapping[str, float], min_entropy: float, max_repeated: flo
     if entropy < min_entropy:
         found["entropy"] = (
             f"collapse: entropy {entropy:.2g} nats a token, below {min_entropy:g}: hardly any other reply is tried; a "
-            "higher temperature or kl, or a lower learning_rate, keeps it up"
+            "higher temperature or kl_coef, or a lower learning_rate, keeps it up"
         )
     if again > max_repeated:
         found["repeated"] = (
