@@ -19,6 +19,7 @@ from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
 
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import padded_rows
+from agentgym_py.policy.quiet import quiet
 from agentgym_py.policy.tokens import IGNORED, Sample
 
 Rows = Sequence[Mapping[str, Any]]
@@ -49,7 +50,8 @@ def arguments(kind: Any, folder: Path | str, **more: Any) -> Any:
         "report_to": "none", "disable_tqdm": True, "dataloader_pin_memory": False, "remove_unused_columns": False,
         "logging_steps": 1, "adam_beta2": 0.95,
     }  # fmt: skip
-    return kind(output_dir=str(folder), **(usual | more))
+    with quiet():
+        return kind(output_dir=str(folder), **(usual | more))
 
 
 def trainer_of(
@@ -60,10 +62,11 @@ def trainer_of(
     `collate` makes a batch of rows, padded at the right. Pass `model` to train another model than the policy's.
     """
     model = more.pop("model", policy.model)
-    trainer = kind(
-        model=copy.deepcopy(model), args=args, processing_class=policy.tokenizer,
-        train_dataset=_Tokenized.from_list([dict(row) for row in rows]), data_collator=collate, **more,
-    )  # fmt: skip
+    with quiet():
+        trainer = kind(
+            model=copy.deepcopy(model), args=args, processing_class=policy.tokenizer,
+            train_dataset=_Tokenized.from_list([dict(row) for row in rows]), data_collator=collate, **more,
+        )  # fmt: skip
     trainer.model.train(model.training)
     return trainer
 
