@@ -78,7 +78,7 @@ class ModelAgent:
 
     def _prompt(self, episode: Episode) -> list[int]:
         """The episode's ids and those of what it sees now; none where no reply has room behind them."""
-        if episode.steps and not episode.ids:  # it goes on from another's steps
+        if episode.steps and not episode.ids:  # it continues another's steps
             episode.ids = encode_steps(episode.rules, episode.steps, self._policy.chat).input_ids
         prompt = episode.ids + self._context(episode)
         return prompt if len(prompt) + self.params.max_new_tokens <= self._policy.max_length else []

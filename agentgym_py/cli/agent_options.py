@@ -1,4 +1,4 @@
-"""The options that say who plays, and on which model, and how a command tells of it."""
+"""Options that choose the agent and its model, and how a command shows them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ModelOptions:
     by default one a physical core, 1 where the variable CI is set. Threads of each process where torchrun or accelerate
     started several, by default 1."""
     ray: int | None = None
-    """Play in so many actors of a Ray cluster: that of the variable RAY_ADDRESS, or the one that runs on this machine,
+    """Number of actors that play in a Ray cluster: that of the variable RAY_ADDRESS, the one that runs on this machine,
     or else one that is started there."""
 
     def __post_init__(self) -> None:

@@ -71,7 +71,7 @@ class EngineOptions:
         return served.playing
 
     def executor_for(self, policy: Policy, actors: int | None) -> Executor:
-        """Who plays: one process is enough to wait for a server."""
+        """Choose the executor: one process is enough to wait for a server."""
         if self.engine == "hf" or distributed.world() > 1:
             return executor_for(policy, actors)
         if actors:

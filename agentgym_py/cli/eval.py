@@ -61,7 +61,7 @@ class EvalOptions:
     """Sampling temperature of a model; 0 is greedy."""
     out: Basic[str | None] = None
     """Folder that gets manifest.json, trajectories.jsonl and result.json; it must be new or empty, or hold this very
-    evaluation interrupted, which then goes on."""
+    evaluation interrupted, which then resumes."""
     manifest: Basic[str | None] = None
     """Repeat the evaluation of this manifest.json, or of this folder. All settings come from there. --model NAME beside
     it evaluates another model on the same tasks; --out, --json and --threads may stand beside it too."""

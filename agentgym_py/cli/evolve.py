@@ -96,13 +96,12 @@ class ResumeOptions:
     resume: str
     """The run's folder."""
     threads: int | None = None
-    """CPU threads and processes; by default as many as the run began with, so that it ends to the bit as it would
-    have."""
+    """CPU threads and processes; by default as many as the run began with, so that its end is bit-identical."""
     ray: int | None = None
-    """Play in so many actors of a Ray cluster."""
+    """Number of actors of a Ray cluster that play."""
     rounds: int | None = None
-    """Rounds that the run has in the end. A finished run goes on with further ones, and is tested again; bit-identical
-    to a run that began with so many."""
+    """Rounds that the run has in the end. A finished run continues with more, and is tested again; it is then bit-identical
+    to a run that began with this many."""
     base_url: str | None = None
     """Address of the model server, where it is no longer the one that the run began with."""
     json: bool = False
@@ -290,7 +289,7 @@ def _basis(envs: Sequence[EnvSpec], base: Policy) -> dict[str, Any]:
 
 
 def _check_basis(folder: RunFolder, envs: Sequence[EnvSpec], base: Policy) -> None:
-    """Refuse to go on with other weights or worlds than the run began with; note who goes on and when."""
+    """Refuse to resume with other weights or worlds than the run began with; note who resumes and when."""
     held, now = folder.read_json("provenance.json"), _basis(envs, base)
     for name, value in now.items():
         if held.get(name) != value:

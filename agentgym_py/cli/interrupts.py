@@ -1,7 +1,7 @@
 """Ctrl-C that is never lost.
 
 Python raises KeyboardInterrupt wherever the main thread happens to be. In the callback of a weak reference or in a
-`__del__` it prints "Exception ignored" and goes on. Within `interrupts_honoured` such an interrupt is raised again a
+`__del__` it prints "Exception ignored" and continues. Within `interrupts_honoured` such an interrupt is raised again a
 moment later, and `require_not_interrupted`, which long commands call between episodes and steps, raises it if a library
 has swallowed it in another way. A second Ctrl-C ends the process at once.
 """

@@ -165,7 +165,7 @@ class Pipeline:
                 )
 
     def _goes_on(self, stage: Stage) -> bool:
-        """Whether what is in the folder of a stage that is not done is gone on with; else it begins anew."""
+        """Whether a stage that is not done resumes from its folder; else it restarts."""
         target = self.folder.path / stage.folder
         if stage.command == "evolve":
             return (target / "run.yaml").is_file()

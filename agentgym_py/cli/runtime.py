@@ -104,7 +104,7 @@ def load_torch(threads: int | None = None) -> None:
 def executor_for(policy: Policy, actors: int | None = None) -> Executor:
     """As many processes as torch has threads, where the policy is small and on the CPU; else one, which is this one.
 
-    Where several processes run the command these themselves; so many actors of Ray where they are wanted.
+    Where several processes run the command these themselves; actors of Ray if they are asked for.
     """
     import torch
 

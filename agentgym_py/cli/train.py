@@ -58,7 +58,7 @@ class TrainOptions:
 
     out: Basic[str | None] = None
     """Folder that gets `checkpoint/`, or what else the trainer makes, and `train.json`; it must be new or empty, or
-    hold this very training interrupted, which then goes on."""
+    hold this very training interrupted, which then resumes."""
     seed: Basic[int] = 0
     """Seed of the training, and of the weights of `tiny-random`."""
     track: tracking.Service | None = None

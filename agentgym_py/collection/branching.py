@@ -104,7 +104,7 @@ def branch_jobs(
 
     Raises:
         SnapshotError: an env behaves differently on replay.
-        InfrastructureError: an env fails at so many states that too few are left.
+        InfrastructureError: an env fails at too many states.
     """
     branches = []
     with closing(EnvPool()) as pool:

@@ -61,7 +61,7 @@ class RayWorkers:
         gpus: GPUs that each takes; for an agent on a GPU.
 
     Raises:
-        ConfigError: ray is not installed; a number below 1; the cluster has no room for so many.
+        ConfigError: ray is not installed; a number below 1; the cluster has no room for the actors.
     """
 
     def __init__(self, number: int, *, address: str | None = None, cpus: float = 1.0, gpus: float = 0.0) -> None:

@@ -106,7 +106,7 @@ class ServerEngine:
         self.fixed = distributed.once(self._loaded, policy) if self._push else "it was not to be given any (push)"
         """Say why the server cannot load other weights; an empty string if it can."""
         if self.fixed and held not in ("", digest):
-            raise PolicyError(f"{self._server.where} goes on with old weights: {self.fixed}")
+            raise PolicyError(f"{self._server.where} still has old weights: {self.fixed}")
         self._end, self._room, self._policy = policy.chat.end_of_turn, policy.max_length, weakref.ref(policy)
         try:
             wait_for(self._compare(policy))

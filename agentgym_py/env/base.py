@@ -69,7 +69,7 @@ class TextEnv(gymnasium.Env[str, str]):
     _kwargs: dict[str, Any]
     """The arguments that both a snapshot and the environment that restores it must have been made with."""
     stops_at_end: bool = True
-    """False only where a world reproduces an original that goes on after the end."""
+    """False only if an env reproduces an original that continues after the end."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse a class that lacks a method, and an argument that it does not take, in one line.
@@ -310,7 +310,7 @@ class TextEnv(gymnasium.Env[str, str]):
     # ---- forks --------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """The whole episode as JSON bytes; `restore` goes on from it exactly, in this or any other process."""
+        """The whole episode as JSON bytes; `restore` continues from it exactly, in this or any other process."""
         task = self._need_reset()
         whole = {
             "format": _SNAPSHOT_FORMAT,
@@ -410,7 +410,7 @@ def _check_end(whole: Mapping[str, Any], limit: int) -> None:
     if ended and not steps:
         raise SnapshotError(f"A snapshot that is {ended} before the first step")
     if whole["success"] and not ended:
-        raise SnapshotError("A snapshot of success whose episode goes on")
+        raise SnapshotError("A snapshot of success whose episode has not ended")
 
 
 def _check_origin(whole: Any, wanted: Mapping[str, Any]) -> None:

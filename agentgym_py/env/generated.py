@@ -1,4 +1,4 @@
-"""Worlds whose tasks are made from a seed: endless, numbered, each the same for ever under its id."""
+"""Worlds whose tasks are made from a seed: endless, numbered, and each id names the same task forever."""
 
 from __future__ import annotations
 

@@ -280,7 +280,7 @@ def _notes(found: Comparison) -> list[str]:
     notes = [
         how,
         "better in: tasks in which the first, and the second, did better; detectable: the smallest difference, in "
-        "points, that so many tasks show in 80 % of comparisons.",
+        "points, detectable with this many tasks in 80 % of comparisons.",
     ]
     if len({e.who.partition(",")[2] for e in found.entrants}) > 1:
         notes.append("The agents decode differently: greedy and sampled are different questions.")

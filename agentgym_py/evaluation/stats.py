@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 _DRAWS_AT_ONCE = 1 << 20
 SMALL_SAMPLE = 30
-"""Under so many observations a table says how few they are."""
+"""A table notes fewer observations than this."""
 LEAST_SAMPLE = 10
-"""Under so many a mean has no bootstrap interval: so few values do not show how skewed they are."""
+"""Fewer values get no bootstrap interval, because they do not show how skewed they are."""
 LEAST_SEEDS = 5
-"""Under so many training seeds a table says how few they are."""
+"""A table notes fewer training seeds than this."""
 _POWER = 0.8
 
 
@@ -51,7 +51,7 @@ class Paired:
     p: float
     """Two-sided: McNemar's exact p; with several rollouts that of `sign_flips`."""
     detectable: float
-    """The smallest difference that so many tasks show, at p < 1 - level, in 80 % of comparisons."""
+    """The smallest difference detected with this many tasks, at p < 1 - level, in 80 % of comparisons."""
 
 
 def wilson(successes: float, n: int, level: float = 0.95) -> Estimate:

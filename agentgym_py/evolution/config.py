@@ -77,7 +77,7 @@ class EvolveConfig:
     test_tasks: Basic[int] = 300
     """Tasks of each world's test split on which Agent_v0 and the final agent are compared at the end."""
     patience: int = 0
-    """Stop after so many rounds without a better valid success rate; 0 never stops early."""
+    """Rounds without a better valid success rate after which the run stops; 0 never stops early."""
     slots: int = 128
     """Episodes that are live at once."""
     step_timeout: float | None = None
@@ -86,8 +86,8 @@ class EvolveConfig:
     step_threads: int = 0
     """Threads, in each process that plays, for worlds that take seconds a step; 0 for fast worlds."""
     save_episodes: int = 1024
-    """Exploration of more episodes is played in parts of so many, each written down when it is over: a run that is
-    killed goes on after the last one."""
+    """Exploration of more episodes is played in parts of this size, each saved when it ends: a run that is
+    killed resumes after the last one."""
     allow_empty: bool = False
     """Go on when a round has nothing to train on (its agent is then the last round's)."""
 

@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Evolution:
-    """One AgentEvol run in its folder; `run` goes on from wherever the folder stands."""
+    """One AgentEvol run in its folder; `run` resumes from the state of the folder."""
 
     folder: RunFolder
     envs: Sequence[EnvSpec]
@@ -372,7 +372,7 @@ class Evolution:
 def _whole(path: Path, episodes: int, forks: int = 0, fork_attempts: int = 0) -> list[Trajectory]:
     """The episodes of a file that was renamed when it was whole; RunError where it has lost some since.
 
-    After the first `episodes` stand `fork_attempts` from each of up to `forks` states in the midst of each of them.
+    After the first `episodes` stand `fork_attempts` from each of up to `forks` states within each of them.
     """
     try:
         played = list(store.read(path, warn=False))

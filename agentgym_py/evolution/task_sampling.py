@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentgym_py.evolution.config import EvolveConfig
 
 _TASKS = 1_000_000
-"""Of so many training tasks a run draws its own, in a world of endlessly many."""
+"""Number of training tasks that a run samples from, in an env of endlessly many."""
 
 
 def shares(envs: Sequence[EnvSpec], weights: Mapping[str, float], tasks: int) -> list[int]:

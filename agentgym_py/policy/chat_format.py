@@ -168,7 +168,7 @@ class ChatFormat:
         for shorter, longer in pairwise(ids):
             if longer[: len(shorter)] != shorter:
                 raise TemplateError(
-                    "the tokenizer encodes the beginning of a conversation otherwise when the conversation goes on: "
+                    "the tokenizer encodes the beginning of a conversation differently when it continues: "
                     + _difference(self.tokenizer.decode(shorter), self.tokenizer.decode(longer), "")
                 )
         if [*self.opening(contents[0]), *self.reply(contents[1]), *self.turn(contents[2])] != ids[2]:

@@ -354,7 +354,7 @@ def _shown(folder: RunFolder, number: int, end: bool, wanted: Set[str]) -> Shown
 def _pick(
     path: Path, number: int, kinds: Iterable[str], successes: int = 0, wanted: Set[str] = frozenset()
 ) -> list[Example]:
-    """Of each kind of failure one; before them so many successes, and among them the wanted tasks."""
+    """One example per kind of failure, preceded by some successes; the wanted tasks are among them."""
     found, seen = list[Trajectory](), Counter[str]()
     for trajectory in islice(_read(path), _LOOKED_AT):
         kind = failure(trajectory) or "success"

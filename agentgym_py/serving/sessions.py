@@ -236,7 +236,7 @@ class Sessions:
         """Run work of a session in a thread, after the work of others on it."""
         async with session.lock:
             if self._find(key) is not session:
-                raise RefusedError(404, GONE, "this session was closed and made anew meanwhile")
+                raise RefusedError(404, GONE, "this session was closed and made again meanwhile")
             if not self.well:
                 raise RefusedError(503, "Stuck", "a world hangs in every thread of this server; start it again")
             session.used = time.monotonic()

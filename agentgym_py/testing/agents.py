@@ -17,13 +17,13 @@ _MORE = 10
 _MOMENTS, _LISTED = 6, 5
 """Moments of an episode at which listed actions are tried, and how many of them."""
 _LONG = 3
-"""A wanderer takes at most so many times the steps of the plan, and 12."""
+"""A wanderer takes at most this many times the steps of the plan, and 12."""
 
 
 def expert(subject: Subject) -> None:
     """From the start of tasks of every split: success, every action valid, in `optimal_steps` where the task says them.
 
-    Asked anew before each step it gets there too, and needs no more steps where the optimum is known. A fair expert of
+    Asked again before each step, it also succeeds, in no more steps if the optimum is known. A fair expert of
     the world's own may fail, and says no secret in the one of two tasks that have shown the same so far.
     """
     fair, default = _Fair(), type(subject.shared).fair_expert is TextEnv.fair_expert
@@ -56,9 +56,12 @@ def _asked_anew(play: Play, number: int, split: str, optimal: int | None) -> Non
         play.need(bool(plan), "expert() is empty, and the episode is not over")
         total += play.step(plan[0]).reward
         play.require_possible(total)
-    play.need(play.env.succeeded, "asked anew before each step, the expert does not reach success")
+    play.need(play.env.succeeded, "asked again before each step, the expert does not reach success")
     steps = len(play.moves.actions)
-    play.need(optimal in (None, steps), f"asked anew, the expert takes {steps} steps, optimal_steps is {optimal}")
+    play.need(
+        optimal in (None, steps),
+        f"asked again before each step, the expert takes {steps} steps, optimal_steps is {optimal}",
+    )
 
 
 @dataclass(slots=True)
@@ -166,7 +169,7 @@ THOUGHTLESS: Mapping[str, Policy] = {
     "says nothing": lambda play, rng, first: "",
     "acts at random": lambda play, rng, first: play.any_action(rng),
     "echoes the observation": lambda play, rng, first: play.observation,
-    "does one action for ever": lambda play, rng, first: first,
+    "repeats one action": lambda play, rng, first: first,
     "repeats the instruction": lambda play, rng, first: _instruction(play),
 }
 

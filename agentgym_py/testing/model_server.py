@@ -32,13 +32,13 @@ class ModelServer:
     loads: bool = True
     """Whether it has endpoints that load weights."""
     stale: bool = False
-    """Whether it says that it loaded them, and goes on with the old ones."""
+    """Whether it claims to have loaded them, and keeps the old ones."""
     plain: bool = False
     """Whether log-probabilities are those before the temperature, as vLLM's are unless it is told otherwise."""
     script: list[Any] = field(default_factory=list)
     """What comes in place of the next replies: a response, seconds to hang, or None."""
     breaks_after: int | None = None
-    """So many requests are answered."""
+    """Number of requests that are answered."""
     spoil: Callable[[dict[str, Any]], Any] = lambda answer: answer
     """Changes an answer of vLLM's kind."""
     says: Callable[[dict[str, Any]], str] = lambda body: ""

@@ -50,7 +50,7 @@ _DEEP = 30
 
 
 def futures(subject: Subject) -> None:
-    """From a snapshot of every moment of a random episode another instance goes on to the same end and next episode."""
+    """From a snapshot of any step of a random episode, another instance reaches the same end and next episode."""
     other = subject.make()
     for seed in subject.seeds(subject.settings.few):
         play = subject.play()

@@ -105,7 +105,7 @@ class Checkpoints:
         if not (states := self._states()):
             return None
         state = states[-1]
-        way_out = f"delete {self.folder} to begin this training anew"
+        way_out = f"delete {self.folder} to restart this training"
         try:
             about: Mapping[str, Any] = json.loads((state / _ABOUT).read_text(encoding="utf-8"))
             damaged = [name for name, digest in about["files"].items() if _digest(state / name) != digest]

@@ -66,7 +66,7 @@ class PlanChecks:
         return True
 
     def check_round(self, episodes: int) -> None:
-        """Raise ConfigError if it cannot learn from a round of so many episodes, or a file is missing."""
+        """Raise ConfigError if it cannot learn from a round of this many episodes, or a file is missing."""
 
     def check_policy(self, policy: Policy) -> None:
         """Raise ConfigError if it cannot train this policy."""

@@ -48,7 +48,7 @@ class SelectConfig:
     dedupe: bool = True
     """Whether to keep one of the trajectories that did the same actions in the same task."""
     per_task: int | None = None
-    """At most so many of each task, the best first (rejection sampling); None for all."""
+    """Largest number per task, the best first (rejection sampling); None for all."""
     top_ratio: float | None = None
     """Share of the trajectories to keep, in (0, 1], the best first; None for all."""
     top_percentile: float | None = None

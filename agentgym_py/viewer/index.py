@@ -33,7 +33,7 @@ Order = Literal["file", "best", "worst", "longest", "shortest"]
 """As they stand in the files; by return; by number of steps."""
 
 _VERSION = 1
-"""Of the tables below; an index of another version is made anew."""
+"""Version of the tables below; an index of another version is rebuilt."""
 _BATCH = 1 << 20
 """Bytes that are indexed in one transaction, at least a line."""
 _PATIENCE = 60.0
@@ -315,7 +315,7 @@ class Index:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection; DataError where the index turns out to be damaged, which is begun anew."""
+        """A connection; DataError if the index is damaged, which is then rebuilt."""
         known = self._renewed
         try:
             with closing(sqlite3.connect(self._db, timeout=_PATIENCE, isolation_level=None)) as db:
@@ -330,7 +330,7 @@ class Index:
             raise DataError(f"the index {self._db} was damaged and is made anew: ask again") from error
 
     def _renew(self, known: int) -> None:
-        """Begin the index anew, unless that was done since: it is only a copy of what the files say."""
+        """Rebuild the index unless that was done since: it is only a copy of the files."""
         with self._renewing:
             if known != self._renewed:
                 return
@@ -363,7 +363,7 @@ def _written(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def _until(end: float) -> Callable[[int, int, int], None]:
-    """A backup's progress that waits no longer for others; Python itself would do so for ever."""
+    """A backup's progress that waits no longer for others; Python itself would wait without end."""
 
     def progress(status: int, left: int, pages: int) -> None:
         if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() > end:
@@ -399,7 +399,7 @@ def _continues(file: Any, row: sqlite3.Row, size: int) -> bool:
     if size < end or size == row["size"]:  # it was changed, and did not grow
         return False
     file.seek(max(end - 1, 0))
-    if end and b"\n" not in file.read(2):  # the last line had no end, and now goes on
+    if end and b"\n" not in file.read(2):  # the last line had no end, and continues now
         return False
     return bool(_edges(file, end) == (row["head"], row["tail"]))
 

@@ -61,7 +61,7 @@ class Person:
 
 
 class Live:
-    """A stored episode that goes on from one of its steps."""
+    """A stored episode that continues from one of its steps."""
 
     def __init__(self, trajectory: Trajectory, at: int) -> None:
         """Go on from the state before step `at` (0 is the start).
@@ -88,7 +88,7 @@ class Live:
         return self.trajectory.stop_reason is not StopReason.GAVE_UP
 
     def act(self, agent: Agent, steps: int = 1) -> Trajectory:
-        """Let an agent act for so many steps, as far as the episode goes; all of it so far."""
+        """Let an agent act for a number of steps, or to the end of the episode; returns all of it so far."""
         with self._lock:
             self.gave_up = False
             more = min(steps, _LONGEST - len(self._replies))
@@ -112,7 +112,7 @@ class Live:
             self._agents[agent.name] = agent
 
     def reply(self, number: int) -> AgentReply | None:
-        """What was replied at a step since it goes on; None where nothing was yet."""
+        """The new reply at a step of the continued episode; None without one."""
         number -= len(self._fork.steps)
         return self._replies[number] if number < len(self._replies) else None
 

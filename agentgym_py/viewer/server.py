@@ -89,7 +89,7 @@ class Start(BaseModel):
 
 
 class Act(BaseModel):
-    """Who acts next: `person` says `text`; `expert`, or a model by its name, goes on for `steps`."""
+    """Who acts next: `person` says `text`; `expert`, or a model by its name, acts for `steps`."""
 
     by: str = Field(max_length=1000)
     text: str = Field("", max_length=100_000)
@@ -218,7 +218,7 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
         while True:
             try:
                 viewer.index.update()
-            except (OSError, sqlite3.Error, DataError) as error:  # a folder made anew, a full disk, a damaged index
+            except (OSError, sqlite3.Error, DataError) as error:  # a replaced folder, a full disk, a damaged index
                 warnings.warn(f"looking at the files again: {error}", stacklevel=1)
             if stop.wait(_LOOK):
                 return

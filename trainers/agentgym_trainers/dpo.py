@@ -138,7 +138,7 @@ class DPO(PairSettings):
         return [Pair(*two) for two in zip(data.samples[::2], data.samples[1::2], refs[::2], refs[1::2], strict=True)]
 
     def loss(self, fit: Fit[Pair], part: Sequence[Pair], pairs: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """The part's share of the loss of a step of so many `pairs`, and what is logged of it (trl's names)."""
+        """The part's share of the loss of a step of `pairs` pairs, and what is logged of it (trl's names)."""
         sides = [pair.chosen for pair in part], [pair.rejected for pair in part]
         logps = fit.row_logprobs([*sides[0], *sides[1]]).chunk(2)
         refs = [pair.ref_chosen for pair in part], [pair.ref_rejected for pair in part]

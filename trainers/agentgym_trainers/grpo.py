@@ -26,7 +26,7 @@ Deviations: B is an optimizer step's number of trajectories, those of groups who
 `clip_high` as they are set, by default DAPO's 0.2 and 0.28 (gspo's paper has 3e-4, 4e-4, grpo's 0.2 on both sides);
 the reference of the KL term is the policy as the training began, and the term is k3 in the loss for all kinds, where
 RLOO's paper and trl's RLOOTrainer take k1 of the whole reply from its return. With `branches` the tries of a task are a
-tree: further groups go on from states in the midst of them, each with its own mean and deviation, and learn only what
+tree: further groups continue from states within them, each with its own mean and deviation, and learn only what
 comes after that state.
 """
 
@@ -172,7 +172,7 @@ class GRPOSettings(OnPolicySettings):
         return self.group_size * (1 + self.branches)
 
     def check_round(self, episodes: int) -> None:
-        """Raise ConfigError if a round of so many episodes has not one group."""
+        """Raise ConfigError if a round of this many episodes has not one group."""
         if episodes < self.episodes_per_task:
             tree = f" with branches {self.branches}" if self.branches else ""
             raise ConfigError(

@@ -172,7 +172,7 @@ class KTO(OfflineSettings):
         return reference_point(logps_B, logps_B.new_tensor([row.ref_other for row in batch]))
 
     def loss(self, fit: Fit[Judged], part: Sequence[Judged], z: Tensor, rows: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """The part's share of the loss of a step of so many `rows`, and what is logged of it (trl's names)."""
+        """The part's share of the loss of a step of `rows` trajectories, and what is logged of it (trl's names)."""
         import torch
 
         logps_B = fit.row_logprobs([row.sample for row in part])

@@ -111,7 +111,7 @@ class ORPO(PairSettings):
         return fit.report(data, pairs=len(rows), ties=ties)
 
     def loss(self, fit: Fit[Pair], part: Sequence[Pair], pairs: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """The part's share of the loss of a step of so many `pairs`, and what is logged of it (trl's names)."""
+        """The part's share of the loss of a step of `pairs` pairs, and what is logged of it (trl's names)."""
         samples = [pair.chosen for pair in part] + [pair.rejected for pair in part]
         logps_R = fit.row_logprobs(samples)
         chosen_B, rejected_B = (logps_R / logps_R.new_tensor([sum(each.mask[1:]) for each in samples])).chunk(2)

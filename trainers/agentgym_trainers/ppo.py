@@ -8,7 +8,7 @@ over agent tokens (arXiv:1707.06347, eq. 9). A and G = A + V_old come from gener
 turns, where a reply is one choice: one advantage for all its tokens, one value before its first. A turn's reward stands
 at its last token; each token's is lessened by kl_coef (log pi_old - log pi_ref), the reference being the policy as the
 training began, and kl_coef follows a target if one is set: x 1.5 above 1.5 times the target, / 1.5 below the target /
-1.5. A truncated episode goes on from the critic's value of what was shown last; a terminated one is worth 0 from there,
+1.5. A truncated episode bootstraps from the critic's value of its last observation; a terminated one is worth 0 there,
 and so are one given up because the policy's context is full and one that a reward model scores, which is as a whole.
 
 Deviations: all means are over agent tokens, so that over turns, where V-loss stands at first tokens alone, c_v counts
@@ -133,7 +133,7 @@ class PPOSettings(OnPolicySettings):
             raise ConfigError("kl_target steers kl_coef: kl_coef must not be 0")
 
     def check_round(self, episodes: int) -> None:
-        """Raise ConfigError if a round of so many episodes leaves the policy none to learn from."""
+        """Raise ConfigError if a round of this many episodes leaves the policy none to learn from."""
         if episodes <= self.critic_warmup * self.tasks_per_iteration:
             raise ConfigError(
                 f"critic_warmup {self.critic_warmup} times tasks_per_iteration {self.tasks_per_iteration} leaves the "

@@ -306,7 +306,7 @@ class ProcessReward(OfflineSettings):
     def loss(
         self, fit: Fit[Labelled], part: Sequence[Labelled], entries: int, pairs: int
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The part's share of the loss of a step of so many labels and pairs, and what is logged of it."""
+        """The part's share of the loss of a step with these numbers of labels and pairs, and what is logged of it."""
         import torch
 
         predicted_MD = fit.module(part)

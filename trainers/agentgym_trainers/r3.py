@@ -14,7 +14,7 @@ episode the labels come to the end's worth less the start's, so dawdling does no
 1999), as far as the model says what they say; `correctness` and `relevance` pay for every step, so for long episodes.
 
 Deviations: the model is trained on the first iteration's episodes, in which the critic warms up; from then on it judges
-episodes before it is trained on them; the learning of the model starts anew each round, from `prm` or the policy; by
+episodes before it is trained on them; the model is new in each round, from `prm` or the policy; by
 default gamma is PPO's 0.02, and the model is trained every iteration, for a round of the tiny model has few of them.
 """
 

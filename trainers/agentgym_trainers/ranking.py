@@ -104,7 +104,7 @@ class Ranking(OfflineSettings):
     """Weight of the best ones' own negative log-probability, a token: with 1 they cannot become less likely while the
     worse ones fall faster."""
     max_per_task: int = 8
-    """Of more trajectories of a task so many are taken, from the best to the worst."""
+    """Largest number of trajectories per task, spread from the best to the worst."""
 
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
@@ -163,7 +163,7 @@ class Ranking(OfflineSettings):
         ]
 
     def loss(self, fit: Fit[Ranked], part: Sequence[Ranked], tasks: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """The part's share of the loss of a step of so many `tasks`, and what is logged of it."""
+        """The part's share of the loss of a step of `tasks` tasks, and what is logged of it."""
         import torch
 
         samples = [sample for row in part for sample in row.samples]

@@ -182,7 +182,7 @@ class RewardModelling(PairSettings):
         )  # fmt: skip
 
     def loss(self, fit: Fit[Judged], part: Sequence[Judged], pairs: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """The part's share of the loss of a step of so many `pairs`, and what is logged of it."""
+        """The part's share of the loss of a step of `pairs` pairs, and what is logged of it."""
         import torch
 
         from agentgym_py.policy.logprobs import padded

@@ -1,4 +1,4 @@
-"""The loop of an on-policy training: iterations until the budget is spent, states that it goes on from, its report."""
+"""The loop of an on-policy training: iterations until the budget is spent, states to resume from, its report."""
 
 from __future__ import annotations
 

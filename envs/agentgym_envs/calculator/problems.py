@@ -167,7 +167,7 @@ class _Tale:
         self.x = Fraction(0)
 
     def build(self, steps: int) -> Move:
-        """Tell a tale of so many calculations; gives its last sentence."""
+        """Tell a story of this many calculations; returns its last sentence."""
         start, end = self.rng.choice(self.theme.starts), self.rng.choice(self.theme.ends)
         left = steps - len(start.calculations) - len(end.calculations)
         self.tell(start)

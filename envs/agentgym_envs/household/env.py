@@ -52,8 +52,8 @@ class HouseholdEnv(GeneratedEnv[Room]):
 
     Reward: 1 when the task is done, else 0; `success` is the same.
 
-    End: the task is done (terminated); `max_steps` truncates, where ALFWorld says `done` to both. Mode `alfworld` goes
-    on after the end, as ALFWorld's engine does: what is done then is answered, and judged anew.
+    End: the task is done (terminated); `max_steps` truncates, where ALFWorld says `done` to both. Mode `alfworld`
+    continues after the end, as ALFWorld's engine does: further actions are answered, and judged again.
 
     Quirks, each a name in `quirks` (all of them in mode `alfworld`, in mode `react` only `one_temperature`):
     `shared_points`: receptacles can share a place; at one of them, `go to` the other is not admissible.
@@ -226,7 +226,7 @@ class HouseholdEnv(GeneratedEnv[Room]):
         return {"admissible_commands": self.actions()} if self.observation_mode == "alfworld" else {}
 
     def actions(self) -> list[str]:
-        """Every command that can be done here, sorted; none after the end, unless the mode goes on."""
+        """Every command that can be done here, sorted; none after the end, unless the mode continues."""
         if self.stops_at_end and self.stop_reason is StopReason.TERMINATED:
             return []
         return admissible(self.house, self._old)

@@ -45,7 +45,7 @@ class Thing:
     vessel: bool = False
     """A receptacle that is carried about: a bowl, a box."""
     inside: tuple[str, ...] = ()
-    """Names of what lies in a vessel, for ever: taking it out does not change what is told."""
+    """Names of what lies in a vessel; taking it out does not change what is told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ class Expert:
         """The next action of a customer who knows only what the pages show, and tries the results in their order.
 
         They open a result whose price fits and leave it when its page lacks an option that is asked for. Where nothing
-        is left to try, the plan of who knows all goes on.
+        is left to try, the exact expert's plan continues.
         """
         goal = self.errand.goal
         if visit.place == "search" and self._request:

@@ -116,7 +116,7 @@ def _gain(weight: Floats | np.float32, divisor: Floats) -> Doubles:
 
 
 def _idf(df: Ints, documents: int) -> Floats:
-    """How telling a term is that `df` of so many documents hold."""
+    """Inverse document frequency of a term that `df` of the documents hold."""
     idf: Doubles = np.log(1 + (documents - df + 0.5) / (df + 0.5))
     return idf.astype(np.float32)
 

@@ -218,7 +218,7 @@ class ListedTasks:
 
 
 def listed_goals(catalogue: Catalogue, kind: Goals) -> list[Goal]:
-    """The folder's `goals.json` as it stands, else WebShop's goals in a shuffled order that is the same for ever."""
+    """The folder's `goals.json` as it stands, else WebShop's goals in a shuffled order that never changes."""
     if catalogue.goals is not None:
         return read_goals(catalogue)
     made = human_goals(catalogue.products) if kind == "human" else synthetic_goals(catalogue.products)

@@ -139,7 +139,7 @@ def _month_days(day: str) -> int:
 
 @lru_cache(maxsize=2_000)
 def shift(day: str, days: int) -> str:
-    """The day so many days later."""
+    """The day this many days later."""
     return (date.fromisoformat(day) + timedelta(days)).isoformat()
 
 

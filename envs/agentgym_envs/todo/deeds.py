@@ -42,7 +42,7 @@ def due(drafter: Drafter, ids: Ids) -> Deed:
 
 
 def postpone(drafter: Drafter, ids: Ids) -> Deed:
-    """So many days later, each."""
+    """This many days later, each."""
     days = drafter.one_of((1, 2, 3, 5, 7, 10))
     if not all(row.due for row in _rows(drafter, ids)):
         raise NoneFitError

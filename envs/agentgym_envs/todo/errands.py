@@ -102,7 +102,7 @@ class Drafter:
         return Pick(f'"{title}"', (tid,), (("list_trash", {}) if deleted else ("search_tasks", {"text": title}),))
 
     def several(self, low: int, high: int) -> Pick:
-        """So many tasks, by what they have in common."""
+        """A number of tasks, by what they have in common."""
         name = self.rng.choice(("overdue", "overdue", "today", "nodate", "label", "priority", "section", "days",
                                 "anywhere label", "anywhere overdue", "anywhere repeat"))  # fmt: skip
         fields: dict[str, Any] = {} if name.startswith("anywhere") else {"project": self.project()}

@@ -21,7 +21,7 @@ def draw_today(rng: Rng) -> str:
 
 
 def draw_board(rng: Rng, split: str, today: str, projects: int, tasks: int) -> Board:
-    """So many projects beside the inbox, and so many tasks."""
+    """Numbers of projects beside the inbox, and of tasks."""
     names = rng.sample(list(THEMES), projects)
     sections = {INBOX: ()} | {name: tuple(rng.sample(THEMES[name][0], 2)) for name in names}
     board = Board(dict.fromkeys(sections, False), sections, tuple(sorted(rng.sample(FILL[split]["label"], 5))), {})

@@ -121,7 +121,7 @@ def _request(planner: Planner, kind: str, text: str, answer: Any) -> _Request:
 
 @cache
 def _asks(calls: int, twins: bool = False) -> tuple[Ask, ...]:
-    """The questions that so many calls can answer; with `twins` those whose tool looks like another."""
+    """Questions that this many calls can answer; with `twins` those whose tool looks like another."""
     return tuple(ask for ask in phrases().asks if possible(ask.source, calls - 1) and (not twins or _real_twins(ask)))
 
 
@@ -132,7 +132,7 @@ def _real_twins(ask: Ask) -> list[str]:
 
 
 def chain(calls: int) -> Maker:
-    """A question that so many calls answer, each of them for the next."""
+    """A question that a chain of this many calls answers."""
 
     def make(planner: Planner) -> _Request:
         kind = "single" if calls == 1 else "chain"
@@ -165,7 +165,7 @@ def _answers(planner: Planner, twin: str) -> set[str]:
 
 
 def compare(calls: int) -> Maker:
-    """A difference or a sum of two numbers, so many calls together."""
+    """A difference or a sum of two numbers, in this many calls together."""
 
     def make(planner: Planner) -> _Request:
         first = 1 + planner.rng.below(calls - 1)
@@ -190,7 +190,7 @@ def _reckoned(planner: Planner, kind: str, one: str, first: int, other: str, sec
 
 
 def change(calls: int) -> Maker:
-    """A request that changes one thing, so many calls in all."""
+    """A request that changes one thing, in this many calls."""
 
     def make(planner: Planner) -> _Request:
         do, asked = planner.change(planner.rng.choice(_changes(calls)), calls)
@@ -201,7 +201,7 @@ def change(calls: int) -> Maker:
 
 @cache
 def _changes(calls: int, orders: bool | None = None) -> tuple[Change, ...]:
-    """The changes that can take so many calls; of the orders, of the calendar, or of either."""
+    """Changes that can take this many calls; of the orders, of the calendar, or of either."""
     return tuple(
         change
         for change in phrases().changes
@@ -214,7 +214,7 @@ def _of_calendar(change: Change) -> bool:
 
 
 def changes(calls: int) -> Maker:
-    """A request that changes a thing in the calendar and an order, in either order, so many calls in all."""
+    """A request that changes a thing in the calendar and an order, in either order, in this many calls."""
 
     def make(planner: Planner) -> _Request:
         first = 2 + planner.rng.below(calls - 3)

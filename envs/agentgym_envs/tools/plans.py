@@ -135,7 +135,7 @@ class Planner:
     # ---- things -----------------------------------------------------------------------------------------------------
 
     def thing(self, kind: Kind, calls: int) -> Said:
-        """A thing of a kind that is found with exactly so many calls."""
+        """A thing of a kind that is found with exactly this many calls."""
         if calls == 0:
             return self._named(kind)
         ways = ways_to(kind, calls)
@@ -182,7 +182,7 @@ class Planner:
     # ---- questions and requests -------------------------------------------------------------------------------------
 
     def ask(self, ask: Ask, calls: int) -> Said:
-        """A noun phrase for what is asked, found with exactly so many calls, and the answer."""
+        """A noun phrase for what is asked, found with exactly this many calls, and the answer."""
         source, *on = self.things((ask.source, ask.days) if ask.days else (ask.source,), calls - 1)
         extra = {"day": on[0].value} if on else {}
         answer = self.call(ask.tool, **{ask.parameter: source.value}, **extra)
@@ -198,14 +198,14 @@ class Planner:
         return self.say(phrases().frames["on"], x=day)
 
     def change(self, change: Change, calls: int) -> tuple[str, Said]:
-        """An imperative, and the question about what comes of it with its answer, in exactly so many calls."""
+        """An imperative, and the question about its outcome with the answer, in exactly this many calls."""
         things = dict(zip(change.slots, self.things(tuple(change.slots.values()), calls - 1), strict=True))
         answer = self.call(change.tool, **{name: thing.value for name, thing in things.items()})
         do = self.say(change.say, **{name: thing.words for name, thing in things.items()})
         return do, Said(self.say(change.ask), picked(answer, change.field, ""))
 
     def things(self, kinds: tuple[Kind, ...], calls: int) -> list[Said]:
-        """A thing of each kind, with exactly so many calls in all."""
+        """A thing of each kind, with exactly this many calls in all."""
         ways = divisions(kinds, calls)
         if not ways:
             raise Again
@@ -229,7 +229,7 @@ def picked(answer: Answer, column: str, pick: Pick) -> Any:
 
 @cache
 def ways_to(kind: Kind, calls: int) -> tuple[Search | Hop, ...]:
-    """How a thing of a kind is found with exactly so many calls, by the last of them."""
+    """How a thing of a kind is found with exactly this many calls, by the last of them."""
     known = phrases()
     search = known.searches.get(kind.split(":")[0]) if calls == 1 else None
     hops = tuple(hop for hop in known.hops if hop.target == kind and possible(hop.source, calls - 1))
@@ -238,13 +238,13 @@ def ways_to(kind: Kind, calls: int) -> tuple[Search | Hop, ...]:
 
 @cache
 def possible(kind: Kind, calls: int) -> bool:
-    """Whether some thing of a kind is found with exactly so many calls."""
+    """Whether some thing of a kind is found with exactly this many calls."""
     return kind in NAMEABLE if calls == 0 else calls > 0 and bool(ways_to(kind, calls))
 
 
 @cache
 def divisions(kinds: tuple[Kind, ...], calls: int) -> tuple[tuple[int, ...], ...]:
-    """The ways to spend exactly so many calls on a thing of each kind."""
+    """The ways to spend exactly this many calls on a thing of each kind."""
     if not kinds:
         return () if calls else ((),)
     return tuple(

@@ -197,7 +197,7 @@ class Session:
         return self._listed() + undo + self._answers() or [_GIVE_UP]
 
     def _listed(self) -> list[str]:
-        """The calls; written anew only for tools that can take what is new."""
+        """The calls; rewritten only for tools that can take what is new."""
         if self._whole is None:
             self._whole = []
             for name, tool in self.tools.items():
