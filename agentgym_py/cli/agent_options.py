@@ -161,7 +161,7 @@ class AgentOptions(EngineOptions):
 
 
 def add_agent_options(parser: Parser) -> None:
-    """Who plays: --agent, or the --model, which has no default here."""
+    """Add the options that choose the player: --agent, or the --model, which has no default here."""
     parser.add_dataclass(AgentOptions)
     parser.add_dataclass(ModelOptions)
     parser.set_defaults({"model": ""})

@@ -100,8 +100,8 @@ class ResumeOptions:
     ray: int | None = None
     """Number of actors of a Ray cluster that play."""
     rounds: int | None = None
-    """Rounds that the run has in the end. A finished run continues with more, and is tested again; it is then bit-identical
-    to a run that began with this many."""
+    """Rounds that the run has in the end. A finished run continues with more and is tested again. It is then
+    bit-identical to a run that began with this many."""
     base_url: str | None = None
     """Address of the model server, where it is no longer the one that the run began with."""
     json: bool = False

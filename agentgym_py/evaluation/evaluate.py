@@ -66,8 +66,8 @@ class Evaluation:
     """Mean number of tokens that the model sampled in an episode; None where the agent is none, or its endpoint did
     not say."""
     pass_at: Mapping[int, Estimate]
-    """By k, the chance that one of k tries at a task succeeds, without bias; of tasks with at least k attempts. Empty if
-    each was played once."""
+    """By k, the chance that one of k tries at a task succeeds, without bias; of tasks with at least k
+    attempts. Empty if each was played once."""
     pass_all: Mapping[int, Estimate]
     """By k, pass^k: the chance that all of k tries succeed."""
     failures: Mapping[str, Failure]
