@@ -168,7 +168,7 @@ def add_agent_options(parser: Parser) -> None:
 
 
 def read_agent(args: Values, default: str | None) -> tuple[AgentOptions, ModelOptions]:
-    """Who plays: the --model where one is args, else `default`; contradictions are refused."""
+    """Read who acts: the --model where one is args, else `default`; contradictions are refused."""
     model = read_options(ModelOptions, args)
     who = read_options(AgentOptions, args, agent=args["agent"] or ("model" if model.model else default))
     served = who.agent not in (None, "model") and who.takes("base_url")
