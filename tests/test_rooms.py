@@ -113,7 +113,7 @@ ROOMS = [
     {"training"}, {"evolution"}, {"report"}, {"serving"}, {"viewer"}, {"testing"}, {"cli"},
 ]  # fmt: skip
 """The rooms of the core, left to right: a module imports from its own room, rooms further left and the ground."""
-GROUND = {"checks", "distributed", "errors", "files", "http_client", "registry", "rng", "source", "version"}
+GROUND = {"checks", "distributed", "errors", "files", "http_client", "registry", "rng", "version"}
 """Modules at the top level that every room may import, and that import no room."""
 
 

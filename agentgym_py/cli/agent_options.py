@@ -20,7 +20,7 @@ from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import Prompt
 from agentgym_py.env.base import checked_seed
 from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean
-from agentgym_py.source import is_source
+from agentgym_py.registry import is_source
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -119,7 +119,7 @@ class AgentOptions(EngineOptions):
         )  # fmt: skip
 
     def make(self, model: ModelOptions, temperatures: Sequence[float]) -> tuple[list[Agent], Executor]:
-        """The agent, a model once at each temperature with the same engine, and who plays."""
+        """The agent, a model once at each temperature with the same engine, and the executor."""
         if self.agent is None or self.agent == "model":
             return self._models(model, temperatures)
         options = {"model": model.model or None, "base_url": self.base_url, "max_new_tokens": self.max_new_tokens}

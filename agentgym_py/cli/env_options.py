@@ -20,7 +20,7 @@ from agentgym_py.cli.values import as_list, as_plain, scalar
 from agentgym_py.env import EnvSpec, registration
 from agentgym_py.env.tracebacks import own_line
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError
-from agentgym_py.source import is_source
+from agentgym_py.registry import is_source
 
 if TYPE_CHECKING:
     from agentgym_py.cli.parser import Parser, Values

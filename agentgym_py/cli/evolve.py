@@ -39,8 +39,8 @@ from agentgym_py.evolution.config import require_cloner, require_fit, require_ju
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.task_sampling import shares
 from agentgym_py.files import new_folder
+from agentgym_py.registry import is_source
 from agentgym_py.rewards.reward_model import require_reward_model
-from agentgym_py.source import is_source
 from agentgym_py.training import tracking
 from agentgym_py.training.trainer import info_of, require_policy_trainer
 from agentgym_py.trajectory.selectors import SelectConfig

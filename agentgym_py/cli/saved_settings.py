@@ -11,7 +11,7 @@ from agentgym_py.cli.trainer_options import path_settings
 from agentgym_py.cli.values import nested
 from agentgym_py.env import EnvSpec, registration
 from agentgym_py.errors import RunError
-from agentgym_py.source import absolute, digest, file_of, is_source
+from agentgym_py.registry import absolute_source, is_source, source_digest, source_file
 
 if TYPE_CHECKING:
     from agentgym_py.cli.parser import Values
@@ -33,9 +33,9 @@ def settings_of(args: Values, envs: Sequence[EnvSpec]) -> dict[str, Any]:
     if settings.get("reward_model"):
         settings["reward_model"] = str(Path(settings["reward_model"]).absolute())
     if is_source(settings.get("agent") or ""):
-        settings["agent"] = absolute(settings["agent"])
+        settings["agent"] = absolute_source(settings["agent"])
     if "trainer" in settings:
-        settings["trainer"]["name"] = absolute(settings["trainer"]["name"])
+        settings["trainer"]["name"] = absolute_source(settings["trainer"]["name"])
         settings["trainer"] = absolute_paths(settings["trainer"], path_settings(settings["trainer"]["name"]))
     return settings
 
@@ -51,8 +51,8 @@ def sources_of(settings: Mapping[str, Any]) -> dict[str, str]:
     """The files of the user's own worlds, agent and trainer in the settings, each with the digest of its content."""
     trainer = settings.get("trainer") or {}
     names = [*settings.get("env", []), settings.get("agent"), trainer.get("name")]
-    files = [file_of(name) for name in names if name and is_source(name)]
-    return {str(path): digest(path) for path in files}
+    files = [source_file(name) for name in names if name and is_source(name)]
+    return {str(path): source_digest(path) for path in files}
 
 
 def require_sources(held: Mapping[str, str], what: str) -> None:
@@ -60,5 +60,5 @@ def require_sources(held: Mapping[str, str], what: str) -> None:
     for name, was in held.items():
         if not Path(name).is_file():
             raise RunError(f"{what} needs {name}, which is gone: put the file back")
-        if digest(Path(name)) != was:
+        if source_digest(Path(name)) != was:
             raise RunError(f"{what} began with another {name}: put the file back as it was, or start anew")

@@ -26,7 +26,7 @@ from agentgym_py.env.base import checked_seed
 from agentgym_py.errors import NothingToTrainOnError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import new_folder, remove_halves
-from agentgym_py.source import absolute
+from agentgym_py.registry import absolute_source
 from agentgym_py.training import Trainer, tracking
 from agentgym_py.training.checkpoints import until_saved
 from agentgym_py.training.trainer import (
@@ -188,7 +188,7 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
     from agentgym_py.report.terminal import Phases, loss_text
 
     began, extra = time.monotonic(), out / states_in(trainer)
-    how = nested(args)["trainer"] | {"name": absolute(args["trainer.name"])}
+    how = nested(args)["trainer"] | {"name": absolute_source(args["trainer.name"])}
     settings = {
         "data": [str(Path(file).absolute()) for file in files], "seed": chosen.seed, **asdict(model),
         "model": whole_path(model.model), "select": asdict(select), "trainer": how,

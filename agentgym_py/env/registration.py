@@ -11,8 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from agentgym_py.errors import UnknownNameError, did_you_mean
-from agentgym_py.registry import Plugin, entry_points_of, load, names, plugins, warn
-from agentgym_py.source import absolute, is_source
+from agentgym_py.registry import Plugin, absolute_source, entry_points_of, is_source, load, names, plugins, warn
 
 if TYPE_CHECKING:
     from agentgym_py.env.base import TextEnv
@@ -82,8 +81,8 @@ def register_source(name: str) -> str:
         UnknownNameError: no such file, module or class, or it does not load.
     """
     found = id_of(load("agentgym.envs", name))
-    _sources[absolute(name)] = found
-    named = dict.fromkeys([*os.environ.get(SOURCES, "").split(";"), absolute(name)])
+    _sources[absolute_source(name)] = found
+    named = dict.fromkeys([*os.environ.get(SOURCES, "").split(";"), absolute_source(name)])
     os.environ[SOURCES] = ";".join(filter(None, named))
     return found
 
@@ -97,7 +96,7 @@ def _register_named_sources() -> bool:
     """Register the worlds of the environment variable, which another process has set; whether one was new."""
     new = False
     for name in filter(None, os.environ.get(SOURCES, "").split(";")):
-        if absolute(name) not in _sources:
+        if absolute_source(name) not in _sources:
             with suppress(UnknownNameError):  # it is gone: who asks for its world is told so
                 register_source(name)
                 new = True
