@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
+from typing import Protocol, runtime_checkable
 
-from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.trajectory import Trajectory
 
 _RUN = 4
@@ -20,6 +20,16 @@ _MIN_ENTROPY, _MAX_REPEATED = 0.001, 0.5
 
 MAX_DRIFT = 1.0
 """Nats a token from the policy that played at which an iteration has gone too far to be sound."""
+
+
+@runtime_checkable
+class CollapseBounds(Protocol):
+    """A trainer with its own bounds of a collapse, as `OnPolicySettings` has them."""
+
+    min_entropy: float
+    """Entropy (nats per token) below which a collapse is reported."""
+    max_repeated: float
+    """Share of repetitive replies above which a collapse is reported."""
 
 
 class StoppedEarly(Exception):  # noqa: N818  # no error: the training ends well, before its budget does
@@ -78,6 +88,6 @@ def noticed(trainer: object, logged: Mapping[str, float], notes: Sequence[str]) 
     if any(note.startswith("collapse") for note in notes):
         return []
     bounds = _MIN_ENTROPY, _MAX_REPEATED
-    if isinstance(trainer, OnPolicySettings):
+    if isinstance(trainer, CollapseBounds):
         bounds = trainer.min_entropy, trainer.max_repeated
     return list(collapses(logged, *bounds).values())
