@@ -849,7 +849,7 @@ def test_the_help_says_which_trainer_keeps_no_state(agentgym: Run) -> None:
     for trainer, without in (("reward_model", True), ("process_reward", False), ("filtered_bc", False)):
         status, out, _ = agentgym("train", "--trainer", trainer, "--help-all")
         about = " ".join(out[out.index("--trainer.checkpoint_minutes FLOAT") :].split())
-        assert status == 0 and ("Without effect here: no state is kept" in about) == without
+        assert status == 0 and ("Without effect here: no states are kept" in about) == without
 
 
 def test_a_judge_that_goes_wrong_names_no_policy(agentgym: Run, small_model: str) -> None:

@@ -165,7 +165,7 @@ def test_a_card_says_who_made_which_round(tmp_path: Path) -> None:
     run = written_run(tmp_path / "mine", 2)
     first, second = of_round(run, 0).rows, of_round(run, 1).rows
     assert first["trainer"] == "filtered_bc (epochs 2)" and "Agent_v0" not in first and not first["exploration"]
-    assert second["trainer"] == "grpo (kind grpo)" and second["Agent_v0"] == "filtered_bc (epochs 2)"
+    assert second["trainer"] == "grpo (variant grpo)" and second["Agent_v0"] == "filtered_bc (epochs 2)"
     assert second["expert"] == "fair, 12 tasks a world, with thoughts"
     assert second["exploration"] == "1000 tasks a round, 1 attempts each, temperature 0.5"
     assert "merge last, restart previous" in second["selection"] and "success_only True" in second["selection"]

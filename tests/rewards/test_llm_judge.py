@@ -144,8 +144,8 @@ def test_a_judge_of_no_use_is_an_error(server: ModelServer, played: list[Traject
             OpenAIJudge("m", "http://127.0.0.1:1/v1", retries=1).values(few)
 
 
-def test_wrong_settings_are_refused() -> None:
-    """Each by its name, before anything is asked."""
+def test_wrong_settings_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each by its name, before anything is asked; the default endpoint wants a key."""
     url = {"base_url": "http://127.0.0.1:1/v1"}
     wrong: dict[str, Any] = {"asks": 0, "max_new_tokens": 0, "concurrency": 0, "concurency": 3, "timeout": "long"}
     wrong |= {"base_url": "nowhere", "model": "", "kept": "x"}
@@ -156,6 +156,7 @@ def test_wrong_settings_are_refused() -> None:
         ProcessReward(judge={"model": "m"})
     with pytest.raises(ConfigError, match=r"of the prm_ settings: judge: .*model"):
         R3(prm_labels="judge")
+    monkeypatch.setenv("OPENAI_API_KEY", "k" * 20)
     assert R3(prm_labels="judge", prm_judge={"model": "m"}).modelling(1.0).judge == {"model": "m"}
 
 
