@@ -382,7 +382,7 @@ def troubles(
         numbers = [rng.choice([n for n, each in enumerate(places) if each == at]) for at in dict.fromkeys(places)]
     first = next(n for n, each in enumerate(places) if each.startswith("os.rename < checkpoints.py"))
     kept = first + 2  # after the first state is renamed and synced
-    saved = next(n for n, each in enumerate(places) if n > kept and each.startswith("os.rename < policy.py"))
+    saved = next(n for n, each in enumerate(places) if n > kept and each.startswith("os.rename < saving.py"))
     full = [n for n, each in enumerate(places) if each.startswith(WRITES)]
     large = [each - 1 for each in sorted(sizes) if each > LEAST] + [max(sizes)]  # the last one for an optimizer's state
 

@@ -60,7 +60,7 @@ def test_who_stops_goes_on_later(agentgym: Run, monkeypatch: pytest.MonkeyPatch)
     first = next(number for number, line in enumerate(lines) if line.startswith("open")) + 1
     typed(monkeypatch, lines[: first + 1])
     status, out, err = agentgym(*argv)
-    assert status == 130 and out == "" and "me: 1 episodes are kept; the same command goes on from there" in err
+    assert status == 130 and out == "" and "me: 1 episode is kept; the same command resumes from there" in err
     typed(monkeypatch, lines[first:])
     status, out, _ = agentgym(*argv)
     assert (
@@ -156,7 +156,7 @@ def test_an_endpoint_is_evaluated(agentgym: Run, server: Any) -> None:
 
 
 def test_an_endpoint_that_breaks_keeps_what_was_done(agentgym: Run, server: Any) -> None:
-    """One line says what is wrong, and the same command goes on; the counts are of all episodes."""
+    """One line says what is wrong, and the same command resumes; the counts are of all episodes."""
     argv = ("eval", *MAZE[:-1], "8", "--env_kwargs.max_steps", "3", "--agent", "openai", "--base_url", address(server),
             "--model", "served", "--slots", "1", "--agent_kwargs.retries", "0", "--out", "a")  # fmt: skip
     server.left = 0
@@ -166,7 +166,7 @@ def test_an_endpoint_that_breaks_keeps_what_was_done(agentgym: Run, server: Any)
                         "not with … (1 tries)\n")  # fmt: skip
     server.left = 7  # two episodes and a step: then five requests in a row are lost, with four episodes
     status, _, err = agentgym(*argv)
-    assert status == 2 and "a: 6 episodes are kept; the same command goes on from there" in err
+    assert status == 2 and "a: 2 episodes are kept, 4 ended by an infrastructure failure; the same command" in err
     assert [t.error is None for t in store.read("a/trajectories.jsonl")] == [True] * 2 + [False] * 4
     server.left = 1000
     assert agentgym(*argv)[0] == 0  # the lost ones are played again
