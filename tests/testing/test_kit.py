@@ -58,7 +58,7 @@ BROKEN = [
     ("random_baseline", "Lucky", "an agent that acts at random succeeds in"),
     ("random_baseline", "WinsByNothing", "an agent that says nothing succeeds in 150 of 150"),
     ("random_baseline", "WinsByEcho", "an agent that echoes the observation succeeds in 150 of 150"),
-    ("random_baseline", "WinsByPatience", "an agent that does one action for ever succeeds in 150 of 150"),
+    ("random_baseline", "WinsByPatience", "an agent that repeats one action succeeds in 150 of 150"),
     ("random_baseline", "WinsByParrot", "an agent that repeats the instruction succeeds in 150 of 150"),
     ("random_baseline", "HalfLucky", "an agent that acts at random succeeds in"),
     ("strings", "Encodes", "raised UnicodeEncodeError"),
