@@ -1,6 +1,6 @@
 """Tokens a second of training and generation: `python benchmarks/throughput.py [--models tiny smollm2] [--threads 2]`.
 
-Training: filtered BC through trl's SFTTrainer on expert trajectories of the shop. Generation: the same tasks played at
+Training: filtered BC on expert trajectories of the shop. Generation: the same tasks played at
 temperature 1, prompt tokens that were really computed and sampled tokens counted together and apart.
 """
 
