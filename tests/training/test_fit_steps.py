@@ -50,9 +50,9 @@ def test_the_history_has_at_most_twenty_rows(
         assert row["loss"] == pytest.approx(sum(step["loss"] for step in steps) / 3, rel=1e-9)
         assert (row["learning_rate"], row["grad_norm"]) == (steps[-1]["learning_rate"], steps[-1]["grad_norm"])
     monkeypatch.undo()
-    for steps in (1, 20, 21):
-        report = FilteredBC(epochs=steps).train(fresh(tiny_policy), played[:1], seed=0, output_dir=tmp_path)
-        assert len(report.history) == {1: 1, 20: 20, 21: 11}[steps]
+    for epochs, rows in {1: 1, 20: 20, 21: 11}.items():
+        report = FilteredBC(epochs=epochs).train(fresh(tiny_policy), played[:1], seed=0, output_dir=tmp_path)
+        assert len(report.history) == rows
 
 
 def test_what_it_logs_has_the_names_of_the_docs(
