@@ -157,7 +157,7 @@ def test_a_snapshot_that_does_not_fit_says_what_differs() -> None:
         ({"steps": 2}, "of 2 steps that is not ended; the limit here is 2"),
         ({"ended": "truncated"}, "of 0 steps that is truncated; the limit here is 2"),
         ({"ended": "terminated"}, "terminated before the first step"),
-        ({"success": True}, "success whose episode goes on"),
+        ({"success": True}, "success whose episode has not ended"),
     ],
 )
 def test_a_snapshot_that_nobody_can_have_taken_is_refused(wrong: dict[str, Any], said: str) -> None:
