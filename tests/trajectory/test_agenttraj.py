@@ -73,10 +73,10 @@ def test_nothing_that_a_row_holds_is_lost(
     assert agenttraj.from_row(again) == found and again["conversations"] == row["conversations"]
 
 
-def test_a_failure_of_our_own_stays_one(make_trajectory: Make) -> None:
+def test_a_failure_of_our_own_stays_one(episode: Make) -> None:
     """Its row says so; that of a success is the form of their demonstrations, which ends on a reply."""
     for success, reward in ((False, 0.0), (False, 0.5), (True, 1.0), (True, 0.75)):
-        row = agenttraj.to_row(replace(make_trajectory(), success=success, reward=reward))
+        row = agenttraj.to_row(episode("search[a]", "click[b]", success=success, reward=reward))
         assert row["conversations"][-1]["from"] == "gpt" and ("success" in row) == ((success, reward) != (True, 1.0))
         found = agenttraj.from_row(row)
         assert (found.success, found.reward) == (success, reward)
