@@ -209,7 +209,7 @@ def test_a_server_that_loads_nothing_plays_what_it_holds(server: ModelServer, po
     }[why]  # fmt: skip
     assert said in engine.fixed and tokens(play(engine, policy)) == tokens(play(HFEngine(policy), policy))
     engine.sync(copy.deepcopy(policy), 1)
-    with pytest.raises(PolicyError, match=f"goes on with old weights: .*{said}"):
+    with pytest.raises(PolicyError, match=f"still has old weights: .*{said}"):
         engine.sync(random_policy(1), 2)
 
 
