@@ -132,7 +132,7 @@ def selected(config: SelectConfig, data: Sequence[Trajectory]) -> Selection:
     """What the selection keeps of `data`; NothingToTrainOnError if that is nothing."""
     found = build(config)(data)
     if not found.kept:
-        reached = max((each.reward for each in data if each.error is None), default=math.nan)
+        reached = max((each.reward for each in data if each.is_evidence), default=math.nan)
         raise NothingToTrainOnError(
             f"--select {found.line}; the best return is {reached:g}. To train on failed episodes too: "
             "--select.success_only false --select.threshold -inf"
