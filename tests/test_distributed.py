@@ -429,7 +429,7 @@ def test_a_share_is_played_beside_its_process_where_a_world_may_be_late(monkeypa
         beside.append(len(workers._beside._running))
         return [[(0, None)], value]
 
-    monkeypatch.setattr(distributed, "gather", gathered)
+    monkeypatch.setattr(torchrun, "gather", gathered)
     with torchrun.Ranks() as workers:
         itself, other = (
             list(Collector(RandomAgent(), PlayConfig(executor=workers, step_timeout=limit)).stream(jobs))

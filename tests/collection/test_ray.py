@@ -108,7 +108,7 @@ def test_a_full_cluster_is_said(actors: RayWorkers, monkeypatch: pytest.MonkeyPa
         assert len(first.collect_batch(JOBS)) == len(JOBS)
         monkeypatch.setattr("agentgym_py.collection.ray._PATIENCE", 1.0)
         threading.Timer(3, others.close).start()
-        with pytest.warns(UserWarning, match=r"each wants 1 CPUs, 0 free"):
+        with pytest.warns(UserWarning, match=r"each needs 1 CPUs, 0 free"):
             assert len(Collector(RandomAgent(), PlayConfig(executor=late)).collect_batch(JOBS)) == len(JOBS)
 
 

@@ -111,7 +111,7 @@ def test_a_state_that_is_damaged_or_another_trainings_is_refused(player: Any, to
     (state,) = (tmp_path / "states").iterdir()
     weights = state / "trained.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    with pytest.raises(RunError, match=r"damaged \(trained.safetensors.*delete .*states to begin"):
+    with pytest.raises(RunError, match=r"damaged \(trained.safetensors.*delete .*states to restart"):
         improve(3)
     (state / "state.json").write_text("{")
     with pytest.raises(RunError, match="damaged"):

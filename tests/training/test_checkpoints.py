@@ -43,7 +43,7 @@ def test_the_last_state_is_found_by_the_same_training_alone(tmp_path: Path) -> N
         keep(kept, text)
         assert held(Checkpoints(folder, digest_of("a", 1), 0.0)) == text
         assert len(list(folder.iterdir())) == 1
-    with pytest.raises(RunError, match=r"another training.*delete .*states to begin"):
+    with pytest.raises(RunError, match=r"another training.*delete .*states to restart"):
         Checkpoints(folder, digest_of("a", 2), 0.0).last()
     kept.clear()
     assert not (tmp_path / "out").exists()
@@ -55,7 +55,7 @@ def test_a_state_of_an_earlier_version_is_refused_by_name(tmp_path: Path) -> Non
     keep(kept, "one")
     (about,) = tmp_path.glob("states/state-*/state.json")
     about.write_text(json.dumps({k: v for k, v in json.loads(about.read_text()).items() if k != "format"}))
-    with pytest.raises(RunError, match=r"saved by another version of agentgym-py.*delete .*states to begin"):
+    with pytest.raises(RunError, match=r"saved by another version of agentgym-py.*delete .*states to restart"):
         kept.last()
 
 
