@@ -33,7 +33,7 @@ def parameters_of(made: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     return {each.name: each.replace(annotation=hints.get(each.name, Any)) for each in taken}
 
 
-def check_arguments(made: Callable[..., Any], given: Mapping[str, Any]) -> None:
+def require_arguments(made: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Refuse arguments that a class or function does not take.
 
     Raises:
@@ -51,12 +51,12 @@ def check_arguments(made: Callable[..., Any], given: Mapping[str, Any]) -> None:
             raise ConfigError(f"{made.__name__} takes no argument {name!r}.{meant}")
 
 
-def check_fields(settings: Any) -> None:
+def require_field_types(settings: Any) -> None:
     """Raise ConfigError for the first field of a dataclass whose value is not of its annotated type."""
-    check_arguments(type(settings), {each.name: getattr(settings, each.name) for each in fields(settings)})
+    require_arguments(type(settings), {each.name: getattr(settings, each.name) for each in fields(settings)})
 
 
-def check_least(settings: object, least: Mapping[str, float]) -> None:
+def require_at_least(settings: object, least: Mapping[str, float]) -> None:
     """Raise ConfigError for the first of the named fields that is not finite or below its minimum."""
     for name, bound in least.items():
         value = getattr(settings, name)
@@ -64,7 +64,7 @@ def check_least(settings: object, least: Mapping[str, float]) -> None:
             raise ConfigError(f"{name} must be a number of at least {bound:g}, got {value}")
 
 
-def check_positive(settings: object, *names: str) -> None:
+def require_positive(settings: object, *names: str) -> None:
     """Raise ConfigError for the first of the named fields that is not finite or not above 0."""
     for name in names:
         value = getattr(settings, name)

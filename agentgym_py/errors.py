@@ -21,12 +21,12 @@ class AgentGymError(Exception):
         ├── DataError (ValueError)          a trajectory file cannot be read as what it claims to be
         ├── TemplateError (ValueError)      a chat template that rewrites earlier turns
         ├── PolicyError (RuntimeError)      a model that cannot be loaded or run
-        │   └── NotANumberError (ArithmeticError) one that says nan or infinity
+        │   └── NonFiniteError (ArithmeticError) one that says nan or infinity
         ├── RunError (RuntimeError)         a run folder that is in use, incomplete or not a run
         ├── ConformanceError (AssertionError) a world breaks the contract of `TextEnv`
         ├── WorkerError (RuntimeError)      a process that played episodes died
         ├── EndpointError (RuntimeError)    a model's endpoint refuses, or does not answer any more
-        ├── PlanError (RuntimeError)        a world's expert failed where its plan was wanted
+        ├── ExpertError (RuntimeError)      a world's expert failed where its plan was wanted
         ├── InfrastructureError (ConnectionError) what an episode needs is gone, or does not answer in time
         ├── TrainingError (RuntimeError)    a training that went wrong: its loss is not finite
         └── NothingToTrainOnError (RuntimeError) a round in which every trajectory was selected out
@@ -71,7 +71,7 @@ class PolicyError(AgentGymError, RuntimeError):
     """A model cannot be loaded or run."""
 
 
-class NotANumberError(PolicyError, ArithmeticError):
+class NonFiniteError(PolicyError, ArithmeticError):
     """A model says nan or infinity where a number is wanted, so that nothing can be drawn."""
 
 
@@ -91,7 +91,7 @@ class EndpointError(AgentGymError, RuntimeError):
     """A model's endpoint refuses what it is asked; or it, or an environment server, does not answer any more."""
 
 
-class PlanError(AgentGymError, RuntimeError):
+class ExpertError(AgentGymError, RuntimeError):
     """A world's expert failed where its plan was wanted."""
 
 

@@ -26,17 +26,17 @@ def write_atomic(path: Path, data: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with naming(path), aside.open("w", encoding="utf-8") as file:
+        with add_filename(path), aside.open("w", encoding="utf-8") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
-        to_disk(path.parent)
+        sync_to_disk(path.parent)
     finally:
         aside.unlink(missing_ok=True)
 
 
-def not_there(folder: Path, name: str) -> str:
+def missing_file_hint(folder: Path, name: str) -> str:
     """Say why a folder lacks a file of this name, and which folder in it has one."""
     if not folder.is_dir():
         return "there is no such folder"
@@ -53,14 +53,14 @@ def remove(folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def remove_halves(folder: Path) -> None:
+def remove_partial_files(folder: Path) -> None:
     """Remove what a kill left half written."""
     for each in (*folder.glob(".*.tmp"), *folder.glob(".*.old"), *folder.glob("*.partial")):
         shutil.rmtree(each) if each.is_dir() else each.unlink()
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def add_filename(path: Path) -> Iterator[None]:
     """Add the file's name to the system's errors about it."""
     try:
         yield
@@ -70,7 +70,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def clear_write_errors(path: Path) -> Iterator[None]:
     """Turn whatever a library raises while it writes into one clear error: torch does not mention a full disk.
 
     Raises:
@@ -86,28 +86,28 @@ def writing(path: Path) -> Iterator[None]:
         raise RunError(f"{path} cannot be written: {'no space left on its disk' if full else error}") from error
 
 
-def to_disk(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Flush a file, or the names in a folder, so that they survive a power cut."""
     if sys.platform == "win32":  # syncs only files open for writing, and no folders
         return
     handle = os.open(path, os.O_RDONLY)
     try:
-        with naming(path):
+        with add_filename(path):
             os.fsync(handle)
     finally:
         os.close(handle)
 
 
-def finite(value: Any) -> Any:
+def json_safe(value: Any) -> Any:
     """Replace nan and infinities, which JSON lacks, by null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): finite(each) for key, each in value.items()}
-    return [finite(each) for each in value] if isinstance(value, list | tuple) else value
+        return {str(key): json_safe(each) for key, each in value.items()}
+    return [json_safe(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def canonical(kwargs: Mapping[str, Any]) -> str:
+def canonical_json(kwargs: Mapping[str, Any]) -> str:
     """The arguments of an environment as text; equal for equal arguments."""
     return json.dumps(dict(kwargs), sort_keys=True, default=str)
 
@@ -149,7 +149,9 @@ class JsonFolder:
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Write a JSON file; what is no number becomes null."""
-        write_atomic(self.path / name, json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        write_atomic(
+            self.path / name, json.dumps(json_safe(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        )
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON file; RunError if it is broken or no object."""

@@ -13,7 +13,7 @@ import pytest
 
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.checks import check_arguments, fits, parameters_of
+from agentgym_py.checks import fits, parameters_of, require_arguments
 from agentgym_py.env import EnvSpec, Outcome, Reply, Task, TextEnv
 from agentgym_py.errors import ConfigError, SnapshotError
 
@@ -70,9 +70,9 @@ def test_a_trainer_refuses_what_its_fields_are_not(trainer: str) -> None:
 
 def test_an_agent_is_asked_what_it_takes() -> None:
     """A misspelt name, with what was meant."""
-    check_arguments(ExpertAgent, {"fair": True})
+    require_arguments(ExpertAgent, {"fair": True})
     with pytest.raises(ConfigError, match="Did you mean 'fair'"):
-        check_arguments(ExpertAgent, {"fare": True})
+        require_arguments(ExpertAgent, {"fare": True})
 
 
 def test_what_cannot_be_read_is_not_checked() -> None:
@@ -82,7 +82,7 @@ def test_what_cannot_be_read_is_not_checked() -> None:
         def __init__(self, depth: OnlyForTypeCheckers = 1, **more: Any) -> None:  # type: ignore[name-defined]  # noqa: F821
             """Takes anything."""
 
-    check_arguments(Odd, {"depth": "deep", "other": 3})
+    require_arguments(Odd, {"depth": "deep", "other": 3})
 
 
 ONE: dict[str, Any] = {"max_steps": 9}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agentgym_py import registry
 from agentgym_py.agents.human import PersonAgent
-from agentgym_py.checks import Basic, check_arguments, parameters_of
+from agentgym_py.checks import Basic, parameters_of, require_arguments
 from agentgym_py.cli.engine_options import EngineOptions
 from agentgym_py.cli.parser import UsageError, read_options, with_option_names
 from agentgym_py.cli.runtime import prepare_torch
@@ -18,7 +18,7 @@ from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import RayWorkers
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import Prompt
-from agentgym_py.env.base import checked_seed
+from agentgym_py.env.base import require_seed
 from agentgym_py.errors import ConfigError, UnknownNameError, did_you_mean
 from agentgym_py.registry import is_source
 
@@ -101,7 +101,7 @@ class AgentOptions(EngineOptions):
 
     def __post_init__(self) -> None:
         EngineOptions.__post_init__(self)
-        checked_seed(self.seed)
+        require_seed(self.seed)
         self._params(0)  # complains of a wrong one before a model is loaded
         self.play(None)  # raises for wrong settings
         if self.expert and self.agent != "expert":
@@ -138,7 +138,7 @@ class AgentOptions(EngineOptions):
     def _make(self, arguments: dict[str, Any]) -> Agent:
         made = registry.load("agentgym.agents", str(self.agent))
         try:
-            check_arguments(made, arguments)
+            require_arguments(made, arguments)
             agent: Agent = made(**arguments)
         except ConfigError as error:
             raise with_option_names(error, as_plain(self.agent_kwargs), "agent_kwargs.") from error

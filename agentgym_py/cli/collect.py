@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py.agents.base import title_of
-from agentgym_py.checks import Basic, check_least
+from agentgym_py.checks import Basic, require_at_least
 from agentgym_py.cli.agent_options import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.env_options import add_env_options, env_specs, require_tasks
 from agentgym_py.cli.interrupts import require_not_interrupted
@@ -19,7 +19,7 @@ from agentgym_py.collection import Collector, Job, jobs_for
 from agentgym_py.collection.branching import collect_with_branches
 from agentgym_py.collection.job import attempts_for_agent
 from agentgym_py.engine.sampling import SamplingParams
-from agentgym_py.env import EnvSpec, checked_split
+from agentgym_py.env import EnvSpec, require_split
 from agentgym_py.trajectory import store
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class CollectOptions:
     """Print a summary as JSON, for a program."""
 
     def __post_init__(self) -> None:
-        checked_split(self.split)
-        check_least(self, {"tasks": 1, "attempts": 1, "first": 0, "forks": 0, "fork_attempts": 1})
+        require_split(self.split)
+        require_at_least(self, {"tasks": 1, "attempts": 1, "first": 0, "forks": 0, "fork_attempts": 1})
 
 
 def options(parser: Parser, argv: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agentgym_py import distributed
-from agentgym_py.checks import check_arguments
+from agentgym_py.checks import require_arguments
 from agentgym_py.cli.parser import UsageError, with_option_names
 from agentgym_py.cli.runtime import executor_for
 from agentgym_py.cli.values import as_plain, scalar
@@ -50,7 +50,7 @@ class EngineOptions:
             return HFEngine(policy, slots=slots)
         settings = {key: scalar(value) for key, value in as_plain(self.engine_kwargs).items()}
         try:
-            check_arguments(ServerEngine, settings)
+            require_arguments(ServerEngine, settings)
             return ServerEngine(policy, str(self.base_url), self.server_kind, **settings)
         except ConfigError as error:
             raise with_option_names(error, settings, "engine_kwargs.") from error

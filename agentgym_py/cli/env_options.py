@@ -18,7 +18,7 @@ from agentgym_py.checks import is_path, parameters_of
 from agentgym_py.cli.parser import UsageError, with_option_names
 from agentgym_py.cli.values import as_list, as_plain, scalar
 from agentgym_py.env import EnvSpec, registration
-from agentgym_py.env.tracebacks import own_line
+from agentgym_py.env.tracebacks import env_line
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError
 from agentgym_py.registry import is_source
 
@@ -108,7 +108,7 @@ def print_env_error(error: Exception, name: str, hint: str = "") -> int:
 
     An error of ours, or one that did not come from a world, is raised again.
     """
-    where = own_line(error)
+    where = env_line(error)
     if not where or isinstance(error, AgentGymError):
         raise error
     said = " ".join("".join(format_exception_only(error)).split())

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import registry
-from agentgym_py.checks import Basic, check_least, parameters_of
+from agentgym_py.checks import Basic, parameters_of, require_at_least
 from agentgym_py.cli import interrupted
 from agentgym_py.cli.agent_options import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.env_options import add_env_options, env_specs, env_versions, require_tasks
@@ -22,7 +22,7 @@ from agentgym_py.cli.parser import Parser, UsageError, add_config, peek_options,
 from agentgym_py.cli.runtime import commit, console, packages, print_json, require_model_files
 from agentgym_py.cli.saved_settings import require_sources, settings_of, sources_of
 from agentgym_py.engine.sampling import SamplingParams
-from agentgym_py.env import checked_split
+from agentgym_py.env import require_split
 from agentgym_py.errors import EndpointError, PolicyError, RunError, UnknownNameError
 from agentgym_py.evaluation.folder import (
     SAME_ROWS,
@@ -32,7 +32,7 @@ from agentgym_py.evaluation.folder import (
     read_manifest,
     same_weights,
 )
-from agentgym_py.files import finite
+from agentgym_py.files import json_safe
 from agentgym_py.trajectory import store
 from agentgym_py.version import __version__
 
@@ -69,8 +69,8 @@ class EvalOptions:
     """Print the result as JSON, for a program."""
 
     def __post_init__(self) -> None:
-        checked_split(self.split)
-        check_least(self, {"tasks": 1, "attempts": 1})
+        require_split(self.split)
+        require_at_least(self, {"tasks": 1, "attempts": 1})
         SamplingParams(temperature=self.temperature)  # complains of a wrong one
 
 
@@ -165,7 +165,7 @@ def _run(args: Values, repeated: tuple[str, Mapping[str, Any], bool] | None) -> 
     asked = settings_of(args, envs)
     tasks = range(chosen.tasks)
     manifest = manifest_of(agent, envs, chosen.split, tasks, chosen.attempts, who.prompt, who.seed) | {
-        "options": finite(asked), **_made_with(who.agent == "model")
+        "options": json_safe(asked), **_made_with(who.agent == "model")
     }  # fmt: skip
     manifest |= {"sources": files} if (files := sources_of(asked)) else {}
     if out and out.has_begun:
@@ -194,7 +194,7 @@ def _run(args: Values, repeated: tuple[str, Mapping[str, Any], bool] | None) -> 
         phases.end()
         made_by = {"env_versions": world_versions, "options": asked}
         summary, experts = _result(played, agent)
-        result = finite(summary | made_by)
+        result = json_safe(summary | made_by)
         if out:
             result["rows"] = hashlib.sha256(out.rows.read_bytes()).hexdigest()
             out.finish(result)

@@ -24,7 +24,7 @@ from agentgym_py.cli.train import interrupted, states_in
 from agentgym_py.cli.values import as_plain
 from agentgym_py.errors import AgentGymError, NothingToTrainOnError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import finite, with_current_names
+from agentgym_py.files import json_safe, with_current_names
 
 if TYPE_CHECKING:
     from agentgym_py.cli.parser import Values
@@ -127,7 +127,9 @@ class Pipeline:
     def state(self) -> dict[str, Any]:
         """What stands in the folder; refused where another file, or nothing of a pipeline, made it."""
         path = self.folder.path
-        mine = [finite({"name": s.name, "command": s.command, "settings": as_plain(s.settings)}) for s in self.stages]
+        mine = [
+            json_safe({"name": s.name, "command": s.command, "settings": as_plain(s.settings)}) for s in self.stages
+        ]
         if not (path / _STATE).is_file():
             if path.exists() and (not path.is_dir() or any(each.name != ".lock" for each in path.iterdir())):
                 raise UsageError(f"--out {path} already holds other files, and no pipeline")

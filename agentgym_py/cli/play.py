@@ -14,7 +14,7 @@ from agentgym_py.cli.env_options import WORLD, add_env_kwargs, env_spec, print_e
 from agentgym_py.cli.parser import read_options, suggestion
 from agentgym_py.env import TextEnv
 from agentgym_py.env.actions import from_keyboard, to_keyboard
-from agentgym_py.env.base import checked_seed
+from agentgym_py.env.base import require_seed
 
 if TYPE_CHECKING:
     from agentgym_py.cli.parser import Parser, Values
@@ -42,7 +42,7 @@ class PlayOptions:
 
     def __post_init__(self) -> None:
         if self.seed is not None:
-            checked_seed(self.seed)
+            require_seed(self.seed)
 
 
 def options(parser: Parser, argv: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ from agentgym_py.collection.processes import Workers
 from agentgym_py.collection.ray import RayWorkers
 from agentgym_py.collection.torchrun import Ranks
 from agentgym_py.errors import ConfigError, DataError
-from agentgym_py.files import finite
+from agentgym_py.files import json_safe
 from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def console(json_output: bool = False) -> Console:
 
 def print_json(value: Any) -> None:
     """`value` on stdout as JSON; what is not a number is null."""
-    print(json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False))
+    print(json.dumps(json_safe(value), indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def read_trajectories(path: str) -> Iterator[Trajectory]:

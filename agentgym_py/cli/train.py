@@ -22,10 +22,10 @@ from agentgym_py.cli.runtime import console, prepare_torch, print_json, provenan
 from agentgym_py.cli.saved_settings import whole_path
 from agentgym_py.cli.trainer_options import add_trainer_options, read_trainer, trainer_class
 from agentgym_py.cli.values import nested
-from agentgym_py.env.base import checked_seed
+from agentgym_py.env.base import require_seed
 from agentgym_py.errors import NothingToTrainOnError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.files import new_folder, remove_halves
+from agentgym_py.files import new_folder, remove_partial_files
 from agentgym_py.registry import absolute_source
 from agentgym_py.training import Trainer, tracking
 from agentgym_py.training.checkpoints import until_saved
@@ -68,7 +68,7 @@ class TrainOptions:
     """Print train.json, for a program."""
 
     def __post_init__(self) -> None:
-        checked_seed(self.seed)
+        require_seed(self.seed)
 
 
 def options(parser: Parser, argv: Sequence[str]) -> None:
@@ -119,7 +119,7 @@ def _folder(path: str, states: str) -> Path:
         raise RunError(f"{path} already holds a finished training")
     if not interrupted(Path(path), states):
         return new_folder(path)
-    remove_halves(Path(path))
+    remove_partial_files(Path(path))
     return Path(path)
 
 

@@ -13,7 +13,7 @@ from agentgym_py.collection.collector import Collector
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import Job, StateSnapshot
 from agentgym_py.env import EnvSpec, TextEnv
-from agentgym_py.env.tracebacks import own_line
+from agentgym_py.env.tracebacks import env_line
 from agentgym_py.errors import AgentGymError, InfrastructureError, SnapshotError
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
@@ -36,7 +36,7 @@ def or_none(ask: Callable[[], T]) -> T | None:
 
 def warn_env_failure(error: Exception) -> None:
     """Warn about an env that failed during a replay, because its error would otherwise be lost."""
-    where = own_line(error)
+    where = env_line(error)
     text = f"{type(error).__name__}: {error}" + (f" ({where})" if where else "")
     warnings.warn(f"a world failed while a state was rebuilt: {text}", stacklevel=3)
 

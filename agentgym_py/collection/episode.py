@@ -20,9 +20,9 @@ from agentgym_py.collection.replies import Reply, replies_of
 from agentgym_py.collection.step_threads import StepThreads
 from agentgym_py.collection.watchdog import Watchdog
 from agentgym_py.env import StopReason, TextEnv
-from agentgym_py.env.tracebacks import own_line
+from agentgym_py.env.tracebacks import env_line
 from agentgym_py.errors import AgentGymError, InfrastructureError, SnapshotError
-from agentgym_py.files import canonical
+from agentgym_py.files import canonical_json
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Provenance, Step, Trajectory
 
@@ -225,7 +225,7 @@ def failed_trajectory(agent: Agent, config: PlayConfig, job: Job, error: str) ->
 def _provenance(agent: Agent, config: PlayConfig, job: Job, task_id: str, version: int, seed: int) -> Provenance:
     from agentgym_py.version import __version__
 
-    spec = job.env.world
+    spec = job.env.local_spec
     return Provenance(
         env_id=spec.name, env_version=version, env_kwargs=dict(spec.kwargs), task_id=task_id, seed=seed,
         agent=agent.name, policy_digest=agent.policy_digest, sampling=dict(agent.sampling), prompt=config.prompt,
@@ -240,13 +240,13 @@ def _env_seed(config: PlayConfig, task_id: str) -> int:
 
 def _id(job: Job, name: str) -> str:
     """Name an episode: task, digest of the env's arguments, number of the attempt, and steps before its start."""
-    kwargs = job.env.world.kwargs
-    digest = "@" + hashlib.sha256(canonical(kwargs).encode()).hexdigest()[:8] if kwargs else ""
+    kwargs = job.env.local_spec.kwargs
+    digest = "@" + hashlib.sha256(canonical_json(kwargs).encode()).hexdigest()[:8] if kwargs else ""
     steps = f"+{len(job.start.steps)}" if job.start and job.start.steps else ""
     return f"{name}{digest}#{job.attempt}{steps}"
 
 
 def _describe(error: Exception) -> str:
     """Describe what an env raised and where in its own source, without the folder: files name no machine's paths."""
-    place = own_line(error).rpartition(os.sep)[2]
+    place = env_line(error).rpartition(os.sep)[2]
     return repr(error) + (f" ({place})" if place else "")

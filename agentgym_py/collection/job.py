@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from agentgym_py.env import EnvSpec, checked_split
+from agentgym_py.env import EnvSpec, require_split
 from agentgym_py.trajectory import Step
 
 
@@ -46,7 +46,7 @@ def jobs_for(
     Raises:
         UnknownNameError: no such split.
     """
-    checked_split(split)
+    require_split(split)
     each = [envs] if isinstance(envs, (EnvSpec, str)) else envs
     specs = [EnvSpec(env) if isinstance(env, str) else env for env in each]
     return [Job(env, task, split, k) for task in tasks for env in specs for k in range(attempts)]

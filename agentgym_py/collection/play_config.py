@@ -10,7 +10,7 @@ from agentgym_py.agents import Agent
 from agentgym_py.collection.job import Job
 from agentgym_py.collection.watchdog import MAX_LANES, require_timeout
 from agentgym_py.env import Prompt
-from agentgym_py.env.base import checked_prompt
+from agentgym_py.env.base import require_prompt
 from agentgym_py.errors import ConfigError
 from agentgym_py.trajectory import Trajectory
 
@@ -73,7 +73,7 @@ class PlayConfig:
     episodes that are ready: there timing decides how sums round."""
 
     def __post_init__(self) -> None:
-        checked_prompt(self.prompt)
+        require_prompt(self.prompt)
         if self.slots < 1:
             raise ConfigError(f"slots must be at least 1, got {self.slots}")
         require_timeout(self.step_timeout)

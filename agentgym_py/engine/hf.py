@@ -26,7 +26,7 @@ from agentgym_py.engine.decoding import draw
 from agentgym_py.engine.forward import forward_of
 from agentgym_py.engine.kvcache import CausalBand, DecodePlan, Move, PrefillPlan, Segment, SlotCache, attended
 from agentgym_py.engine.sampling import SamplingParams
-from agentgym_py.errors import ConfigError, NotANumberError, PolicyError
+from agentgym_py.errors import ConfigError, NonFiniteError, PolicyError
 from agentgym_py.policy import Policy
 
 _WORTH_WAITING = 32
@@ -284,7 +284,7 @@ class Batch:
 
         Raises:
             PolicyError: the policy's weights are not those of the last sync, or there was a sync during a reply.
-            NotANumberError: the policy's logits are not finite.
+            NonFiniteError: the policy's logits are not finite.
         """
         engine = self._engine
         if self._rows is None:
@@ -346,7 +346,7 @@ class Batch:
             tokens_B, logprobs_B = draw(rows.logits, uniforms_B, self._params)
             logprobs = logprobs_B.tolist()
             if not all(map(math.isfinite, logprobs)):
-                raise NotANumberError(f"the model {engine.policy.name!r} says nan or infinity: its weights are spoilt")
+                raise NonFiniteError(f"the model {engine.policy.name!r} says nan or infinity: its weights are spoilt")
             ended += self._record(rows.replies, tokens_B.tolist(), logprobs)
             live = rows.live
             if not live:

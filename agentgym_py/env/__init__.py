@@ -1,13 +1,24 @@
 """What a world is: the contract (`TextEnv`), its tasks and actions, and how one is made by its name."""
 
 from agentgym_py.env.actions import Reply
-from agentgym_py.env.base import TextEnv, checked_split, no_task
+from agentgym_py.env.base import TextEnv, require_split, unknown_task_error
 from agentgym_py.env.generated import GeneratedEnv
 from agentgym_py.env.schema import function_tool, text_parameter
 from agentgym_py.env.spec import EnvSpec
 from agentgym_py.env.types import SPLITS, Outcome, Prompt, StopReason, Task
 
 __all__ = [
-    "SPLITS", "EnvSpec", "GeneratedEnv", "Outcome", "Prompt", "Reply", "StopReason", "Task", "TextEnv",
-    "checked_split", "function_tool", "no_task", "text_parameter",
+    "SPLITS",
+    "EnvSpec",
+    "GeneratedEnv",
+    "Outcome",
+    "Prompt",
+    "Reply",
+    "StopReason",
+    "Task",
+    "TextEnv",
+    "function_tool",
+    "require_split",
+    "text_parameter",
+    "unknown_task_error",
 ]  # fmt: skip

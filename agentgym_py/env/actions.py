@@ -136,7 +136,7 @@ def parse_tool_call(text: str) -> Reply:
     return reply
 
 
-parse_call = parse_tool_call
+parse_tool_call = parse_tool_call
 """The name of `parse_tool_call` before it had this one."""
 
 

@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 from gymnasium.utils import seeding
 
-from agentgym_py.checks import check_arguments, is_path, parameters_of
+from agentgym_py.checks import is_path, parameters_of, require_arguments
 from agentgym_py.env.actions import Reply, parse_reply
 from agentgym_py.env.spaces import UnicodeText
 from agentgym_py.env.types import SPLITS, Outcome, Prompt, StopReason, Task
@@ -83,7 +83,7 @@ class TextEnv(gymnasium.Env[str, str]):
         if cls.__init__ is TextEnv.__init__ and "max_steps" not in kwargs:
             raise ConfigError(f"{cls.__name__} sets no max_steps: define __init__ and {_INIT_ADVICE}")
         given = dict(zip(parameters_of(world), args, strict=False)) | kwargs
-        check_arguments(world, given)
+        require_arguments(world, given)
         env = super().__new__(cls)
         env._kwargs = _beside_defaults(world, given, (*_NO_DIFFERENCE, *cls.id_arguments))
         return env
@@ -103,7 +103,7 @@ class TextEnv(gymnasium.Env[str, str]):
         if max_steps is None or max_steps < 1:
             raise ConfigError(f"max_steps must be at least 1, got {max_steps}")
         self.max_steps = max_steps
-        self.split = checked_split(split)
+        self.split = require_split(split)
         self.render_mode = render_mode
         self.observation_space = UnicodeText(1 << 20)
         self.action_space = UnicodeText(1 << 20)
@@ -230,7 +230,7 @@ class TextEnv(gymnasium.Env[str, str]):
             ConfigError: a seed that is no whole number from 0 on, or options that are no mapping.
         """
         if seed is not None:
-            seed = checked_seed(seed)
+            seed = require_seed(seed)
         if options is not None and not isinstance(options, Mapping):
             raise ConfigError(
                 f"options of reset is a dict such as {{'task': 0}} or {{'split': 'test'}}, not {options!r:.60}"
@@ -240,7 +240,7 @@ class TextEnv(gymnasium.Env[str, str]):
         for key in options:
             if key not in ("task", "split"):
                 raise UnknownNameError(f"No reset option {key!r}." + did_you_mean(key, ["task", "split"], "There are"))
-        split = checked_split(options["split"]) if "split" in options else None
+        split = require_split(options["split"]) if "split" in options else None
         name = options.get("task")
         task = self.sample_task(split or self.split) if name is None else self.task(name, split)
         if split is not None and task.split != split:
@@ -276,7 +276,7 @@ class TextEnv(gymnasium.Env[str, str]):
         Raises:
             ActionError: `action` is no string.
         """
-        task = self._need_reset()
+        task = self._require_reset()
         if not isinstance(action, str):
             raise ActionError(f"step takes a string, the agent's whole reply; got {action!r:.60}")
         if self.stop_reason and self.stops_at_end:
@@ -311,7 +311,7 @@ class TextEnv(gymnasium.Env[str, str]):
 
     def snapshot(self) -> bytes:
         """The whole episode as JSON bytes; `restore` continues from it exactly, in this or any other process."""
-        task = self._need_reset()
+        task = self._require_reset()
         whole = {
             "format": _SNAPSHOT_FORMAT,
             "env": self.name,
@@ -369,7 +369,7 @@ class TextEnv(gymnasium.Env[str, str]):
         self.last_reply = self._parsed = None
         self.rng.state, self._seeded = whole["rng"], True
 
-    def _need_reset(self) -> Task:
+    def _require_reset(self) -> Task:
         if self.current_task is None:
             raise ResetNeededError(f"{type(self).__name__} needs reset() before it can be used")
         return self.current_task
@@ -425,7 +425,7 @@ def _check_origin(whole: Any, wanted: Mapping[str, Any]) -> None:
             raise SnapshotError(f"A snapshot that does not fit: its {key} is {whole[key]!r:.100}, wanted {value!r}")
 
 
-def checked_choice(name: str, value: object, choices: Sequence[object]) -> None:
+def require_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """ConfigError unless `value`, an argument of a world, is one of its choices."""
     if value not in choices:
         near = nearest(str(value), [each for each in choices if isinstance(each, str)])
@@ -433,7 +433,7 @@ def checked_choice(name: str, value: object, choices: Sequence[object]) -> None:
         raise ConfigError(f"{name} must be one of {', '.join(map(str, choices))}, not {value!r}{hint}")
 
 
-def no_task(name: str, world: str, difficulty: str, difficulties: Sequence[str]) -> UnknownNameError:
+def unknown_task_error(name: str, world: str, difficulty: str, difficulties: Sequence[str]) -> UnknownNameError:
     """The error of an id that is no `world/split/difficulty/number` of this world; it says which part is wrong."""
     parts = name.split("/")
     if len(parts) != 4:
@@ -451,21 +451,21 @@ def no_task(name: str, world: str, difficulty: str, difficulties: Sequence[str])
     return UnknownNameError(f"No task {name!r}: {wrong}; ids here look like '{world}/test/{difficulty}/17'.")
 
 
-def checked_seed(seed: object) -> int:
+def require_seed(seed: object) -> int:
     """`seed` if it is a whole number from 0 on, else ConfigError."""
     if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
         raise ConfigError(f"seed must be a whole number from 0 on, not {seed!r:.60}")
     return int(seed)
 
 
-def checked_split(split: str) -> str:
+def require_split(split: str) -> str:
     """`split` if there is such a one, else UnknownNameError."""
     if split not in SPLITS:
         raise UnknownNameError(f"No split {split!r}." + did_you_mean(str(split), SPLITS, "There are"))
     return split
 
 
-def checked_prompt(prompt: Prompt) -> Prompt:
+def require_prompt(prompt: Prompt) -> Prompt:
     """`prompt` if it is one, else ConfigError."""
     if prompt not in get_args(Prompt):
         raise ConfigError(f"No prompt {prompt!r}." + did_you_mean(str(prompt), get_args(Prompt), "There are"))

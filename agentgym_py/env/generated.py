@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import ClassVar, Generic, TypeVar
 
-from agentgym_py.env.base import TextEnv, checked_choice, checked_split, no_task
+from agentgym_py.env.base import TextEnv, require_choice, require_split, unknown_task_error
 from agentgym_py.env.types import SPLITS, Task
 from agentgym_py.errors import UnknownNameError
 from agentgym_py.rng import Rng
@@ -61,7 +61,7 @@ class GeneratedEnv(TextEnv, Generic[P]):
         split: str = "train",
         render_mode: str | None = None,
     ) -> None:
-        checked_choice("difficulty", difficulty, list(self.limits))
+        require_choice("difficulty", difficulty, list(self.limits))
         usual = self.limits[difficulty]
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode, usual_steps=usual)
         self.difficulty = difficulty
@@ -84,7 +84,7 @@ class GeneratedEnv(TextEnv, Generic[P]):
     @property
     def puzzle(self) -> P:
         """What `draft` drew for the current task."""
-        return self.puzzle_of(self._need_reset())
+        return self.puzzle_of(self._require_reset())
 
     def puzzle_of(self, task: Task) -> P:
         """What `draft` drew for a task of this environment."""
@@ -92,7 +92,7 @@ class GeneratedEnv(TextEnv, Generic[P]):
 
     def _made(self, name: str | int, split: str | None) -> tuple[Task, P]:
         if isinstance(name, Integral) and not isinstance(name, bool):
-            name = f"{self.name}/{checked_split(split or self.split)}/{self.difficulty}/{name}"
+            name = f"{self.name}/{require_split(split or self.split)}/{self.difficulty}/{name}"
         elif not isinstance(name, str):
             raise UnknownNameError(f"A task is named by its id or its number, not by {name!r}.")
         if name not in self._drafts:
@@ -105,7 +105,7 @@ class GeneratedEnv(TextEnv, Generic[P]):
     def _make(self, name: str) -> tuple[Task, P]:
         found = _ID.fullmatch(name)
         if not found or (found["world"], found["difficulty"]) != (self.name, self.difficulty):
-            raise no_task(name, self.name, self.difficulty, list(self.limits))
+            raise unknown_task_error(name, self.name, self.difficulty, list(self.limits))
         split = found["split"]
         drawn = self.draft(Rng(name), split)
         return Task(name, split, drawn.kind, self.difficulty, drawn.instruction, drawn.optimal_steps), drawn.puzzle

@@ -80,7 +80,7 @@ def register_source(name: str) -> str:
     Raises:
         UnknownNameError: no such file, module or class, or it does not load.
     """
-    found = id_of(load("agentgym.envs", name))
+    found = registered_id(load("agentgym.envs", name))
     _sources[absolute_source(name)] = found
     named = dict.fromkeys([*os.environ.get(SOURCES, "").split(";"), absolute_source(name)])
     os.environ[SOURCES] = ";".join(filter(None, named))
@@ -132,7 +132,7 @@ def target_of(env_id: str) -> str:
     return f"{getattr(point, '__module__', '__main__')}:{getattr(point, '__qualname__', '')}"
 
 
-def id_of(world: type[TextEnv]) -> str:
+def registered_id(world: type[TextEnv]) -> str:
     """The Gymnasium id of a world's class, which is registered if it is not: as its card calls it, else by its name.
 
     An id that a class of the same name has elsewhere, as in an installed copy of the file, is this class's from now on.

@@ -13,9 +13,9 @@ import gymnasium
 
 from agentgym_py.env.base import TextEnv
 from agentgym_py.env.registration import REMOTE, env_id
-from agentgym_py.env.tracebacks import own_line
+from agentgym_py.env.tracebacks import env_line
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError
-from agentgym_py.files import canonical
+from agentgym_py.files import canonical_json
 
 _OF_THE_CLIENT = ("url", "env", "token", "timeout", "retries")
 """Arguments of `RemoteEnv` that are not its world's."""
@@ -32,10 +32,10 @@ class EnvSpec:
     @property
     def key(self) -> str:
         """Equal for specs that make the same environment."""
-        return env_id(self.name) + canonical(self.kwargs)
+        return env_id(self.name) + canonical_json(self.kwargs)
 
     @property
-    def world(self) -> EnvSpec:
+    def local_spec(self) -> EnvSpec:
         """The world that is played, by its id: one that a server runs is the same here as there."""
         name = env_id(self.name)
         if name != REMOTE:
@@ -62,7 +62,7 @@ class EnvSpec:
             raise
         except (AttributeError, LookupError, TypeError, ValueError, gymnasium.error.Error) as error:
             why = error.__cause__ or error  # Gymnasium says a TypeError again, with the arguments
-            where = f" ({place})" if isinstance(why, Exception) and (place := own_line(why)) else ""
+            where = f" ({place})" if isinstance(why, Exception) and (place := env_line(why)) else ""
             raise ConfigError(f"{self.name} cannot be made with {dict(self.kwargs)}: {why}{where}") from error
         if not isinstance(made, TextEnv):
             raise ConfigError(f"{self.name!r} makes {made!r:.100}, which is no TextEnv")

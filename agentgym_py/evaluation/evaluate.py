@@ -17,7 +17,7 @@ from agentgym_py.env.registration import short_name
 from agentgym_py.errors import ConfigError
 from agentgym_py.evaluation.failures import Failure, failures
 from agentgym_py.evaluation.stats import Estimate, bootstrap_mean, pass_all, pass_at, success_rate
-from agentgym_py.files import canonical
+from agentgym_py.files import canonical_json
 from agentgym_py.trajectory import Trajectory
 
 
@@ -206,7 +206,7 @@ def in_worlds(played: Sequence[Trajectory]) -> dict[str, list[Trajectory]]:
     """The episodes of each world, by its short name, with its arguments where it was made in several ways."""
     groups: defaultdict[tuple[str, str], list[Trajectory]] = defaultdict(list)
     for each in played:
-        groups[each.provenance.env_id, canonical(each.provenance.env_kwargs)].append(each)
+        groups[each.provenance.env_id, canonical_json(each.provenance.env_kwargs)].append(each)
     made = Counter(env_id for env_id, _ in groups)
     return {
         short_name(env_id) + (f" {kwargs}" if made[env_id] > 1 else ""): group

@@ -16,7 +16,7 @@ from typing import Any
 from agentgym_py.agents import Agent
 from agentgym_py.env import EnvSpec, Prompt
 from agentgym_py.errors import RunError
-from agentgym_py.files import JsonFolder, canonical, finite, new_folder, with_current_names
+from agentgym_py.files import JsonFolder, canonical_json, json_safe, new_folder, with_current_names
 from agentgym_py.trajectory import Trajectory, store
 
 MANIFEST, ROWS, RESULT = "manifest.json", "trajectories.jsonl", "result.json"
@@ -36,12 +36,12 @@ def manifest_of(
         "format": _FORMAT, "agent": who, "split": split, "attempts": attempts, "prompt": prompt, "seed": seed,
         "worlds": [_world(spec, split, tasks, prompt) for spec in envs],
     }  # fmt: skip
-    return dict(finite(found))
+    return dict(json_safe(found))
 
 
 def _world(spec: EnvSpec, split: str, tasks: Sequence[int], prompt: Prompt) -> dict[str, Any]:
     """A world as it is made, its tasks, and digests of its rules and of its first state, which a catalogue changes."""
-    world = spec.world
+    world = spec.local_spec
     with closing(spec.make()) as env:
         ids = [env.task(number, split).id for number in tasks]
         env.reset(seed=0, options={"task": ids[0]})
@@ -97,7 +97,7 @@ def _of_mappings(what: str, first: Mapping[str, Any], second: Mapping[str, Any])
 
 
 def _said(value: Any) -> str:
-    return canonical(value) if isinstance(value, Mapping) else str(value)
+    return canonical_json(value) if isinstance(value, Mapping) else str(value)
 
 
 def _of_worlds(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -8,11 +8,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from agentgym_py.checks import Basic, check_fields, check_least
+from agentgym_py.checks import Basic, require_at_least, require_field_types
 from agentgym_py.collection import Executor, PlayConfig
 from agentgym_py.engine import SamplingParams
 from agentgym_py.env import EnvSpec, Prompt
-from agentgym_py.env.base import checked_seed
+from agentgym_py.env.base import require_seed
 from agentgym_py.errors import ConfigError
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.training import OnPolicyTrainer, Trainer
@@ -92,11 +92,11 @@ class EvolveConfig:
     """Go on when a round has nothing to train on (its agent is then the last round's)."""
 
     def __post_init__(self) -> None:
-        checked_seed(self.seed)
-        check_fields(self)
+        require_seed(self.seed)
+        require_field_types(self)
         positive = ("explore_tasks", "attempts", "fork_attempts", "valid_tasks", "slots", "save_episodes")
         not_negative = ("expert_tasks", "rounds", "forks", "test_tasks", "patience")
-        check_least(self, dict.fromkeys(positive, 1.0) | dict.fromkeys(not_negative, 0.0))
+        require_at_least(self, dict.fromkeys(positive, 1.0) | dict.fromkeys(not_negative, 0.0))
         self.play(0)  # raises for wrong settings
         SamplingParams(temperature=self.temperature, max_new_tokens=self.max_new_tokens)  # complains of wrong ones
 

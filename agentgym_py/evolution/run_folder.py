@@ -18,8 +18,8 @@ from agentgym_py.files import (
     PROVENANCE,
     JsonFolder,
     new_folder,
-    remove_halves,
-    to_disk,
+    remove_partial_files,
+    sync_to_disk,
     with_current_names,
     write_atomic,
 )
@@ -136,7 +136,7 @@ class RunFolder(JsonFolder):
         """The folder of a round that is about to run, or to go on; what a kill left half written is deleted."""
         folder = self.round(number)
         folder.mkdir(parents=True, exist_ok=True)
-        remove_halves(folder)
+        remove_partial_files(folder)
         return folder
 
     def trained(self, number: int) -> bool:
@@ -147,7 +147,7 @@ class RunFolder(JsonFolder):
         """Mark a round's training as over, once its checkpoint is on the disk."""
         folder = self.round(number)
         for each in (*(folder / "checkpoint").rglob("*"), folder / "checkpoint", folder):
-            to_disk(each)
+            sync_to_disk(each)
         self.write_json(f"rounds/{number:02d}/training.json", training)
 
     def training(self, number: int) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class RunFolder(JsonFolder):
         folder = self.round(number)
         shutil.rmtree(folder / "parts", ignore_errors=True)
         for each in (*folder.rglob("*"), folder, folder.parent, self.path):
-            to_disk(each)
+            sync_to_disk(each)
         self.write_json(f"rounds/{number:02d}/metrics.json", metrics)
 
     def metrics(self, number: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from agentgym_py.collection import Job
 from agentgym_py.env import EnvSpec
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import ConfigError, did_you_mean
-from agentgym_py.files import canonical
+from agentgym_py.files import canonical_json
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
 
@@ -30,7 +30,7 @@ def shares(envs: Sequence[EnvSpec], weights: Mapping[str, float], tasks: int) ->
     Raises:
         ConfigError: a weight of no such world, one that is negative or not finite, or all of them 0.
     """
-    names = [short_name(spec.world.name) for spec in envs]
+    names = [short_name(spec.local_spec.name) for spec in envs]
     for name in weights:
         if name not in names:
             raise ConfigError(f"explore_weights: no world {name!r}." + did_you_mean(name, names, "There are"))
@@ -58,10 +58,10 @@ def hard(spec: EnvSpec, pool: Sequence[int], wanted: int, played: Iterable[Traje
         if each.is_evidence and all(step.trained for step in each.steps[:1]):
             tries[each.provenance.task_key] += 1
             failures[each.provenance.task_key] += not each.success
-    world, drawn = spec.world, dict[int, float]()
+    world, drawn = spec.local_spec, dict[int, float]()
     with closing(spec.make()) as env:
         for number in pool:
-            key = world.name, canonical(world.kwargs), env.task(number, "train").id
+            key = world.name, canonical_json(world.kwargs), env.task(number, "train").id
             drawn[number] = rng.uniform() ** ((tries[key] + 1) / (failures[key] + 1))  # Efraimidis and Spirakis, 2006
     return sorted(pool, key=lambda number: -drawn[number])[:wanted]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.errors import PolicyError
-from agentgym_py.files import writing
+from agentgym_py.files import clear_write_errors
 from agentgym_py.policy.quiet import without_progress_bars
 
 
@@ -23,7 +23,7 @@ def save_checkpoint(model: Any, tokenizer: Any, target: Path) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
-        with writing(target), without_progress_bars():
+        with clear_write_errors(target), without_progress_bars():
             target.parent.mkdir(parents=True, exist_ok=True)
             model.save_pretrained(temporary)
             tokenizer.save_pretrained(temporary)

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.agents.openai import Completion, completion
-from agentgym_py.checks import check_arguments
+from agentgym_py.checks import require_arguments
 from agentgym_py.errors import ConfigError, EndpointError
-from agentgym_py.files import naming, write_atomic
+from agentgym_py.files import add_filename, write_atomic
 from agentgym_py.http_client import (
     Asker,
     FullError,
@@ -142,7 +142,7 @@ class OpenAIJudge:
     def of(cls, settings: Mapping[str, Any]) -> OpenAIJudge:
         """The judge of a trainer's settings; a ConfigError names `judge`."""
         try:
-            check_arguments(cls, settings)
+            require_arguments(cls, settings)
             return cls(**settings)
         except ConfigError as error:
             raise ConfigError(f"judge: {error}") from error
@@ -190,7 +190,7 @@ class OpenAIJudge:
         if kept:
             line = {"key": key, "mark": mark, "model": self.model, "trajectory": trajectory.id, "step": number}
             kept.parent.mkdir(parents=True, exist_ok=True)
-            with naming(kept), kept.open("a", encoding="utf-8") as file:
+            with add_filename(kept), kept.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
 
     async def _mark(self, trajectory: Trajectory, number: int) -> float | None:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, PolicyError, did_you_mean
-from agentgym_py.files import not_there, write_atomic
+from agentgym_py.files import missing_file_hint, write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import headless, merged
 from agentgym_py.policy.policy import require_reader
@@ -55,7 +55,7 @@ def require_process_reward(folder: str | os.PathLike[str], policy: Policy | None
     With a policy, also if the model cannot read what that writes.
     """
     if not (Path(folder) / _FILE).is_file():
-        raise ConfigError(f"prm {folder} is no process reward model: {not_there(Path(folder), _FILE)}")
+        raise ConfigError(f"prm {folder} is no process reward model: {missing_file_hint(Path(folder), _FILE)}")
     if policy:
         require_reader(Path(folder) / _BACKBONE, policy, f"prm {folder}")
 

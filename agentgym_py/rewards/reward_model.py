@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, PolicyError
-from agentgym_py.files import not_there, write_atomic
+from agentgym_py.files import missing_file_hint, write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.policy.adapters import headless
 from agentgym_py.policy.policy import require_reader
@@ -104,7 +104,7 @@ def require_reward_model(folder: str | None, policy: Policy | None = None) -> No
     if folder is None:
         return
     if not (Path(folder) / _FILE).is_file():
-        raise ConfigError(f"reward_model {folder} is no reward model: {not_there(Path(folder), _FILE)}")
+        raise ConfigError(f"reward_model {folder} is no reward model: {missing_file_hint(Path(folder), _FILE)}")
     if policy:
         for member in sorted(Path(folder).glob("member_*")):
             require_reader(member, policy, f"reward_model {folder}")

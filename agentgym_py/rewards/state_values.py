@@ -21,7 +21,7 @@ from agentgym_py.collection.branching import or_none, snapshots_at, warn_env_fai
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.collection.job import StateSnapshot
 from agentgym_py.env import TextEnv
-from agentgym_py.errors import AgentGymError, InfrastructureError, PlanError, SnapshotError
+from agentgym_py.errors import AgentGymError, ExpertError, InfrastructureError, SnapshotError
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.trajectory import Trajectory
 
@@ -64,7 +64,7 @@ def exact_value(env: TextEnv, discount: float = 1.0) -> float:
     value if the environment's expert claims shortest plans.
 
     Raises:
-        PlanError: the expert failed.
+        ExpertError: the expert failed.
     """
     if env.stop_reason:
         return float(env.succeeded)
@@ -86,7 +86,7 @@ def _plan(env: TextEnv) -> list[str]:
     except InfrastructureError:
         raise
     except Exception as error:  # whatever a foreign expert raises
-        raise PlanError(f"{type(env).__name__}'s expert gave no plan: {error!r}") from error
+        raise ExpertError(f"{type(env).__name__}'s expert gave no plan: {error!r}") from error
 
 
 def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | None = None) -> list[float]:
@@ -94,7 +94,7 @@ def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | 
 
     Raises:
         SnapshotError: the environment behaves differently on replay.
-        PlanError: its expert failed.
+        ExpertError: its expert failed.
         AgentGymError: the environment is not installed.
     """
     if pool is None:
@@ -137,7 +137,7 @@ def exact_of_all(trajectories: Sequence[Trajectory], discount: float = 1.0) -> t
 
 def _why(error: Exception) -> str:
     """Reason for an error of a foreign environment, which may raise anything."""
-    if isinstance(error, PlanError):
+    if isinstance(error, ExpertError):
         return NO_PLAN
     if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
         return CHANGED

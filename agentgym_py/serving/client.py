@@ -244,7 +244,7 @@ class RemoteEnv(TextEnv):
             ActionError: `action` is no string.
             InfrastructureError: the server does not answer, or has lost the session.
         """
-        self._need_reset()
+        self._require_reset()
         if not isinstance(action, str):
             raise ActionError(f"step takes a string, the agent's whole reply; got {action!r:.60}")
         said = self._change("step", action=action)

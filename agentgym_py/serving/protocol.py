@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar, cast
 
 from agentgym_py import errors
-from agentgym_py.checks import check_arguments
+from agentgym_py.checks import require_arguments
 from agentgym_py.errors import AgentGymError, ConfigError
 
 VERSION = 1
@@ -130,7 +130,7 @@ def read(kind: type[R], raw: bytes) -> R:
         raise ConfigError(f"a JSON object is wanted, and these bytes are no JSON: {error}") from error
     if not isinstance(given, dict):
         raise ConfigError(f"a JSON object is wanted, not {given!r:.100}")
-    check_arguments(kind, given)
+    require_arguments(kind, given)
     needed = [each.name for each in fields(cast(Any, kind)) if each.default is each.default_factory is MISSING]
     missing = [name for name in needed if name not in given]
     if missing:

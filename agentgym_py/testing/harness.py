@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from agentgym_py.env import EnvSpec, TextEnv
-from agentgym_py.env.base import checked_seed
-from agentgym_py.env.tracebacks import own_frames
+from agentgym_py.env.base import require_seed
+from agentgym_py.env.tracebacks import env_frames
 from agentgym_py.errors import ConfigError
 from agentgym_py.rng import Rng
 
@@ -42,7 +42,7 @@ class Settings:
     """Seconds of computing, or ten times as many of waiting, after which a call of the world counts as hanging."""
 
     def __post_init__(self) -> None:
-        checked_seed(self.seed)
+        require_seed(self.seed)
         if self.episodes < 1 or self.memory_episodes < 0 or self.longest_step <= 0:
             raise ConfigError("episodes must be at least 1, memory_episodes at least 0, longest_step above 0")
 
@@ -405,7 +405,7 @@ def where_raised(error: BaseException | None) -> str:
         return ""
     while error.__cause__ is not None:
         error = error.__cause__
-    lines = traceback.format_list(own_frames(error) or traceback.extract_tb(error.__traceback__)[-_FRAMES:])
+    lines = traceback.format_list(env_frames(error) or traceback.extract_tb(error.__traceback__)[-_FRAMES:])
     if len(lines) > 2 * _FRAMES:
         lines = [*lines[:_FRAMES], f"  … {len(lines) - 2 * _FRAMES} calls …\n", *lines[-_FRAMES:]]
     return "".join([*lines, *traceback.format_exception_only(error)[-1:]]).rstrip()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.env import EnvSpec, TextEnv
-from agentgym_py.env.registration import id_of
+from agentgym_py.env.registration import registered_id
 from agentgym_py.errors import ConfigError, ConformanceError, UnknownNameError, did_you_mean
 from agentgym_py.testing import agents, fuzz, interface, leaks, reproducibility, resources, snapshots
 from agentgym_py.testing.harness import (
@@ -111,7 +111,7 @@ def run_checks(
 def _named(world: object) -> str:
     """The name of a world, whose class is registered if need be."""
     if inspect.isclass(world) and issubclass(world, TextEnv):
-        return id_of(world)
+        return registered_id(world)
     if isinstance(world, str):
         return world
     raise ConfigError(f"a world's class or its name is wanted, such as MyWorld or 'MyWorld-v0'; got {world!r:.100}")

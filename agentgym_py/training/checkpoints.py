@@ -15,7 +15,7 @@ from typing import Any
 
 from agentgym_py import distributed
 from agentgym_py.errors import RunError
-from agentgym_py.files import remove, to_disk, write_atomic, writing
+from agentgym_py.files import clear_write_errors, remove, sync_to_disk, write_atomic
 
 _ABOUT = "state.json"
 """Names the training of a state, and the digest of every other file; written last."""
@@ -66,7 +66,7 @@ class Checkpoints:
     def keep(self, write: Callable[[Path], None]) -> None:
         """Keep what `write`, called in every process, puts into the folder that it is given."""
         aside = self.folder / ".writing"
-        with writing(self.folder):
+        with clear_write_errors(self.folder):
             distributed.once(_made, aside)
             write(aside)
         self.take(aside)
@@ -78,7 +78,7 @@ class Checkpoints:
 
     def _take(self, aside: Path) -> None:
         older = self._states()
-        with writing(self.folder):
+        with clear_write_errors(self.folder):
             about = {
                 "format": _FORMAT,
                 "training": self.training,
@@ -87,9 +87,9 @@ class Checkpoints:
             }
             write_atomic(aside / _ABOUT, json.dumps(about, indent=1) + "\n")
             for each in (*aside.rglob("*"), aside):
-                to_disk(each)
+                sync_to_disk(each)
             aside.replace(self.folder / f"state-{int(older[-1].name[6:]) + 1 if older else 1:06d}")
-            to_disk(self.folder)
+            sync_to_disk(self.folder)
         for each in older:
             shutil.rmtree(each, ignore_errors=True)  # the next save tries again
 

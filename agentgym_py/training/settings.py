@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym_py.checks import check_fields, check_least, check_positive
+from agentgym_py.checks import require_at_least, require_field_types, require_positive
 from agentgym_py.errors import ConfigError
 from agentgym_py.training.trainer import PlanChecks
 from agentgym_py.trajectory.preferences import Level, Match
@@ -34,10 +34,10 @@ class OptimizerSettings:
     """Least minutes between two saved states, from which a killed training resumes; 0 saves as often as possible."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        check_positive(self, "learning_rate")
-        check_least(self, {"weight_decay": 0.0, "max_grad_norm": 0.0, "microbatch_tokens": 1, "lora_rank": 0})
-        check_least(self, {"checkpoint_minutes": 0.0})
+        require_field_types(self)
+        require_positive(self, "learning_rate")
+        require_at_least(self, {"weight_decay": 0.0, "max_grad_norm": 0.0, "microbatch_tokens": 1, "lora_rank": 0})
+        require_at_least(self, {"checkpoint_minutes": 0.0})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class OfflineSettings(OptimizerSettings):
 
     def __post_init__(self) -> None:
         OptimizerSettings.__post_init__(self)
-        check_positive(self, "epochs")
-        check_least(self, {"batch_size": 1, "gradient_accumulation": 1, "warmup_ratio": 0.0, "max_length": 1})
+        require_positive(self, "epochs")
+        require_at_least(self, {"batch_size": 1, "gradient_accumulation": 1, "warmup_ratio": 0.0, "max_length": 1})
         if self.warmup_ratio >= 1:
             raise ConfigError(f"warmup_ratio must be below 1, got {self.warmup_ratio}")
 
@@ -85,7 +85,7 @@ class PairSettings(OfflineSettings):
 
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
-        check_least(self, {"max_pairs": 1})
+        require_at_least(self, {"max_pairs": 1})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class OnPolicySettings(OptimizerSettings, PlanChecks):
     def __post_init__(self) -> None:
         OptimizerSettings.__post_init__(self)
         guards = ("max_ratio", "max_kl", "min_entropy", "max_repeated")
-        check_least(self, {"minibatch_size": 1, **dict.fromkeys(guards, 0.0)})
+        require_at_least(self, {"minibatch_size": 1, **dict.fromkeys(guards, 0.0)})
 
 
 _ON_POLICY = {

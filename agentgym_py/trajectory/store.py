@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Self, Union, get_args, get_origin, get_type_hi
 
 from agentgym_py.env import StopReason
 from agentgym_py.errors import DataError
-from agentgym_py.files import naming, to_disk
+from agentgym_py.files import add_filename, sync_to_disk
 from agentgym_py.trajectory.types import Trajectory
 
 _DIGEST_LENGTH = 16
@@ -298,7 +298,7 @@ class TrajectoryWriter:
         """
         if self._file is None:
             raise DataError(f"{self.path}: the writer is closed")
-        with naming(self.path):
+        with add_filename(self.path):
             _write_whole(self._file, to_line(trajectory))
         self.written += 1
 
@@ -330,9 +330,9 @@ def write(path: str | Path, trajectories: Iterable[Trajectory]) -> int:
     partial.unlink(missing_ok=True)
     try:
         written = append(partial, trajectories)
-        to_disk(partial)
+        sync_to_disk(partial)
         partial.replace(target)
-        to_disk(target.parent)
+        sync_to_disk(target.parent)
     finally:
         partial.unlink(missing_ok=True)
     return written

@@ -9,7 +9,7 @@ from typing import Any
 from agentgym_py.env import EnvSpec, StopReason
 from agentgym_py.env.registration import REMOTE, short_name
 from agentgym_py.errors import ConfigError
-from agentgym_py.files import canonical
+from agentgym_py.files import canonical_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Provenance:
     @property
     def task_key(self) -> tuple[str, str, str]:
         """What makes a task the same: its id in the same world, made with the same arguments."""
-        return self.env_id, canonical(self.env_kwargs), self.task_id
+        return self.env_id, canonical_json(self.env_kwargs), self.task_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentgym_py.env import EnvSpec, TextEnv
-from agentgym_py.env.tracebacks import own_frames, own_line
+from agentgym_py.env.tracebacks import env_frames, env_line
 from agentgym_py.errors import ResetNeededError
 
 
@@ -33,12 +33,12 @@ def test_the_line_is_the_world_s_own() -> None:
     """From its method on, and of these the last of its own file, whatever raised below."""
     maze: Any = type(EnvSpec("AgentMaze-v0").make())
     error = raised(type("BrokenMaze", (Broken, maze), {})())
-    assert [each.name for each in own_frames(error)][:2] == ["begin", "loads"]
-    assert own_line(error) == f"{__file__}, line {Broken.begin.__code__.co_firstlineno + 2}, in begin"
+    assert [each.name for each in env_frames(error)][:2] == ["begin", "loads"]
+    assert env_line(error) == f"{__file__}, line {Broken.begin.__code__.co_firstlineno + 2}, in begin"
 
 
 def test_what_no_world_raised_has_no_line() -> None:
     """Neither our own modules nor anybody else's count."""
     with pytest.raises(ResetNeededError) as found:
         EnvSpec("AgentMaze-v0").make().snapshot()
-    assert own_line(found.value) == "" and own_frames(found.value) == []
+    assert env_line(found.value) == "" and env_frames(found.value) == []

@@ -13,7 +13,7 @@ from agentgym_py.agents import AgentReply, Episode, ExpertAgent, RandomAgent
 from agentgym_py.collection import Collector, Job, PlayConfig
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.env import EnvSpec
-from agentgym_py.errors import PlanError, SnapshotError
+from agentgym_py.errors import ExpertError, SnapshotError
 from agentgym_py.rewards.state_values import (
     CHANGED,
     FAILED,
@@ -130,7 +130,7 @@ def test_an_expert_that_fails_is_said_to_have_failed(toys: Any, monkeypatch: pyt
     monkeypatch.setattr(world, "expert", fails_once)
     assert exact_of_all([*played[:2], changed]) == ([None, whole, None], {NO_PLAN: 1, CHANGED: 1})
     failed.clear()
-    with pytest.raises(PlanError, match=f"expert gave no plan: {type(error).__name__}"):
+    with pytest.raises(ExpertError, match=f"expert gave no plan: {type(error).__name__}"):
         exact_values(played[0])
     failed.clear()
     assert played_again([*played[:2], changed]) == ([True, True, False], {CHANGED: 1}) and not failed

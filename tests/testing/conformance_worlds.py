@@ -359,7 +359,7 @@ class WinsByParrot(WinsByNothing):
 
     def opens(self, reply: Reply) -> bool:
         """To the letter."""
-        return reply.action == self._need_reset().instruction
+        return reply.action == self._require_reset().instruction
 
     def begin(self, task: Task) -> str:
         """With more behind it."""

@@ -127,12 +127,18 @@ def test_a_state_is_due_after_its_minutes(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Libraries say it in their own words, if at all; the project's own errors stay as they are."""
-    with pytest.raises(RunError, match="states cannot be written: unexpected pos"), files.writing(tmp_path / "states"):
+    with (
+        pytest.raises(RunError, match="states cannot be written: unexpected pos"),
+        files.clear_write_errors(tmp_path / "states"),
+    ):
         raise RuntimeError("unexpected pos")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 0}))
-    with pytest.raises(RunError, match="no space left on its disk"), files.writing(tmp_path / "no" / "states"):
+    with (
+        pytest.raises(RunError, match="no space left on its disk"),
+        files.clear_write_errors(tmp_path / "no" / "states"),
+    ):
         raise RuntimeError("unexpected pos")
-    with pytest.raises(RunError, match=r"^mine$"), files.writing(tmp_path):
+    with pytest.raises(RunError, match=r"^mine$"), files.clear_write_errors(tmp_path):
         raise RunError("mine")
 
 

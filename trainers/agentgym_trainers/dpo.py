@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from agentgym_py.checks import check_least, check_positive
+from agentgym_py.checks import require_at_least, require_positive
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
@@ -91,8 +91,8 @@ class DPO(PairSettings):
 
     def __post_init__(self) -> None:
         PairSettings.__post_init__(self)
-        check_positive(self, "beta")
-        check_least(self, {"sft_weight": 0.0})
+        require_positive(self, "beta")
+        require_at_least(self, {"sft_weight": 0.0})
         if not 0 <= self.label_smoothing < 0.5:
             raise ConfigError(f"label_smoothing must be in [0, 0.5), got {self.label_smoothing}")
         if self.label_smoothing and self.loss_type != "sigmoid":

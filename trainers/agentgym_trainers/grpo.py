@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
-from agentgym_py.checks import check_least
+from agentgym_py.checks import require_at_least
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
@@ -154,7 +154,7 @@ class GRPOSettings(OnPolicySettings):
     def __post_init__(self) -> None:
         OnPolicySettings.__post_init__(self)
         least = {"group_size": 2, "tasks_per_iteration": 1, "epochs": 1, "clip_low": 0.0, "clip_high": 0.0}
-        check_least(self, least | {"kl_coef": 0.0, "branches": 0, "max_tokens": 1, "overlong_buffer": 0})
+        require_at_least(self, least | {"kl_coef": 0.0, "branches": 0, "max_tokens": 1, "overlong_buffer": 0})
         if self.overlong_buffer > self.max_tokens:
             raise ConfigError(
                 f"overlong_buffer must be at most max_tokens {self.max_tokens}, or every reply would be punished, got "

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from agentgym_py.checks import check_least, check_positive
+from agentgym_py.checks import require_at_least, require_positive
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.typing import Tensor
@@ -105,8 +105,8 @@ class KTO(OfflineSettings):
             raise ConfigError(f"batch_size must be at least 2, got {self.batch_size}: KTO compares within a batch")
         if self.threshold is not None and math.isnan(self.threshold):
             raise ConfigError("threshold must be a number, got nan")
-        check_positive(self, "beta")
-        check_least(self, {"desirable_weight": 0.0, "undesirable_weight": 0.0})
+        require_positive(self, "beta")
+        require_at_least(self, {"desirable_weight": 0.0, "undesirable_weight": 0.0})
         if not self.desirable_weight and not self.undesirable_weight:
             raise ConfigError("desirable_weight and undesirable_weight must not both be 0: nothing would be learnt")
 

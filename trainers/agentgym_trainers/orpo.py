@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from agentgym_py.checks import check_least
+from agentgym_py.checks import require_at_least
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
 from agentgym_py.training.data import Pair, length_grouped, no_data_error, pair_tokens, prepare_pairs
@@ -76,7 +76,7 @@ class ORPO(PairSettings):
 
     def __post_init__(self) -> None:
         PairSettings.__post_init__(self)
-        check_least(self, {"odds_weight": 0.0})
+        require_at_least(self, {"odds_weight": 0.0})
 
     def train(
         self,

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
-from agentgym_py.checks import check_least
+from agentgym_py.checks import require_at_least
 from agentgym_py.env import StopReason
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.typing import Tensor
@@ -123,7 +123,7 @@ class PPOSettings(OnPolicySettings):
         OnPolicySettings.__post_init__(self)
         least = {"tasks_per_iteration": 1, "epochs": 1, "clip": 0.0, "value_clip": 0.0, "vf_coef": 0.0, "gamma": 0.0}
         least |= {"gae_lambda": 0.0, "kl_coef": 0.0, "kl_target": 0.0, "entropy_coef": 0.0, "critic_gradient": 0.0}
-        check_least(self, least | {"critic_warmup": 0, "critic_learning_rate": 0.0})
+        require_at_least(self, least | {"critic_warmup": 0, "critic_learning_rate": 0.0})
         if self.gamma > 1 or self.gae_lambda > 1 or self.critic_gradient > 1:
             raise ConfigError("gamma, gae_lambda and critic_gradient must be at most 1")
         for name in ("critic_learning_rate", "vf_coef"):

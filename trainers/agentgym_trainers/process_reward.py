@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from agentgym_py import distributed
-from agentgym_py.checks import check_least
+from agentgym_py.checks import require_at_least
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rewards.llm_judge import KEPT, OpenAIJudge
@@ -165,7 +165,7 @@ class ProcessReward(OfflineSettings):
         counted = {name for name, weight in self.weights.items() if weight}
         if self.labels == "outcome" and self.discount == 1 and counted == {"progress"}:
             raise ConfigError("labels outcome make no progress at discount 1: every step would score 0")
-        check_least(self, {"hidden": 1, "tries": 1, "states": 1, "max_new_tokens": 1, "pair_weight": 0})
+        require_at_least(self, {"hidden": 1, "tries": 1, "states": 1, "max_new_tokens": 1, "pair_weight": 0})
         if self.lora_rank and not self.train_backbone:
             raise ConfigError("lora_rank trains the backbone: train_backbone must be true")
 

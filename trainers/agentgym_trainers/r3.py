@@ -31,7 +31,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agentgym_py import distributed
-from agentgym_py.checks import check_least
+from agentgym_py.checks import require_at_least
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rewards.process_reward_model import (
@@ -100,7 +100,7 @@ class R3(PPOSettings):
 
     def __post_init__(self) -> None:
         PPOSettings.__post_init__(self)
-        check_least(self, {"alpha": 0.0, "beta": 0.0, "prm_every": 0, "prm_episodes": 1})
+        require_at_least(self, {"alpha": 0.0, "beta": 0.0, "prm_every": 0, "prm_episodes": 1})
         if not self.alpha and not self.beta:
             raise ConfigError("alpha and beta must not both be 0: nothing would be paid")
         check_weights(self.prm_weights)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from agentgym_py.checks import check_least, check_positive
+from agentgym_py.checks import require_at_least, require_positive
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
@@ -108,8 +108,8 @@ class Ranking(OfflineSettings):
 
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
-        check_positive(self, "beta")
-        check_least(self, {"max_per_task": 2, "sft_weight": 0.0})
+        require_positive(self, "beta")
+        require_at_least(self, {"max_per_task": 2, "sft_weight": 0.0})
 
     def train(
         self,

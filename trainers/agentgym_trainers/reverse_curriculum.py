@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from agentgym_py import distributed
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.checks import check_least
+from agentgym_py.checks import require_at_least
 from agentgym_py.collection import Job
 from agentgym_py.collection.branching import or_none, snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
@@ -80,7 +80,7 @@ class ReverseCurriculum(GRPOSettings):
         GRPOSettings.__post_init__(self)
         if self.branches:
             raise ConfigError(f"branches is grpo's: groups begin on the expert's way here, got {self.branches}")
-        check_least(self, {"stages": 1, "success_threshold": 0.0})
+        require_at_least(self, {"stages": 1, "success_threshold": 0.0})
         if self.success_threshold > 1:
             raise ConfigError(f"success_threshold is a share, at most 1, got {self.success_threshold}")
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from agentgym_py.checks import check_least
+from agentgym_py.checks import require_at_least
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, did_you_mean
 from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.policy.typing import Tensor
@@ -86,7 +86,7 @@ class RewardModelling(PairSettings):
             raise ConfigError("match must be best_worst or all; to learn from success use heads, {success: 1}")
         if not any(self.heads.values()) or not all(math.isfinite(weight) for weight in self.heads.values()):
             raise ConfigError(f"heads must be names with weights, not all of them 0, got {self.heads}")
-        check_least(self, {"members": 1})
+        require_at_least(self, {"members": 1})
         if not math.isfinite(self.std_weight):
             raise ConfigError(f"std_weight must be a number, got {self.std_weight}")
 

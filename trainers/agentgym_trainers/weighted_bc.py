@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from agentgym_py.checks import check_positive
+from agentgym_py.checks import require_positive
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
@@ -86,7 +86,7 @@ class WeightedBC(OfflineSettings):
 
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
-        check_positive(self, "temperature", "max_weight")
+        require_positive(self, "temperature", "max_weight")
 
     def weights(self, trajectories: Sequence[Trajectory]) -> list[float]:
         """What each of the trajectories counts; at least 0."""

@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from agentgym_py import distributed
-from agentgym_py.errors import NotANumberError, TrainingError
+from agentgym_py.errors import NonFiniteError, TrainingError
 from agentgym_py.policy.logprobs import agent_logits, widened
 from agentgym_py.rng import Rng
 from agentgym_py.training.optimization import Optimization
@@ -421,7 +421,7 @@ class Learner:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         """Leave the policy whole, however the training ends; a guard that ends it early ends the block well."""
         try:
-            if isinstance(error, NotANumberError):
+            if isinstance(error, NonFiniteError):
                 raise TrainingError(f"{error}; {self.rollback_message()}") from error
             if error is None or isinstance(error, TrainingError):  # raised in all processes at once
                 self.publish()

@@ -136,7 +136,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     def actions(self) -> list[str]:
         """Calculations with numbers that stand near each other, or with the last result, and that as the answer."""
-        task = self._need_reset()
+        task = self._require_reset()
         if self._over:
             return []
         if not self._listed:
@@ -165,7 +165,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     def expert(self) -> list[str]:
         """The calculations that are still to be made, then `finish`."""
-        self._need_reset()
+        self._require_reset()
         if self._over:
             return []
         problem = self._problem
@@ -182,7 +182,7 @@ class CalculatorEnv(GeneratedEnv[Problem]):
 
     def secrets(self) -> list[str]:
         """The answer, exact and as the expert would say it, unless the last calculation shows all its digits."""
-        self._need_reset()
+        self._require_reset()
         told = set(_DIGITS.findall(_told(self._result)))
         answers = {shown(self._problem.answer), _rounded(self._problem)}
         return [] if self._over else sorted(each for each in answers if not told.issuperset(_DIGITS.findall(each)))

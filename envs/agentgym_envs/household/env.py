@@ -15,7 +15,7 @@ from agentgym_envs.household.house import QUIRKS, House
 from agentgym_envs.household.room import Room
 from agentgym_envs.household.search import next_command, reason, untold
 from agentgym_envs.household.words import RULES, Alfworld, Dialect, React
-from agentgym_py.env import GeneratedEnv, Outcome, Reply, StopReason, Task, checked_split
+from agentgym_py.env import GeneratedEnv, Outcome, Reply, StopReason, Task, require_split
 from agentgym_py.env.generated import Draft
 from agentgym_py.errors import ConfigError, SnapshotError, UnknownNameError, did_you_mean
 from agentgym_py.rng import Rng
@@ -148,7 +148,7 @@ class HouseholdEnv(GeneratedEnv[Room]):
         """The task of an id or a game's name, or number `name` of a split."""
         if self.games is None:
             return super().task(name, split)
-        wanted = checked_split(split or self.split)
+        wanted = require_split(split or self.split)
         if isinstance(name, Integral) and not isinstance(name, bool):
             name = int(name)
         elif not isinstance(name, str):
@@ -189,7 +189,7 @@ class HouseholdEnv(GeneratedEnv[Room]):
     @property
     def house(self) -> House:
         """The current episode's state."""
-        self._need_reset()
+        self._require_reset()
         return self._house
 
     def begin(self, task: Task) -> str:

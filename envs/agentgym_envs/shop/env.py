@@ -17,7 +17,7 @@ from agentgym_envs.shop.reward import exact_match, reward_parts
 from agentgym_envs.shop.strict import StrictMoves, split_action
 from agentgym_envs.shop.tasks import Difficulty, Errand, GeneratedTasks, Goals, ListedTasks
 from agentgym_envs.shop.visit import Moves, Visit, plain
-from agentgym_py.env import Outcome, Reply, StopReason, Task, TextEnv, checked_split, function_tool, text_parameter
+from agentgym_py.env import Outcome, Reply, StopReason, Task, TextEnv, function_tool, require_split, text_parameter
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import ConfigError, SnapshotError, UnknownNameError
 
@@ -109,7 +109,7 @@ class ShopEnv(TextEnv):
             raise UnknownNameError(f"A task is named by its id or its number, not by {name!r}.")
         name = name if isinstance(name, str) else int(name)
         if split is not None:
-            checked_split(split)
+            require_split(split)
         elif isinstance(self.tasks, ListedTasks) and not self.tasks.by_product:
             return self.tasks.get(name, None)
         return self.tasks.get(name, split or self.split)
@@ -117,7 +117,7 @@ class ShopEnv(TextEnv):
     @property
     def errand(self) -> Errand:
         """The current task with its goal."""
-        task = self._need_reset()
+        task = self._require_reset()
         if self._errand is None or self._errand.task is not task:
             self._errand, self._expert = self._find(task.id), None
         return self._errand

@@ -15,7 +15,7 @@ from agentgym_envs.shop.catalogue import PAGE_SIZE, Catalogue, Product
 from agentgym_envs.shop.goals import generated_goal, human_goals, read_goals, synthetic_goals
 from agentgym_envs.shop.reward import Goal, normalize_color
 from agentgym_envs.shop.visit import ITEM_BUTTONS, choices, plain, searchable
-from agentgym_py.env import SPLITS, Task, no_task
+from agentgym_py.env import SPLITS, Task, unknown_task_error
 from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.rng import Rng, seed_of
 
@@ -89,7 +89,7 @@ class GeneratedTasks:
         split_of_id, kind, number = found.groups() if found else ("", "", "")
         if kind == self.difficulty:
             return self.by_number(int(number), split_of_id)
-        raise no_task(name, "shop", self.difficulty, list(DIFFICULTIES))
+        raise unknown_task_error(name, "shop", self.difficulty, list(DIFFICULTIES))
 
     def draw(self, rng: Rng, split: str) -> Errand:
         """A random task of a split."""

@@ -163,11 +163,11 @@ class SQLEnv(GeneratedEnv[Puzzle]):
             if answer != here and (weak or _one_answer(made, question) is not None):
                 return made, answer
             made.close()
-        raise CatalogueError(f"{self._need_reset().id}: no other rows give another answer")
+        raise CatalogueError(f"{self._require_reset().id}: no other rows give another answer")
 
     def _redrawn(self, number: int) -> tuple[GuardedDatabase, Answer]:
         puzzle = self.puzzle
-        filled = rows(puzzle.made, Rng(self._need_reset().id, "twin", number))
+        filled = rows(puzzle.made, Rng(self._require_reset().id, "twin", number))
         made = GuardedDatabase(tables(puzzle.made, filled))
         return made, _answer(made.run(puzzle.question.sql))
 

@@ -151,7 +151,7 @@ class TodoEnv(GeneratedEnv[Errand]):
 
     def actions(self) -> list[str]:
         """Looks at every list and task, and changes of every task that need no text; not all that is admissible."""
-        self._need_reset()
+        self._require_reset()
         if self._over:
             return []
         listed, known, tomorrow = list(_LOOKS), self._listed, shift(self._app.today, 1)
@@ -168,7 +168,7 @@ class TodoEnv(GeneratedEnv[Errand]):
 
     def expert(self) -> list[str]:
         """One call for each thing that is not yet as it should be, then `finish`: shortest from the start of a task."""
-        self._need_reset()
+        self._require_reset()
         if self._over:
             return []
         errand = self._errand
@@ -178,13 +178,13 @@ class TodoEnv(GeneratedEnv[Errand]):
 
     def fair_expert(self) -> str | None:
         """Looks up all that the request depends on, then does what the expert does."""
-        self._need_reset()
+        self._require_reset()
         unread = [read for number, read in enumerate(self._errand.reads) if number not in self._read]
         return written(*unread[0]) if unread and not self._over else super().fair_expert()
 
     def secrets(self) -> list[str]:
         """The answer at the start, unless today's date holds it; afterwards any tool may show it."""
-        self._need_reset()
+        self._require_reset()
         answer, today = self._errand.answer, self._app.today
         return [answer] if answer and self.steps == 0 and answer not in (today, *today.split("-")) else []
 

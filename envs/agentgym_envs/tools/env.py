@@ -103,7 +103,7 @@ class ToolsEnv(GeneratedEnv[Errand]):
     @property
     def session(self) -> Session:
         """The current episode."""
-        self._need_reset()
+        self._require_reset()
         assert self._session is not None
         return self._session
 
