@@ -9,5 +9,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except SystemExit as stop:
-        distributed.leave(stop.code)
+        distributed.exit_process(stop.code)
         raise

@@ -17,90 +17,89 @@ from datetime import timedelta
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from agentgym_py.errors import AgentGymError, ConfigError, WorkerError
 from agentgym_py.registry import install_advice
 
-if TYPE_CHECKING:
-    pass
-
 T = TypeVar("T")
 
 _PATIENCE = timedelta(hours=1)
-"""Longest wait for the other processes' share of a phase."""
-_HEARD = timedelta(seconds=3)
-"""Time that a failing process waits for rank 0 to end with an error too."""
-_ENGINES = {"ACCELERATE_USE_FSDP": "FSDP", "ACCELERATE_USE_DEEPSPEED": "DeepSpeed"}
-_WHOLE = {
+"""Longest wait for the other processes in one phase."""
+_ERROR_WAIT = timedelta(seconds=3)
+"""Time that a failing process waits for rank 0 to fail, too."""
+_BACKENDS = {"ACCELERATE_USE_FSDP": "FSDP", "ACCELERATE_USE_DEEPSPEED": "DeepSpeed"}
+_PARTIAL_LOADING = {
     "FSDP_CPU_RAM_EFFICIENT_LOADING": "fsdp_cpu_ram_efficient_loading",
     "ACCELERATE_DEEPSPEED_ZERO3_INIT": "zero3_init_flag",
 }
-"""Settings of accelerate by which a process would load only a part of the model."""
+"""Settings of accelerate with which a process loads only a part of the model."""
 
 
-def world() -> int:
-    """Number of processes."""
+def world_size() -> int:
+    """Return the number of processes."""
     return int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
 
 
 def rank() -> int:
-    """Number of this process, from 0."""
-    return int(os.environ["RANK"]) if world() > 1 else 0
+    """Return the number of this process, from 0."""
+    return int(os.environ["RANK"]) if world_size() > 1 else 0
 
 
-def first() -> bool:
-    """Whether this is the process that writes and prints."""
+def is_rank_zero() -> bool:
+    """Return whether this is the process that writes and prints."""
     return rank() == 0
 
 
-def engine() -> str | None:
-    """`FSDP` or `DeepSpeed` if `accelerate launch` shards the training over the processes, else None."""
-    return _asked_for() if world() > 1 else None
+def sharding_backend() -> str | None:
+    """Return `FSDP` or `DeepSpeed` if `accelerate launch` shards the training over the processes, else None."""
+    return _requested_backend() if world_size() > 1 else None
 
 
-def _asked_for() -> str | None:
-    return next((name for variable, name in _ENGINES.items() if _on(variable)), None)
+def _requested_backend() -> str | None:
+    return next((name for variable, name in _BACKENDS.items() if _on(variable)), None)
 
 
 def _on(variable: str) -> bool:
     return os.environ.get(variable, "").lower() in ("1", "true")
 
 
-def join(device: str | None = None) -> None:
-    """Meet the other processes: on the CPU, or by default each on the GPU of its own number if there are any.
+def init_process_group(device: str | None = None) -> None:
+    """Connect to the other processes. By default each uses the GPU of its own number, or the CPU if there is no GPU.
 
     Raises:
         ConfigError: one device for all processes, or a sharding backend that cannot be used this way.
     """
-    _require_engine()
-    if world() == 1:
+    _require_backend()
+    if world_size() == 1:
         return
     if device not in (None, "cpu", "cuda"):
-        raise ConfigError(f"device {device!r} would be every process's: leave it out, and each takes its own")
+        raise ConfigError(
+            f"device {device!r} would be used by every process; omit it, and each process uses its own GPU"
+        )
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # silences torch's notice about unused parameters
     import torch
     from accelerate import PartialState
 
     state = PartialState(cpu=device == "cpu" or not torch.cuda.is_available())
-    if state.num_processes != world():
-        raise ConfigError(f"WORLD_SIZE is {world()}, and accelerate finds {state.num_processes} processes")
+    if state.num_processes != world_size():
+        raise ConfigError(f"WORLD_SIZE is {world_size()}, but accelerate finds {state.num_processes} processes")
     _group()
 
 
-def _require_engine() -> None:
-    """Refuse what the sharding backend cannot do, or ignores silently."""
-    if (name := _asked_for()) is None:
+def _require_backend() -> None:
+    """Raise ConfigError for settings that the sharding backend cannot use or ignores silently."""
+    if (name := _requested_backend()) is None:
         return
-    if world() == 1:
-        raise ConfigError(f"{name} splits a training over several processes, and here is one: start it without {name}")
+    if world_size() == 1:
+        raise ConfigError(f"{name} shards a training over several processes, but there is one: start it without {name}")
     if name == "FSDP" and os.environ.get("FSDP_VERSION", "1") != "2":
-        raise ConfigError("FSDP is used in its second version: fsdp_version: 2 in the file of accelerate's settings")
+        raise ConfigError("FSDP needs version 2: set fsdp_version: 2 in the configuration file of accelerate")
     if name == "DeepSpeed" and find_spec("deepspeed") is None:
         raise ConfigError(f"DeepSpeed is not installed: {install_advice('train,deepspeed')}")
-    for variable, setting in _WHOLE.items():
+    for variable, setting in _PARTIAL_LOADING.items():
         if _on(variable):
-            raise ConfigError(f"{setting} must be false: every process loads the whole model, and plays with it")
+            raise ConfigError(f"{setting} must be false: every process loads the whole model to generate replies")
 
 
 def gather(value: T) -> list[T]:
@@ -109,53 +108,54 @@ def gather(value: T) -> list[T]:
     Raises:
         WorkerError: another process is gone, or has not called for an hour.
     """
-    if world() == 1:
+    if world_size() == 1:
         return [value]
     from torch import distributed
 
-    found: list[Any] = [None] * world()
+    values: list[Any] = [None] * world_size()
     try:
-        distributed.all_gather_object(found, value, group=_group())
+        distributed.all_gather_object(values, value, group=_group())
     except RuntimeError as error:
-        raise WorkerError(f"rank {rank()} lost the others: {str(error).splitlines()[0]}") from error
-    return found
+        raise WorkerError(f"rank {rank()} lost the other processes: {str(error).splitlines()[0]}") from error
+    return values
 
 
-def once(call: Callable[..., T], *given: Any) -> T:
-    """Call a function in the process of rank 0 once all processes are here; returns its result in every process."""
+def on_rank_zero(call: Callable[..., T], *args: Any) -> T:
+    """Call a function on rank 0 after all processes have arrived; return its result in every process."""
     gather(None)
-    return gather(call(*given) if first() else None)[0]  # type: ignore[return-value]  # [0] is what `call` returned
+    return gather(call(*args) if is_rank_zero() else None)[0]  # type: ignore[return-value]  # [0] is what `call` returned
 
 
-def same(name: str, value: str) -> str:
-    """Return `value`, which must be equal in all processes; WorkerError if it is not."""
-    if len(found := set(gather(value))) > 1:
-        raise WorkerError(f"the {name} of {world()} processes should be one and is {len(found)}: they went apart")
+def require_same(name: str, value: str) -> str:
+    """Return `value`; raise WorkerError unless it is equal in all processes."""
+    if (count := len(set(gather(value)))) > 1:
+        raise WorkerError(f"the {name} must be equal in all {world_size()} processes, got {count} different values")
     return value
 
 
 def sum_gradients(parameters: Iterable[Any]) -> None:
     """Replace every parameter's gradient by its sum over all processes; None stays if no process has one."""
-    if world() == 1:
+    if world_size() == 1:
         return
     import torch
     from torch import distributed
 
-    trained = [each for each in parameters if each.requires_grad]
-    given = torch.tensor([each.grad is not None for each in trained], dtype=torch.uint8, device=trained[0].device)
-    distributed.all_reduce(given, distributed.ReduceOp.MAX)
-    sums = []
-    for parameter, anywhere in zip(trained, given.tolist(), strict=True):
+    trainable = [parameter for parameter in parameters if parameter.requires_grad]
+    flags = [parameter.grad is not None for parameter in trainable]
+    has_gradient = torch.tensor(flags, dtype=torch.uint8, device=trainable[0].device)
+    distributed.all_reduce(has_gradient, distributed.ReduceOp.MAX)
+    reductions = []
+    for parameter, anywhere in zip(trainable, has_gradient.tolist(), strict=True):
         if anywhere:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-            sums.append(distributed.all_reduce(parameter.grad, async_op=True))
-    for each in sums:
-        each.wait()
+            reductions.append(distributed.all_reduce(parameter.grad, async_op=True))
+    for reduction in reductions:
+        reduction.wait()
 
 
-def summed(logged: Mapping[str, float]) -> dict[str, float]:
-    """Sum what all processes logged of a step; of names that end in `_max` take the maximum."""
+def reduce_logs(logged: Mapping[str, float]) -> dict[str, float]:
+    """Sum the logs of a step over all processes; take the maximum of names that end in `_max`."""
     parts = gather(dict(logged))
     names = dict.fromkeys(name for part in parts for name in part)
     return {
@@ -165,38 +165,38 @@ def summed(logged: Mapping[str, float]) -> dict[str, float]:
 
 
 @contextmanager
-def together() -> Iterator[None]:
-    """Let only rank 0 print, and end all processes if one fails.
+def rank_zero_output() -> Iterator[None]:
+    """Let only rank 0 print; end all processes if one fails.
 
     Raises:
-        WorkerError: another process ended with an error; says which.
+        WorkerError: another process ended with an error, which the message names.
         SystemExit: in the other processes, if rank 0 prints the error.
     """
-    if world() == 1:
+    if world_size() == 1:
         yield
         return
     try:
-        with _silence():
+        with _silent_other_ranks():
             yield
     except KeyboardInterrupt:
-        if first():
+        if is_rank_zero():
             raise
         raise SystemExit(130) from None
     except Exception as error:
-        cause = _told() if not isinstance(error, AgentGymError) or isinstance(error, WorkerError) else None
-        if _tell(cause or f"rank {rank()}: {error}"):
+        cause = _reported_error() if not isinstance(error, AgentGymError) or isinstance(error, WorkerError) else None
+        if _report_error(cause or f"rank {rank()}: {error}"):
             raise SystemExit(2) from error
         if cause:
             raise WorkerError(cause) from error
         raise
 
 
-def leave(status: int | str | None) -> None:
+def exit_process(status: int | str | None) -> None:
     """End one of several processes; gloo's threads may otherwise abort it while Python shuts down.
 
     Functions registered with `atexit` still run. A single process continues.
     """
-    if world() > 1:
+    if world_size() > 1:
         if isinstance(status, str):
             print(status, file=sys.stderr)
         atexit._run_exitfuncs()
@@ -206,30 +206,30 @@ def leave(status: int | str | None) -> None:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
-    if first():
+def _silent_other_ranks() -> Iterator[None]:
+    if is_rank_zero():
         yield
         return
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         yield
 
 
-def _tell(error: str) -> bool:
-    """Leave an error where the others find it; returns whether this process may be silent because rank 0 ends too."""
+def _report_error(error: str) -> bool:
+    """Report an error to the other processes; return whether rank 0 fails, too, so that this one may be silent."""
     if (store := _store()) is None:
         return False
     with suppress(RuntimeError):  # the process that keeps the store may be gone
         store.set(f"agentgym error {rank()}", error)
-        if not first():
-            store.wait(["agentgym error 0"], _HEARD)
+        if not is_rank_zero():
+            store.wait(["agentgym error 0"], _ERROR_WAIT)
             return True
     return False
 
 
-def _told() -> str | None:
-    """The error that another process left."""
+def _reported_error() -> str | None:
+    """Return the error that another process reported."""
     with suppress(RuntimeError):
-        for other in range(world()):
+        for other in range(world_size()):
             key = f"agentgym error {other}"
             if other != rank() and (store := _store()) is not None and store.check([key]):
                 return str(store.get(key).decode())
@@ -238,15 +238,15 @@ def _told() -> str | None:
 
 @cache
 def _group() -> Any:
-    """The group of all processes for Python objects: over the network, with the patience for a phase of episodes."""
+    """Return the group of all processes for Python objects, which waits long enough for a phase of episodes."""
     from torch import distributed
 
-    atexit.register(distributed.destroy_process_group)  # NCCL warns if it is left to the end
+    atexit.register(distributed.destroy_process_group)  # otherwise NCCL warns at exit
     return distributed.new_group(backend="gloo", timeout=_PATIENCE)
 
 
 def _store() -> Any:
-    """The store where processes leave notes for each other; None before they have met."""
+    """Return the key-value store of the processes; None before `init_process_group`."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_initialized():
         return None

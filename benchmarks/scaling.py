@@ -47,7 +47,7 @@ def measure(episodes: int, train: int) -> dict[str, float]:
     import torch
 
     torch.set_num_threads(1)
-    distributed.join("cpu")
+    distributed.init_process_group("cpu")
     policy, workers, shop = Policy.load("tiny", device="cpu"), torchrun.Ranks(), EnvSpec("shop")
     engine, jobs = HFEngine(policy), jobs_for([shop], "train", range(episodes))
     experts = Collector(ExpertAgent(fair=True)).collect_batch(jobs_for([shop], "train", range(train)))
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--one", action="store_true", help="measure in this process and print it")
     given = parser.parse_args()
     if given.one:
-        with distributed.together():
+        with distributed.rank_zero_output():
             print(MARK + json.dumps(measure(given.episodes, given.train)))
         return
     runs = {number: list[dict[str, float]]() for number in (1, 2)}

@@ -84,18 +84,18 @@ from agentgym_py.cli import _main
 svg.there = lambda: False  # they take longer than the training
 spec = spec_from_file_location("toys", sys.argv[1])
 spec.loader.exec_module(module_from_spec(spec))
-with distributed.together():
+with distributed.rank_zero_output():
     for words in json.loads(sys.argv[2]):
         _main(words)
     if sys.argv[3:]:  # as if it had been killed in its last round, and gone on with
         distributed.gather(None)
-        if distributed.first():
+        if distributed.is_rank_zero():
             shutil.rmtree(sys.argv[3] + "/rounds/01")
             for name in ("test.json", "report.html"):
                 (__import__("pathlib").Path(sys.argv[3]) / name).unlink()
         distributed.gather(None)
         _main(["evolve", "--resume", sys.argv[3]])
-distributed.leave(0)
+distributed.exit_process(0)
 """
 JUDGES = [
     ("reward_model", []), ("process_reward", []),
@@ -126,7 +126,7 @@ def stepped(self, *given, **more):
     return found
 
 Checkpoints.take, torch.optim.AdamW.step = taken, stepped
-with distributed.together():
+with distributed.rank_zero_output():
     _main(json.loads(sys.argv[2]))
 """
 """Every process of the job is killed in the midst of the step after a state was kept."""
@@ -142,7 +142,7 @@ def broken(self, *given):
 
 if distributed.rank() == 1:
     EpisodeLoop._begin = broken
-distributed.leave(main(sys.argv[1:]))
+distributed.exit_process(main(sys.argv[1:]))
 """
 
 
@@ -373,9 +373,13 @@ def test_alone_nothing_is_waited_for() -> None:
     """One process is rank 0 of 1; what is exchanged is its own, and gradients stay as they are."""
     import torch
 
-    assert (distributed.rank(), distributed.world(), distributed.first()) == (0, 1, True)
-    assert distributed.gather(3) == [3] and distributed.once(max, 1, 2) == 2 and distributed.same("name", "a") == "a"
-    assert distributed.summed({"loss": 1.0, "ratio_max": 2.0}) == {"loss": 1.0, "ratio_max": 2.0}
+    assert (distributed.rank(), distributed.world_size(), distributed.is_rank_zero()) == (0, 1, True)
+    assert (
+        distributed.gather(3) == [3]
+        and distributed.on_rank_zero(max, 1, 2) == 2
+        and distributed.require_same("name", "a") == "a"
+    )
+    assert distributed.reduce_logs({"loss": 1.0, "ratio_max": 2.0}) == {"loss": 1.0, "ratio_max": 2.0}
     parameter = torch.nn.Parameter(torch.ones(2))
     parameter.grad = torch.ones(2)
     distributed.sum_gradients([parameter])
@@ -386,14 +390,14 @@ def test_what_processes_log_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums, and the largest of what is a largest; a process without rows logs nothing."""
     parts: Sequence[dict[str, float]] = [{"loss": 1.0, "ratio_max": 2.0}, {}, {"loss": 0.5, "ratio_max": 7.0}]
     monkeypatch.setattr(distributed, "gather", lambda value: parts)
-    assert distributed.summed({}) == {"loss": 1.5, "ratio_max": 7.0}
+    assert distributed.reduce_logs({}) == {"loss": 1.5, "ratio_max": 7.0}
 
 
 def test_processes_that_went_apart_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights that differ are said, instead of one rank's being written."""
     monkeypatch.setattr(distributed, "gather", lambda value: [value, "b"])
-    with pytest.raises(WorkerError, match="weights of 1 processes should be one and is 2"):
-        distributed.same("weights", "a")
+    with pytest.raises(WorkerError, match="weights must be equal in all 1 processes, got 2"):
+        distributed.require_same("weights", "a")
 
 
 def test_a_batch_is_dealt_out_row_by_row(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,7 +448,7 @@ def test_a_share_is_played_beside_its_process_where_a_world_may_be_late(monkeypa
     ("words", "said"),
     [
         (["collect", "--agent", "random"], "collect runs in one process, and here are 2"),
-        (["evolve", "--device", "cuda:1"], "device 'cuda:1' would be every process's"),
+        (["evolve", "--device", "cuda:1"], "device 'cuda:1' would be used by every process"),
     ],
 )
 def test_what_several_processes_cannot_do_is_said(

@@ -17,14 +17,14 @@ from agentgym_py.env import TextEnv, function_tool, text_parameter
 from agentgym_py.env.actions import format_reply
 from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.http_client import (
-    Asker,
-    FullError,
-    LostError,
+    HttpClient,
+    PromptTooLongError,
+    RequestFailedError,
     checked_address,
+    gather_all,
     read_json,
     require_key,
-    together,
-    wait_for,
+    run_in_loop,
 )
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory.formats.openai import tool_answer, tool_call
@@ -97,7 +97,7 @@ class OpenAIAgent:
         self._prices = (prompt_price, completion_price or 0) if prompt_price is not None else None
         self._waiting = 0
         """Replies that are asked for; where the last of them is lost, and none ever came, nobody is there."""
-        self._server = Asker(
+        self._server = HttpClient(
             f"{self.sampling['base_url']} (model {model!r})", concurrency=concurrency, timeout=timeout, retries=retries,
             advice="An address ends in /v1 with most servers",
         )  # fmt: skip
@@ -111,7 +111,7 @@ class OpenAIAgent:
         Raises:
             EndpointError: the endpoint refuses, or is broken.
         """
-        return wait_for(together([self.areply(episode) for episode in episodes]))
+        return run_in_loop(gather_all([self.areply(episode) for episode in episodes]))
 
     async def areply(self, episode: Episode) -> AgentReply | None:
         """The same for one episode."""
@@ -125,9 +125,9 @@ class OpenAIAgent:
         self._waiting += 1
         try:
             answer = await self._server.ask(address, sent, completion, "chat completion", seed)
-        except FullError:
+        except PromptTooLongError:
             return None
-        except LostError as lost:
+        except RequestFailedError as lost:
             if self._waiting == 1 and not self._server.answered:
                 raise EndpointError(str(lost)) from None
             return AgentReply("", error=str(lost))

@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     with _warnings_in_a_line():
         try:
-            with interrupts_honoured(), distributed.together():
+            with interrupts_honoured(), distributed.rank_zero_output():
                 status = _main(sys.argv[1:] if argv is None else argv)
             print(end="", flush=True)  # a pipe that nobody reads any more is noticed here, not after the end
             return status
@@ -78,7 +78,7 @@ def run_command(argv: Sequence[str]) -> None:
         AgentGymError: whatever the user can mend.
         KeyboardInterrupt: it was interrupted.
     """
-    with _warnings_in_a_line(), interrupts_honoured(), distributed.together():
+    with _warnings_in_a_line(), interrupts_honoured(), distributed.rank_zero_output():
         status = _main(argv)
     if status in (INTERRUPTED, KILLED):
         raise KeyboardInterrupt
@@ -127,9 +127,9 @@ def _main(argv: Sequence[str]) -> int:
     if name == "--version":
         print(f"agentgym {__version__}")
         return 0
-    if distributed.world() > 1 and name in COMMANDS and name not in _SHARED:
+    if distributed.world_size() > 1 and name in COMMANDS and name not in _SHARED:
         raise UsageError(
-            f"{name} runs in one process, and here are {distributed.world()}; in several run {', '.join(_SHARED)}"
+            f"{name} runs in one process, and here are {distributed.world_size()}; in several run {', '.join(_SHARED)}"
         )
     try:
         args = (build(name, words[1:]).parse(words[1:])) if name in COMMANDS else root().parse(words)

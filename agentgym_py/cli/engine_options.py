@@ -72,7 +72,7 @@ class EngineOptions:
 
     def executor_for(self, policy: Policy, actors: int | None) -> Executor:
         """Choose the executor: one process is enough to wait for a server."""
-        if self.engine == "hf" or distributed.world() > 1:
+        if self.engine == "hf" or distributed.world_size() > 1:
             return executor_for(policy, actors)
         if actors:
             raise UsageError("--ray: who waits for a model server (--engine server) needs no actors")

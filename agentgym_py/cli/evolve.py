@@ -185,9 +185,9 @@ def _run(args: Values, begun: list[RunFolder], lock: ExitStack) -> dict[str, Any
         settings["rounds"] = args["rounds"]
     model, engine, config, trainer, cloner, envs = read(settings, args)
     require_reward_model(config.reward_model)
-    distributed.join(model.device)
+    distributed.init_process_group(model.device)
     if folder is None and args["out"]:
-        distributed.once(new_folder, args["out"])
+        distributed.on_rank_zero(new_folder, args["out"])
     finished = folder is not None and folder.finished and not more
     if more:
         _require_all_tasks(config, envs)
@@ -206,16 +206,16 @@ def _run(args: Values, begun: list[RunFolder], lock: ExitStack) -> dict[str, Any
         require_room(ready[0], config.max_new_tokens)
         require_judges(config, trainer, ready[0])
         executor, play = engine.executor_for(ready[0], model.ray), engine.engines_for(ready[0], config.slots)
-        folder = distributed.once(lambda: lock.enter_context(_started(args, envs, ready[0])))
+        folder = distributed.on_rank_zero(lambda: lock.enter_context(_started(args, envs, ready[0])))
         begun.append(folder)
     else:
-        distributed.once(lambda: lock.enter_context(folder.locked()))
+        distributed.on_rank_zero(lambda: lock.enter_context(folder.locked()))
         if not finished:
             base = model.load(config.seed)
-            distributed.once(_check_basis, folder, envs, base)
+            distributed.on_rank_zero(_check_basis, folder, envs, base)
             if more:
                 require_judges(config, trainer, base)
-                distributed.once(_extend, folder, config.rounds)
+                distributed.on_rank_zero(_extend, folder, config.rounds)
             executor, play = engine.executor_for(base, model.ray), engine.engines_for(base, config.slots)
     lock.enter_context(executor)
     load = _loader(model, config.seed, ready)
@@ -317,11 +317,11 @@ def _own_folder(settings: Mapping[str, Any]) -> Path:
 def _threads(folder: RunFolder | None, asked: int | None) -> int | None:
     """The threads that were asked for, else those that the run began with: sums round otherwise with other threads."""
     held = folder.read_json("provenance.json") if folder else {}
-    begun, processes = held.get("threads"), held.get("processes", distributed.world())
-    if folder and processes != distributed.world():
+    begun, processes = held.get("threads"), held.get("processes", distributed.world_size())
+    if folder and processes != distributed.world_size():
         warnings.warn(
-            f"{folder.path} began with {processes} processes and resumes with {distributed.world()}: the result may "
-            "not be bit-identical",
+            f"{folder.path} began with {processes} processes and resumes with {distributed.world_size()}: "
+            "the result may not be bit-identical",
             stacklevel=2,
         )
         return asked
@@ -368,7 +368,7 @@ def _show(
     from agentgym_py.report.terminal import TerminalReporter
 
     out_of_the_way = redirect_stdout(sys.stderr) if out.stderr else nullcontext()  # a plugin may print; stdout is JSON
-    report = partial(distributed.once, write_report, folder.path)
+    report = partial(distributed.on_rank_zero, write_report, folder.path)
     track = None if folder.finished else folder.config().get("track")
     tracker = tracking.Tracker(track, folder.path, folder.written_config()) if track else None
     with out_of_the_way, TerminalReporter(out, report) as reporter, tracker.listening() if tracker else nullcontext():
@@ -384,7 +384,7 @@ def _show(
 
 def _headline(settings: Values, config: EvolveConfig) -> str:
     worlds = ", ".join(settings["env"])
-    several = f", {distributed.world()} processes" if distributed.world() > 1 else ""
+    several = f", {distributed.world_size()} processes" if distributed.world_size() > 1 else ""
     how = f"trainer {settings['trainer.name']}, model {settings['model']}, seed {config.seed}"
     return f"AgentEvol on {worlds}: {how}{several}"
 

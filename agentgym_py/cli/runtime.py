@@ -57,7 +57,7 @@ def provenance() -> dict[str, Any]:
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"), "command": ["agentgym", *sys.argv[1:]],
         "python": platform.python_version(), "platform": platform.platform(), "threads": torch.get_num_threads(),
-        "processes": distributed.world(), "packages": packages(),
+        "processes": distributed.world_size(), "packages": packages(),
     }  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def load_torch(threads: int | None = None) -> None:
     quiet()
     import torch
 
-    torch.set_num_threads(threads or (1 if distributed.world() > 1 else _default_threads(torch.get_num_threads())))
+    torch.set_num_threads(threads or (1 if distributed.world_size() > 1 else _default_threads(torch.get_num_threads())))
 
 
 def executor_for(policy: Policy, actors: int | None = None) -> Executor:
@@ -108,9 +108,9 @@ def executor_for(policy: Policy, actors: int | None = None) -> Executor:
     """
     import torch
 
-    if distributed.world() > 1:
+    if distributed.world_size() > 1:
         if actors:
-            raise ConfigError(f"ray: the {distributed.world()} processes of this command play themselves")
+            raise ConfigError(f"ray: the {distributed.world_size()} processes of this command play themselves")
         return Ranks()
     if actors:
         return RayWorkers(actors, gpus=float(policy.model.device.type == "cuda"))

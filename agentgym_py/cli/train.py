@@ -168,7 +168,7 @@ def run(args: Values) -> int:
     except KeyboardInterrupt as stop:
         kept = any((Path(chosen.out) / states_in(trainer)).rglob("state-*"))
         how = "goes on from the state that was kept" if kept else "begins anew: no state was kept"
-        if distributed.first():
+        if distributed.is_rank_zero():
             say_interrupted(f"the same command {how}")
         return status_of(stop)
 
@@ -177,8 +177,8 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
     from agentgym_py.trajectory.dataset import AgentTrajDataset
 
     assert chosen.out is not None
-    distributed.join(model.device)
-    out = distributed.once(_folder, chosen.out, states_in(trainer))
+    distributed.init_process_group(model.device)
+    out = distributed.on_rank_zero(_folder, chosen.out, states_in(trainer))
     select = select_config(args)
     selection = selected(select, AgentTrajDataset(each for file in files for each in read_trajectories(file)))
     data = AgentTrajDataset(selection.kept)
@@ -206,15 +206,15 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
             with last_good_kept(policy, out / "last_good") if info_of(trainer).output == "policy" else nullcontext():
                 done = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
             report = checked(done, trainer, policy)
-            digest = distributed.same("weights", policy.digest())
+            digest = distributed.require_same("weights", policy.digest())
             result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
             result["selection"] = {"kept": len(data), "dropped": dict(selection.dropped), "line": selection.line}
             result["provenance"] = made_with
-            if distributed.first():
+            if distributed.is_rank_zero():
                 if info_of(trainer).output == "policy":
                     policy.save(out / "checkpoint")
                 RunFolder(out).write_json(_REPORT, result)
-    if not distributed.first():
+    if not distributed.is_rank_zero():
         return 0
     if chosen.json:
         print_json(result)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from agentgym_py.agents import Agent, AgentReply, Episode
 from agentgym_py.agents.base import AsyncAgent, ReplyStream, StreamingAgent
 from agentgym_py.errors import InfrastructureError
-from agentgym_py.http_client import loop
+from agentgym_py.http_client import event_loop
 
 Reply = AgentReply | InfrastructureError | None
 Live = Mapping[int, Episode]
@@ -99,7 +99,7 @@ class _AsyncReplies:
         """Ask for what is not yet asked for; wait for a reply or an env."""
         for index, episode in live.items():
             if index not in self._asked:
-                self._asked[index] = asyncio.run_coroutine_threadsafe(self._agent.areply(episode), loop())
+                self._asked[index] = asyncio.run_coroutine_threadsafe(self._agent.areply(episode), event_loop())
         wait([*self._asked.values(), *envs], patience, FIRST_COMPLETED)
         return True
 

@@ -116,7 +116,9 @@ class Rollouts:
         jobs = self.jobs(min(tasks, self.remaining // whole), whole)
         trunks = self.continue_from(jobs, [None] * len(jobs), size)
         episodes = self.episodes[before:]  # with the env's own rewards
-        starts = distributed.once(self._sample, jobs, episodes, size, branches)  # an env that fails must fail for all
+        starts = distributed.on_rank_zero(
+            self._sample, jobs, episodes, size, branches
+        )  # an env that fails must fail for all
         later = [replace(job, attempt=job.attempt + k * size)
                  for job, states in zip(jobs, starts, strict=True) for k in range(1, len(states) + 1)]  # fmt: skip
         return trunks + self.continue_from(later, [state for states in starts for state in states], size)
@@ -175,7 +177,7 @@ class Rollouts:
         sound = [each for each in episodes if each.steps and each.is_evidence]
         if self.scorer is None or not sound:
             return episodes
-        scores = dict(zip(map(id, sound), distributed.once(self.scorer, sound), strict=True))
+        scores = dict(zip(map(id, sound), distributed.on_rank_zero(self.scorer, sound), strict=True))
         return [with_score(each, scores[id(each)]) if id(each) in scores else each for each in episodes]
 
     def collector(self, agent: Agent) -> Collector:

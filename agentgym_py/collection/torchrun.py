@@ -10,7 +10,7 @@ from agentgym_py.collection.executor import deal
 from agentgym_py.collection.job import Job
 from agentgym_py.collection.play_config import PlayConfig
 from agentgym_py.collection.processes import Workers, stream_near
-from agentgym_py.distributed import gather, rank, world
+from agentgym_py.distributed import gather, rank, world_size
 from agentgym_py.trajectory import Trajectory
 
 
@@ -21,7 +21,7 @@ class Ranks:
     """
 
     def __init__(self) -> None:
-        self.number = world()
+        self.number = world_size()
         self._beside = Workers(1)
 
     def __enter__(self) -> Self:

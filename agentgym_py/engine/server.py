@@ -19,7 +19,15 @@ from agentgym_py.engine.base import Generation, ServerKind
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.engine.server_protocols import DIALECTS, Sampled
 from agentgym_py.errors import ConfigError, EndpointError, PolicyError
-from agentgym_py.http_client import Asker, FullError, LostError, MissingError, checked_address, together, wait_for
+from agentgym_py.http_client import (
+    HttpClient,
+    NotFoundError,
+    PromptTooLongError,
+    RequestFailedError,
+    checked_address,
+    gather_all,
+    run_in_loop,
+)
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.rng import seed_of
@@ -50,7 +58,7 @@ class ServerEngine:
         weights: Folder for the checkpoint, which the server sees under the same path; by default a temporary one.
         concurrency: Requests at once.
         timeout: Seconds for one answer.
-        retries: How often a request is made again, as by `Asker`.
+        retries: How often a request is made again, as by `HttpClient`.
         tolerance: How far, on average, the log-probabilities may be from the policy's: what rounding does. After a
             later `sync` no more than five times as far as they were at first, or 0.001.
 
@@ -81,7 +89,7 @@ class ServerEngine:
         self.mismatch = 0.0
         """Mean difference between the server's log-probabilities and the policy's at the last `sync`."""
         self._address, self._dialect = checked_address(base_url).removesuffix("/v1"), DIALECTS[kind]
-        server = partial(Asker, f"the {kind} server at {self._address}", retries=retries)
+        server = partial(HttpClient, f"the {kind} server at {self._address}", retries=retries)
         advice = f"A server of kind {kind} answers POST {self._dialect.path}"
         self._server = server(concurrency=concurrency, timeout=timeout, advice=advice)
         self._loader = server(
@@ -103,14 +111,16 @@ class ServerEngine:
             EndpointError: it did not load them, or is broken.
         """
         (held, self.digest), digest = (self.digest, ""), policy.digest()
-        self.fixed = distributed.once(self._loaded, policy) if self._push else "it was not to be given any (push)"
+        self.fixed = (
+            distributed.on_rank_zero(self._loaded, policy) if self._push else "it was not to be given any (push)"
+        )
         """Say why the server cannot load other weights; an empty string if it can."""
         if self.fixed and held not in ("", digest):
             raise PolicyError(f"{self._server.where} still has old weights: {self.fixed}")
         self._end, self._room, self._policy = policy.chat.end_of_turn, policy.max_length, weakref.ref(policy)
         try:
-            wait_for(self._compare(policy))
-        except LostError as error:
+            run_in_loop(self._compare(policy))
+        except RequestFailedError as error:
             raise EndpointError(str(error)) from None
         self.digest, self.version = digest, version
 
@@ -127,12 +137,12 @@ class ServerEngine:
             weakref.finalize(self, shutil.rmtree, self._weights, ignore_errors=True)
         folder = Path(self._weights).absolute() / "weights"
         try:
-            wait_for(self._dialect.may_load(self._posted))
+            run_in_loop(self._dialect.may_load(self._posted))
             policy.save(folder)
-            wait_for(self._dialect.load(self._posted, str(folder)))
-        except MissingError as error:
+            run_in_loop(self._dialect.load(self._posted, str(folder)))
+        except NotFoundError as error:
             return str(error)
-        except LostError as error:
+        except RequestFailedError as error:
             raise EndpointError(f"{error} (it must see {folder})") from None
         return ""
 
@@ -144,7 +154,7 @@ class ServerEngine:
         breaks = self._server.breaks
         prompts = [policy.chat.opening(each) for each in _PROBES]
         probes = [self._sampled(each, _PROBED, seed_of("probe", number)) for number, each in enumerate(prompts)]
-        found = await together(probes)
+        found = await gather_all(probes)
         own = [_own_logprobs(policy, prompt, each.ids) for prompt, each in zip(prompts, found, strict=True)]
         pairs = [
             (abs(theirs - drawn), abs(theirs - plain))
@@ -179,7 +189,7 @@ class ServerEngine:
         if len(seeds) != len(prompts):
             raise ConfigError(f"{len(prompts)} prompts need as many seeds, got {len(seeds)}")
         asked = [self.answer(prompt, params, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
-        return wait_for(together(asked))
+        return run_in_loop(gather_all(asked))
 
     async def answer(self, prompt: Sequence[int], params: SamplingParams, seed: int) -> Generation:
         """Return one reply, or why the server gave none.
@@ -193,7 +203,7 @@ class ServerEngine:
             ids, logprobs = await self._sampled(prompt, params, seed)
             if self._breaks != self._server.breaks:
                 await self._compare_again()
-        except LostError as error:
+        except RequestFailedError as error:
             return Generation((), (), "length", str(error))
         return Generation(tuple(ids), tuple(logprobs), "stop" if ids[-1] == self._end else "length")
 
@@ -205,7 +215,7 @@ class ServerEngine:
         read = partial(self._dialect.read, prompt)
         try:
             found = await self._server.ask(self._address + self._dialect.path, body, read, "whole reply", seed)
-        except FullError:
+        except PromptTooLongError:
             raise EndpointError(
                 f"{self._server.where} has a shorter context than the policy, whose {self._room} tokens it must have"
             ) from None

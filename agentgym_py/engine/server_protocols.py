@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from agentgym_py.engine.base import ServerKind
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.errors import EndpointError
-from agentgym_py.http_client import LostError, MissingError
+from agentgym_py.http_client import NotFoundError, RequestFailedError
 
 Post = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 """Send a body to a path; returns the JSON answer, None if it is empty."""
@@ -47,19 +47,19 @@ class Dialect(Protocol):
 
         Raises:
             EndpointError: the server will never give token ids, or answers another prompt.
-            LostError: this answer has none.
+            RequestFailedError: this answer has none.
         """
         ...
 
     async def may_load(self, post: Post) -> None:
-        """Raise MissingError if the server cannot load weights."""
+        """Raise NotFoundError if the server cannot load weights."""
         ...
 
     async def load(self, post: Post, folder: str) -> None:
         """Make the server use the checkpoint in a folder, and forget what it computed before.
 
         Raises:
-            LostError: it did not.
+            RequestFailedError: it did not.
         """
         ...
 
@@ -98,8 +98,8 @@ class VLLM:
         """See `Dialect`."""
         try:
             await post("/reset_prefix_cache", {})
-        except MissingError:
-            raise MissingError("vLLM loads other weights where it is started with VLLM_SERVER_DEV_MODE=1") from None
+        except NotFoundError:
+            raise NotFoundError("vLLM loads other weights where it is started with VLLM_SERVER_DEV_MODE=1") from None
 
     async def load(self, post: Post, folder: str) -> None:
         """See `Dialect`."""
@@ -108,7 +108,7 @@ class VLLM:
             if _at(await post("/reset_prefix_cache", {}), "success") is not False:  # old versions do not report it
                 return
             await asyncio.sleep(_BETWEEN)
-        raise LostError("it does not forget what it computed with the old weights (/reset_prefix_cache)")
+        raise RequestFailedError("it does not forget what it computed with the old weights (/reset_prefix_cache)")
 
 
 class SGLang:
@@ -173,13 +173,13 @@ class LlamaCpp:
             raise EndpointError("the server gives no token ids (`return_tokens`), and text is never encoded again")
         _require_as_long(prompt, _at(data, "tokens_evaluated"))
         if [_at(each, "id") for each in probs] != ids:
-            raise LostError("it has no log-probability of a token that ends within a character")
+            raise RequestFailedError("it has no log-probability of a token that ends within a character")
         return _sampled(ids, [_logprob(each) for each in probs])
 
     async def may_load(self, post: Post) -> None:
         """See `Dialect`: never."""
         del post
-        raise MissingError("llama.cpp's server loads no other weights than those that it was started with")
+        raise NotFoundError("llama.cpp's server loads no other weights than those that it was started with")
 
     async def load(self, post: Post, folder: str) -> None:
         """See `Dialect`."""

@@ -74,11 +74,11 @@ class Evolution:
         require_fit(self.config, self.trainer, len(self.envs))
         require_reachable(self.config, self.trainer, self.envs)
         require_reward_model(self.config.reward_model)
-        if not distributed.once(self.folder.done, 0):
+        if not distributed.on_rank_zero(self.folder.done, 0):
             require_cloner(self.config, self.trainer, self.cloner)
         self._shares()
         for number in range(self.config.rounds + 1):
-            if not distributed.once(self.folder.done, number):
+            if not distributed.on_rank_zero(self.folder.done, number):
                 self._round(number)
             self.reporter.round(number, self.folder.metrics(number))
             if self._out_of_patience(number):
@@ -91,7 +91,7 @@ class Evolution:
     def _round(self, number: int) -> None:
         """Each part is written down when it is over, and read where a killed run had come so far."""
         began = time.monotonic()
-        distributed.once(self.folder.begun, number)
+        distributed.on_rank_zero(self.folder.begun, number)
         if number and isinstance(trainer := self.trainer, OnPolicyTrainer):
             policy, training = self._trained(number, partial(self._improve, number, trainer))
             explored = list(store.read(self._path(number, "trajectories")))
@@ -116,17 +116,17 @@ class Evolution:
             "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
             "training": training and training | {"notes": notes},
             "valid": self._evaluate(number, policy, "valid", self.config.valid_tasks),
-            "policy_digest": distributed.same("weights", policy.digest()),
+            "policy_digest": distributed.require_same("weights", policy.digest()),
             "seconds": time.monotonic() - began,
         }
-        distributed.once(self.folder.finish, number, metrics)
+        distributed.on_rank_zero(self.folder.finish, number, metrics)
 
     def _written(
         self, number: int, name: str, play: Callable[[], list[Trajectory]], episodes: int, forks: int = 0
     ) -> list[Trajectory]:
         """Episodes of a round: those that stand in its folder, or else they are played now."""
         path = self._path(number, name)
-        if distributed.once(path.is_file):
+        if distributed.on_rank_zero(path.is_file):
             return _whole(path, episodes, forks, self.config.fork_attempts)
         played = play()
         _store(path, played)
@@ -144,13 +144,13 @@ class Evolution:
         self, number: int, train: Callable[[], tuple[Policy, TrainReport | None]]
     ) -> tuple[Policy, dict[str, Any] | None]:
         """The agent of a round and the report of its training, which is done now unless it stands there."""
-        if distributed.once(self.folder.trained, number):
+        if distributed.on_rank_zero(self.folder.trained, number):
             clear(self.folder.round(number) / "training" / "states")  # where it was killed just before
             return self._agent_of(number), self.folder.training(number)["report"]
         with until_saved():
             policy, done = train()
-            report, digest = asdict(done) if done else None, distributed.same("weights", policy.digest())
-            if distributed.first():
+            report, digest = asdict(done) if done else None, distributed.require_same("weights", policy.digest())
+            if distributed.is_rank_zero():
                 policy.save(self.folder.round(number) / "checkpoint")
                 self.folder.finish_training(number, {"report": report, "policy_digest": digest})
         return policy, report
@@ -331,7 +331,7 @@ class Evolution:
         played = []
         for at in range(0, len(jobs), size):
             name = f"parts/{what}-{at:06d}"
-            there = distributed.once(self._path(number, name).is_file)
+            there = distributed.on_rank_zero(self._path(number, name).is_file)
             part = self._written(number, name, partial(play, jobs[at : at + size]), len(jobs[at : at + size]))
             for each in part if there else ():
                 tell(each)
@@ -353,7 +353,7 @@ class Evolution:
         return 0 < self.config.patience <= number - self.folder.best(number)
 
     def _test(self) -> dict[str, Any]:
-        if distributed.once(lambda: self.folder.finished):
+        if distributed.on_rank_zero(lambda: self.folder.finished):
             return self.folder.read_json("test.json")
         began = time.monotonic()
         last = max(r for r in range(self.config.rounds + 1) if self.folder.done(r))
@@ -365,7 +365,7 @@ class Evolution:
                 policy = self._agent_of(number)
                 result["rounds"][str(number)] = self._evaluate(number, policy, "test", self.config.test_tasks)
         result["seconds"] = time.monotonic() - began
-        distributed.once(self.folder.write_json, "test.json", result)
+        distributed.on_rank_zero(self.folder.write_json, "test.json", result)
         return result
 
 
@@ -388,5 +388,5 @@ def _whole(path: Path, episodes: int, forks: int = 0, fork_attempts: int = 0) ->
 
 def _store(path: str | Path, trajectories: Sequence[Trajectory]) -> None:
     """Write a store, in one of the processes that hold these trajectories."""
-    if distributed.first():
+    if distributed.is_rank_zero():
         store.write(path, trajectories)

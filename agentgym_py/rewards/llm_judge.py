@@ -20,14 +20,14 @@ from agentgym_py.checks import require_arguments
 from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.files import add_filename, write_atomic
 from agentgym_py.http_client import (
-    Asker,
-    FullError,
-    LostError,
+    HttpClient,
+    PromptTooLongError,
+    RequestFailedError,
     checked_address,
+    gather_all,
     read_json,
     require_key,
-    together,
-    wait_for,
+    run_in_loop,
 )
 from agentgym_py.rewards.state_values import marked
 from agentgym_py.rng import seed_of
@@ -131,7 +131,7 @@ class OpenAIJudge:
         self.model, self.asks = model, asks
         self._address = f"{checked_address(base_url)}/chat/completions"
         self._fixed = {"model": model, "temperature": temperature, "max_tokens": max_new_tokens, **(extra or {})}
-        self._server = Asker(
+        self._server = HttpClient(
             f"the judge at {checked_address(base_url)} (model {model!r})", concurrency=concurrency, timeout=timeout,
             retries=retries, advice="An address ends in /v1 with most servers",
         )  # fmt: skip
@@ -162,7 +162,7 @@ class OpenAIJudge:
             for i in range(len(each.steps)):
                 places.setdefault(self._key(each, i), (each, i))
         wanted = [(key, *place) for key, place in places.items() if key not in marks]
-        wait_for(together([self._ask(*each, marks, kept) for each in wanted]))
+        run_in_loop(gather_all([self._ask(*each, marks, kept) for each in wanted]))
         if wanted and not any(key in marks for key in places):
             raise EndpointError(f"{self._server.where} gave none of {len(wanted)} steps a mark that can be read")
         return [marked(each, lambda t, i: marks.get(self._key(t, i))) for each in trajectories]
@@ -178,9 +178,9 @@ class OpenAIJudge:
         try:
             async with self._gate:  # only as many prompts are in memory as are being asked
                 mark = await self._mark(trajectory, number)
-        except FullError:
+        except PromptTooLongError:
             return
-        except LostError as lost:
+        except RequestFailedError as lost:
             if not self._server.answered:
                 raise EndpointError(str(lost)) from None
             return

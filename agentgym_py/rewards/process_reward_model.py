@@ -206,7 +206,7 @@ class ProcessRewardModel:
         """Write all of it, `process_reward.json` last. Under several processes, which all have it, rank 0 writes."""
         from safetensors.torch import save_file
 
-        if not distributed.first():
+        if not distributed.is_rank_zero():
             return
         path = Path(folder)
         self.policy.save(path / _BACKBONE)

@@ -203,11 +203,11 @@ def write(
     names = []
     for number, member in enumerate(members):
         names.append(f"member_{number}")
-        if not distributed.first():
+        if not distributed.is_rank_zero():
             continue
         member.policy.save(folder / names[-1])
         weights = {name: each.detach().cpu().contiguous() for name, each in member.heads.state_dict().items()}
         save_file(weights, folder / names[-1] / _HEADS)
     about = {"heads": dict(heads), "aggregate": aggregate, "std_weight": std_weight, "members": names}
-    if distributed.first():
+    if distributed.is_rank_zero():
         write_atomic(folder / _FILE, json.dumps(about, indent=1) + "\n")

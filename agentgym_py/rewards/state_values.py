@@ -195,7 +195,7 @@ def monte_carlo(
     found: list[list[Value | None]] = []
     places: list[tuple[int, int]] = []
     jobs: list[Job] = []
-    drawn = distributed.once(
+    drawn = distributed.on_rank_zero(
         _drawn, trajectories, states, seed
     )  # an environment that fails must fail for all processes
     for number, (each, some) in enumerate(zip(trajectories, drawn, strict=True)):

@@ -34,7 +34,7 @@ _unanswered: dict[str, tuple[int, float]] = {}
 """By address: how many requests in a row went unanswered, and since when."""
 
 
-class GoneError(InfrastructureError):
+class SessionLostError(InfrastructureError):
     """The session no longer exists."""
 
 
@@ -120,7 +120,7 @@ class Connection:
             raise ConfigError(f"{self._url}: {message}; set {TOKEN}")
         if kind in ERRORS:
             raise ERRORS[kind](message)
-        raise (GoneError if kind == GONE else InfrastructureError)(f"{self._url}: {message}")
+        raise (SessionLostError if kind == GONE else InfrastructureError)(f"{self._url}: {message}")
 
 
 class RemoteEnv(TextEnv):
@@ -190,7 +190,7 @@ class RemoteEnv(TextEnv):
 
     def _ask(self, call: str, **given: Any) -> Any:
         if not self._key:
-            raise GoneError("this environment is closed, or its session is lost; reset() makes a new one")
+            raise SessionLostError("this environment is closed, or its session is lost; reset() makes a new one")
         body = written(given)
         if len(body) > self._longest:
             raise ConfigError(f"a request of {len(body)} bytes; the server takes {self._longest} (--request_bytes)")

@@ -61,19 +61,19 @@ class Checkpoints:
 
     def due(self) -> bool:
         """Whether enough time has passed since the last state."""
-        return distributed.once(lambda: time.monotonic() - self._kept >= 60 * self.minutes)
+        return distributed.on_rank_zero(lambda: time.monotonic() - self._kept >= 60 * self.minutes)
 
     def keep(self, write: Callable[[Path], None]) -> None:
         """Keep what `write`, called in every process, puts into the folder that it is given."""
         aside = self.folder / ".writing"
         with clear_write_errors(self.folder):
-            distributed.once(_made, aside)
+            distributed.on_rank_zero(_made, aside)
             write(aside)
         self.take(aside)
 
     def take(self, aside: Path) -> None:
         """Keep this complete folder, which stands beside the states, and drop the one before."""
-        distributed.once(self._take, aside)
+        distributed.on_rank_zero(self._take, aside)
         self._kept = time.monotonic()
 
     def _take(self, aside: Path) -> None:
@@ -99,7 +99,7 @@ class Checkpoints:
         Raises:
             RunError: a file is not what was written, or the state is of another training.
         """
-        return distributed.once(self._last)
+        return distributed.on_rank_zero(self._last)
 
     def _last(self) -> Path | None:
         if not (states := self._states()):
@@ -149,7 +149,7 @@ def until_saved() -> Iterator[None]:
 def clear(folder: Path) -> None:
     """Remove the states of a finished training, and their folder if it is then empty."""
     if (over := _over.get()) is None:
-        distributed.once(_removed, folder)
+        distributed.on_rank_zero(_removed, folder)
     else:
         over.append(folder)
 
@@ -162,8 +162,8 @@ def _removed(folder: Path) -> None:
 
 def _split() -> str:
     """The sharding of the states; DeepSpeed's are read only by as many processes."""
-    name = distributed.engine() or ""
-    return f"{name} over {distributed.world()} processes" if name == "DeepSpeed" else name
+    name = distributed.sharding_backend() or ""
+    return f"{name} over {distributed.world_size()} processes" if name == "DeepSpeed" else name
 
 
 def _made(folder: Path) -> None:

@@ -173,7 +173,7 @@ class Fit(Generic[Row]):
         Raises:
             TrainingError: the gradient is not finite. The step is not taken: the weights are those before it.
         """
-        parts = distributed.summed(self._part)
+        parts = distributed.reduce_logs(self._part)
         self.optimization.step(self._require_finite)
         self._step += 1
         for key, value in parts.items():
@@ -259,7 +259,7 @@ class Fit(Generic[Row]):
 
     def _save(self, folder: Path) -> None:
         self.optimization.save(folder)
-        if distributed.first():
+        if distributed.is_rank_zero():
             state = {"step": self._step, "history": self.history}
             (folder / "fit.json").write_text(json.dumps(state), encoding="utf-8")
 

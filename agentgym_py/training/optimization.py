@@ -104,7 +104,7 @@ class Optimization:
         process with fewer parts gets empty ones.
         """
         by_length = sorted(rows, key=tokens_of)
-        shares = [by_length[k :: distributed.world()] for k in range(distributed.world())]
+        shares = [by_length[k :: distributed.world_size()] for k in range(distributed.world_size())]
         parts = [self._parts(share, tokens_of, sequences_of) for share in shares]
         own = parts[distributed.rank()]
         yield from own

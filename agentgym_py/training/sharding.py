@@ -62,7 +62,7 @@ class Whole:
 
     def save(self, folder: Path) -> None:
         """Write the trained weights and the optimizer."""
-        if distributed.first():
+        if distributed.is_rank_zero():
             save_file({name: p.detach().contiguous() for name, p in self._trained()}, folder / "trained.safetensors")
             torch.save(self.optimizer.state_dict(), folder / "optimizer.pt")
 
@@ -92,7 +92,7 @@ class FSDP:
 
     def backward(self, loss: Tensor, last: bool) -> None:
         """See `Whole`; the losses of the processes add up, and FSDP takes the mean."""
-        self._accelerator.backward(loss * distributed.world())
+        self._accelerator.backward(loss * distributed.world_size())
 
     def step(self, sound: Callable[[float], None]) -> None:
         """See `Whole`."""
@@ -148,7 +148,7 @@ class DeepSpeed:
         config |= {"gradient_clipping": max_grad_norm, "gradient_accumulation_steps": 1}
         config |= {
             "train_micro_batch_size_per_gpu": 1,
-            "train_batch_size": distributed.world(),
+            "train_batch_size": distributed.world_size(),
         }  # it demands both, uses neither
         self.module, _ = accelerator.prepare(module, optimizer)
         unset_hf_deepspeed_config()  # or models loaded later would be sharded too
@@ -156,7 +156,7 @@ class DeepSpeed:
     def backward(self, loss: Tensor, last: bool) -> None:
         """See `FSDP`."""
         self.module.set_gradient_accumulation_boundary(last)
-        self.module.backward(loss * distributed.world())
+        self.module.backward(loss * distributed.world_size())
 
     def step(self, sound: Callable[[float], None]) -> None:
         """See `Whole`; only the step itself knows the norm, and DeepSpeed skips it if that is not finite."""
@@ -192,7 +192,7 @@ Work = Whole | FSDP | DeepSpeed
 def work_on(module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float) -> Work:
     """Make the backend that was chosen."""
     kinds: dict[str | None, type[Work]] = {None: Whole, "FSDP": FSDP, "DeepSpeed": DeepSpeed}
-    return kinds[distributed.engine()](module, optimizer, max_grad_norm)
+    return kinds[distributed.sharding_backend()](module, optimizer, max_grad_norm)
 
 
 def to_train(model: Any) -> Any:
@@ -201,7 +201,7 @@ def to_train(model: Any) -> Any:
     Raises:
         ConfigError: the backend cannot shard it.
     """
-    name = distributed.engine()
+    name = distributed.sharding_backend()
     if name is None:
         return model
     if is_quantized(model):
@@ -219,7 +219,7 @@ def give(trained: nn.Module, model: nn.Module) -> None:
     """Copy weights from a trained sharded copy to its original, if it is one; all processes call it."""
     if trained is model:
         return
-    if distributed.engine() == "FSDP":
+    if distributed.sharding_backend() == "FSDP":
         _reshard(trained)
     found = {name.replace("_checkpoint_wrapped_module.", ""): p for name, p in trained.named_parameters()}
     for name, parameter in model.named_parameters():
@@ -265,5 +265,5 @@ def fit_for_cpu(state: Any) -> None:
     """Enable FSDP on the CPU: torch supports it with gloo, but accelerate only knows it on accelerators."""
     from accelerate.utils import DistributedType
 
-    if distributed.engine() == "FSDP" and state.distributed_type == DistributedType.MULTI_CPU:
+    if distributed.sharding_backend() == "FSDP" and state.distributed_type == DistributedType.MULTI_CPU:
         state.distributed_type = DistributedType.MULTI_GPU

@@ -111,8 +111,8 @@ class Tracker:
         """
         need(service)
         self._run, self._training = JsonFolder(folder), 0
-        self._told = distributed.once(self._read, digest_of(sorted(config.items())))
-        self._to = _started(service, folder, self._told, config) if distributed.first() else None
+        self._told = distributed.on_rank_zero(self._read, digest_of(sorted(config.items())))
+        self._to = _started(service, folder, self._told, config) if distributed.is_rank_zero() else None
 
     def _read(self, made_of: str) -> _Told:
         if not (self._run.path / FOLDER / "state.json").is_file():

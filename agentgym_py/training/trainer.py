@@ -160,9 +160,9 @@ def require_policy_trainer(trainer: object) -> None:
 
 def require_several_processes(trainer: object) -> None:
     """Refuse a trainer that runs in one process if there are several."""
-    if distributed.world() > 1 and not info_of(trainer).several_processes:
+    if distributed.world_size() > 1 and not info_of(trainer).several_processes:
         name = type(trainer).__name__
-        raise ConfigError(f"{name} trains in one process, and here are {distributed.world()}; see docs/scaling.md")
+        raise ConfigError(f"{name} trains in one process, and here are {distributed.world_size()}; see docs/scaling.md")
 
 
 @contextmanager
@@ -176,7 +176,7 @@ def last_good_kept(policy: Policy, folder: Path) -> Iterator[None]:
     except TrainingError as error:
         if not policy.finite():
             raise
-        if distributed.first():
+        if distributed.is_rank_zero():
             policy.save(folder)
         raise TrainingError(f"{error}; what was last good: {folder}") from error
 

@@ -330,7 +330,7 @@ def test_an_agent_that_is_gone_leaves_no_connection(server: Server, monkeypatch:
     assert not client.is_closed
     del agent
     gc.collect()
-    asyncio.run_coroutine_threadsafe(asyncio.sleep(0), http_client.loop()).result(10)
+    asyncio.run_coroutine_threadsafe(asyncio.sleep(0), http_client.event_loop()).result(10)
     assert client.is_closed
 
 
@@ -371,12 +371,12 @@ def test_a_wait_of_an_hour_is_not_waited_for(server: Server) -> None:
 def test_an_endpoint_that_never_answered_is_an_error(server: Server) -> None:
     """After as many tries as were asked for; nobody is there either."""
     server.script = [refusal(502, '{"detail": "no model"}')]
-    with pytest.raises(EndpointError, match=r"gave no answer: 502 Bad Gateway: no model \(3 tries\)$"):
+    with pytest.raises(EndpointError, match=r"gave no answer: 502 Bad Gateway: no model \(attempts: 3\)$"):
         play(server, tasks=4, retries=2)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         server = Server(f"http://127.0.0.1:{nobody.getsockname()[1]}/v1")
-        with pytest.raises(EndpointError, match=r"gave no answer: ConnectError: .*\(2 tries\)$"):
+        with pytest.raises(EndpointError, match=r"gave no answer: ConnectError: .*\(attempts: 2\)$"):
             play(server, retries=1)
 
 
@@ -390,7 +390,7 @@ def test_one_lost_request_is_one_lost_episode(server: Server) -> None:
 
     server.script = [picky]
     played = play(server, tasks=5, env=EnvSpec("maze"), retries=1)
-    lost = f"{server.url} (model 'served') gave no answer: 500 Internal Server Error: {{}} (2 tries)"
+    lost = f"{server.url} (model 'served') gave no answer: 500 Internal Server Error: {{}} (attempts: 2)"
     assert [t.error for t in played] == [None, None, None, lost, None]
     said = summarise(played)
     assert said.errors == 1 and said.success.n == 4 and said.spent is not None and said.spent.replies == 9
@@ -434,7 +434,10 @@ def test_an_endpoint_that_breaks_ends_it(server: Server) -> None:
             refusal(401, f'{{"detail": "not {SECRET}"}}'),
             "401 Unauthorized: not …. The key in",
         ),
-        (refusal(403, "no"), "403 Forbidden: no. The key in the environment variable OPENAI_API_KEY may not use it"),
+        (
+            refusal(403, "no"),
+            "403 Forbidden: no. The key in the environment variable OPENAI_API_KEY is wrong or has no",
+        ),
         (refusal(404, '{"detail": "Not Found"}'), "is not there: 404 Not Found: Not Found. An address ends in /v1"),
         (refusal(400, '{"message": "no such field"}'), "refused a request: 400 Bad Request: no such field"),
         (refusal(307, "", location="http://elsewhere/"), "refused a request: 307"),
@@ -467,7 +470,7 @@ def test_without_a_key_none_is_sent(server: Server) -> None:
 def test_a_key_that_is_none_is_not_shown(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """One with a line feed within, as two lines of a file are."""
     monkeypatch.setenv(http_client.KEY, f"{SECRET}\nx")
-    with pytest.raises(EndpointError, match="characters that no key has") as error:
+    with pytest.raises(EndpointError, match="characters that are not printable ASCII") as error:
         play(server)
     assert SECRET not in str(error.value) and not server.asked
 

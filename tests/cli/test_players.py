@@ -163,7 +163,7 @@ def test_an_endpoint_that_breaks_keeps_what_was_done(agentgym: Run, server: Any)
     status, _, err = agentgym(*argv)
     assert status == 2 and not Path("a/manifest.json").exists() and SECRET not in err
     assert err.endswith(f"agentgym: {address(server)} (model 'served') gave no answer: 500 Internal Server Error: "
-                        "not with … (1 tries)\n")  # fmt: skip
+                        "not with … (attempts: 1)\n")  # fmt: skip
     server.left = 7  # two episodes and a step: then five requests in a row are lost, with four episodes
     status, _, err = agentgym(*argv)
     assert status == 2 and "a: 2 episodes are kept, 4 ended by an infrastructure failure; the same command" in err
@@ -189,7 +189,7 @@ def test_an_endpoint_plays_at_several_temperatures(agentgym: Run, server: Any) -
 def test_a_missing_key_is_said_before_any_network(agentgym: Run, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     """Of OpenAI's address, which is the default; a server of one's own may need none."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(http_client.Asker, "ask", lambda *_, **__: pytest.fail("the network was asked"))
+    monkeypatch.setattr(http_client.HttpClient, "ask", lambda *_, **__: pytest.fail("the network was asked"))
     for more in ((), ("--base_url", "https://api.openai.com/v1/")):
         argv = (command, "--env", "GUESS", "--agent", "openai", "--model", "m", "--tasks", "2", "--out", "o.jsonl")
         status, _, err = agentgym(*argv, *more)

@@ -282,9 +282,9 @@ def test_no_reply_is_taken_before_it_is_known_whose_it_is(server: ModelServer, p
         asked = [engine.answer(prompt, SHORT, seed) for seed in range(12)]
         return await asyncio.gather(*asked, return_exceptions=True)
 
-    assert [type(each) for each in http_client.wait_for(outcomes())] == [PolicyError] * 12
+    assert [type(each) for each in http_client.run_in_loop(outcomes())] == [PolicyError] * 12
     server.hold(policy)
-    assert all(each.error is None for each in http_client.wait_for(outcomes()))
+    assert all(each.error is None for each in http_client.run_in_loop(outcomes()))
 
 
 # ---- what a server must give ----------------------------------------------------------------------------------------
@@ -384,7 +384,7 @@ def test_a_request_that_stays_unanswered_is_no_evidence(server: ModelServer, pol
     server.script = [None, 30.0]
     played = play(engine, policy)
     (lost,) = [each for each in played if each.error]
-    assert lost.error == f"the vllm server at {server.url[:-3]} gave no answer: no answer within 3 s (1 tries)"
+    assert lost.error == f"the vllm server at {server.url[:-3]} gave no answer: no answer within 3 s (attempts: 1)"
     said = summarise(played)
     assert said.errors == 1 and said.success.n == 5 and not lost.success
 
@@ -393,7 +393,7 @@ def test_a_server_that_breaks_ends_it(server: ModelServer, policy: Policy) -> No
     """Five requests in a row without an answer are no bad luck; nobody is there either."""
     engine = ServerEngine(policy, server.url, retries=0)
     server.script = [fastapi.Response(status_code=500)] * 50
-    with pytest.raises(EndpointError, match=r"gave no answer: 500 Internal Server Error \(1 tries\)"):
+    with pytest.raises(EndpointError, match=r"gave no answer: 500 Internal Server Error \(attempts: 1\)"):
         play(engine, policy)
     with pytest.raises(EndpointError, match=r"the vllm server at http://127.0.0.1:9 gave no answer: ConnectError"):
         ServerEngine(policy, "http://127.0.0.1:9", retries=0)

@@ -125,7 +125,7 @@ def test_the_gradients_of_all_processes_add_up(
     for rank in range(world):
         monkeypatch.setenv("RANK", str(rank))
         monkeypatch.setenv("WORLD_SIZE", str(world))
-        assert (distributed.rank(), distributed.world()) == (rank, world)
+        assert (distributed.rank(), distributed.world_size()) == (rank, world)
         shares.append(sum(len(part) for part in fit.microbatches(batch)))
         summed = gradients()
     assert sum(shares) == rows and max(shares) - min(shares) <= 1

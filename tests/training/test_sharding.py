@@ -1,4 +1,4 @@
-"""What splits a training over processes (FSDP, DeepSpeed): its settings, and what it cannot do."""
+"""What shards a training over processes (FSDP, DeepSpeed): its settings, and what it cannot do."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CONFIGS = Path(__file__).parents[2] / "examples" / "accelerate"
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        ({"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "1"}, "second version"),
+        ({"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "1"}, "needs version 2"),
         ({"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2", "FSDP_CPU_RAM_EFFICIENT_LOADING": "true"}, "fsdp_cpu_"),
         ({"ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO3_INIT": "true"}, "zero3_init_flag must be"),
-        ({"ACCELERATE_USE_FSDP": "true", "WORLD_SIZE": "1"}, "FSDP splits a training over several"),
+        ({"ACCELERATE_USE_FSDP": "true", "WORLD_SIZE": "1"}, "FSDP shards a training over several"),
     ],
 )
 @pytest.mark.usefixtures("second_of_two", "with_deepspeed")
@@ -32,7 +32,7 @@ def test_what_an_engine_cannot_do_is_said(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match=said):
-        distributed.join()
+        distributed.init_process_group()
 
 
 @pytest.mark.usefixtures("second_of_two")
@@ -41,7 +41,7 @@ def test_deepspeed_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
     monkeypatch.setattr(distributed, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"DeepSpeed is not installed: .*train,deepspeed"):
-        distributed.join()
+        distributed.init_process_group()
 
 
 @pytest.fixture
@@ -75,14 +75,14 @@ def test_accelerate_reads_each_of_our_files(path: Path, monkeypatch: pytest.Monk
         environment |= {"RANK": "1", "WORLD_SIZE": str(config.num_processes)}
     for key, value in environment.items():
         monkeypatch.setenv(key, value)
-    assert distributed.engine() == name and distributed.world() == config.num_processes
-    distributed._require_engine()
+    assert distributed.sharding_backend() == name and distributed.world_size() == config.num_processes
+    distributed._require_backend()
 
 
 @pytest.mark.usefixtures("second_of_two")
 def test_a_state_is_read_by_the_engine_that_wrote_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another one is told how it was kept, instead of missing a file."""
-    monkeypatch.setattr(distributed, "once", lambda call, *given: call(*given))
+    monkeypatch.setattr(distributed, "on_rank_zero", lambda call, *given: call(*given))
     Checkpoints(tmp_path, "x", 0.0).keep(lambda folder: None)
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
     with pytest.raises(RunError, match="kept in whole, and is not read split by FSDP: go on as it began"):

@@ -140,8 +140,8 @@ def test_other_settings_are_another_run(tmp_path: Path) -> None:
 def test_one_of_several_processes_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others listen too, for all must train alike, and write nothing."""
     monkeypatch.setattr(tracking, "need", lambda service: None)
-    monkeypatch.setattr(distributed, "first", lambda: False)
-    monkeypatch.setattr(distributed, "once", lambda call, *given: call(*given))
+    monkeypatch.setattr(distributed, "is_rank_zero", lambda: False)
+    monkeypatch.setattr(distributed, "on_rank_zero", lambda call, *given: call(*given))
     tracker = Tracker("wandb", tmp_path, SETTINGS)
     with tracker.listening():
         assert tracking.wanted()
@@ -216,7 +216,7 @@ from pathlib import Path
 from agentgym_py import distributed
 from agentgym_py.training import tracking
 
-distributed.join("cpu")
+distributed.init_process_group("cpu")
 tracker = tracking.Tracker("tensorboard", Path(sys.argv[1]), {})
 with tracker.listening():
     assert tracking.wanted()

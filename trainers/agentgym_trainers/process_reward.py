@@ -227,15 +227,15 @@ class ProcessReward(OfflineSettings):
             return Valued(list(trajectories), [outcome_values(each, self.discount) for each in trajectories])
         if self.labels == "judge":
             judge, kept = OpenAIJudge.of(self.judge), folder / KEPT if folder else None
-            return Valued(list(trajectories), list(distributed.once(judge.values, trajectories, kept)))
+            return Valued(list(trajectories), list(distributed.on_rank_zero(judge.values, trajectories, kept)))
         if self.labels == "exact":
-            exact, without = distributed.once(
+            exact, without = distributed.on_rank_zero(
                 exact_of_all, trajectories, self.discount
             )  # worlds that fail must fail for all
             dropped.update(without)
             sound = [each for each, known in zip(trajectories, exact, strict=True) if known is not None]
             return Valued(sound, [known for known in exact if known is not None])
-        again, without = distributed.once(played_again, trajectories)
+        again, without = distributed.on_rank_zero(played_again, trajectories)
         dropped.update(without)
         sound = [each for each, same in zip(trajectories, again, strict=True) if same]
         found = monte_carlo(

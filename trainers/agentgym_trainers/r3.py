@@ -224,7 +224,7 @@ class ProcessRewards:
             )
         said, paid = list[Floats](), [[0.0] * len(each.steps) for each in episodes]
         if self.model is not None:
-            said = distributed.once(self.model.by_dimension, episodes)
+            said = distributed.on_rank_zero(self.model.by_dimension, episodes)
             paid = [self.model.weigh(each).tolist() for each in said]
         for episode, record, paid_T in zip(episodes, records, paid, strict=True):
             record.process_rewards_n = placed(record, marked_sample(episode, self.policy).marks, paid_T)
@@ -237,7 +237,7 @@ class ProcessRewards:
 
     def save(self, folder: Path) -> None:
         """Write the model, and how many iterations it has read."""
-        if distributed.first():
+        if distributed.is_rank_zero():
             about = {"iteration": self.iteration, "learnt": self.learnt, "notes": self.notes}
             (folder / "judge.json").write_text(json.dumps(about), encoding="utf-8")
         if self.model:

@@ -132,7 +132,7 @@ class ExpertsWay:
         agent = ExpertAgent(fair=how.expert == "fair", thoughts=how.expert_thoughts)
         shown = rollouts.collector(agent).collect_batch(jobs)  # in all processes: they share the episodes out
         stages = [self.stage(rollouts, job) for job in jobs]
-        starts = distributed.once(self._starts, jobs, shown, stages)
+        starts = distributed.on_rank_zero(self._starts, jobs, shown, stages)
         groups = rollouts.continue_from(jobs, starts, how.group_size)
         self._note(stages, shown, groups)
         return groups
@@ -155,7 +155,7 @@ class ExpertsWay:
     def save(self, folder: Path) -> None:
         """Write how well each stage went."""
         self._settle()
-        if distributed.first():
+        if distributed.is_rank_zero():
             (folder / _RATES).write_text(json.dumps(self.rates), encoding="utf-8")
 
     def load(self, folder: Path) -> None:

@@ -264,7 +264,7 @@ class Learner:
                 as when they were sampled. The weights are those that sampled; where none were kept (see `annotate`),
                 those before the step.
         """
-        logged = distributed.summed(self._logged)
+        logged = distributed.reduce_logs(self._logged)
         self.optimization.step(partial(self._check, logged))
         seconds = max(time.monotonic() - self._began, 1e-9)
         read = sum(len(record.input_ids) for record in self._minibatch)
@@ -393,7 +393,7 @@ class Learner:
     def save(self, folder: Path) -> None:
         """Write weights, optimizer and whatever else steps depend on; all processes call it."""
         self.optimization.save(folder)
-        if distributed.first():
+        if distributed.is_rank_zero():
             save_file(self._last_good, folder / "good.safetensors")
             about = {"order": self._rng.state, "noted": self._noted, "critic_gradient": self.net.critic_gradient}
             (folder / "learner.json").write_text(json.dumps(about), encoding="utf-8")

@@ -149,7 +149,7 @@ class Loop:
     def _save(self, folder: Path) -> None:
         totals = {each.name: getattr(self.totals, each.name) for each in fields(Totals)}
         state: dict[str, Any] = totals | {"seconds": self._seconds(), "rollouts": self.rollouts.state_dict()}
-        if distributed.first():
+        if distributed.is_rank_zero():
             (folder / "loop.json").write_text(json.dumps(state), encoding="utf-8")
             store.write(folder / "played.jsonl", self.rollouts.episodes)
         for part in self.parts:

@@ -118,7 +118,7 @@ def test_what_is_split_is_gone_through_equally_often(toys: Any, monkeypatch: pyt
     policy = toys.word_policy()
     records = toys.records_of(policy)
     learner = Learner(policy, OnPolicySettings(microbatch_tokens=1), seed=0)
-    monkeypatch.setattr(distributed, "world", lambda: 4)
+    monkeypatch.setattr(distributed, "world_size", lambda: 4)
     shares = {}
     for split in (False, True):
         learner.optimization.sharded = split
