@@ -110,7 +110,7 @@ def test_a_warning_at_import_is_one_line(install: Install, tmp_path: Path) -> No
     [
         ("AgentCave-v0", "class Cave: pass", "it is no TextEnv"),
         ("AgentCave-v0", "Cave = 3", "it is no TextEnv"),
-        ("Cave", "from agentgym_py.env.base import TextEnv\nclass Cave(TextEnv): pass", "no version, as Cave-v0 has"),
+        ("Cave", "from agentgym_py.env.base import TextEnv\nclass Cave(TextEnv): pass", "no version such as Cave-v0"),
     ],
 )
 def test_an_entry_point_that_is_no_world_is_listed_as_broken(

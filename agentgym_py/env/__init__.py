@@ -1,4 +1,4 @@
-"""What a world is: the contract (`TextEnv`), its tasks and actions, and how one is made by its name."""
+"""Environments: the contract (`TextEnv`), tasks, actions, and making one by its name."""
 
 from agentgym_py.env.actions import Reply
 from agentgym_py.env.base import TextEnv, require_split, unknown_task_error

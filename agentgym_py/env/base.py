@@ -1,4 +1,4 @@
-"""`TextEnv`: a Gymnasium environment of text with tasks, snapshots and an exact expert."""
+"""`TextEnv`: a Gymnasium environment in text, with tasks, snapshots and an exact expert."""
 
 from __future__ import annotations
 
@@ -31,61 +31,59 @@ from agentgym_py.rng import Rng
 
 _TERMINATED, _TRUNCATED = StopReason.TERMINATED, StopReason.TRUNCATED
 _ENDS = ("", _TERMINATED, _TRUNCATED)
-"""How a snapshot says that its episode ended; empty while it runs."""
+"""Values of `ended` in a snapshot; empty while the episode runs."""
 _SNAPSHOT_FORMAT = 1
 _SNAPSHOT_KINDS = {"task": str, "steps": int, "ended": str, "success": bool, "rng": int, "last": str, "state": dict}
 _SNAPSHOT_KEYS = dict.fromkeys(("format", "env", "version", *_SNAPSHOT_KINDS)).keys()
 _RNG_STATES = range(1 << 64)
 _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _INIT_ADVICE = "call super().__init__(max_steps=..., split=split, render_mode=render_mode) in it"
-_NO_DIFFERENCE = ("split", "render_mode")
-"""Arguments that an episode does not depend on, once its task is known by its id."""
+_NOT_IN_SNAPSHOTS = ("split", "render_mode")
+"""Arguments that do not change an episode of a given task."""
 
 
 class TextEnv(gymnasium.Env[str, str]):
-    """A world of text: `reset`, `step`, and on top of Gymnasium tasks, snapshots, an expert and admissible actions.
+    """A text world: Gymnasium's `reset` and `step`, and tasks, snapshots, an expert and admissible actions.
 
-    A world subclasses it and gives `task`, `begin`, `act`, `state`, `load_state`, `expert`; `actions` and `tools` where
-    it can. `step` takes a whole reply: ReAct text, a tool call or the bare action (`agentgym_py.env.actions`).
-    A reply that makes no sense is an observation with `info["valid_action"]` False, never an exception.
+    A subclass defines `task`, `begin`, `act`, `state`, `load_state`, `expert`, and `actions` and `tools` if it can.
+    `step` takes a whole reply: ReAct text, a tool call or the bare action (`agentgym_py.env.actions`). A reply that
+    makes no sense leads to an observation with `info["valid_action"]` False, never to an exception.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}  # type: ignore[misc]  # Gymnasium's is no ClassVar
     name: ClassVar[str]
     """Short name; the first part of every task id."""
     version: ClassVar[int] = 0
-    """Goes up when observations, rewards or tasks change; part of snapshots and of provenance."""
+    """Increased when observations, rewards or tasks change; part of snapshots and of provenance."""
     rules: ClassVar[Mapping[str, str]] = {"full": "", "brief": "", "none": ""}
     """The text that opens an episode for a language model, by `Prompt`."""
     random_baseline: float = 0.05
-    """The share of episodes in which an agent that does not think may succeed by luck.
-
-    The conformance kit tests it; above 5 % the card says why.
-    """
+    """Largest success rate of an agent that acts at random, tested by the conformance kit; the card explains one above
+    5 %."""
     max_return: ClassVar[float | None] = None
-    """The largest return that an episode can have; None if the world does not say. The conformance kit holds it."""
+    """Largest return of an episode, tested by the conformance kit; None if unknown."""
     id_arguments: ClassVar[tuple[str, ...]] = ()
-    """Arguments that a task's id determines, such as `difficulty` in `shop/test/hard/17`; snapshots leave them out."""
+    """Arguments that a task id determines, such as `difficulty` in `shop/test/hard/17`; snapshots leave them out."""
     _kwargs: dict[str, Any]
-    """The arguments that both a snapshot and the environment that restores it must have been made with."""
+    """Arguments that a snapshot and the environment that restores it must have in common."""
     stops_at_end: bool = True
-    """False only if an env reproduces an original that continues after the end."""
+    """False only for a world that reproduces an original whose episodes continue after the end."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Refuse a class that lacks a method, and an argument that it does not take, in one line.
+        """Refuse a class that lacks a method, and an unknown argument, in a message of one line.
 
-        `gymnasium.Env` has no ABCMeta, so Python does not enforce abstract methods here; for a wrong argument
-        `gymnasium.make` has only a TypeError.
+        `gymnasium.Env` has no ABCMeta, so Python does not enforce abstract methods here; and `gymnasium.make` reports a
+        wrong argument by a bare TypeError.
         """
-        world: type = cls
-        if missing := _missing(world):
+        env_class: type = cls  # mypy does not take type[Self] for hashable
+        if missing := _missing(env_class):
             raise ConfigError(f"{cls.__name__} lacks {', '.join(missing)}: define them (see TextEnv)")
         if cls.__init__ is TextEnv.__init__ and "max_steps" not in kwargs:
             raise ConfigError(f"{cls.__name__} sets no max_steps: define __init__ and {_INIT_ADVICE}")
-        given = dict(zip(parameters_of(world), args, strict=False)) | kwargs
-        require_arguments(world, given)
+        arguments = dict(zip(parameters_of(env_class), args, strict=False)) | kwargs
+        require_arguments(env_class, arguments)
         env = super().__new__(cls)
-        env._kwargs = _beside_defaults(world, given, (*_NO_DIFFERENCE, *cls.id_arguments))
+        env._kwargs = _changed_arguments(env_class, arguments, (*_NOT_IN_SNAPSHOTS, *cls.id_arguments))
         return env
 
     def __init__(
@@ -96,7 +94,7 @@ class TextEnv(gymnasium.Env[str, str]):
         render_mode: str | None = None,
         usual_steps: int | None = None,
     ) -> None:
-        """`usual_steps` is `max_steps` where that is None: a default that depends on other arguments."""
+        """`usual_steps` replaces a `max_steps` of None: a default that depends on other arguments."""
         if max_steps in (None, usual_steps):
             self._kwargs.pop("max_steps", None)
             max_steps = usual_steps
@@ -117,13 +115,13 @@ class TextEnv(gymnasium.Env[str, str]):
         self._last = ""
         self._parsed: tuple[str, Reply] | None = None
         self.last_reply: Reply | None = None
-        """What the last step was told, parsed; None before the first step and for a step after the end."""
+        """The parsed reply of the last step; None before the first step and after a step beyond the end."""
 
-    # ---- what a world gives -------------------------------------------------------------------------------------
+    # ---- what a world defines -----------------------------------------------------------------------------------
 
     @abstractmethod
     def task(self, name: str | int, split: str | None = None) -> Task:
-        """The task of an id, or number `name` of a split (default: the environment's). UnknownNameError if none."""
+        """Return the task of an id, or number `name` of a split (default: the environment's); else UnknownNameError."""
 
     @abstractmethod
     def begin(self, task: Task) -> str:
@@ -135,84 +133,83 @@ class TextEnv(gymnasium.Env[str, str]):
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """Everything of the current episode beyond task, steps and generator, as JSON values."""
+        """Return the state of the episode, besides task, steps and generator, as JSON values."""
 
     @abstractmethod
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
-        """Take up a state that `state` gave, for the same task.
+        """Load a state that `state` returned for the same task.
 
-        The values may be anything that JSON holds: what cannot be is a SnapshotError, TypeError, ValueError or
-        LookupError, raised before anything is changed.
+        The values may be any JSON. An impossible one raises SnapshotError, TypeError, ValueError or LookupError before
+        anything changes.
         """
 
     def is_terminal(self, state: Mapping[str, Any]) -> bool | None:
-        """Whether an episode in this state has terminated, or None where the state alone does not show it.
+        """Return whether an episode in this state has terminated; None if the state alone does not show it.
 
-        `restore` refuses a snapshot that says otherwise.
+        `restore` refuses a snapshot that contradicts it.
         """
         del state
         return None
 
     @abstractmethod
     def expert(self) -> list[str]:
-        """Actions that solve the task from the current state: a shortest plan where the class says so, else a plan.
+        """Return a plan that solves the task from the current state; a shortest one if the class says so.
 
-        Who does the first action and asks again must get there too.
+        Doing its first action and then asking for a new plan must solve the task too.
         """
 
     def fair_expert(self) -> str | None:
-        """The next action of a teacher who knows only what the episode has shown, or None where nothing is left to do.
+        """Return the next action of a teacher that knows only what the episode has shown; None if there is none.
 
-        It may fail, but whoever sees the same can learn it. By default the expert's.
+        It may fail, but a policy with the same observations can learn it. By default it is the expert's action.
         """
         plan = self.expert()
         return plan[0] if plan else None
 
     def sample_task(self, split: str) -> Task:
-        """A random task of a split; a world whose tasks are finite overrides it."""
+        """Draw a random task of a split; a world with finitely many tasks overrides it."""
         return self.task(self.rng.below(1 << 31), split)
 
     def extra_info(self) -> Mapping[str, Any]:
-        """What `info` of a reset holds beside what every world's does, as JSON values."""
+        """Return what this world adds to the `info` of a reset, as JSON values."""
         return {}
 
     def actions(self) -> list[str] | None:
-        """What can be tried here, each as `step` takes it, or None where it cannot be listed.
+        """List the actions that can be tried here, as `step` takes them; None if they cannot be listed.
 
-        Most can be done; some may be refused all the same, such as to open a locked gate.
+        Some may still fail, such as opening a locked gate.
         """
         return None
 
     def tools(self) -> list[dict[str, Any]] | None:
-        """JSON schemas (OpenAI function tools) of the actions, or None where there are none."""
+        """Return JSON schemas (OpenAI function tools) of the actions; None if the world has no tools."""
         return None
 
     def secrets(self) -> list[str] | None:
-        """Texts that neither observation nor `info` may show in the current state; None where the world says nothing.
+        """Return texts that neither observation nor `info` may contain now, such as the hidden word or the answer.
 
-        The hidden word, the answer that is to be worked out. The conformance kit looks for them in every step before
-        the end; where there are None it guesses, from the last action of the expert's plan. A world that hides nothing
-        says [], and nothing is looked for. Agents never ask.
+        The conformance kit searches for them in every step before the end. With None it guesses them from the last
+        action of the expert's plan; a world that hides nothing returns []. Agents never see them.
         """
         return None
 
     def read(self, text: str) -> Reply:
-        """Read an agent's reply; a world overrides it only to reproduce an original that reads it otherwise."""
+        """Parse an agent's reply; a world overrides it only to reproduce an original that parses differently."""
         return parse_reply(text)
 
     def parse(self, text: str) -> Reply:
-        """Return what `read` makes of a text, kept until the next step: a reply is parsed once."""
+        """Return `read(text)`, cached until the next step so that a reply is parsed once."""
         if self._parsed is None or self._parsed[0] != text:
             self._parsed = text, self.read(text)
         return self._parsed[1]
 
     def invalid(self, why: str) -> Outcome:
-        """What a reply does that cannot be done, as a call whose arguments are broken; a world may say it otherwise."""
+        """Return the outcome of a reply that cannot be read, such as a call with broken arguments."""
         terminated = self.stop_reason is _TERMINATED
         return Outcome(why, terminated=terminated, success=self.succeeded, valid=False, info=self.extra_info())
 
     def expert_thought(self, action: str) -> str:
-        """One sentence that a teacher would say before `action` in the current state; may be empty."""
+        """Return one sentence that a teacher would say before `action` in the current state; may be empty."""
         del action
         return ""
 
@@ -222,18 +219,18 @@ class TextEnv(gymnasium.Env[str, str]):
         """Start an episode.
 
         Args:
-            seed: remakes the generator; the same seed gives the same task in every process.
+            seed: Seeds the generator; the same seed gives the same task in every process.
             options: `{"task": id or number}` chooses a task, `{"split": name}` the split that it is drawn from.
 
         Raises:
             UnknownNameError: an option, split or task that does not exist, or a task of another split.
-            ConfigError: a seed that is no whole number from 0 on, or options that are no mapping.
+            ConfigError: a seed that is not an integer >= 0, or options that are not a mapping.
         """
         if seed is not None:
             seed = require_seed(seed)
         if options is not None and not isinstance(options, Mapping):
             raise ConfigError(
-                f"options of reset is a dict such as {{'task': 0}} or {{'split': 'test'}}, not {options!r:.60}"
+                f"options must be a dict such as {{'task': 0}} or {{'split': 'test'}}, not {options!r:.60}"
             )
         self._reseed(seed)
         options = options or {}
@@ -245,7 +242,7 @@ class TextEnv(gymnasium.Env[str, str]):
         task = self.sample_task(split or self.split) if name is None else self.task(name, split)
         if split is not None and task.split != split:
             raise UnknownNameError(
-                f"Task {task.id!r} is of split {task.split!r}, not {split!r}: leave one of them out."
+                f"Task {task.id!r} is in split {task.split!r}, not {split!r}: leave one of them out."
             )
         self.current_task = task
         self.steps, self.stop_reason, self.succeeded = 0, None, False
@@ -256,7 +253,7 @@ class TextEnv(gymnasium.Env[str, str]):
 
     @cached_property
     def _np_random(self) -> np.random.Generator | None:  # type: ignore[override]  # Gymnasium's is a variable
-        """Gymnasium's generator, made when it is asked for: worlds draw from `rng`, and numpy seeds one in 20 µs."""
+        """Gymnasium's generator, made on first use: worlds draw from `rng`, and numpy takes 20 µs to seed one."""
         return None if self._np_random_seed is None else seeding.np_random(self._np_random_seed)[0]
 
     def _reseed(self, seed: int | None) -> None:
@@ -269,16 +266,16 @@ class TextEnv(gymnasium.Env[str, str]):
         self._seeded = True
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Do one action; see the class for what may stand in it.
+        """Do one action, given as a reply (see the class).
 
-        After the end of an episode nothing changes any more: reward 0, the end is repeated, the action is not valid.
+        After the end of an episode nothing changes: reward 0, the end is repeated, the action is not valid.
 
         Raises:
-            ActionError: `action` is no string.
+            ActionError: `action` is not a string.
         """
         task = self._require_reset()
         if not isinstance(action, str):
-            raise ActionError(f"step takes a string, the agent's whole reply; got {action!r:.60}")
+            raise ActionError(f"action must be a string, the agent's whole reply; got {action!r:.60}")
         if self.stop_reason and self.stops_at_end:
             terminated = self.stop_reason is _TERMINATED
             outcome = Outcome("The episode has ended.", terminated=terminated, valid=False)
@@ -304,15 +301,15 @@ class TextEnv(gymnasium.Env[str, str]):
         return outcome.observation, outcome.reward, outcome.terminated, truncated, info
 
     def render(self) -> str | None:
-        """The last observation, in render mode `ansi`."""
+        """Return the last observation, in render mode `ansi`."""
         return self._last if self.render_mode == "ansi" else None
 
     # ---- forks --------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """The whole episode as JSON bytes; `restore` continues from it exactly, in this or any other process."""
+        """Return the episode as JSON bytes, from which `restore` continues exactly in any process."""
         task = self._require_reset()
-        whole = {
+        data = {
             "format": _SNAPSHOT_FORMAT,
             "env": self.name,
             "version": self.version,
@@ -325,49 +322,46 @@ class TextEnv(gymnasium.Env[str, str]):
             "state": self.state(),
         }
         if self._kwargs:
-            whole["arguments"] = self._kwargs
-        return _WRITER.encode(whole).encode("utf-8", "surrogatepass")
+            data["arguments"] = self._kwargs
+        return _WRITER.encode(data).encode("utf-8", "surrogatepass")
 
     def restore(self, snapshot: bytes) -> None:
-        """Take up the episode of `snapshot`.
+        """Continue the episode of `snapshot`.
 
         Raises:
-            SnapshotError: not a snapshot, or one of another world or version, or of one that was made with other
-                arguments; nothing has changed then.
+            SnapshotError: not a snapshot, or one of another world, version or set of arguments; nothing has changed.
         """
         try:
             # json.loads would first guess the encoding of bytes
-            whole = json.loads(snapshot.decode("utf-8", "surrogatepass") if type(snapshot) is bytes else snapshot)
+            data = json.loads(snapshot.decode("utf-8", "surrogatepass") if type(snapshot) is bytes else snapshot)
         except (ValueError, TypeError, RecursionError) as error:
-            raise SnapshotError(f"These bytes are no snapshot: no JSON: {error}") from error
-        _check_origin(whole, {"format": _SNAPSHOT_FORMAT, "env": self.name, "version": self.version})
-        if (given := whole.get("arguments", {})) != self._kwargs:
+            raise SnapshotError(f"The bytes are not a snapshot: no JSON: {error}") from error
+        _check_origin(data, {"format": _SNAPSHOT_FORMAT, "env": self.name, "version": self.version})
+        if (arguments := data.get("arguments", {})) != self._kwargs:
             raise SnapshotError(
-                f"A snapshot that does not fit: its world was made with {given or 'no arguments'}, this one with "
+                f"The snapshot does not fit: its world was made with {arguments or 'no arguments'}, this one with "
                 f"{self._kwargs or 'none'}"
             )
         try:
             for key, kind in _SNAPSHOT_KINDS.items():
-                if type(whole[key]) is not kind:
-                    raise SnapshotError(
-                        f"A snapshot's {key!r} must be of type {kind.__name__}, found {whole[key]!r:.60}"
-                    )
-            if whole["steps"] < 0 or whole["ended"] not in _ENDS or whole["rng"] not in _RNG_STATES:
-                raise SnapshotError("A snapshot whose 'steps', 'ended' or 'rng' cannot be")
+                if type(data[key]) is not kind:
+                    raise SnapshotError(f"A snapshot's {key!r} must be of type {kind.__name__}, got {data[key]!r:.60}")
+            if data["steps"] < 0 or data["ended"] not in _ENDS or data["rng"] not in _RNG_STATES:
+                raise SnapshotError("The snapshot has an impossible 'steps', 'ended' or 'rng'")
             if self.stops_at_end:
-                _check_end(whole, self.max_steps)
-            over = self.is_terminal(whole["state"]) if self.stops_at_end else None
-            if over is not None and over != (whole["ended"] == "terminated"):
-                raise SnapshotError("A snapshot whose 'ended' does not fit its 'state'")
-            task = self.task(whole["task"])
-            self.load_state(task, whole["state"])
+                _check_end(data, self.max_steps)
+                terminal = self.is_terminal(data["state"])
+                if terminal is not None and terminal != (data["ended"] == "terminated"):
+                    raise SnapshotError("The snapshot's 'ended' contradicts its 'state'")
+            task = self.task(data["task"])
+            self.load_state(task, data["state"])
         except (TypeError, ValueError, LookupError, AttributeError) as error:
-            raise SnapshotError(f"A snapshot that does not fit this environment: {error}") from error
-        self.current_task, self.steps = task, whole["steps"]
-        self.stop_reason = StopReason(whole["ended"]) if whole["ended"] else None
-        self.succeeded, self._last = whole["success"], whole["last"]
+            raise SnapshotError(f"The snapshot does not fit this environment: {error}") from error
+        self.current_task, self.steps = task, data["steps"]
+        self.stop_reason = StopReason(data["ended"]) if data["ended"] else None
+        self.succeeded, self._last = data["success"], data["last"]
         self.last_reply = self._parsed = None
-        self.rng.state, self._seeded = whole["rng"], True
+        self.rng.state, self._seeded = data["rng"], True
 
     def _require_reset(self) -> Task:
         if self.current_task is None:
@@ -376,97 +370,99 @@ class TextEnv(gymnasium.Env[str, str]):
 
 
 @lru_cache(maxsize=256)
-def _missing(world: type) -> list[str]:
-    """The name, and the abstract methods, that a world's class does not define, in the order of their definition."""
-    defined = [name for base in reversed(world.__mro__) for name, value in vars(base).items() if _is_abstract(value)]
-    missing = [name for name in dict.fromkeys(defined) if _is_abstract(getattr(world, name))]
-    return missing if hasattr(world, "name") else ["name", *missing]
+def _missing(env_class: type) -> list[str]:
+    """`name` and the abstract methods that a class does not define, in the order of their definition."""
+    abstract = [
+        name for base in reversed(env_class.__mro__) for name, value in vars(base).items() if _is_abstract(value)
+    ]
+    missing = [name for name in dict.fromkeys(abstract) if _is_abstract(getattr(env_class, name))]
+    return missing if hasattr(env_class, "name") else ["name", *missing]
 
 
 def _is_abstract(value: object) -> bool:
     return bool(getattr(value, "__isabstractmethod__", False))
 
 
-def _beside_defaults(world: type, given: Mapping[str, Any], without: Sequence[str]) -> dict[str, Any]:
-    """The arguments, as JSON holds them, that are not what they are by default, `without` some.
+def _changed_arguments(env_class: type, arguments: Mapping[str, Any], without: Sequence[str]) -> dict[str, Any]:
+    """The arguments, as JSON values, that differ from their defaults, except those in `without`.
 
-    Files are not among them: where the same content stands elsewhere, a world takes it up, and its own state tells.
+    Paths are not compared, because the same files may lie elsewhere; the state shows whether their content fits.
     """
-    taken, found = parameters_of(world), dict[str, Any]()
-    for name, value in given.items():
-        known = taken.get(name)
-        if name in without or (known and (value == known.default or is_path(known))):
+    parameters, changed = parameters_of(env_class), dict[str, Any]()
+    for name, value in arguments.items():
+        parameter = parameters.get(name)
+        if name in without or (parameter and (value == parameter.default or is_path(parameter))):
             continue
-        with suppress(TypeError, ValueError):  # what JSON does not hold is not compared
-            found[name] = json.loads(json.dumps(sorted(value) if isinstance(value, set | frozenset) else value))
-    return found
+        with suppress(TypeError, ValueError):  # values that JSON cannot hold are not compared
+            changed[name] = json.loads(json.dumps(sorted(value) if isinstance(value, set | frozenset) else value))
+    return changed
 
 
-def _check_end(whole: Mapping[str, Any], limit: int) -> None:
-    """SnapshotError where steps, end and success do not fit each other in a world that stops at the end."""
-    steps, ended = whole["steps"], whole["ended"]
-    if steps > limit or (not ended and steps == limit) or (ended == "truncated" and steps < limit):
-        raise SnapshotError(f"A snapshot of {steps} steps that is {ended or 'not ended'}; the limit here is {limit}")
+def _check_end(data: Mapping[str, Any], max_steps: int) -> None:
+    """SnapshotError unless steps, end and success of a snapshot agree, in a world that stops at the end."""
+    steps, ended = data["steps"], data["ended"]
+    if steps > max_steps or (not ended and steps == max_steps) or (ended == "truncated" and steps < max_steps):
+        raise SnapshotError(f"A snapshot of {steps} steps that is {ended or 'not ended'}; max_steps is {max_steps}")
     if ended and not steps:
         raise SnapshotError(f"A snapshot that is {ended} before the first step")
-    if whole["success"] and not ended:
+    if data["success"] and not ended:
         raise SnapshotError("A snapshot of success whose episode has not ended")
 
 
-def _check_origin(whole: Any, wanted: Mapping[str, Any]) -> None:
-    """SnapshotError, which names what differs, unless this is a snapshot of the wanted format, world and version."""
-    if not isinstance(whole, dict):
-        raise SnapshotError(f"These bytes are no snapshot: {whole!r:.60} is no JSON object")
-    if not whole.keys() >= _SNAPSHOT_KEYS:
-        missing = [key for key in _SNAPSHOT_KEYS if key not in whole]
-        raise SnapshotError(f"These bytes are no snapshot: they lack {', '.join(missing)}")
-    for key, value in wanted.items():
-        if whole[key] != value:
-            raise SnapshotError(f"A snapshot that does not fit: its {key} is {whole[key]!r:.100}, wanted {value!r}")
+def _check_origin(data: Any, expected: Mapping[str, Any]) -> None:
+    """SnapshotError unless this is a snapshot with the expected format, world and version."""
+    if not isinstance(data, dict):
+        raise SnapshotError(f"The bytes are not a snapshot: {data!r:.60} is no JSON object")
+    if not data.keys() >= _SNAPSHOT_KEYS:
+        missing = [key for key in _SNAPSHOT_KEYS if key not in data]
+        raise SnapshotError(f"The bytes are not a snapshot: they lack {', '.join(missing)}")
+    for key, value in expected.items():
+        if data[key] != value:
+            raise SnapshotError(f"The snapshot does not fit: its {key} is {data[key]!r:.100}, not {value!r}")
 
 
 def require_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """ConfigError unless `value`, an argument of a world, is one of its choices."""
     if value not in choices:
-        near = nearest(str(value), [each for each in choices if isinstance(each, str)])
+        near = nearest(str(value), [choice for choice in choices if isinstance(choice, str)])
         hint = f". Did you mean {near!r}?" if near else ""
         raise ConfigError(f"{name} must be one of {', '.join(map(str, choices))}, not {value!r}{hint}")
 
 
-def unknown_task_error(name: str, world: str, difficulty: str, difficulties: Sequence[str]) -> UnknownNameError:
-    """The error of an id that is no `world/split/difficulty/number` of this world; it says which part is wrong."""
+def unknown_task_error(name: str, env: str, difficulty: str, difficulties: Sequence[str]) -> UnknownNameError:
+    """Return the error for a name that is no task id `env/split/difficulty/number`; it says which part is wrong."""
     parts = name.split("/")
     if len(parts) != 4:
-        wrong = "neither a number nor an id of four parts"
-    elif parts[0] != world:
-        wrong = f"its world is {parts[0]!r}, here it is {world!r}"
+        why = "neither a number nor an id of four parts"
+    elif parts[0] != env:
+        why = f"its world is {parts[0]!r}, here it is {env!r}"
     elif parts[1] not in SPLITS:
-        wrong = f"split must be one of {', '.join(SPLITS)}, not {parts[1]!r}"
+        why = f"split must be one of {', '.join(SPLITS)}, not {parts[1]!r}"
     elif parts[2] not in difficulties:
-        wrong = f"difficulty must be one of {', '.join(difficulties)}, not {parts[2]!r}"
+        why = f"difficulty must be one of {', '.join(difficulties)}, not {parts[2]!r}"
     elif parts[2] != difficulty:
-        wrong = f"its difficulty is {parts[2]!r}, here it is {difficulty!r} (an argument of the world)"
+        why = f"its difficulty is {parts[2]!r}, here it is {difficulty!r} (an argument of the world)"
     else:
-        wrong = f"{parts[3]!r} is no number such as 0 or 17, of 18 digits at most"
-    return UnknownNameError(f"No task {name!r}: {wrong}; ids here look like '{world}/test/{difficulty}/17'.")
+        why = f"{parts[3]!r} is no number such as 0 or 17, of 18 digits at most"
+    return UnknownNameError(f"No task {name!r}: {why}; ids here look like '{env}/test/{difficulty}/17'.")
 
 
 def require_seed(seed: object) -> int:
-    """`seed` if it is a whole number from 0 on, else ConfigError."""
+    """Return `seed` if it is an integer >= 0; ConfigError otherwise."""
     if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
-        raise ConfigError(f"seed must be a whole number from 0 on, not {seed!r:.60}")
+        raise ConfigError(f"seed must be an integer of at least 0, not {seed!r:.60}")
     return int(seed)
 
 
 def require_split(split: str) -> str:
-    """`split` if there is such a one, else UnknownNameError."""
+    """Return `split` if it is one; UnknownNameError otherwise."""
     if split not in SPLITS:
         raise UnknownNameError(f"No split {split!r}." + did_you_mean(str(split), SPLITS, "There are"))
     return split
 
 
 def require_prompt(prompt: Prompt) -> Prompt:
-    """`prompt` if it is one, else ConfigError."""
+    """Return `prompt` if it is one; ConfigError otherwise."""
     if prompt not in get_args(Prompt):
         raise ConfigError(f"No prompt {prompt!r}." + did_you_mean(str(prompt), get_args(Prompt), "There are"))
     return prompt

@@ -9,7 +9,7 @@ from typing import Any
 def function_tool(
     name: str, description: str, properties: Mapping[str, Mapping[str, Any]], required: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """An OpenAI function tool: a JSON schema by parameter, and which parameters must be given (default: all)."""
+    """Return an OpenAI function tool from JSON schemas by parameter; by default all parameters are required."""
     parameters = {
         "type": "object",
         "properties": dict(properties),
@@ -20,5 +20,5 @@ def function_tool(
 
 
 def text_parameter(description: str) -> dict[str, str]:
-    """The JSON schema of a parameter that is any text."""
+    """Return the JSON schema of a text parameter."""
     return {"type": "string", "description": description}

@@ -1,4 +1,4 @@
-"""A text space that contains every string up to a length, and how Gymnasium carries its texts between processes."""
+"""A text space of all strings up to a length, and its shared-memory form for Gymnasium's vector environments."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 _PRINTABLE = "".join(map(chr, range(32, 127))) + "\n"
 _LENGTH_BYTES = 8
-_BYTES_A_CHARACTER = 4
+_BYTES_PER_CHARACTER = 4
 
 
 class UnicodeText(Space[str]):
-    """Any Unicode string of at most `max_length` characters; `gymnasium.spaces.Text` wants a list of characters."""
+    """Any Unicode string of at most `max_length` characters; `gymnasium.spaces.Text` needs a list of characters."""
 
     def __init__(self, max_length: int, *, seed: int | np.random.Generator | None = None) -> None:
         self.max_length = max_length
@@ -24,15 +24,15 @@ class UnicodeText(Space[str]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        """No: a text is no row of numbers."""
+        """False: a text is not a fixed row of numbers."""
         return False
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a string that is short enough."""
+        """Return whether `x` is a string of at most `max_length` characters."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """A printable ASCII string of at most 32 characters; masks make no sense here."""
+        """Draw a printable ASCII string of at most 32 characters; masks are ignored."""
         del mask, probability
         size = int(self.np_random.integers(0, min(self.max_length, 32) + 1))
         return "".join(_PRINTABLE[i] for i in self.np_random.integers(0, len(_PRINTABLE), size))
@@ -43,27 +43,27 @@ class UnicodeText(Space[str]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, UnicodeText) and self.max_length == other.max_length
 
-    __hash__ = None  # type: ignore[assignment]  # as Gymnasium's own spaces: their generator changes
+    __hash__ = None  # type: ignore[assignment]  # as in Gymnasium's own spaces: the generator changes
 
 
 # ------------------------------------------------------------------------------------------------- shared memory
-# `AsyncVectorEnv` reads the observations from shared memory once and expects them to change with it, as arrays do.
-# Gymnasium's `Text` gives it strings, which never change.
+# `AsyncVectorEnv` reads observations from shared memory once and expects them to change in place, as arrays do. The
+# strings of Gymnasium's `Text` never change.
 
 
 class SharedTexts(Sequence[str]):
-    """The texts that stand in shared memory now; a deep copy, which `AsyncVectorEnv` returns, is a tuple of strings."""
+    """The texts now in shared memory; a deep copy, which `AsyncVectorEnv` returns, is a tuple of strings."""
 
     def __init__(self, rows: NDArray[np.uint8]) -> None:
         self._rows = rows
-        """One a text: the number of its bytes, then its bytes in UTF-8."""
+        """A row per text: its number of bytes, then its UTF-8 bytes."""
 
     @overload
     def __getitem__(self, index: int) -> str: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[str, ...]: ...
     def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
-        """The text of one environment, or of some."""
+        """Return the text of one environment, or of a slice."""
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
         row = self._rows[index]
@@ -77,14 +77,14 @@ class SharedTexts(Sequence[str]):
         return tuple(self)
 
     def write(self, index: int, text: str) -> None:
-        """Put a text there."""
+        """Write the text of one environment."""
         raw = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
         self._rows[index, :_LENGTH_BYTES].view(np.int64)[0] = len(raw)
         self._rows[index, _LENGTH_BYTES : _LENGTH_BYTES + len(raw)] = raw
 
 
 def _row_bytes(space: UnicodeText) -> int:
-    return _LENGTH_BYTES + _BYTES_A_CHARACTER * space.max_length
+    return _LENGTH_BYTES + _BYTES_PER_CHARACTER * space.max_length
 
 
 @create_shared_memory.register(UnicodeText)

@@ -1,4 +1,4 @@
-"""An environment by name and arguments, and how it is made."""
+"""`EnvSpec`: the name and arguments of an environment."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from agentgym_py.env.tracebacks import env_line
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError
 from agentgym_py.files import canonical_json
 
-_OF_THE_CLIENT = ("url", "env", "token", "timeout", "retries")
-"""Arguments of `RemoteEnv` that are not its world's."""
+_CLIENT_ARGUMENTS = ("url", "env", "token", "timeout", "retries")
+"""Arguments of `RemoteEnv` itself; the others go to its world."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvSpec:
-    """An environment and how to make it."""
+    """Name and arguments of an environment; `make` creates it."""
 
     name: str
     """Short name or Gymnasium id."""
@@ -31,47 +31,46 @@ class EnvSpec:
 
     @property
     def key(self) -> str:
-        """Equal for specs that make the same environment."""
+        """Text that is equal for specs of the same environment."""
         return env_id(self.name) + canonical_json(self.kwargs)
 
     @property
     def local_spec(self) -> EnvSpec:
-        """The world that is played, by its id: one that a server runs is the same here as there."""
+        """The spec of the world itself, by its id, also if a server runs it."""
         name = env_id(self.name)
         if name != REMOTE:
             return EnvSpec(name, self.kwargs)
         name = str(self.kwargs.get("env"))
-        with suppress(UnknownNameError):  # a world that only the server has
+        with suppress(UnknownNameError):  # only the server may have it
             name = env_id(name)
-        return EnvSpec(name, {key: value for key, value in self.kwargs.items() if key not in _OF_THE_CLIENT})
+        return EnvSpec(name, {key: value for key, value in self.kwargs.items() if key not in _CLIENT_ARGUMENTS})
 
     def make(self) -> TextEnv:
-        """A fresh environment, without Gymnasium's wrappers (they cost more than a step).
+        """Make the environment, without Gymnasium's wrappers (they cost more than a step).
 
         Raises:
             ConfigError: it cannot be made with these arguments, or is no TextEnv.
             UnknownNameError: there is no such environment.
         """
-        own = inspect.signature(gymnasium.make).parameters.values()
-        for each in own:
-            if each.kind is not each.VAR_KEYWORD and each.name in self.kwargs:
-                raise ConfigError(f"{self.name} cannot have it: gymnasium.make takes {each.name!r} for itself")
+        for parameter in inspect.signature(gymnasium.make).parameters.values():
+            if parameter.kind is not parameter.VAR_KEYWORD and parameter.name in self.kwargs:
+                raise ConfigError(f"{self.name} cannot take {parameter.name!r}: gymnasium.make reserves that argument")
         try:
-            made = gymnasium.make(env_id(self.name), disable_env_checker=True, **self.kwargs).unwrapped
+            env = gymnasium.make(env_id(self.name), disable_env_checker=True, **self.kwargs).unwrapped
         except AgentGymError:
             raise
         except (AttributeError, LookupError, TypeError, ValueError, gymnasium.error.Error) as error:
-            why = error.__cause__ or error  # Gymnasium says a TypeError again, with the arguments
-            where = f" ({place})" if isinstance(why, Exception) and (place := env_line(why)) else ""
-            raise ConfigError(f"{self.name} cannot be made with {dict(self.kwargs)}: {why}{where}") from error
-        if not isinstance(made, TextEnv):
-            raise ConfigError(f"{self.name!r} makes {made!r:.100}, which is no TextEnv")
-        return made
+            cause = error.__cause__ or error  # Gymnasium wraps a TypeError and adds the arguments
+            where = f" ({line})" if (line := env_line(cause)) else ""
+            raise ConfigError(f"{self.name} cannot be made with {dict(self.kwargs)}: {cause}{where}") from error
+        if not isinstance(env, TextEnv):
+            raise ConfigError(f"{self.name!r} makes {env!r:.100}, which is no TextEnv")
+        return env
 
-    def count(self, split: str, wanted: int) -> int:
-        """How many of the first `wanted` tasks of a split there are: all of them, but in a world of few."""
+    def count(self, split: str, most: int) -> int:
+        """Count the tasks of a split, up to `most`."""
 
-        def missing(number: int) -> bool:
+        def is_missing(number: int) -> bool:
             try:
                 env.task(number, split)
             except UnknownNameError:
@@ -79,6 +78,6 @@ class EnvSpec:
             return False
 
         with closing(self.make()) as env:
-            if not wanted or not missing(wanted - 1):
-                return wanted
-            return bisect_left(range(wanted), True, key=missing)
+            if not most or not is_missing(most - 1):
+                return most
+            return bisect_left(range(most), True, key=is_missing)

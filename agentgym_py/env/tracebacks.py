@@ -1,4 +1,4 @@
-"""Where in a world's own source it raised, for those who wrote it."""
+"""Where in a world's source an error was raised, for the world's author."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CORE = f"{Path(__file__).parent.parent}{os.sep}"
 
 
 def env_frames(error: BaseException) -> list[FrameSummary]:
-    """A traceback from the first method that stands in the world's own source; empty where there is none."""
+    """Return the frames from the first method in the world's own source on; empty if there is none."""
     for number, (frame, _) in enumerate(walk_tb(error.__traceback__)):
         if isinstance(frame.f_locals.get("self"), TextEnv) and not frame.f_code.co_filename.startswith(_CORE):
             return extract_tb(error.__traceback__)[number:]
@@ -20,7 +20,7 @@ def env_frames(error: BaseException) -> list[FrameSummary]:
 
 
 def env_line(error: BaseException) -> str:
-    """The last line of the world's own source on the way to an error, `FILE, line N, in NAME`; empty if none is."""
+    """Return the last place in the world's own source before an error, `FILE, line N, in NAME`, or an empty text."""
     frames = env_frames(error)
-    last = [each for each in frames if each.filename == frames[0].filename][-1:]
-    return "".join(f"{each.filename}, line {each.lineno}, in {each.name}" for each in last)
+    last = [frame for frame in frames if frame.filename == frames[0].filename][-1:]
+    return "".join(f"{frame.filename}, line {frame.lineno}, in {frame.name}" for frame in last)

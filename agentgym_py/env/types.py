@@ -1,4 +1,4 @@
-"""The data of an environment: a task, what an action did, how an episode ended."""
+"""Data types of environments: tasks, outcomes of actions, stop reasons."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 Prompt = Literal["full", "brief", "none"]
-"""How much of a world's rules opens an episode."""
+"""How much of a world's rules the first prompt of an episode contains."""
 
 SPLITS = ("train", "valid", "test")
 
@@ -16,48 +16,48 @@ SPLITS = ("train", "valid", "test")
 class StopReason(StrEnum):
     """How an episode ended.
 
-    A world ends it by `TERMINATED` or `TRUNCATED`; the other two are known only to what plays the episode.
+    A world reports `TERMINATED` or `TRUNCATED`; the other two come from the collector.
     """
 
     TERMINATED = "terminated"
     """The world ended it: the task is solved or lost."""
     TRUNCATED = "truncated"
-    """The world's step limit cut it."""
+    """It reached the world's step limit."""
     GAVE_UP = "gave_up"
-    """The agent ended it: a model whose context is full, an expert with nothing left to do."""
+    """The agent gave up: a model's context is full, or an expert has nothing left to do."""
     ERROR = "error"
-    """An infrastructure failure ended it. Such an episode is no evidence about the agent."""
+    """The infrastructure failed. Such an episode is no evidence about the agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One thing to do in a world; its id always means the same task."""
+    """A task in a world; its id always means the same task."""
 
     id: str
-    """Stable name, for example `shop/test/medium/17`."""
+    """Stable name, such as `shop/test/medium/17`."""
     split: str
     """`train`, `valid` or `test`; no task is in two splits."""
     kind: str
-    """The task's type within its world, for tables by type."""
+    """The task's type within its world, by which tables are grouped."""
     difficulty: str
-    """`easy`, `medium` or `hard`, or the world's own word."""
+    """`easy`, `medium` or `hard`, or another word of the world."""
     instruction: str
     """What the agent is asked to do."""
     optimal_steps: int | None = None
     """Steps of a shortest solution, if known."""
 
 
-@dataclass(slots=True)  # not frozen: every step makes one, and that would cost more than twice as much
+@dataclass(slots=True)  # not frozen, because every step makes one and frozen costs twice as much
 class Outcome:
-    """What one action did; `TextEnv.step` turns it into Gymnasium's 5-tuple."""
+    """The result of one action; `TextEnv.step` turns it into Gymnasium's 5-tuple."""
 
     observation: str
     reward: float = 0.0
     terminated: bool = False
     success: bool = False
     valid: bool = True
-    """False if the action could not be read or done here; the observation says why."""
+    """False if the action could not be parsed or done; the observation says why."""
     parts: Mapping[str, float] = field(default_factory=dict)
     """The reward's parts by name."""
     info: Mapping[str, Any] = field(default_factory=dict)
-    """Anything else that the world adds to `info`, as JSON values."""
+    """More entries of `info`, as JSON values."""

@@ -246,7 +246,7 @@ class RemoteEnv(TextEnv):
         """
         self._require_reset()
         if not isinstance(action, str):
-            raise ActionError(f"step takes a string, the agent's whole reply; got {action!r:.60}")
+            raise ActionError(f"action must be a string, the agent's whole reply; got {action!r:.60}")
         said = self._change("step", action=action)
         self._last, self.steps, self.succeeded = said["observation"], said["steps"], said["info"]["success"]
         terminated, truncated = said["terminated"], said["truncated"]

@@ -110,7 +110,7 @@ def test_a_negative_seed_is_one_line(agentgym: Run, command: str) -> None:
     }.get(command, ["--env", "GUESS"])
     status, out, err = agentgym(command, *named, "--seed", "-1")
     assert (status, out) == (2, "") and err.count("\n") == 1, err
-    assert "--seed must be a whole number from 0 on, not -1" in err
+    assert "--seed must be an integer of at least 0, not -1" in err
 
 
 @pytest.mark.parametrize("source", ["FILE", "FILE:GuessEnv", "my_world:GuessEnv"])

@@ -120,7 +120,7 @@ def test_help_and_lists_load_no_torch() -> None:
             ["evolve", "--env", "GUESS", "--env_kwargs.max_steps", "x"],
             "--env_kwargs.max_steps must be int, not 'x'",
         ),
-        (["evolve", "--env", "GUESS", "--env_kwargs.id", "x"], "gymnasium.make takes 'id' for itself"),
+        (["evolve", "--env", "GUESS", "--env_kwargs.id", "x"], "cannot take 'id': gymnasium.make reserves"),
         (["evolve", "--env", "GUESS,shop,GUESS"], "--env has GuessForTests-v0 twice"),
         (["eval", "--agent", "expert", "--env", "shop,AgentShop-v0"], "--env has AgentShop-v0 twice"),
         (

@@ -106,9 +106,9 @@ def test_no_stored_trajectory_speaks_to_a_server(trajectory: Trajectory, name: s
         ({"catalogue": 5}, "catalogue must be str or Path or None, not 5"),
         ({"catalogue": "x" * 5000}, "File name too long"),
         ({"render_mode": 5}, "cannot be made with {'render_mode': 5}"),
-        ({"disable_env_checker": True}, "gymnasium.make takes 'disable_env_checker' for itself"),
-        ({"id": "x"}, "gymnasium.make takes 'id' for itself"),
-        ({"max_episode_steps": 1}, "gymnasium.make takes 'max_episode_steps' for itself"),
+        ({"disable_env_checker": True}, "cannot take 'disable_env_checker': gymnasium.make reserves"),
+        ({"id": "x"}, "cannot take 'id': gymnasium.make reserves"),
+        ({"max_episode_steps": 1}, "cannot take 'max_episode_steps': gymnasium.make reserves"),
     ],
 )
 def test_a_world_that_cannot_be_made_is_skipped(trajectory: Trajectory, kwargs: dict[str, Any], said: str) -> None:

@@ -139,11 +139,11 @@ def test_a_snapshot_that_does_not_fit_says_what_differs() -> None:
     before, whole = env.snapshot(), json.loads(env.snapshot())
     for wrong, said in (
         (b"{}", "they lack format, env, version, task, "),
-        (b"[]", "no snapshot: [] is no JSON object"),
+        (b"[]", "not a snapshot: [] is no JSON object"),
         (b"so", "no JSON"),
         (other.snapshot(), "its difficulty is 'medium', here it is 'easy'"),
-        (json.dumps(whole | {"env": "maze"}).encode(), "its env is 'maze', wanted 'count'"),
-        (json.dumps(whole | {"version": 7}).encode(), "its version is 7, wanted 0"),
+        (json.dumps(whole | {"env": "maze"}).encode(), "its env is 'maze', not 'count'"),
+        (json.dumps(whole | {"version": 7}).encode(), "its version is 7, not 0"),
     ):
         with pytest.raises(SnapshotError) as error:
             env.restore(wrong)
@@ -153,9 +153,9 @@ def test_a_snapshot_that_does_not_fit_says_what_differs() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"steps": 10**9}, "of 1000000000 steps that is not ended; the limit here is 2"),
-        ({"steps": 2}, "of 2 steps that is not ended; the limit here is 2"),
-        ({"ended": "truncated"}, "of 0 steps that is truncated; the limit here is 2"),
+        ({"steps": 10**9}, "of 1000000000 steps that is not ended; max_steps is 2"),
+        ({"steps": 2}, "of 2 steps that is not ended; max_steps is 2"),
+        ({"ended": "truncated"}, "of 0 steps that is truncated; max_steps is 2"),
         ({"ended": "terminated"}, "terminated before the first step"),
         ({"success": True}, "success whose episode has not ended"),
     ],
@@ -184,7 +184,7 @@ def test_a_reset_that_cannot_be_says_so() -> None:
         {"options": []},
     )  # fmt: skip
     for each in wrong:
-        with pytest.raises(ConfigError, match=r"seed must be a whole number|options of reset is a dict"):
+        with pytest.raises(ConfigError, match=r"seed must be an integer|options must be a dict"):
             env.reset(**each)
         assert env.snapshot() == before
     three: Any = np.int64(3)

@@ -40,7 +40,7 @@ def test_a_task_of_another_split_is_refused(name: str) -> None:
     task = env.current_task.id
     for options in ({"task": task, "split": "test"}, {"task": task}):
         env.reset(options=options)
-    with pytest.raises(UnknownNameError, match="is of split 'test', not 'valid'"):
+    with pytest.raises(UnknownNameError, match="is in split 'test', not 'valid'"):
         env.reset(options={"task": task, "split": "valid"})
 
 

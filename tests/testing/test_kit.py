@@ -40,7 +40,7 @@ BROKEN = [
     ("futures", "Forgets", "in another instance, action"),
     ("futures", "ForgetsLate", "in another instance, action"),
     ("futures", "ForgetsToForget", "in another instance, action"),
-    ("futures", "Unrestored", "restore() raised SnapshotError('A snapshot that does not fit this environment: list"),
+    ("futures", "Unrestored", "restore() raised SnapshotError('The snapshot does not fit this environment: list"),
     ("forks", "Entangled", "what a fork does changes the original's snapshot"),
     ("forks", "Questioned", "expert() changes the episode"),
     ("corrupt", "Gullible", "is accepted, and cannot be played on"),
