@@ -54,11 +54,11 @@ def episode() -> Callable[..., Trajectory]:
 
 
 @pytest.fixture(scope="module")
-def troubled() -> Iterator[Any]:
-    """The module `troubled.py` beside this file, where other processes find it, too."""
+def faulty_env() -> Iterator[Any]:
+    """Import `faulty_env.py` by a name that worker processes find, too."""
     here = str(Path(__file__).parent)
     sys.path.append(here)
-    yield import_module("troubled")
+    yield import_module("faulty_env")
     sys.path.remove(here)
 
 
@@ -115,15 +115,15 @@ def _beside(name: str) -> Any:
 
 
 @pytest.fixture(scope="session")
-def toys() -> Any:
-    """The module `toys.py` beside this file: worlds with a known optimum, a policy that learns them, random records."""
-    return _beside("toys")
+def toy_envs() -> Any:
+    """Load `toy_envs.py`: envs with a known optimum, a policy that learns them, random records."""
+    return _beside("toy_envs")
 
 
 @pytest.fixture(scope="session")
-def proofs() -> Any:
-    """The module `proofs.py` beside this file: random masks, and checks of a loss."""
-    return _beside("proofs")
+def loss_checks() -> Any:
+    """Load `loss_checks.py`: random masks and checks of a loss."""
+    return _beside("loss_checks")
 
 
 @pytest.fixture

@@ -173,25 +173,25 @@ def test_a_runs_memory_is_neither_agent_v0s_nor_the_tests(
 
 def test_a_folder_of_process_rewards_keeps_to_its_arguments(tmp_path: Path) -> None:
     """Another checkpoint or size is refused, and files of which nobody knows; what is named later is kept too."""
-    prm, out = script("prm"), tmp_path / "prm"
-    prm.keep_to(out, {"checkpoint": "aa", "tasks": 250})
-    prm.keep_to(out, {"checkpoint": "aa", "tasks": 250, "judge_model": "m"})
-    prm.keep_to(out, {"checkpoint": "aa", "tasks": 250})
+    bench, out = script("process_reward"), tmp_path / "prm"
+    bench.keep_to(out, {"checkpoint": "aa", "tasks": 250})
+    bench.keep_to(out, {"checkpoint": "aa", "tasks": 250, "judge_model": "m"})
+    bench.keep_to(out, {"checkpoint": "aa", "tasks": 250})
     for changed in ({"checkpoint": "bb"}, {"tasks": 10}, {"judge_model": "other"}):
         with pytest.raises(SystemExit, match=f"was made with {next(iter(changed))} "):
-            prm.keep_to(out, {"checkpoint": "aa", "tasks": 250, **changed})
-    (out / prm.ARGUMENTS).unlink()
+            bench.keep_to(out, {"checkpoint": "aa", "tasks": 250, **changed})
+    (out / bench.ARGUMENTS).unlink()
     (out / "valid.jsonl").touch()
     with pytest.raises(SystemExit, match=r"no arguments\.json"):
-        prm.keep_to(out, {"checkpoint": "aa"})
+        bench.keep_to(out, {"checkpoint": "aa"})
 
 
 def test_labels_of_process_rewards_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     """A misspelt labelling is refused, and a judge without a name, before anything is played."""
-    prm = script("prm")
+    bench = script("process_reward")
     for words, said in ((["montecarlo"], "invalid choice: 'montecarlo'"), (["judge"], "--judge_model NAME")):
         with pytest.raises(SystemExit):
-            prm.asked_for(["--checkpoint", "tiny", "--labels", *words])
+            bench.asked_for(["--checkpoint", "tiny", "--labels", *words])
         assert said in capsys.readouterr().err
-    assert prm.error_of([[[0.0, 0.1], None, [1.0, 0.2]], [[0.5, float("nan")]]]) == pytest.approx(0.15)
-    assert prm.means([[[0.0, 0.1], None]]) == [[0.0, None]]
+    assert bench.error_of([[[0.0, 0.1], None, [1.0, 0.2]], [[0.5, float("nan")]]]) == pytest.approx(0.15)
+    assert bench.means([[[0.0, 0.1], None]]) == [[0.0, None]]

@@ -61,7 +61,7 @@ MORE = {
     "r3": [*RUNS["ppo_warm"], "--trainer.tasks_per_iteration", "6", "--trainer.prm_learning_rate", "1e-2"],
 }  # fmt: skip
 """Of the other trainers."""
-TOYS = str(Path(__file__).with_name("toys.py"))
+TOY_ENVS = str(Path(__file__).with_name("toy_envs.py"))
 CONFIGS = Path(__file__).parents[1] / "examples" / "accelerate"
 EACH_STEP = ["--trainer.checkpoint_minutes", "0"]
 ZERO = [
@@ -82,7 +82,7 @@ from agentgym_py.report import svg
 from agentgym_py.cli import _main
 
 svg.there = lambda: False  # they take longer than the training
-spec = spec_from_file_location("toys", sys.argv[1])
+spec = spec_from_file_location("toy_envs", sys.argv[1])
 spec.loader.exec_module(module_from_spec(spec))
 with distributed.rank_zero_output():
     for words in json.loads(sys.argv[2]):
@@ -111,7 +111,7 @@ from agentgym_py.training.checkpoints import Checkpoints
 from agentgym_py.cli import _main
 
 svg.there = lambda: False
-spec = spec_from_file_location("toys", sys.argv[1])
+spec = spec_from_file_location("toy_envs", sys.argv[1])
 spec.loader.exec_module(module_from_spec(spec))
 kept, take, step = [], Checkpoints.take, torch.optim.AdamW.step
 
@@ -175,10 +175,10 @@ def in_two(folder: Path, program: str, *argv: str, config: str = "") -> subproce
 
 
 @pytest.fixture(scope="module")
-def base(toys: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(toy_envs: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the policy that all runs begin with."""
     folder = tmp_path_factory.mktemp("ranks")
-    toys.word_policy().save(folder / "base")
+    toy_envs.word_policy().save(folder / "base")
     return folder
 
 
@@ -199,7 +199,7 @@ def both(base: Path) -> tuple[Path, str]:
     """The folder with what is always tried by one process and by two, and what the two of them printed."""
     alone(base, *ALWAYS)
     words = [words_for(run, f"{run}-2") for run in ALWAYS]
-    done = in_two(base, PROGRAM, TOYS, json.dumps(words), "grpo-2", config="cpu.yaml")
+    done = in_two(base, PROGRAM, TOY_ENVS, json.dumps(words), "grpo-2", config="cpu.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     return base, done.stdout
 
@@ -211,7 +211,7 @@ def split(request: pytest.FixtureRequest, base: Path) -> tuple[Path, str]:
     names = {run: f"{run}-{request.param}" for run in RUNS}
     words = [words_for(run, name) for run, name in names.items() if not (base / name).exists()]
     if words:  # else this fixture was here before, and pytest-xdist mixed the order of the tests
-        done = in_two(base, PROGRAM, TOYS, json.dumps(words), config=f"{request.param}.yaml")
+        done = in_two(base, PROGRAM, TOY_ENVS, json.dumps(words), config=f"{request.param}.yaml")
         assert done.returncode == 0, done.stdout + done.stderr
     return base, request.param
 
@@ -227,7 +227,7 @@ def test_two_processes_of_every_other_trainer(base: Path) -> None:
     """Trainers on pairs, groups that begin on the expert's way, a critic, a process reward model that learns along."""
     others = [run for run in RUNS | MORE if run not in ALWAYS]
     alone(base, *others)
-    done = in_two(base, PROGRAM, TOYS, json.dumps([words_for(run, f"{run}-2") for run in others]))
+    done = in_two(base, PROGRAM, TOY_ENVS, json.dumps([words_for(run, f"{run}-2") for run in others]))
     assert done.returncode == 0, done.stdout + done.stderr
     for run in others:
         same(base, run, "2")
@@ -247,7 +247,7 @@ def test_two_processes_train_what_judges(
     names = [f"{'-'.join([trainer, *more])}-{number}" for number in ("1", how or "2")]
     if not Path(names[0]).exists():
         _main([*words, names[0]])
-    done = in_two(base, PROGRAM, TOYS, json.dumps([[*words, names[1]]]), config=f"{how}.yaml" if how else "")
+    done = in_two(base, PROGRAM, TOY_ENVS, json.dumps([[*words, names[1]]]), config=f"{how}.yaml" if how else "")
     assert done.returncode == 0, done.stdout + done.stderr
     one, two = ({p.relative_to(name): p for p in Path(name).rglob("*") if p.is_file()} for name in names)
     assert one.keys() == two.keys()
@@ -328,7 +328,7 @@ def test_what_is_split_is_what_one_makes_of_the_other_trainers(split: tuple[Path
     others = [run for run in MORE if not (run == "r3" and "zero" in how)]  # it warms its critic up, as above
     alone(folder, *others)
     words = [words_for(run, f"{run}-{how}") for run in others]
-    done = in_two(folder, PROGRAM, TOYS, json.dumps(words), config=f"{how}.yaml")
+    done = in_two(folder, PROGRAM, TOY_ENVS, json.dumps(words), config=f"{how}.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     for run in others:
         same(folder, run, how)
@@ -344,10 +344,10 @@ def test_kill_9_in_a_training_that_is_split(split: tuple[Path, str], trainer: st
 def killed_and_resumed(folder: Path, trainer: str, whole: str, config: str) -> None:
     """A run that is killed and gone on with equals the one that was not."""
     name = f"{trainer}-{whole}-killed"
-    done = in_two(folder, KILLED, TOYS, json.dumps([*words_for(trainer, name), *EACH_STEP]), config=config)
+    done = in_two(folder, KILLED, TOY_ENVS, json.dumps([*words_for(trainer, name), *EACH_STEP]), config=config)
     assert done.returncode != 0 and "Signal 9 (SIGKILL)" in done.stderr, done.stderr
     (state,) = (folder / name / "rounds").glob("*/training/states/state-*")
-    done = in_two(folder, PROGRAM, TOYS, json.dumps([["evolve", "--resume", name]]), config=config)
+    done = in_two(folder, PROGRAM, TOY_ENVS, json.dumps([["evolve", "--resume", name]]), config=config)
     assert done.returncode == 0 and not state.exists(), done.stdout + done.stderr
     one, two = (RunFolder.open(folder / each) for each in (f"{trainer}-{whole}", name))
     for number in (0, 1):
@@ -400,11 +400,11 @@ def test_processes_that_went_apart_are_an_error(monkeypatch: pytest.MonkeyPatch)
         distributed.require_same("weights", "a")
 
 
-def test_a_batch_is_dealt_out_row_by_row(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_dealt_out_row_by_row(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second process takes every second row; an empty share of a split model is one pass that counts nothing."""
     rows = [Sample([k] * (k + 1), [0] * k + [1]) for k in range(4)]
     given = list[float]()
-    fit = Fit("test", toys.word_policy(), OfflineSettings(microbatch_tokens=1), rows, seed=0, output_dir=None)
+    fit = Fit("test", toy_envs.word_policy(), OfflineSettings(microbatch_tokens=1), rows, seed=0, output_dir=None)
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setattr(fit.optimization, "backward", lambda loss, last: given.append(float(loss)))

@@ -120,16 +120,18 @@ def test_nothing_to_train_on_is_an_error(trainer: Any, tiny_policy: Any, tmp_pat
         trainer.train(tiny_policy, [], seed=0, output_dir=tmp_path)
 
 
-def test_microbatches_decide_memory_and_not_the_result(trainer: Any, toys: Any, proofs: Any, tmp_path: Path) -> None:
+def test_microbatches_decide_memory_and_not_the_result(
+    trainer: Any, toy_envs: Any, loss_checks: Any, tmp_path: Path
+) -> None:
     """However many tokens go through the model at once, each step has the same loss, gradient and log."""
     if "microbatch_tokens" not in {each.name for each in fields(trainer)}:
         pytest.skip("a stranger's, which has no such setting")
-    groups = toys.rollouts(toys.word_policy(), toys.CHAIN, 16, tasks=4).groups(4, 4)
+    groups = toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 16, tasks=4).groups(4, 4)
     played = [each for group in groups for each in group]
-    played += Collector(ExpertAgent()).collect_batch(jobs_for([toys.CHAIN], "train", range(4)))
+    played += Collector(ExpertAgent()).collect_batch(jobs_for([toy_envs.CHAIN], "train", range(4)))
     found = []
     for tokens in (1, 60, 100_000):
-        policy = proofs.doubled(toys.word_policy(layers=2, spread=0.2))
+        policy = loss_checks.doubled(toy_envs.word_policy(layers=2, spread=0.2))
         how = replace(trainer, epochs=4, batch_size=3, gradient_accumulation=2, microbatch_tokens=tokens)
         report = how.train(policy, played, seed=3, output_dir=tmp_path / str(tokens))
         report.history[0].pop("rewards/accuracies", None)  # margins are 0 before the first step, but for rounding
@@ -145,7 +147,7 @@ def test_microbatches_decide_memory_and_not_the_result(trainer: Any, toys: Any, 
 
 @pytest.mark.parametrize("setting", ["bf16", "gradient_checkpointing"])
 def test_it_takes_less_memory_where_that_is_wanted(
-    trainer: Any, setting: str, toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trainer: Any, setting: str, toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In bfloat16 layers compute in it, and weights learn nearly the same; with layers computed again the very same.
 
@@ -156,9 +158,9 @@ def test_it_takes_less_memory_where_that_is_wanted(
     if setting not in {each.name for each in fields(trainer)}:
         pytest.skip("a stranger's, which has no such setting")
     small = {"epochs": 1, "batch_size": 2, "learning_rate": 1e-3}
-    groups = toys.rollouts(toys.word_policy(), toys.CHAIN, 16, tasks=4).groups(4, 4)
+    groups = toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 16, tasks=4).groups(4, 4)
     played = [each for group in groups for each in group]
-    played += Collector(ExpertAgent()).collect_batch(jobs_for([toys.CHAIN], "train", range(4)))
+    played += Collector(ExpertAgent()).collect_batch(jobs_for([toy_envs.CHAIN], "train", range(4)))
     found, seen, began, forward = list[Any](), list[Any](), list[bool](), LlamaMLP.forward
 
     def watched(self: Any, x: Any) -> Any:
@@ -169,7 +171,7 @@ def test_it_takes_less_memory_where_that_is_wanted(
 
     monkeypatch.setattr(LlamaMLP, "forward", watched)
     for wanted in (False, True):
-        policy = toys.word_policy(layers=2, spread=0.2)
+        policy = toy_envs.word_policy(layers=2, spread=0.2)
         how = replace(trainer, **small, **{setting: wanted})
         hooks = dict(policy.model.get_input_embeddings()._forward_hooks)
         for again in ("", "again"):  # a second training of the same policy is no other one
@@ -186,7 +188,7 @@ def test_it_takes_less_memory_where_that_is_wanted(
     if setting == "bf16":
         assert near == pytest.approx(loss, rel=0.1, abs=0.02)
         if info_of(trainer).output == "policy":
-            start = list(toys.word_policy(layers=2, spread=0.2).model.parameters())
+            start = list(toy_envs.word_policy(layers=2, spread=0.2).model.parameters())
             moves = [torch.cat([(p - q).flatten() for p, q in zip(each, start, strict=True)])
                      for each in (weights, others)]  # fmt: skip
             assert moves[0].norm() > 0.1 and torch.cosine_similarity(moves[0], moves[1], dim=0) > 0.8

@@ -27,10 +27,10 @@ CHANGED = {
 
 
 @pytest.fixture(scope="session")
-def words(toys: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+def words(toy_envs: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Folder of the policy that knows single words."""
     folder = tmp_path_factory.mktemp("models") / "words"
-    toys.word_policy().save(folder)
+    toy_envs.word_policy().save(folder)
     return str(folder)
 
 

@@ -592,14 +592,14 @@ def test_a_training_that_was_stopped_goes_on(agentgym: Run, small_model: str, mo
     assert agentgym(*words, "--out", "bc")[0] == 2
 
 
-def test_a_judge_of_other_tokens_is_refused_at_once(agentgym: Run, small_model: str, toys: Any) -> None:
+def test_a_judge_of_other_tokens_is_refused_at_once(agentgym: Run, small_model: str, toy_envs: Any) -> None:
     """Before anything is played or written: in a round it would be too late."""
     from torch import nn
 
     from agentgym_py.rewards.process_reward_model import ProcessRewardModel, new_heads
     from agentgym_py.rewards.reward_model import Member, RewardModel
 
-    other = toys.word_policy()
+    other = toy_envs.word_policy()
     heads = nn.Linear(other.model.config.hidden_size, 1)
     RewardModel([Member(other, heads)], {"reward": 1.0}).save("judge")
     ProcessRewardModel(other, new_heads(other.model.config.hidden_size, 8), {"progress": 1.0}).save("prm")

@@ -32,7 +32,7 @@ JOBS = jobs_for([SHOP], "train", range(35), attempts=2)
 
 
 @pytest.fixture(scope="module")
-def workers(troubled: Any) -> Iterator[Workers]:
+def workers(faulty_env: Any) -> Iterator[Workers]:
     """Two processes, which find that module, whichever test they are started for."""
     with Workers(2) as made:
         yield made
@@ -87,31 +87,31 @@ def test_nobody_notices_that_a_process_died(workers: Workers, agent: ModelAgent)
     assert collector.collect_batch(JOBS) == expected
 
 
-def test_processes_that_die_again_and_again_are_an_error(workers: Workers, troubled: Any) -> None:
+def test_processes_that_die_again_and_again_are_an_error(workers: Workers, faulty_env: Any) -> None:
     """WorkerError says how they ended, as no world was at work; the next jobs are played by fresh ones."""
     workers.close()  # those that run do not know the module yet, and would die of that once
     with pytest.raises(WorkerError, match=r"died \(-9\), 2 times"):
-        Collector(troubled.DyingAgent(), PlayConfig(executor=workers)).collect_batch(JOBS)
+        Collector(faulty_env.DyingAgent(), PlayConfig(executor=workers)).collect_batch(JOBS)
     assert not pids(workers)
     assert len(Collector(RandomAgent(), PlayConfig(executor=workers)).collect_batch(JOBS)) == len(JOBS)
 
 
 @pytest.mark.parametrize("begins", [False, True])
-@pytest.mark.parametrize(("trouble", "said"), [("hangs", "was not back after 1.5 s"), ("dies", "along (-9)")])
-def test_a_world_in_trouble_is_no_evidence(
-    workers: Workers, troubled: Any, tmp_path: Path, trouble: str, said: str, begins: bool
+@pytest.mark.parametrize(("fault", "said"), [("hangs", "was not back after 1.5 s"), ("dies", "along (-9)")])
+def test_a_faulty_world_is_no_evidence(
+    workers: Workers, faulty_env: Any, tmp_path: Path, fault: str, said: str, begins: bool
 ) -> None:
     """Where it comes once nobody notices; else that episode has an error, and the others are as without it."""
-    calm = jobs_for(EnvSpec("Troubled-v0"), "train", range(12))
-    expected = Collector(troubled.TroubledAgent()).collect_batch(calm)
+    calm = jobs_for(EnvSpec("Faulty-v0"), "train", range(12))
+    expected = Collector(faulty_env.FaultyAgent()).collect_batch(calm)
     steps = [each.steps for each in expected]
     assert len({each[0].reply for each in steps}) > 3 and all(len(each) == 3 for each in steps)
-    collector = Collector(troubled.TroubledAgent(), PlayConfig(slots=8, executor=workers, step_timeout=1.5))
-    once = {"trouble": trouble, "begins": begins, "mark": str(tmp_path / "mark")}
-    played = collector.collect_batch(jobs_for(EnvSpec("Troubled-v0", once), "train", range(12)))
+    collector = Collector(faulty_env.FaultyAgent(), PlayConfig(slots=8, executor=workers, step_timeout=1.5))
+    once = {"fault": fault, "begins": begins, "mark": str(tmp_path / "mark")}
+    played = collector.collect_batch(jobs_for(EnvSpec("Faulty-v0", once), "train", range(12)))
     assert (tmp_path / "mark").exists() and [each.steps for each in played] == steps
     assert all(each.success and each.error is None for each in played)
-    always = EnvSpec("Troubled-v0", {"trouble": trouble, "begins": begins})
+    always = EnvSpec("Faulty-v0", {"fault": fault, "begins": begins})
     played = collector.collect_batch(jobs_for(always, "train", range(12)))
     assert [each.steps for i, each in enumerate(played) if i != 1] == [*steps[:1], *steps[2:]]
     assert [i for i, each in enumerate(played) if each.error] == [1]
@@ -119,10 +119,10 @@ def test_a_world_in_trouble_is_no_evidence(
     assert (summarise(played).errors, summarise(played).success.n) == (1, 11)
 
 
-def test_a_world_that_hangs_as_it_is_closed_holds_up_nobody(workers: Workers, troubled: Any) -> None:
+def test_a_world_that_hangs_as_it_is_closed_holds_up_nobody(workers: Workers, faulty_env: Any) -> None:
     """Its process is ended when all is played; nothing is lost, nobody is to blame, and the next jobs are played."""
-    collector = Collector(troubled.TroubledAgent(), PlayConfig(executor=workers, step_timeout=1.5, retries=0))
-    spec = EnvSpec("Troubled-v0", {"trouble": "closes"})
+    collector = Collector(faulty_env.FaultyAgent(), PlayConfig(executor=workers, step_timeout=1.5, retries=0))
+    spec = EnvSpec("Faulty-v0", {"fault": "closes"})
     for _ in range(2):
         played = collector.collect_batch(jobs_for(spec, "train", range(6)))
         assert [(each.error, len(each.steps)) for each in played] == [(None, 3)] * 6

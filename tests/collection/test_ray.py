@@ -29,7 +29,7 @@ JOBS = jobs_for([SHOP], "train", range(20), attempts=2)
 
 
 @pytest.fixture(scope="module")
-def actors(troubled: Any) -> Iterator[RayWorkers]:
+def actors(faulty_env: Any) -> Iterator[RayWorkers]:
     """Two actors of a Ray of this machine."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     with TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:  # sockets' names must be short
@@ -82,18 +82,18 @@ def test_an_actor_that_dies_is_replaced(actors: RayWorkers, agent: ModelAgent) -
     assert actors._actors[0] is not first
 
 
-def test_actors_that_die_each_time_are_an_error(actors: RayWorkers, troubled: Any) -> None:
+def test_actors_that_die_each_time_are_an_error(actors: RayWorkers, faulty_env: Any) -> None:
     """As processes are; the next jobs are played by fresh ones."""
     with pytest.raises(WorkerError, match=r"died .*, 2 times"):
-        Collector(troubled.DyingAgent(), PlayConfig(executor=actors)).collect_batch(JOBS)
+        Collector(faulty_env.DyingAgent(), PlayConfig(executor=actors)).collect_batch(JOBS)
     assert len(Collector(RandomAgent(), PlayConfig(executor=actors)).collect_batch(JOBS)) == len(JOBS)
 
 
-def test_a_world_that_hangs_in_an_actor_is_no_evidence(actors: RayWorkers, troubled: Any) -> None:
+def test_a_world_that_hangs_in_an_actor_is_no_evidence(actors: RayWorkers, faulty_env: Any) -> None:
     """The process beside the actor is ended; the others' episodes are as without it."""
-    calm = Collector(troubled.TroubledAgent()).collect_batch(jobs_for(EnvSpec("Troubled-v0"), "train", range(6)))
-    spec = EnvSpec("Troubled-v0", {"trouble": "hangs"})
-    collector = Collector(troubled.TroubledAgent(), PlayConfig(executor=actors, step_timeout=1.5))
+    calm = Collector(faulty_env.FaultyAgent()).collect_batch(jobs_for(EnvSpec("Faulty-v0"), "train", range(6)))
+    spec = EnvSpec("Faulty-v0", {"fault": "hangs"})
+    collector = Collector(faulty_env.FaultyAgent(), PlayConfig(executor=actors, step_timeout=1.5))
     played = collector.collect_batch(jobs_for(spec, "train", range(6)))
     assert [i for i, each in enumerate(played) if each.error] == [1]
     assert "was not back after 1.5 s" in str(played[1].error)

@@ -17,9 +17,9 @@ from agentgym_py.trajectory import Trajectory
 
 
 @pytest.fixture(scope="module")
-def policy(toys: Any) -> Any:
+def policy(toy_envs: Any) -> Any:
     """A policy that nothing trains."""
-    return toys.word_policy()
+    return toy_envs.word_policy()
 
 
 @pytest.fixture
@@ -39,10 +39,10 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes, int]]:
 
 @pytest.mark.parametrize("world", ["ToyChain-v0", "shop", "household"])
 def test_a_groups_tries_start_from_the_same_bytes(
-    toys: Any, tiny_policy: Any, starts: list[tuple[str, bytes, int]], world: str
+    toy_envs: Any, tiny_policy: Any, starts: list[tuple[str, bytes, int]], world: str
 ) -> None:
     """The worlds of all tries at a task are equal to the byte, those of two tasks are not; no two tries draw alike."""
-    groups = toys.rollouts(tiny_policy, EnvSpec(world, {"max_steps": 2}), 12, tokens=2).groups(3, 4)
+    groups = toy_envs.rollouts(tiny_policy, EnvSpec(world, {"max_steps": 2}), 12, tokens=2).groups(3, 4)
     assert [len(group) for group in groups] == [4, 4, 4]
     by_task = {task: {bytes_ for other, bytes_, _ in starts if other == task} for task, _, _ in starts}
     assert len(by_task) == 3 and all(len(found) == 1 for found in by_task.values())
@@ -53,10 +53,12 @@ def test_a_groups_tries_start_from_the_same_bytes(
         assert len({each.provenance.seed for each in group}) == 4
 
 
-def test_the_budget_is_kept_and_tasks_come_again(toys: Any, policy: Any, starts: list[tuple[str, bytes, int]]) -> None:
+def test_the_budget_is_kept_and_tasks_come_again(
+    toy_envs: Any, policy: Any, starts: list[tuple[str, bytes, int]]
+) -> None:
     """Whole groups only, tasks in their order, then again with fresh tries: ids and seeds are unique for ever."""
     told: list[Trajectory] = []
-    rollouts = toys.rollouts(policy, toys.BANDIT, 23, tasks=3)
+    rollouts = toy_envs.rollouts(policy, toy_envs.BANDIT, 23, tasks=3)
     rollouts.progress = told.append
     sizes = []
     while rollouts.remaining >= 4:
@@ -68,21 +70,25 @@ def test_the_budget_is_kept_and_tasks_come_again(toys: Any, policy: Any, starts:
     assert rollouts.groups(2, 4) == [] and rollouts.remaining == 3
 
 
-def test_the_seed_alone_decides(toys: Any, policy: Any) -> None:
+def test_the_seed_alone_decides(toy_envs: Any, policy: Any) -> None:
     """Not the slots, nor in how many calls the groups are asked for."""
-    whole = toys.rollouts(policy, toys.CHAIN, 16, seed=5).groups(4, 4)
-    narrow = toys.rollouts(policy, toys.CHAIN, 16, seed=5)
+    whole = toy_envs.rollouts(policy, toy_envs.CHAIN, 16, seed=5).groups(4, 4)
+    narrow = toy_envs.rollouts(policy, toy_envs.CHAIN, 16, seed=5)
     narrow.play_config = replace(narrow.play_config, slots=3)
     parts = narrow.groups(1, 4) + narrow.groups(3, 4)
     said = [[[s.reply for s in each.steps] for group in run for each in group] for run in (whole, parts)]
     assert said[0] == said[1]
-    other = [[s.reply for s in e.steps] for g in toys.rollouts(policy, toys.CHAIN, 16, seed=6).groups(4, 4) for e in g]
+    other = [
+        [s.reply for s in e.steps]
+        for g in toy_envs.rollouts(policy, toy_envs.CHAIN, 16, seed=6).groups(4, 4)
+        for e in g
+    ]
     assert other != said[0]
 
 
-def test_episodes_go_on_from_forks(toys: Any, policy: Any, starts: list[tuple[str, bytes, int]]) -> None:
+def test_episodes_go_on_from_forks(toy_envs: Any, policy: Any, starts: list[tuple[str, bytes, int]]) -> None:
     """Each continuation begins in its fork's state, byte by byte, and draws for itself; the budget counts them."""
-    rollouts = toys.rollouts(policy, toys.CHAIN, 20)
+    rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 20)
     expert = Collector(ExpertAgent()).collect(rollouts.tasks[0])
     found = snapshots_at(expert, [1, 3])
     branches = rollouts.continue_from([rollouts.tasks[0]] * 2, found, 3)
@@ -98,10 +104,10 @@ def test_episodes_go_on_from_forks(toys: Any, policy: Any, starts: list[tuple[st
 
 @pytest.mark.parametrize("world", ["ToyChain-v0", "shop"])
 def test_a_trees_branches_start_in_the_midst_of_its_tries(
-    toys: Any, tiny_policy: Any, starts: list[tuple[str, bytes, int]], world: str
+    toy_envs: Any, tiny_policy: Any, starts: list[tuple[str, bytes, int]], world: str
 ) -> None:
     """All of a branch in one state of one of its task's tries, byte by byte; no two draw alike, whole trees only."""
-    rollouts = toys.rollouts(tiny_policy, EnvSpec(world, {"max_steps": 4}), 20, tokens=2)
+    rollouts = toy_envs.rollouts(tiny_policy, EnvSpec(world, {"max_steps": 4}), 20, tokens=2)
     groups = rollouts.branching_groups(5, 3, 2)
     assert (
         [len(group) for group in groups] == [3] * 6
@@ -124,19 +130,21 @@ def test_a_trees_branches_start_in_the_midst_of_its_tries(
 
 
 def test_branches_keep_the_worlds_rewards_and_skip_what_has_no_midst(
-    toys: Any, policy: Any, monkeypatch: pytest.MonkeyPatch
+    toy_envs: Any, policy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A scorer's scores stand in what is learnt from alone; episodes of one step are no trees."""
-    rollouts = toys.rollouts(policy, toys.CHAIN, 12)
+    rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 12)
     rollouts.scorer = lambda played: [7.0] * len(played)
     groups = rollouts.branching_groups(2, 2, 2)
     assert all(each.reward == 7.0 for group in groups for each in group) and len(rollouts.episodes) == 12
     assert all(step.reward < 1 and step.reward for each in rollouts.episodes for step in each.steps)
-    alone = toys.rollouts(policy, toys.BANDIT, 12)
+    alone = toy_envs.rollouts(policy, toy_envs.BANDIT, 12)
     assert [len(group) for group in alone.branching_groups(2, 2, 2)] == [2, 2] and alone.remaining == 8
 
 
-def test_states_at_which_a_world_fails_are_no_branches(toys: Any, policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_at_which_a_world_fails_are_no_branches(
+    toy_envs: Any, policy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Others are drawn in their place while there are some; it ends no training, but is warned of.
 
     A world that fails again and again is not asked at every state.
@@ -151,7 +159,7 @@ def test_states_at_which_a_world_fails_are_no_branches(toys: Any, policy: Any, m
 
     monkeypatch.setattr("agentgym_py.collection.branching.snapshots_at", fails)
     with pytest.warns(UserWarning, match="a world failed while a state was rebuilt: TimeoutError: no world"):
-        groups = toys.rollouts(policy, toys.CHAIN, 12).branching_groups(2, 2, 2)
+        groups = toy_envs.rollouts(policy, toy_envs.CHAIN, 12).branching_groups(2, 2, 2)
     assert [len(group) for group in groups] == [2] * 6 and len(calls) == 12
     calls.clear()
 
@@ -160,14 +168,14 @@ def test_states_at_which_a_world_fails_are_no_branches(toys: Any, policy: Any, m
         raise OSError("none")
 
     monkeypatch.setattr("agentgym_py.collection.branching.snapshots_at", gone)
-    assert [len(group) for group in toys.rollouts(policy, toys.CHAIN, 12).branching_groups(2, 2, 2)] == [2, 2]
+    assert [len(group) for group in toy_envs.rollouts(policy, toy_envs.CHAIN, 12).branching_groups(2, 2, 2)] == [2, 2]
     assert len(calls) == 2 * 3
 
 
-def test_weights_that_changed_need_a_sync(toys: Any) -> None:
+def test_weights_that_changed_need_a_sync(toy_envs: Any) -> None:
     """Else nobody plays; then the new weights play, and are in the provenance."""
-    policy = toys.word_policy()
-    rollouts = toys.rollouts(policy, toys.BANDIT, 8)
+    policy = toy_envs.word_policy()
+    rollouts = toy_envs.rollouts(policy, toy_envs.BANDIT, 8)
     ((before,),) = rollouts.groups(1, 1)
     with torch.no_grad():
         policy.model.model.norm.weight += 0.1
@@ -180,18 +188,18 @@ def test_weights_that_changed_need_a_sync(toys: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"temperature": 0.0}, {"top_p": 0.9}, {"top_k": 5}])
-def test_only_whole_distributions_are_learnt_from(toys: Any, policy: Any, wrong: dict[str, float]) -> None:
+def test_only_whole_distributions_are_learnt_from(toy_envs: Any, policy: Any, wrong: dict[str, float]) -> None:
     """Greedy and truncated replies have other probabilities than the learner gives them."""
-    assert toys.rollouts(policy, toys.BANDIT, 1, temperature=0.7).temperature == 0.7
+    assert toy_envs.rollouts(policy, toy_envs.BANDIT, 1, temperature=0.7).temperature == 0.7
     with pytest.raises(ConfigError, match="whole distribution"):
-        _ = toys.rollouts(policy, toys.BANDIT, 1, **wrong).temperature
+        _ = toy_envs.rollouts(policy, toy_envs.BANDIT, 1, **wrong).temperature
 
 
 def test_a_world_that_does_not_begin_is_its_groups_failure_alone(
-    toys: Any, policy: Any, monkeypatch: pytest.MonkeyPatch
+    toy_envs: Any, policy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in any collection; the other groups are played."""
-    begin = toys.Chain.begin
+    begin = toy_envs.Chain.begin
 
     for error in (TimeoutError("it hangs"), InfrastructureError("no server")):
 
@@ -200,15 +208,17 @@ def test_a_world_that_does_not_begin_is_its_groups_failure_alone(
                 raise error
             return str(begin(self, task))
 
-        monkeypatch.setattr(toys.Chain, "begin", fails)
-        groups = toys.rollouts(policy, toys.CHAIN, 6).groups(3, 2)
+        monkeypatch.setattr(toy_envs.Chain, "begin", fails)
+        groups = toy_envs.rollouts(policy, toy_envs.CHAIN, 6).groups(3, 2)
         assert [[each.error is None for each in group] for group in groups] == [[True] * 2, [False] * 2, [True] * 2]
         assert all(str(each.error).startswith(repr(error)) for each in groups[1])
 
 
-def test_tries_that_begin_by_themselves_begin_alike(toys: Any, policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tries_that_begin_by_themselves_begin_alike(
+    toy_envs: Any, policy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also when an env fails once at its start: the group is complete, or an error says that it is none."""
-    begin, begun = toys.Chain.begin, list[str]()
+    begin, begun = toy_envs.Chain.begin, list[str]()
 
     def fails_once(self: Any, task: Any, alike: bool) -> str:
         begun.append(task.id)
@@ -216,16 +226,16 @@ def test_tries_that_begin_by_themselves_begin_alike(toys: Any, policy: Any, monk
             raise TimeoutError("it hangs")
         return f"{begin(self, task)} {'' if alike else len(begun)}"
 
-    monkeypatch.setattr(toys.Chain, "begin", partialmethod(fails_once, alike=True))
-    (group,) = toys.rollouts(policy, toys.CHAIN, 2).groups(1, 2)
+    monkeypatch.setattr(toy_envs.Chain, "begin", partialmethod(fails_once, alike=True))
+    (group,) = toy_envs.rollouts(policy, toy_envs.CHAIN, 2).groups(1, 2)
     assert [each.error for each in group] == [None, None] and len(begun) == 3
     begun.clear()
-    monkeypatch.setattr(toys.Chain, "begin", partialmethod(fails_once, alike=False))
+    monkeypatch.setattr(toy_envs.Chain, "begin", partialmethod(fails_once, alike=False))
     with pytest.raises(SnapshotError, match="two attempts at 0 did not start alike"):
-        toys.rollouts(policy, toys.CHAIN, 2).groups(1, 2)
+        toy_envs.rollouts(policy, toy_envs.CHAIN, 2).groups(1, 2)
 
 
-def test_states_are_found_again_in_the_world_of_the_job(toys: Any, policy: Any, worlds_made: list[EnvSpec]) -> None:
+def test_states_are_found_again_in_the_world_of_the_job(toy_envs: Any, policy: Any, worlds_made: list[EnvSpec]) -> None:
     """Not in the one that the trajectory names: what a server runs is found again on the server."""
-    toys.rollouts(policy, EnvSpec("toychain", {"max_steps": 5}), 12).branching_groups(2, 2, 2)
+    toy_envs.rollouts(policy, EnvSpec("toychain", {"max_steps": 5}), 12).branching_groups(2, 2, 2)
     assert {spec.name for spec in worlds_made} == {"toychain"}

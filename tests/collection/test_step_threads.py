@@ -1,4 +1,4 @@
-"""Envs on threads beside the loop: what slow envs cost, and that one in trouble is blamed alone."""
+"""Envs on threads beside the loop: the cost of slow envs, and blame for a faulty env only."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ LATE = "was not back after 0.5 s"
 
 
 @pytest.fixture(scope="module")
-def slow(troubled: Any) -> EnvSpec:
+def slow(faulty_env: Any) -> EnvSpec:
     """An env that sleeps half a second a step, for 4 steps."""
     return EnvSpec("Slow-v0", {"seconds": 0.5})
 
 
 @pytest.fixture(scope="module")
-def workers(troubled: Any) -> Iterator[Workers]:
+def workers(faulty_env: Any) -> Iterator[Workers]:
     """Two processes, which find the module of the slow env."""
     with Workers(2) as running:
         yield running
@@ -45,19 +45,19 @@ def timed(collector: Collector, spec: EnvSpec) -> tuple[list[Trajectory], float]
     return collector.collect_batch(jobs_for(spec, "train", range(16))), time.monotonic() - began
 
 
-@pytest.mark.parametrize("agent", ["TroubledAgent", "StreamedAgent", "ServedAgent"])
-def test_sixteen_slow_episodes_take_as_long_as_one(troubled: Any, slow: EnvSpec, agent: str) -> None:
+@pytest.mark.parametrize("agent", ["FaultyAgent", "StreamedAgent", "ServedAgent"])
+def test_sixteen_slow_episodes_take_as_long_as_one(faulty_env: Any, slow: EnvSpec, agent: str) -> None:
     """64 steps of half a second: 2 s, whichever way the agent replies, and not 32 s one after the other."""
-    played, seconds = timed(Collector(getattr(troubled, agent)(), THREADS), slow)
+    played, seconds = timed(Collector(getattr(faulty_env, agent)(), THREADS), slow)
     print(f"{agent}: {seconds:.2f} s")
     assert [len(each.steps) for each in played] == [4] * 16 and not any(each.error for each in played)
     assert 2 <= seconds < 8
 
 
-def test_threads_of_two_workers_share_the_waiting(troubled: Any, slow: EnvSpec, workers: Workers) -> None:
+def test_threads_of_two_workers_share_the_waiting(faulty_env: Any, slow: EnvSpec, workers: Workers) -> None:
     """Each process waits for its own envs; none of them is late."""
     play = PlayConfig(step_threads=8, executor=workers, step_timeout=60.0)
-    collector = Collector(troubled.TroubledAgent(), play)
+    collector = Collector(faulty_env.FaultyAgent(), play)
     timed(collector, EnvSpec("Slow-v0", {"seconds": 0.0}))  # starts the processes
     played, seconds = timed(collector, slow)
     print(f"2 workers: {seconds:.2f} s")
@@ -66,11 +66,11 @@ def test_threads_of_two_workers_share_the_waiting(troubled: Any, slow: EnvSpec, 
 
 
 @pytest.mark.parametrize("threads", [1, 3, 16])
-@pytest.mark.parametrize("agent", ["TroubledAgent", "StreamedAgent", "ServedAgent"])
-def test_threads_change_no_trajectory(troubled: Any, agent: str, threads: int) -> None:
+@pytest.mark.parametrize("agent", ["FaultyAgent", "StreamedAgent", "ServedAgent"])
+def test_threads_change_no_trajectory(faulty_env: Any, agent: str, threads: int) -> None:
     """With fewer threads than episodes too, and however the agent replies."""
-    jobs = jobs_for(["Troubled-v0", "shop"], "train", range(6), attempts=2)
-    player = getattr(troubled, agent)()
+    jobs = jobs_for(["Faulty-v0", "shop"], "train", range(6), attempts=2)
+    player = getattr(faulty_env, agent)()
     expected = Collector(player, PlayConfig(slots=5, seed=3)).collect_batch(jobs)
     assert Collector(player, PlayConfig(slots=5, seed=3, step_threads=threads)).collect_batch(jobs) == expected
 
@@ -99,13 +99,13 @@ def test_a_model_says_the_same(tiny_policy: Any) -> None:
             assert a.tokens.logprobs == pytest.approx(b.tokens.logprobs, abs=1e-5)
 
 
-def test_an_env_stays_on_one_thread(monkeypatch: pytest.MonkeyPatch, troubled: Any) -> None:
+def test_an_env_stays_on_one_thread(monkeypatch: pytest.MonkeyPatch, faulty_env: Any) -> None:
     """It is made, reset, stepped and closed there; every env is closed when the collection is over."""
     calls: dict[int, set[int]] = {}
     open_envs: list[TextEnv] = []
 
     def noted(name: str) -> None:
-        whole = getattr(troubled.TroubledEnv, name)
+        whole = getattr(faulty_env.FaultyEnv, name)
 
         def call(self: TextEnv, *given: Any, **more: Any) -> Any:
             calls.setdefault(id(self), set()).add(threading.get_ident())
@@ -115,13 +115,13 @@ def test_an_env_stays_on_one_thread(monkeypatch: pytest.MonkeyPatch, troubled: A
                 open_envs.remove(self)
             return whole(self, *given, **more)
 
-        monkeypatch.setattr(troubled.TroubledEnv, name, call)
+        monkeypatch.setattr(faulty_env.FaultyEnv, name, call)
 
     for name in ("__init__", "begin", "act", "close"):
         noted(name)
     kept = open_envs  # so that no id is given twice
     played = Collector(RandomAgent(), PlayConfig(slots=6, step_threads=3)).collect_batch(
-        jobs_for("Troubled-v0", "train", range(20))
+        jobs_for("Faulty-v0", "train", range(20))
     )
     assert len(played) == 20 and len(calls) == 6 and not kept
     assert all(len(threads) == 1 for threads in calls.values())
@@ -129,13 +129,13 @@ def test_an_env_stays_on_one_thread(monkeypatch: pytest.MonkeyPatch, troubled: A
 
 
 @pytest.mark.parametrize("begins", [False, True])
-@pytest.mark.parametrize(("trouble", "said"), [("raises", "OSError('no world')"), ("sleeps", LATE)])
-@pytest.mark.parametrize("agent", ["TroubledAgent", "StreamedAgent", "ServedAgent"])
-def test_an_env_in_trouble_is_blamed_alone(troubled: Any, agent: str, trouble: str, said: str, begins: bool) -> None:
+@pytest.mark.parametrize(("fault", "said"), [("raises", "OSError('no world')"), ("sleeps", LATE)])
+@pytest.mark.parametrize("agent", ["FaultyAgent", "StreamedAgent", "ServedAgent"])
+def test_a_faulty_env_is_blamed_alone(faulty_env: Any, agent: str, fault: str, said: str, begins: bool) -> None:
     """One that hangs is abandoned with its thread; the other episodes of the thread go on as without it."""
-    player = getattr(troubled, agent)()
-    expected = Collector(player).collect_batch(jobs_for("Troubled-v0", "train", range(8)))
-    spec = EnvSpec("Troubled-v0", {"trouble": trouble, "begins": begins})
+    player = getattr(faulty_env, agent)()
+    expected = Collector(player).collect_batch(jobs_for("Faulty-v0", "train", range(8)))
+    spec = EnvSpec("Faulty-v0", {"fault": fault, "begins": begins})
     play = PlayConfig(step_threads=2, step_timeout=0.5, retries=1)
     played = Collector(player, play).collect_batch(jobs_for(spec, "train", range(8)))
     assert [each.steps for i, each in enumerate(played) if i != 1] == [
@@ -144,26 +144,24 @@ def test_an_env_in_trouble_is_blamed_alone(troubled: Any, agent: str, trouble: s
     assert [i for i, each in enumerate(played) if each.error] == [1] and said in str(played[1].error)
 
 
-def test_an_env_that_is_late_and_returns_is_blamed_alone(troubled: Any) -> None:
+def test_an_env_that_is_late_and_returns_is_blamed_alone(faulty_env: Any) -> None:
     """As one that hangs, if it returns before anybody looks or not."""
-    spec = EnvSpec("Troubled-v0", {"trouble": "slow"})
+    spec = EnvSpec("Faulty-v0", {"fault": "slow"})
     play = PlayConfig(step_threads=2, step_timeout=0.2)
     played = Collector(RandomAgent(), play).collect_batch(jobs_for(spec, "train", range(8)))
     assert [i for i, each in enumerate(played) if each.error] == [1]
     assert "was not back after 0.2 s" in str(played[1].error) or "took longer" in str(played[1].error)
 
 
-@pytest.mark.parametrize(("trouble", "said"), [("hangs", "was not back after 1.5 s"), ("dies", "along (-9)")])
-def test_an_env_in_trouble_on_a_workers_thread_is_blamed_alone(
-    troubled: Any, workers: Workers, trouble: str, said: str
+@pytest.mark.parametrize(("fault", "said"), [("hangs", "was not back after 1.5 s"), ("dies", "along (-9)")])
+def test_a_faulty_env_on_a_workers_thread_is_blamed_alone(
+    faulty_env: Any, workers: Workers, fault: str, said: str
 ) -> None:
     """The process is killed from outside, or gone; envs that were at work beside it are not to blame."""
-    agent = troubled.TroubledAgent()
-    expected = [each.steps for each in Collector(agent).collect_batch(jobs_for("Troubled-v0", "train", range(12)))]
+    agent = faulty_env.FaultyAgent()
+    expected = [each.steps for each in Collector(agent).collect_batch(jobs_for("Faulty-v0", "train", range(12)))]
     play = PlayConfig(slots=12, executor=workers, step_timeout=1.5, step_threads=6)
-    played = Collector(agent, play).collect_batch(
-        jobs_for(EnvSpec("Troubled-v0", {"trouble": trouble}), "train", range(12))
-    )
+    played = Collector(agent, play).collect_batch(jobs_for(EnvSpec("Faulty-v0", {"fault": fault}), "train", range(12)))
     assert [each.steps for i, each in enumerate(played) if i != 1] == [*expected[:1], *expected[2:]]
     assert [i for i, each in enumerate(played) if each.error] == [1] and said in str(played[1].error)
 
@@ -181,9 +179,9 @@ def test_of_several_envs_at_work_the_one_that_crashes_is_found() -> None:
     assert [index for index, _ in assignment.share] == [4, 5] and not assignment.has_next()
 
 
-def test_an_env_that_hangs_as_it_is_closed_holds_up_nobody(troubled: Any) -> None:
+def test_an_env_that_hangs_as_it_is_closed_holds_up_nobody(faulty_env: Any) -> None:
     """It is left to its thread."""
-    spec, began = EnvSpec("Troubled-v0", {"trouble": "closes"}), time.monotonic()
+    spec, began = EnvSpec("Faulty-v0", {"fault": "closes"}), time.monotonic()
     played = Collector(RandomAgent(), PlayConfig(step_threads=2, step_timeout=0.5)).collect_batch(
         jobs_for(spec, "train", range(6))
     )
@@ -191,18 +189,18 @@ def test_an_env_that_hangs_as_it_is_closed_holds_up_nobody(troubled: Any) -> Non
     assert time.monotonic() - began < 10
 
 
-@pytest.mark.parametrize("agent", ["TroubledAgent", "StreamedAgent", "ServedAgent"])
-def test_ctrl_c_and_who_leaves_do_not_wait_for_a_sleeping_env(troubled: Any, agent: str) -> None:
+@pytest.mark.parametrize("agent", ["FaultyAgent", "StreamedAgent", "ServedAgent"])
+def test_ctrl_c_and_who_leaves_do_not_wait_for_a_sleeping_env(faulty_env: Any, agent: str) -> None:
     """Also without a limit: the thread ends with the process, or closes its envs when it returns."""
-    spec = EnvSpec("Troubled-v0", {"trouble": "sleeps"})
+    spec = EnvSpec("Faulty-v0", {"fault": "sleeps"})
     began = time.monotonic()
-    collector = Collector(getattr(troubled, agent)(), PlayConfig(slots=3, step_threads=3))
+    collector = Collector(getattr(faulty_env, agent)(), PlayConfig(slots=3, step_threads=3))
     interrupt = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     interrupt.start()
     with pytest.raises(KeyboardInterrupt):
         collector.collect_batch(jobs_for(spec, "train", range(6)))
     assert time.monotonic() - began < 10
-    short = jobs_for(EnvSpec("Troubled-v0", {"max_steps": 1}), "train", [0])
+    short = jobs_for(EnvSpec("Faulty-v0", {"max_steps": 1}), "train", [0])
     stream = collector.iter_ordered([*short, *jobs_for(spec, "train", range(6))])
     next(stream)
     stream.close()

@@ -42,7 +42,7 @@ def test_they_are_the_models_own(tiny_policy: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_log_probability_is_the_formula(proofs: Any, seed: int) -> None:
+def test_a_log_probability_is_the_formula(loss_checks: Any, seed: int) -> None:
     """In float64, against a loop over tokens and words; its gradient is checked by differences."""
     targets_N = torch.randint(6, (5,), generator=torch.Generator().manual_seed(seed))
 
@@ -55,15 +55,15 @@ def test_a_log_probability_is_the_formula(proofs: Any, seed: int) -> None:
     def fast(logits_NV: Any) -> Any:
         return agent_logprobs(AgentLogits(logits_NV, targets_N, logits_NV))
 
-    proofs.check_formula(fast, slow, 3 * proofs.drawn(5, 6, seed=seed))
+    loss_checks.check_formula(fast, slow, 3 * loss_checks.drawn(5, 6, seed=seed))
 
 
-def test_only_the_states_before_agent_tokens_get_a_gradient(tiny_policy: Any, fresh: Any, proofs: Any) -> None:
+def test_only_the_states_before_agent_tokens_get_a_gradient(tiny_policy: Any, fresh: Any, loss_checks: Any) -> None:
     """Neither those before observations nor those before padding, in whatever way rows are summed."""
     model = fresh(tiny_policy).model
     ids, labels = ragged(model.config.vocab_size)
     for of in (row_logprobs, lambda *given: agent_logprobs(agent_logits(*given))):
-        proofs.check_observations(model, labels != IGNORED, lambda of=of: of(model, ids, labels).sum())
+        loss_checks.check_observations(model, labels != IGNORED, lambda of=of: of(model, ids, labels).sum())
 
 
 @pytest.mark.parametrize("padding", [0, 5])

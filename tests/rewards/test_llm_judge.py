@@ -206,7 +206,7 @@ def test_marks_are_what_a_process_reward_model_learns(
     assert two[[0, 2]] == pytest.approx([0.2, 0.2], abs=0.2), "the second steps are alike until their thoughts end"
 
 
-def test_r3_asks_a_judge_of_some_episodes(server: ModelServer, toys: Any, tmp_path: Path) -> None:
+def test_r3_asks_a_judge_of_some_episodes(server: ModelServer, toy_envs: Any, tmp_path: Path) -> None:
     """Those that it learns from, each iteration; what has no mark is counted over all of them."""
     silent = list[int]()
 
@@ -219,8 +219,8 @@ def test_r3_asks_a_judge_of_some_episodes(server: ModelServer, toys: Any, tmp_pa
     trainer = R3(
         tasks_per_iteration=8, prm_labels="judge", prm_judge=judge, prm_episodes=3, prm_first_epochs=1, prm_epochs=1
     )
-    policy = toys.word_policy()
-    rollouts = toys.rollouts(policy, toys.CHAIN, 24)
+    policy = toy_envs.word_policy()
+    rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 24)
     with pytest.warns(UserWarning, match="the judge gave 1 steps no mark"):
         report = trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
     assert [row["prm_episodes"] for row in report.history] == [3.0] * 3 and len(report.notes) == 1

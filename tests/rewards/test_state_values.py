@@ -113,11 +113,13 @@ def test_a_world_that_shows_something_else_is_refused() -> None:
 
 
 @pytest.mark.parametrize("error", [NotImplementedError("no expert here"), SnapshotError("it lost its way")])
-def test_an_expert_that_fails_is_said_to_have_failed(toys: Any, monkeypatch: pytest.MonkeyPatch, error: Any) -> None:
+def test_an_expert_that_fails_is_said_to_have_failed(
+    toy_envs: Any, monkeypatch: pytest.MonkeyPatch, error: Any
+) -> None:
     """Trajectory by trajectory, whatever it raises, and not that the world has changed; who asks none is spared."""
-    played = Collector(Coin(0.5)).collect_batch([Job(toys.CHAIN, task) for task in range(3)])
+    played = Collector(Coin(0.5)).collect_batch([Job(toy_envs.CHAIN, task) for task in range(3)])
     changed = replace(played[2], final_observation="?")
-    world, failed = type(toys.CHAIN.make()), list[bool]()
+    world, failed = type(toy_envs.CHAIN.make()), list[bool]()
     expert = world.expert
 
     def fails_once(env: Any) -> Any:
@@ -136,10 +138,10 @@ def test_an_expert_that_fails_is_said_to_have_failed(toys: Any, monkeypatch: pyt
     assert played_again([*played[:2], changed]) == ([True, True, False], {CHANGED: 1}) and not failed
 
 
-def test_a_world_that_fails_has_no_values(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_world_that_fails_has_no_values(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trajectory by trajectory, whatever a stranger's world raises: it ends nothing, and is said."""
-    played = Collector(Coin(0.5)).collect_batch([Job(toys.CHAIN, task) for task in range(3)])
-    whole, world = exact_values(played[0]), type(toys.CHAIN.make())
+    played = Collector(Coin(0.5)).collect_batch([Job(toy_envs.CHAIN, task) for task in range(3)])
+    whole, world = exact_values(played[0]), type(toy_envs.CHAIN.make())
     begin = world.begin
 
     def fails(env: Any, task: Any) -> str:
@@ -177,10 +179,10 @@ def reached(at: int, left: int, right: float, discount: float) -> float:
 
 
 @pytest.mark.parametrize("discount", [1.0, 0.9])
-def test_continuations_estimate_the_policys_value_without_bias(toys: Any, discount: float) -> None:
+def test_continuations_estimate_the_policys_value_without_bias(toy_envs: Any, discount: float) -> None:
     """Within 4 standard errors of the known value at every state, and the errors are as large as they say."""
     collector = Collector(Coin(0.6), PlayConfig(seed=1, slots=512))
-    whole = next(e for k in range(9) if not (e := collector.collect(Job(toys.CHAIN, 0, attempt=k))).success)
+    whole = next(e for k in range(9) if not (e := collector.collect(Job(toy_envs.CHAIN, 0, attempt=k))).success)
     (found,) = monte_carlo([whole], collector.collect_batch, tries=400, discount=discount)
     at = [int(step.observation) for step in whole.steps]
     known = [reached(place, 12 - i, 0.6, discount) for i, place in enumerate(at)]
@@ -199,7 +201,7 @@ def test_continuations_estimate_the_policys_value_without_bias(toys: Any, discou
     assert pstdev([v.mean for v in small]) == pytest.approx(fmean(v.stderr for v in small), rel=0.35, abs=0.02)
 
 
-def test_all_states_of_all_episodes_are_one_batch_within_the_budget(toys: Any) -> None:
+def test_all_states_of_all_episodes_are_one_batch_within_the_budget(toy_envs: Any) -> None:
     """`states` of each, `tries` times, from that state; fresh tries differ, the same are the same."""
     collector, asked = Collector(Coin(0.5), PlayConfig(seed=2)), list[list[Job]]()
 
@@ -207,7 +209,7 @@ def test_all_states_of_all_episodes_are_one_batch_within_the_budget(toys: Any) -
         asked.append(list(jobs))
         return collector.collect_batch(jobs)
 
-    played = collector.collect_batch([Job(toys.CHAIN, task) for task in range(3)])
+    played = collector.collect_batch([Job(toy_envs.CHAIN, task) for task in range(3)])
     found = monte_carlo(played, play, tries=5, states=2)
     assert len(asked) == 1 and len(asked[0]) == 3 * 2 * 5
     assert [sum(value is not None for value in values) for values in found] == [3, 3, 3]
@@ -220,20 +222,20 @@ def test_all_states_of_all_episodes_are_one_batch_within_the_budget(toys: Any) -
     assert len({job.attempt for job in asked[-1]} | {job.attempt for job in asked[0]}) == 10
 
 
-def test_returns_are_valued_too(toys: Any) -> None:
+def test_returns_are_valued_too(toy_envs: Any) -> None:
     """What is still to come, discounted: for who always goes right a sum that can be written down."""
     collector = Collector(Coin(1.0))
-    whole = collector.collect(Job(toys.CHAIN, 0))
+    whole = collector.collect(Job(toy_envs.CHAIN, 0))
     (found,) = monte_carlo([whole], collector.collect_batch, tries=2, of="return", discount=0.9)
     left = [sum(-0.05 * 0.9**k for k in range(n)) + 0.9 ** (n - 1) for n in (5, 4, 3, 2, 1)]
     assert [value and value.mean for value in found] == pytest.approx([*left, 0.0])
     assert all(value and value.stderr == 0 for value in found)
 
 
-def test_continuations_that_fail_by_infrastructure_do_not_count(toys: Any) -> None:
+def test_continuations_that_fail_by_infrastructure_do_not_count(toy_envs: Any) -> None:
     """A mean is of the others; where all failed nothing is known."""
     collector = Collector(Coin(1.0))
-    whole = collector.collect(Job(toys.CHAIN, 0))
+    whole = collector.collect(Job(toy_envs.CHAIN, 0))
 
     def play(jobs: Sequence[Job]) -> list[Trajectory]:
         lost = [job.attempt or not (job.start and job.start.steps) for job in jobs]
@@ -244,15 +246,15 @@ def test_continuations_that_fail_by_infrastructure_do_not_count(toys: Any) -> No
     assert found == [None, *[Value(1.0, math.nan, 1)] * 4, Value(1.0, 0.0, 0)], "one try says nothing of chance"
 
 
-def test_tries_that_all_came_to_the_same_leave_an_error(toys: Any) -> None:
+def test_tries_that_all_came_to_the_same_leave_an_error(toy_envs: Any) -> None:
     """None of eight, or all, is no certainty: Agresti and Coull's error, of one more try that half succeeds."""
     collector = Collector(Coin(0.0))
-    (found,) = monte_carlo([collector.collect(Job(toys.CHAIN, 0))], collector.collect_batch, tries=8)
+    (found,) = monte_carlo([collector.collect(Job(toy_envs.CHAIN, 0))], collector.collect_batch, tries=8)
     share = 0.5 / 9
     expected = (share * (1 - share) / 9) ** 0.5
     assert all(value and value.mean == 0 and value.stderr == pytest.approx(expected) for value in found[:-1])
     collector = Collector(Coin(1.0))
-    (sure,) = monte_carlo([collector.collect(Job(toys.CHAIN, 0))], collector.collect_batch, tries=8)
+    (sure,) = monte_carlo([collector.collect(Job(toy_envs.CHAIN, 0))], collector.collect_batch, tries=8)
     assert all(value and value.mean == 1 and value.stderr == pytest.approx(expected) for value in sure[:-1])
 
 

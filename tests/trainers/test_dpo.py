@@ -57,9 +57,9 @@ def ratios_of(logprobs: Any, ref: Any, mask: Any) -> LogRatios:
 @pytest.mark.parametrize(("loss_type", "smoothing"), LOSSES)
 @pytest.mark.parametrize("beta", [0.1, 0.7])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_loss_is_the_formula(proofs: Any, loss_type: Any, smoothing: float, beta: float, seed: int) -> None:
+def test_the_loss_is_the_formula(loss_checks: Any, loss_type: Any, smoothing: float, beta: float, seed: int) -> None:
     """In float64, against loops over pairs and tokens; its gradient is checked by differences."""
-    refs, masks = 2 * proofs.drawn(2, 4, 7, seed=seed + 50), [proofs.ragged(seed + n, 4, 7) for n in (0, 60)]
+    refs, masks = 2 * loss_checks.drawn(2, 4, 7, seed=seed + 50), [loss_checks.ragged(seed + n, 4, 7) for n in (0, 60)]
 
     def fast(*sides: Any) -> Any:
         chosen, rejected = (ratios_of(*side) for side in zip(sides, refs, masks, strict=True))
@@ -83,19 +83,21 @@ def test_the_loss_is_the_formula(proofs: Any, loss_type: Any, smoothing: float, 
             losses.append(each[loss_type])
         return torch.stack(losses)
 
-    proofs.check_formula(fast, slow, *(2 * proofs.drawn(4, 7, seed=seed + n) for n in (0, 20)))
+    loss_checks.check_formula(fast, slow, *(2 * loss_checks.drawn(4, 7, seed=seed + n) for n in (0, 20)))
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_better_ones_own_loss_is_the_formula(proofs: Any, seed: int) -> None:
+def test_the_better_ones_own_loss_is_the_formula(loss_checks: Any, seed: int) -> None:
     """In float64, against loops over rows and tokens: of each pair its own mean."""
-    mask = proofs.ragged(seed)
+    mask = loss_checks.ragged(seed)
 
     def slow(logprobs: Any) -> Any:
         said = [[logprobs[row, t] for t in range(9) if mask[row, t]] for row in range(5)]
         return torch.stack([-sum(each) / len(each) for each in said])
 
-    proofs.check_formula(lambda x: sft_loss((x * mask).sum(-1), mask.sum(-1)), slow, proofs.drawn(5, 9, seed=seed))
+    loss_checks.check_formula(
+        lambda x: sft_loss((x * mask).sum(-1), mask.sum(-1)), slow, loss_checks.drawn(5, 9, seed=seed)
+    )
 
 
 def test_the_loss_pushes_the_right_way() -> None:
@@ -110,15 +112,15 @@ def test_the_loss_pushes_the_right_way() -> None:
 
 
 def check_against_trl(
-    proofs: Any, trl_reference: Any, policy: Policy, reference: Policy, trainer: DPO, rows: list[Pair],
+    loss_checks: Any, trl_reference: Any, policy: Policy, reference: Policy, trainer: DPO, rows: list[Pair],
     weights: dict[str, float], **more: Any,
 ) -> tuple[dict[str, Any], dict[str, float]]:  # fmt: skip
     """Loss and gradients of a policy are those of trl's losses with these weights on the same batch.
 
     `more` are fields of trl's configuration. The result is what each of both logs.
     """
-    fit = proofs.fitted(trainer, policy, rows, tokens_of=pair_tokens)
-    found, grads = proofs.share_gradients(trainer, fit, rows)
+    fit = loss_checks.fitted(trainer, policy, rows, tokens_of=pair_tokens)
+    found, grads = loss_checks.share_gradients(trainer, fit, rows)
     samples = [side for row in rows for side in (row.chosen, row.rejected)]
     expected = trl_reference.dpo_loss_of(policy, reference, samples, weights, beta=trainer.beta, **more)
     torch.testing.assert_close(found, expected.loss, rtol=1e-5, atol=1e-6)
@@ -130,7 +132,7 @@ def check_against_trl(
 
 @pytest.mark.parametrize(("loss_type", "smoothing"), LOSSES)
 def test_the_loss_of_a_batch_is_trls(
-    tiny_policy: Any, played: list[Trajectory], loss_type: Any, smoothing: float, fresh: Any, proofs: Any,
+    tiny_policy: Any, played: list[Trajectory], loss_type: Any, smoothing: float, fresh: Any, loss_checks: Any,
     trl_reference: Any,
 ) -> None:  # fmt: skip
     """Loss and gradient of a policy that has moved are those of trl's own loss on the same batch."""
@@ -139,7 +141,14 @@ def test_the_loss_of_a_batch_is_trls(
     # "aot" of a single pair is the smoothed sigmoid, for which trl has no other name
     weights = {"aot" if smoothing else loss_type: 1.0}
     ours, theirs = check_against_trl(
-        proofs, trl_reference, proofs.moved(policy), tiny_policy, trainer, rows, weights, label_smoothing=smoothing
+        loss_checks,
+        trl_reference,
+        loss_checks.moved(policy),
+        tiny_policy,
+        trainer,
+        rows,
+        weights,
+        label_smoothing=smoothing,
     )
     shared = [name for name in ours if name.startswith(("rewards/", "logps/"))]
     assert len(shared) == 6
@@ -148,13 +157,15 @@ def test_the_loss_of_a_batch_is_trls(
 
 
 def test_the_better_ones_own_loss_is_trls_sft(
-    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any, trl_reference: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, loss_checks: Any, trl_reference: Any
 ) -> None:
     """Loss and gradient of a pair with `sft_weight` are those of trl's two losses with these weights."""
     policy = fresh(tiny_policy)
     rows = rows_of(policy, played)[:1]
     weights = {"sigmoid": 1.0, "sft": 0.7}
-    check_against_trl(proofs, trl_reference, proofs.moved(policy), tiny_policy, DPO(sft_weight=0.7), rows, weights)
+    check_against_trl(
+        loss_checks, trl_reference, loss_checks.moved(policy), tiny_policy, DPO(sft_weight=0.7), rows, weights
+    )
 
 
 @pytest.mark.parametrize("loss_type", ["sigmoid", "hinge", "ipo"])
@@ -185,16 +196,22 @@ def test_a_training_is_trls(
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_the_reference_is_the_policy_before(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, rank: int, fresh: Any, proofs: Any, trl_reference: Any
+    tiny_policy: Any,
+    played: list[Trajectory],
+    tmp_path: Path,
+    rank: int,
+    fresh: Any,
+    loss_checks: Any,
+    trl_reference: Any,
 ) -> None:
     """The numbers of a frozen copy, and with LoRA of the model whose adapters are off, whatever has been learnt."""
     policy, trainer = fresh(tiny_policy), DPO(lora_rank=rank, sft_weight=0)
     rows = rows_of(policy, played)
-    fit = proofs.fitted(trainer, policy, rows, tokens_of=pair_tokens)
+    fit = loss_checks.fitted(trainer, policy, rows, tokens_of=pair_tokens)
     expected = sample_logprobs(tiny_policy.model, sides_of(rows), 1)
     refs = [row.ref_chosen for row in rows] + [row.ref_rejected for row in rows]
     torch.testing.assert_close(refs, expected, rtol=1e-5, atol=1e-4)
-    assert proofs.share(trainer, fit, rows).item() == pytest.approx(math.log(2), abs=1e-5)
+    assert loss_checks.share(trainer, fit, rows).item() == pytest.approx(math.log(2), abs=1e-5)
     if rank:
         args = trl_reference.arguments(trl_reference.DPOConfig, tmp_path, beta=trainer.beta)
         samples = [side for row in rows for side in (row.chosen, row.rejected)]
@@ -208,7 +225,7 @@ def test_the_reference_is_the_policy_before(
                     each += 0.1
         theirs.model.load_state_dict(policy.model.state_dict())
         batch = trl_reference.dpo_batch(pairs)
-        loss, gradients = proofs.share_gradients(trainer, fit, rows)
+        loss, gradients = loss_checks.share_gradients(trainer, fit, rows)
         found = trl_reference.loss_of(theirs, batch)
         assert loss.item() != pytest.approx(math.log(2), abs=1e-4)
         torch.testing.assert_close(loss, found.loss, rtol=1e-4, atol=1e-5)
@@ -220,12 +237,12 @@ def test_the_reference_is_the_policy_before(
 
 
 def test_a_batch_holds_the_better_ones_first_and_agent_tokens_only(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, loss_checks: Any
 ) -> None:
     """Row n is better than row n + B of the same task; the labels are the samples', then padding."""
     policy = fresh(tiny_policy)
     settings = DPO(batch_size=3, epochs=1, microbatch_tokens=100_000)
-    with proofs.batches() as batches:
+    with loss_checks.batches() as batches:
         settings.train(policy, played, seed=0, output_dir=tmp_path)
     ((batch, labels),) = batches
     by_ids = {tuple(sample.input_ids): (each, sample) for each in played for sample in [encode(each, policy.chat)]}
@@ -243,25 +260,25 @@ def test_a_batch_holds_the_better_ones_first_and_agent_tokens_only(
 @pytest.mark.parametrize(("loss_type", "smoothing"), LOSSES)
 @pytest.mark.parametrize("sft_weight", [0.0, 0.7])
 def test_observations_padding_order_and_splits_do_not_matter(
-    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any, loss_type: Any, smoothing: float,
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, loss_checks: Any, loss_type: Any, smoothing: float,
     sft_weight: float,
 ) -> None:  # fmt: skip
     """The last states that predict an observation or padding get no gradient, of either term.
 
     A batch in another order, with more padding, or in parts has the same loss.
     """
-    policy = proofs.doubled(fresh(tiny_policy))
+    policy = loss_checks.doubled(fresh(tiny_policy))
     trainer = DPO(loss_type=loss_type, label_smoothing=smoothing, sft_weight=sft_weight)
     rows = rows_of(policy, played)
-    fit = proofs.fitted(trainer, proofs.moved(policy, 0.1), rows, tokens_of=pair_tokens)
+    fit = loss_checks.fitted(trainer, loss_checks.moved(policy, 0.1), rows, tokens_of=pair_tokens)
     agent = padded(sides_of(rows))[1] != IGNORED
-    proofs.check_observations(policy.model, agent, lambda: proofs.share(trainer, fit, rows))
+    loss_checks.check_observations(policy.model, agent, lambda: loss_checks.share(trainer, fit, rows))
 
     def loss_of(places: list[int], padding: int) -> Any:
-        with proofs.wider(padding):
-            return proofs.share(trainer, fit, [rows[i] for i in places], 3).detach()
+        with loss_checks.wider(padding):
+            return loss_checks.share(trainer, fit, [rows[i] for i in places], 3).detach()
 
-    proofs.check_rows(loss_of, 3, summed=True)
+    loss_checks.check_rows(loss_of, 3, summed=True)
 
 
 def test_it_prefers_what_did_better(tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any) -> None:
@@ -286,7 +303,7 @@ def test_it_prefers_what_did_better(tiny_policy: Any, played: list[Trajectory], 
 
 
 def test_pairs_of_a_fork_learn_from_what_follows_it(
-    tiny_policy: Any, episode: Callable[..., Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, episode: Callable[..., Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """Two that share their first turn: it is masked at level fork, all but the turn of the fork at level turn.
 
@@ -300,8 +317,8 @@ def test_pairs_of_a_fork_learn_from_what_follows_it(
         masks[level] = [[i for i, m in zip(s.input_ids, s.mask, strict=True) if m] for s in samples]
         trainer, other = DPO(level=level, sft_weight=0), fresh(tiny_policy)
         rows = rows_of(other, forked, level=level)
-        fit = proofs.fitted(trainer, proofs.moved(other), rows, tokens_of=pair_tokens)
-        losses[level] = proofs.share(trainer, fit, rows)
+        fit = loss_checks.fitted(trainer, loss_checks.moved(other), rows, tokens_of=pair_tokens)
+        losses[level] = loss_checks.share(trainer, fit, rows)
     assert masks["episode"] == [list(chain(*each)) for each in replies]
     assert masks["fork"] == [list(chain(*each[1:])) for each in replies]
     assert masks["turn"] == [each[1] for each in replies]
@@ -379,12 +396,12 @@ def test_wrong_settings_are_refused() -> None:
 
 
 def test_a_batch_is_the_formula_token_by_token(
-    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """From the model's whole logits, row by row without padding, the loss comes out as by the trainer."""
-    policy, trainer = proofs.doubled(fresh(tiny_policy)), DPO(sft_weight=0)
+    policy, trainer = loss_checks.doubled(fresh(tiny_policy)), DPO(sft_weight=0)
     rows = rows_of(policy, played)
-    fit = proofs.fitted(trainer, proofs.moved(policy), rows, tokens_of=pair_tokens)
+    fit = loss_checks.fitted(trainer, loss_checks.moved(policy), rows, tokens_of=pair_tokens)
 
     def slow(sample: Sample) -> Any:
         ids = torch.tensor(sample.input_ids)
@@ -397,12 +414,12 @@ def test_a_batch_is_the_formula_token_by_token(
     for row in rows:
         ratio_w, ratio_l = slow(row.chosen) - row.ref_chosen, slow(row.rejected) - row.ref_rejected
         losses.append(-torch.log(1 / (1 + torch.exp(-0.1 * (ratio_w - ratio_l)))))
-    found, expected = proofs.share(trainer, fit, rows), torch.stack(losses).mean()
+    found, expected = loss_checks.share(trainer, fit, rows), torch.stack(losses).mean()
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
     gradients = []
     for loss in (found, expected):
         policy.model.zero_grad()
         loss.backward()
-        gradients.append(proofs.gradients_of(policy.model))
-    proofs.check_gradients(*gradients)
+        gradients.append(loss_checks.gradients_of(policy.model))
+    loss_checks.check_gradients(*gradients)
     assert fit.agent_logits(sides_of(rows)).targets_N.numel() == sum(sum(side.mask) for side in sides_of(rows))

@@ -32,9 +32,9 @@ def demos() -> list[Trajectory]:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("tokens", [None, 40])
-def test_the_loss_is_the_formula(proofs: Any, seed: int, tokens: int | None) -> None:
+def test_the_loss_is_the_formula(loss_checks: Any, seed: int, tokens: int | None) -> None:
     """In float64, against loops over rows and tokens; `tokens` stand in the place of their number."""
-    mask = proofs.ragged(seed)
+    mask = loss_checks.ragged(seed)
 
     def slow(logprobs: Any) -> Any:
         total, count = torch.zeros((), dtype=torch.float64), 0
@@ -44,7 +44,7 @@ def test_the_loss_is_the_formula(proofs: Any, seed: int, tokens: int | None) -> 
                     total, count = total - logprobs[row, t], count + 1
         return total / (count if tokens is None else tokens)
 
-    proofs.check_formula(lambda x: bc_loss(x[mask], tokens), slow, proofs.drawn(5, 9, seed=seed))
+    loss_checks.check_formula(lambda x: bc_loss(x[mask], tokens), slow, loss_checks.drawn(5, 9, seed=seed))
 
 
 def tokens_of(samples: list[Sample]) -> int:
@@ -53,23 +53,23 @@ def tokens_of(samples: list[Sample]) -> int:
 
 
 def test_padding_order_and_splits_change_nothing(
-    tiny_policy: Any, demos: list[Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, demos: list[Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """A batch in another order or with more padding has the same loss; its parts add up where the step's tokens count.
 
     Alone, a batch is the mean of its own tokens.
     """
-    policy, trainer = proofs.doubled(fresh(tiny_policy)), FilteredBC()
+    policy, trainer = loss_checks.doubled(fresh(tiny_policy)), FilteredBC()
     samples = encode_all(demos, policy.chat)
-    fit = proofs.fitted(trainer, policy, samples)
+    fit = loss_checks.fitted(trainer, policy, samples)
 
     def loss_of(rows: list[int], padding: int) -> Any:
-        with proofs.wider(padding), proofs.batches() as batches:
-            loss = proofs.share(trainer, fit, [samples[i] for i in rows], tokens_of(samples)).detach()
+        with loss_checks.wider(padding), loss_checks.batches() as batches:
+            loss = loss_checks.share(trainer, fit, [samples[i] for i in rows], tokens_of(samples)).detach()
         assert batches[0][0].shape[1] == padding + max(len(samples[i].input_ids) for i in rows)
         return loss
 
-    proofs.check_rows(loss_of, 6, summed=True)
+    loss_checks.check_rows(loss_of, 6, summed=True)
     alone = bc_loss(agent_logprobs(fit.agent_logits(samples))).item()
     assert alone == pytest.approx(float(loss_of([*range(6)], 0)), rel=1e-9)
 
@@ -88,12 +88,14 @@ def slow_loss(model: Any, samples: list[Sample]) -> Any:
 
 
 def test_the_loss_and_its_gradient_are_the_formula(
-    tiny_policy: Any, demos: list[Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, demos: list[Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """On a ragged batch the loss and every parameter's gradient equal those of the slow reference."""
     policy, trainer = fresh(tiny_policy), FilteredBC()
     samples = encode_all(demos, policy.chat)
-    loss, grads = proofs.share_gradients(trainer, proofs.fitted(trainer, policy, samples), samples, tokens_of(samples))
+    loss, grads = loss_checks.share_gradients(
+        trainer, loss_checks.fitted(trainer, policy, samples), samples, tokens_of(samples)
+    )
     reference = fresh(tiny_policy).model.train()
     expected = slow_loss(reference, samples)
     expected.backward()
@@ -103,7 +105,12 @@ def test_the_loss_and_its_gradient_are_the_formula(
 
 
 def test_batches_are_padded_at_the_right(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Any, proofs: Any
+    tiny_policy: Any,
+    demos: list[Trajectory],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fresh: Any,
+    loss_checks: Any,
 ) -> None:
     """As `agent_logits` needs them, even where the tokenizer pads at the left."""
     monkeypatch.setattr(tiny_policy.tokenizer, "padding_side", "left")
@@ -221,14 +228,14 @@ def test_bf16_computes_so_and_keeps_the_weights_format(
 
 
 def test_the_loss_is_trls(
-    tiny_policy: Any, demos: list[Trajectory], fresh: Any, proofs: Any, trl_reference: Any
+    tiny_policy: Any, demos: list[Trajectory], fresh: Any, loss_checks: Any, trl_reference: Any
 ) -> None:
     """Taken at the agent's tokens only, loss and gradients are those of trl's SFTTrainer over whole rows."""
     policy, trainer = fresh(tiny_policy), FilteredBC()
     samples = encode_all(demos, policy.chat)
-    fit = proofs.fitted(trainer, policy, samples)
+    fit = loss_checks.fitted(trainer, policy, samples)
     for tokens in (None, 1000):
-        loss, grads = proofs.share_gradients(trainer, fit, samples, tokens or tokens_of(samples))
+        loss, grads = loss_checks.share_gradients(trainer, fit, samples, tokens or tokens_of(samples))
         expected = trl_reference.sft_loss_of(policy, samples, tokens)
         torch.testing.assert_close(loss, expected.loss, rtol=1e-5, atol=1e-6)
         assert grads.keys() == expected.gradients.keys()
@@ -239,12 +246,12 @@ def test_the_loss_is_trls(
 
 
 def test_labels_stand_on_agent_tokens_only(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, loss_checks: Any
 ) -> None:
     """In the batches as in the samples: a row of ids is a sample, and its labels the sample's mask, then padding."""
     policy = fresh(tiny_policy)
     samples = {tuple(sample.input_ids): sample for sample in encode_all(demos, policy.chat)}
-    with proofs.batches() as batches:
+    with loss_checks.batches() as batches:
         FilteredBC(batch_size=3, epochs=1).train(policy, demos, seed=0, output_dir=tmp_path)
     rows = [row for ids, labels in batches for row in zip(ids, labels, strict=True)]
     assert len(rows) == len(samples) == 6
@@ -256,15 +263,15 @@ def test_labels_stand_on_agent_tokens_only(
 
 
 def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
-    tiny_policy: Any, demos: list[Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, demos: list[Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """Of the last states, those that predict an observation or padding have gradient zero."""
     policy, trainer = fresh(tiny_policy), FilteredBC()
     samples = encode_all(demos, policy.chat)
-    fit = proofs.fitted(trainer, policy, samples)
+    fit = loss_checks.fitted(trainer, policy, samples)
     agent = padded(samples)[1] != -100
-    proofs.check_observations(
-        policy.model, agent, lambda: proofs.share(trainer, fit, samples, tokens_of(samples))
+    loss_checks.check_observations(
+        policy.model, agent, lambda: loss_checks.share(trainer, fit, samples, tokens_of(samples))
     )  # fmt: skip
 
 
@@ -302,12 +309,12 @@ def test_only_good_trajectories_count(tiny_policy: Any, demos: list[Trajectory],
 
 
 def test_what_another_tokenizer_wrote_is_left_out(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, toys: Any
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, toy_envs: Any
 ) -> None:
     """It is counted; where nothing else is there it is the error."""
-    other = toys.word_policy()
+    other = toy_envs.word_policy()
     agent = ModelAgent(other, HFEngine(other), SamplingParams(max_new_tokens=3))
-    played = Collector(agent).collect_batch(jobs_for([toys.CHAIN], "train", range(2)))
+    played = Collector(agent).collect_batch(jobs_for([toy_envs.CHAIN], "train", range(2)))
     report = FilteredBC(epochs=1, threshold=-1.0).train(
         fresh(tiny_policy), [*played, *demos], seed=0, output_dir=tmp_path
     )

@@ -45,7 +45,7 @@ def ended(kind: Any, policy: Any, played: list[Trajectory], folder: Path, **sett
 
 @pytest.mark.parametrize("kind", [FilteredBC, WeightedBC, DPO, ORPO, Ranking, RewardModelling])
 def test_a_split_batch_makes_the_same_steps(
-    kind: Any, tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    kind: Any, tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, loss_checks: Any
 ) -> None:
     """A step of one batch, of two or of four halves and quarters of it ends at the same weights, to 1e-6.
 
@@ -54,7 +54,7 @@ def test_a_split_batch_makes_the_same_steps(
     rows = len(played) if kind is WeightedBC else len(played) // 2
     weights = [
         ended(
-            kind, proofs.doubled(fresh(tiny_policy)), played, tmp_path / str(parts),
+            kind, loss_checks.doubled(fresh(tiny_policy)), played, tmp_path / str(parts),
             batch_size=rows // parts, gradient_accumulation=parts,
         )
         for parts in (1, 2, 4)
@@ -65,7 +65,7 @@ def test_a_split_batch_makes_the_same_steps(
 
 @pytest.mark.parametrize("kind", [FilteredBC, WeightedBC, DPO, KTO, ORPO, Ranking, RewardModelling])
 def test_microbatches_make_the_same_steps(
-    kind: Any, tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any,
+    kind: Any, tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, loss_checks: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """However few tokens go through the model at once, the weights end the same, to 1e-6."""
@@ -76,7 +76,7 @@ def test_microbatches_make_the_same_steps(
             patch.setattr(
                 Fit, "backward", lambda *given, calls=calls, backward=backward: calls.append(1) or backward(*given)
             )
-            policy, folder = proofs.doubled(fresh(tiny_policy)), tmp_path / str(tokens)
+            policy, folder = loss_checks.doubled(fresh(tiny_policy)), tmp_path / str(tokens)
             weights.append(ended(kind, policy, played, folder, batch_size=rows, microbatch_tokens=tokens))
         passes.append(len(calls))
     members = passes[0] // 3

@@ -33,12 +33,12 @@ def played(episode: Any) -> list[Trajectory]:
     return [*good, *bad]
 
 
-def fit_of(proofs: Any, policy: Policy, played: list[Trajectory], **settings: Any) -> tuple[KTO, Fit[Judged]]:
+def fit_of(loss_checks: Any, policy: Policy, played: list[Trajectory], **settings: Any) -> tuple[KTO, Fit[Judged]]:
     """A training on one batch, of a policy that has moved away from its reference."""
     kto = KTO(**{"batch_size": 6, **settings})
     rows = kto.rows(policy, prepare(policy, played, kto.max_length), 0)
-    proofs.moved(policy, 0.01, seed=1)
-    return kto, proofs.fitted(kto, policy, rows, tokens_of=judged_tokens)
+    loss_checks.moved(policy, 0.01, seed=1)
+    return kto, loss_checks.fitted(kto, policy, rows, tokens_of=judged_tokens)
 
 
 def loss_of(kto: KTO, fit: Fit[Judged], z: Any = None) -> Any:
@@ -71,9 +71,9 @@ def slow_loss(logps: Any, refs: Any, good: Any, z: Any, beta: float, weights: tu
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
+def test_the_loss_is_the_formula(loss_checks: Any, seed: int) -> None:
     """In double precision, for any weights and any share of good ones; and its gradient is right."""
-    logps, refs, others, other_refs = 9 * proofs.drawn(4, 7, seed=seed)
+    logps, refs, others, other_refs = 9 * loss_checks.drawn(4, 7, seed=seed)
     good = torch.rand(7, generator=torch.Generator().manual_seed(seed)) < seed / 4  # none at first, all at last
     z = reference_point(others, other_refs)
     assert float(z) == pytest.approx(max(0.0, sum((others - other_refs).tolist()) / 7), abs=1e-9)
@@ -81,24 +81,26 @@ def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
     def fast(x: Any) -> Any:
         return kto_loss(x, refs, good, z, 0.3, 1.5, 0.7).loss
 
-    proofs.check_formula(fast, lambda x: slow_loss(x, refs, good, z, 0.3, (1.5, 0.7)), logps)
+    loss_checks.check_formula(fast, lambda x: slow_loss(x, refs, good, z, 0.3, (1.5, 0.7)), logps)
     torch.testing.assert_close(
         kto_loss(logps, refs, good, z, 0.3, 1.5, 0.7).rewards_B, 0.3 * (logps - refs), rtol=0, atol=1e-9
     )
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_loss_of_masked_rows_is_the_formula(proofs: Any, seed: int) -> None:
+def test_the_loss_of_masked_rows_is_the_formula(loss_checks: Any, seed: int) -> None:
     """From log-probabilities token by token under ragged masks, the sums over the agent's tokens included."""
-    mask, refs = proofs.ragged(seed, 6), proofs.drawn(6, seed=seed + 20)
+    mask, refs = loss_checks.ragged(seed, 6), loss_checks.drawn(6, seed=seed + 20)
     good, z = torch.arange(6) % 3 > 0, torch.tensor(0.2, dtype=torch.float64)
 
     def slow(x: Any) -> Any:
         sums = [sum(x[row, t] for t in range(9) if mask[row, t]) for row in range(6)]
         return slow_loss(sums, refs, good, z, 0.3, (1.5, 0.7))
 
-    proofs.check_formula(
-        lambda x: kto_loss((x * mask).sum(-1), refs, good, z, 0.3, 1.5, 0.7).loss, slow, proofs.drawn(6, 9, seed=seed)
+    loss_checks.check_formula(
+        lambda x: kto_loss((x * mask).sum(-1), refs, good, z, 0.3, 1.5, 0.7).loss,
+        slow,
+        loss_checks.drawn(6, 9, seed=seed),
     )
 
 
@@ -124,11 +126,11 @@ def test_a_mismatched_row_is_an_episode_after_anothers_opening() -> None:
 
 
 def test_a_batch_is_the_samples_their_masks_and_what_the_policy_said_before(
-    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """Masks are 1 on agent tokens only, mismatched rows' too; the reference is the policy before the training."""
     policy = fresh(tiny_policy)
-    _, fit = fit_of(proofs, policy, played)
+    _, fit = fit_of(loss_checks, policy, played)
     known = {tuple(encode(each, policy.chat).input_ids): each for each in played}
     assert len(fit.rows) == 6
     assert [row.other for row in fit.rows] == mismatched([row.sample for row in fit.rows], 6, 4096)
@@ -141,11 +143,11 @@ def test_a_batch_is_the_samples_their_masks_and_what_the_policy_said_before(
 
 
 def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
-    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """From the model's whole logits, row by row without padding: the same number, the same gradient everywhere."""
-    policy = proofs.doubled(fresh(tiny_policy))
-    kto, fit = fit_of(proofs, policy, played, desirable_weight=1.5)
+    policy = loss_checks.doubled(fresh(tiny_policy))
+    kto, fit = fit_of(loss_checks, policy, played, desirable_weight=1.5)
     slow = copy.deepcopy(policy.model)
     moved = [slow_logp(slow, row.other).item() - row.ref_other for row in fit.rows]
     z = max(0.0, sum(moved) / len(moved))
@@ -155,7 +157,7 @@ def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
     torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
     torch.autograd.backward(loss)
     expected.backward()
-    proofs.check_gradients(proofs.gradients_of(policy.model), proofs.gradients_of(slow))
+    loss_checks.check_gradients(loss_checks.gradients_of(policy.model), loss_checks.gradients_of(slow))
 
 
 def kto_batch(samples: Sequence[Sample], prefix: str = "") -> dict[str, Any]:
@@ -168,14 +170,14 @@ def kto_batch(samples: Sequence[Sample], prefix: str = "") -> dict[str, Any]:
 
 
 def test_the_loss_is_trls(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any, trl_reference: Any
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, fresh: Any, loss_checks: Any, trl_reference: Any
 ) -> None:
     """Taken at the agent's tokens only, the loss and its gradient are those of trl's KTOTrainer over whole rows."""
     from trl import KTOConfig, KTOTrainer
 
-    policy = proofs.doubled(fresh(tiny_policy))
+    policy = loss_checks.doubled(fresh(tiny_policy))
     reference = copy.deepcopy(policy.model)
-    kto, fit = fit_of(proofs, policy, played, beta=0.2, undesirable_weight=2.0)
+    kto, fit = fit_of(loss_checks, policy, played, beta=0.2, undesirable_weight=2.0)
     batch = kto_batch([row.sample for row in fit.rows]) | kto_batch([row.other for row in fit.rows], "KL_")
     batch["label"] = torch.tensor([row.good for row in fit.rows])
     args = trl_reference.arguments(KTOConfig, tmp_path, beta=0.2, undesirable_weight=2.0)
@@ -188,45 +190,47 @@ def test_the_loss_is_trls(
     torch.autograd.backward(loss)
     assert z > 0
     torch.testing.assert_close(loss.detach().float(), theirs.loss.float(), rtol=1e-6, atol=0)  # trl ends in float32
-    proofs.check_gradients(proofs.gradients_of(policy.model), theirs.gradients.items(), rel=1e-6)
+    loss_checks.check_gradients(loss_checks.gradients_of(policy.model), theirs.gradients.items(), rel=1e-6)
     for name in ("kl", "rewards/chosen", "rewards/rejected", "logps/chosen", "logps/rejected"):
         assert float(logged[name].mean()) == pytest.approx(theirs.logged[name], rel=1e-4), name
 
 
 def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
-    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """Of the states that the loss reads, those that predict an observation or padding have gradient zero."""
     policy = fresh(tiny_policy)
-    kto, fit = fit_of(proofs, policy, played)
+    kto, fit = fit_of(loss_checks, policy, played)
     agent = padded_rows([row.sample.mask for row in fit.rows])
-    proofs.check_observations(policy.model, agent, lambda: loss_of(kto, fit))
+    loss_checks.check_observations(policy.model, agent, lambda: loss_of(kto, fit))
 
 
 def test_padding_order_and_splits_change_nothing(
-    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """A batch in another order or with more padding has the same loss; the parts' shares add up to it."""
-    kto, fit = fit_of(proofs, proofs.doubled(fresh(tiny_policy)), played, desirable_weight=1.5)
+    kto, fit = fit_of(loss_checks, loss_checks.doubled(fresh(tiny_policy)), played, desirable_weight=1.5)
     whole = kto.reference_point(fit, fit.rows)
     assert whole > 0
 
     def share(rows: list[int], padding: int) -> Any:
-        with proofs.wider(padding):
+        with loss_checks.wider(padding):
             if len(rows) == 6:  # the reference point is the batch's
                 torch.testing.assert_close(kto.reference_point(fit, [fit.rows[i] for i in rows]), whole)
             return kto.loss(fit, [fit.rows[i] for i in rows], whole, 6)[0].detach()
 
-    proofs.check_rows(share, 6, summed=True)
+    loss_checks.check_rows(share, 6, summed=True)
 
 
 def test_the_reference_point_is_the_batchs_in_small_microbatches(
-    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """It is estimated over all rows of a batch, though each goes through the model alone."""
     points = []
     for microbatch_tokens in (100_000, 1):
-        kto, fit = fit_of(proofs, proofs.doubled(fresh(tiny_policy)), played, microbatch_tokens=microbatch_tokens)
+        kto, fit = fit_of(
+            loss_checks, loss_checks.doubled(fresh(tiny_policy)), played, microbatch_tokens=microbatch_tokens
+        )
         assert len(list(fit.microbatches(fit.rows))) == (1 if microbatch_tokens > 1 else 6)
         points.append(float(kto.reference_point(fit, fit.rows)))
     assert points[0] == pytest.approx(points[1], rel=1e-12) and points[0] > 0
@@ -288,15 +292,15 @@ def test_what_cannot_be_trained_on_is_counted(
         KTO().train(fresh(tiny_policy), [broken, played[1]], seed=0, output_dir=tmp_path)
 
 
-def test_no_row_is_longer_than_the_policys_context(toys: Any, tmp_path: Path) -> None:
+def test_no_row_is_longer_than_the_policys_context(toy_envs: Any, tmp_path: Path) -> None:
     """A long opening before a long reply, which no trajectory has, is cut: learnt positions go no further."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    words = toys.word_policy()
+    words = toy_envs.word_policy()
     size = words.model.config.vocab_size
     model = GPT2LMHeadModel(GPT2Config(vocab_size=size, n_positions=24, n_embd=16, n_layer=1, n_head=2)).eval()
     policy = Policy(model, words.tokenizer, "learnt positions")
-    (long, *_), (short, *_) = toys.rollouts(words, toys.CHAIN, 2).groups(2, 1)
+    (long, *_), (short, *_) = toy_envs.rollouts(words, toy_envs.CHAIN, 2).groups(2, 1)
     data = [
         replace(each, steps=(replace(each.steps[0], observation="right " * seen, reply="right " * said, tokens=None),))
         for each, seen, said in ((long, 14, 2), (short, 1, 14))

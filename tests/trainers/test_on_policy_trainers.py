@@ -35,12 +35,12 @@ def test_an_on_policy_trainer_is_a_dataclass_of_settings_with_improve(player: An
     assert not isinstance(player, Trainer) and replace(player) == player
 
 
-def test_an_on_policy_trainer_changes_the_policy_reproducibly(player: Any, toys: Any, tmp_path: Path) -> None:
+def test_an_on_policy_trainer_changes_the_policy_reproducibly(player: Any, toy_envs: Any, tmp_path: Path) -> None:
     """The same seed gives the same, changed weights; counts add up to what was played, within the budget."""
     digests, told = [], list[tuple[int, int]]()
     for _ in range(2):
-        policy, output = toys.word_policy(), tmp_path / "output"
-        rollouts = toys.rollouts(policy, toys.CHAIN, 70, tokens=2)
+        policy, output = toy_envs.word_policy(), tmp_path / "output"
+        rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 70, tokens=2)
         report = player.improve(
             policy, rollouts, seed=3, output_dir=output, progress=lambda done, total: told.append((done, total))
         )
@@ -51,7 +51,7 @@ def test_an_on_policy_trainer_changes_the_policy_reproducibly(player: Any, toys:
         assert len(report.history) > 1 and report.metrics == {k: v for row in report.history for k, v in row.items()}
         finite = [torch.isfinite(torch.tensor(value)) for row in report.history for value in row.values()]
         assert finite and all(finite)
-    assert digests[0] == digests[1] != toys.word_policy().digest()
+    assert digests[0] == digests[1] != toy_envs.word_policy().digest()
     assert [done for done, _ in told] == sorted(done for done, _ in told[: len(told) // 2]) * 2
     assert {total for _, total in told} == {70} and told[-1][0] == len(rollouts.episodes)
     assert all(any(each.iterdir()) for each in tmp_path.rglob("*") if each.is_dir()), "an empty folder was left"
@@ -61,13 +61,13 @@ class Cut(KeyboardInterrupt):
     """A training is cut off."""
 
 
-def test_an_on_policy_trainer_goes_on_to_the_same_end(player: Any, toys: Any, tmp_path: Path) -> None:
+def test_an_on_policy_trainer_goes_on_to_the_same_end(player: Any, toy_envs: Any, tmp_path: Path) -> None:
     """Cut off after its second and its fourth iteration, it ends to the bit as one that was not."""
     player = replace(player, checkpoint_minutes=0.0)
 
     def improved(output: Path, cut: int | None = None) -> tuple[Any, ...]:
-        policy = toys.word_policy()
-        rollouts, told = toys.rollouts(policy, toys.CHAIN, 70, tokens=2), list[int]()
+        policy = toy_envs.word_policy()
+        rollouts, told = toy_envs.rollouts(policy, toy_envs.CHAIN, 70, tokens=2), list[int]()
 
         def tell(done: int, total: int) -> None:
             told.append(done)
@@ -89,19 +89,19 @@ def test_an_on_policy_trainer_goes_on_to_the_same_end(player: Any, toys: Any, tm
     assert not (output / "states").exists()
 
 
-def test_a_state_that_is_damaged_or_another_trainings_is_refused(player: Any, toys: Any, tmp_path: Path) -> None:
+def test_a_state_that_is_damaged_or_another_trainings_is_refused(player: Any, toy_envs: Any, tmp_path: Path) -> None:
     """With the way out; the state stays."""
     player = replace(player, checkpoint_minutes=0.0)
 
     def improve(seed: int, stop: int | None = None) -> None:
-        policy, told = toys.word_policy(), list[int]()
+        policy, told = toy_envs.word_policy(), list[int]()
 
         def tell(done: int, total: int) -> None:
             told.append(done)
             if len(told) == stop:
                 raise Cut
 
-        player.improve(policy, toys.rollouts(policy, toys.CHAIN, 70, tokens=2), seed=seed, output_dir=tmp_path,
+        player.improve(policy, toy_envs.rollouts(policy, toy_envs.CHAIN, 70, tokens=2), seed=seed, output_dir=tmp_path,
                        progress=tell)  # fmt: skip
 
     with pytest.raises(Cut):
@@ -120,16 +120,16 @@ def test_a_state_that_is_damaged_or_another_trainings_is_refused(player: Any, to
 
 
 def test_an_on_policy_trainer_that_learnt_nothing_says_so(
-    player: Any, toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    player: Any, toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no world begins, the policy stays as it is and the error counts why."""
 
     def fails(self: Any, task: Any) -> str:
         raise TimeoutError("it hangs")
 
-    monkeypatch.setattr(toys.Chain, "begin", fails)
-    policy = toys.word_policy()
+    monkeypatch.setattr(toy_envs.Chain, "begin", fails)
+    policy = toy_envs.word_policy()
     before = policy.digest()
     with pytest.raises(NothingToTrainOnError, match="ended by an infrastructure error"):
-        player.improve(policy, toys.rollouts(policy, toys.CHAIN, 70), seed=0, output_dir=tmp_path)
+        player.improve(policy, toy_envs.rollouts(policy, toy_envs.CHAIN, 70), seed=0, output_dir=tmp_path)
     assert policy.digest() == before

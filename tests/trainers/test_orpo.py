@@ -30,12 +30,12 @@ def played(episode: Any) -> list[Trajectory]:
     return [*good, *bad]
 
 
-def fit_of(proofs: Any, policy: Policy, played: list[Trajectory], **settings: Any) -> tuple[ORPO, Fit[Pair]]:
+def fit_of(loss_checks: Any, policy: Policy, played: list[Trajectory], **settings: Any) -> tuple[ORPO, Fit[Pair]]:
     """A training on the pairs of the three tasks, in one batch."""
     sides = [encode(each, policy.chat) for each in played]
     rows = [Pair(good, bad) for good, bad in zip(sides[:3], sides[3:], strict=True)]
     orpo = ORPO(**{"batch_size": 3, **settings})
-    return orpo, proofs.fitted(orpo, policy, rows, tokens_of=pair_tokens)
+    return orpo, loss_checks.fitted(orpo, policy, rows, tokens_of=pair_tokens)
 
 
 def slow_mean(model: Any, sample: Sample) -> Any:
@@ -62,10 +62,10 @@ def slow_loss(chosen: Any, rejected: Any, weight: float) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
+def test_the_loss_is_the_formula(loss_checks: Any, seed: int) -> None:
     """In double precision, and its gradient is right."""
-    chosen, rejected = -(proofs.drawn(2, 6, seed=seed) ** 2) - 1e-3
-    proofs.check_formula(
+    chosen, rejected = -(loss_checks.drawn(2, 6, seed=seed) ** 2) - 1e-3
+    loss_checks.check_formula(
         lambda a, b: orpo_loss(a, b, 0.3).loss, lambda a, b: slow_loss(a, b, 0.3), chosen, rejected
     )  # fmt: skip
     odds = [each.exp() / (1 - each.exp()) for each in (chosen, rejected)]
@@ -74,9 +74,9 @@ def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_loss_of_masked_rows_is_the_formula(proofs: Any, seed: int) -> None:
+def test_the_loss_of_masked_rows_is_the_formula(loss_checks: Any, seed: int) -> None:
     """From log-probabilities token by token under ragged masks, the means over the agent's tokens included."""
-    masks = [proofs.ragged(seed + n, 4) for n in (0, 60)]
+    masks = [loss_checks.ragged(seed + n, 4) for n in (0, 60)]
 
     def fast(*sides: Any) -> Any:
         good, bad = ((-(x**2) * mask).sum(-1) / mask.sum(-1) for x, mask in zip(sides, masks, strict=True))
@@ -89,7 +89,7 @@ def test_the_loss_of_masked_rows_is_the_formula(proofs: Any, seed: int) -> None:
             means.append([sum(each) / len(each) for each in rows])
         return slow_loss(means[0], means[1], 0.3)
 
-    proofs.check_formula(fast, slow, *(proofs.drawn(4, 9, seed=seed + n) for n in (0, 20)))
+    loss_checks.check_formula(fast, slow, *(loss_checks.drawn(4, 9, seed=seed + n) for n in (0, 20)))
 
 
 def orpo_batch(rows: Sequence[Pair]) -> dict[str, Any]:
@@ -149,24 +149,24 @@ def test_certain_tokens_have_a_finite_loss_and_gradient(dtype: Any) -> None:
 
 
 def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
-    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """From the model's whole logits, row by row without padding: the same number, the same gradient everywhere."""
-    policy = proofs.doubled(fresh(tiny_policy))
-    orpo, fit = fit_of(proofs, policy, played, odds_weight=0.7)
+    policy = loss_checks.doubled(fresh(tiny_policy))
+    orpo, fit = fit_of(loss_checks, policy, played, odds_weight=0.7)
     slow = copy.deepcopy(policy.model)
     means = [[slow_mean(slow, sample) for sample in (row.chosen, row.rejected)] for row in fit.rows]
     chosen, rejected = zip(*means, strict=True)
     expected = slow_loss(chosen, rejected, 0.7)
-    loss = proofs.share(orpo, fit, fit.rows)
+    loss = loss_checks.share(orpo, fit, fit.rows)
     torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
     torch.autograd.backward(loss)
     expected.backward()
-    proofs.check_gradients(proofs.gradients_of(policy.model), proofs.gradients_of(slow))
+    loss_checks.check_gradients(loss_checks.gradients_of(policy.model), loss_checks.gradients_of(slow))
 
 
 def test_the_loss_is_trls_where_all_is_learnt(
-    tiny_policy: Any, tmp_path: Path, fresh: Any, proofs: Any, trl_reference: Any
+    tiny_policy: Any, tmp_path: Path, fresh: Any, loss_checks: Any, trl_reference: Any
 ) -> None:
     """Without prompts or observations, and the better ones as long as each other, so is the first term.
 
@@ -174,42 +174,42 @@ def test_the_loss_is_trls_where_all_is_learnt(
     """
     random = torch.Generator().manual_seed(2)
     ids = [torch.randint(4, 700, (length,), generator=random).tolist() for length in (9, 5, 9, 12)]
-    policy = proofs.doubled(fresh(tiny_policy))
+    policy = loss_checks.doubled(fresh(tiny_policy))
     samples = [Sample(each, [0] + [1] * (len(each) - 1)) for each in ids]
     rows = [Pair(samples[0], samples[1]), Pair(samples[2], samples[3])]
     orpo = ORPO(batch_size=2, odds_weight=0.5)
     trainer = trls(trl_reference, policy, rows, tmp_path, 0.5)
     theirs = trl_reference.loss_of(trainer, orpo_batch(rows))
-    loss, logged = orpo.loss(proofs.fitted(orpo, policy, rows, tokens_of=pair_tokens), rows, 2)
+    loss, logged = orpo.loss(loss_checks.fitted(orpo, policy, rows, tokens_of=pair_tokens), rows, 2)
     torch.autograd.backward(loss)
     torch.testing.assert_close(loss.detach(), theirs.loss, rtol=1e-8, atol=0)  # trl's weight is a float32
-    proofs.check_gradients(proofs.gradients_of(policy.model), theirs.gradients.items(), rel=1e-6)
+    loss_checks.check_gradients(loss_checks.gradients_of(policy.model), theirs.gradients.items(), rel=1e-6)
     for name in ("logps/chosen", "logps/rejected", "log_odds_chosen", "rewards/accuracies"):
         (value,) = trainer._stored_metrics["train"][name]
         assert float(logged[name].detach().double().mean()) == pytest.approx(value, rel=1e-4, abs=1e-6), name
 
 
 def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
-    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """Of the states that the loss reads, those that predict an observation or padding have gradient zero."""
     policy = fresh(tiny_policy)
-    orpo, fit = fit_of(proofs, policy, played)
+    orpo, fit = fit_of(loss_checks, policy, played)
     agent = padded_rows([each.mask for each in [row.chosen for row in fit.rows] + [row.rejected for row in fit.rows]])
-    proofs.check_observations(policy.model, agent, lambda: proofs.share(orpo, fit, fit.rows))
+    loss_checks.check_observations(policy.model, agent, lambda: loss_checks.share(orpo, fit, fit.rows))
 
 
 def test_padding_order_and_splits_change_nothing(
-    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """A batch in another order or with more padding has the same loss; the parts' shares add up to it."""
-    orpo, fit = fit_of(proofs, proofs.doubled(fresh(tiny_policy)), played)
+    orpo, fit = fit_of(loss_checks, loss_checks.doubled(fresh(tiny_policy)), played)
 
     def share(rows: list[int], padding: int) -> Any:
-        with proofs.wider(padding):
-            return proofs.share(orpo, fit, [fit.rows[i] for i in rows], 3).detach()
+        with loss_checks.wider(padding):
+            return loss_checks.share(orpo, fit, [fit.rows[i] for i in rows], 3).detach()
 
-    proofs.check_rows(share, 3, summed=True)
+    loss_checks.check_rows(share, 3, summed=True)
 
 
 # ------------------------------------------------------------------------------------------------------------ training

@@ -28,11 +28,11 @@ def slow_loss(x: dict[str, Any], n: int, *, clip: float, value_clip: float, vf_c
     return -gained + vf_coef * lost * x["valued"][n] - entropy * x["entropy"][n]
 
 
-def test_the_loss_is_the_papers(proofs: Any) -> None:
+def test_the_loss_is_the_papers(loss_checks: Any) -> None:
     """Value and gradients equal the slow loop's, to 1e-9, ratios and values on both sides of the bounds."""
     names = ("logps", "old_logps", "advantages", "values", "old_values", "returns", "entropy")
-    x = {name: 0.4 * proofs.drawn(40, seed=seed) for seed, name in enumerate(names)}
-    valued = (proofs.drawn(40, seed=9) > 0).double()
+    x = {name: 0.4 * loss_checks.drawn(40, seed=seed) for seed, name in enumerate(names)}
+    valued = (loss_checks.drawn(40, seed=9) > 0).double()
     how: dict[str, Any] = {"clip": 0.2, "value_clip": 0.1, "vf_coef": 0.7}
     free = ("logps", "values", "entropy")
 
@@ -44,15 +44,15 @@ def test_the_loss_is_the_papers(proofs: Any) -> None:
         y = x | dict(zip(free, given, strict=True), valued=valued)
         return torch.stack([slow_loss(y, n, entropy=0.03, **how) for n in range(40)])
 
-    proofs.check_formula(fast, slow, *(x[name] for name in free))
+    loss_checks.check_formula(fast, slow, *(x[name] for name in free))
     assert 0 < ppo_loss(*(x[name] for name in names)).logged_N["clip_fraction"].mean() < 1
 
 
-def test_observations_padding_order_and_passes_do_not_matter(toys: Any, proofs: Any) -> None:
+def test_observations_padding_order_and_passes_do_not_matter(toy_envs: Any, loss_checks: Any) -> None:
     """A step is the same in whatever order and passes records go; states before observations get no gradient."""
     trainer = PPO(entropy_coef=0.03)
     loss_of = partial(settings_loss, trainer)
-    proofs.check_steps(toys, trainer, loss_of, "token", critic_rate=1e-3, critic_gradient=0.5)
+    loss_checks.check_steps(toy_envs, trainer, loss_of, "token", critic_rate=1e-3, critic_gradient=0.5)
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,15 @@ def test_the_kl_coefficient_follows_its_target(measured: float, target: float, e
 # ------------------------------------------------------------------------------------------- from episodes to records
 
 
-def estimated(toys: Any, proofs: Any, trainer: PPO, monkeypatch: pytest.MonkeyPatch) -> Any:
+def estimated(toy_envs: Any, loss_checks: Any, trainer: PPO, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Episodes of the chain, some truncated and some not, and their records, by a critic and a reference of chance.
 
     All in double precision.
     """
-    monkeypatch.setattr("agentgym_py.training.rl.batch.record_of", lambda *x, **y: proofs.wide([record_of(*x, **y)])[0])
-    policy = proofs.doubled(toys.word_policy())
+    monkeypatch.setattr(
+        "agentgym_py.training.rl.batch.record_of", lambda *x, **y: loss_checks.wide([record_of(*x, **y)])[0]
+    )
+    policy = loss_checks.doubled(toy_envs.word_policy())
 
     def prepare(learner: Learner) -> None:
         torch.nn.init.normal_(learner.module.value.weight, generator=torch.Generator().manual_seed(0))
@@ -81,9 +83,9 @@ def estimated(toys: Any, proofs: Any, trainer: PPO, monkeypatch: pytest.MonkeyPa
         with torch.no_grad():
             learner._frozen.model.model.norm.weight += 0.5
 
-    spec = type(toys.CHAIN)(toys.CHAIN.name, {"max_steps": 12})
-    rollouts = toys.rollouts(policy, spec, 24, tokens=2)
-    made, records = toys.first_records(trainer, rollouts, Path("unused"), monkeypatch, prepare)
+    spec = type(toy_envs.CHAIN)(toy_envs.CHAIN.name, {"max_steps": 12})
+    rollouts = toy_envs.rollouts(policy, spec, 24, tokens=2)
+    made, records = toy_envs.first_records(trainer, rollouts, Path("unused"), monkeypatch, prepare)
     assert {each.truncated for each in rollouts.episodes} == {True, False}
     return policy, made, rollouts.episodes, records
 
@@ -105,7 +107,7 @@ def values_by_hand(policy: Any, made: Learner, episode: Any) -> tuple[list[float
 
 
 def targets(
-    toys: Any, trainer: PPO, rollouts: Any, monkeypatch: pytest.MonkeyPatch
+    toy_envs: Any, trainer: PPO, rollouts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> list[tuple[bool, bool, float, float]]:
     """Of each episode of a training whether it was truncated, and given up, its bootstrap and its first return."""
     found, tokenize = list[Any](), ppo.tokenize
@@ -121,7 +123,7 @@ def targets(
     return [(each.truncated, each.given_up, record.bootstrap, float(record.returns_n[0])) for each, record in found]
 
 
-def test_nothing_comes_after_a_score(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_comes_after_a_score(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reward model's is of the whole episode: a truncated one is worth it, too, and not ever more by the critic."""
     trainer = PPO(
         tasks_per_iteration=16,
@@ -131,28 +133,30 @@ def test_nothing_comes_after_a_score(toys: Any, monkeypatch: pytest.MonkeyPatch)
         critic_gradient=0.0,
         credit_level="turn",
     )
-    rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 6}), 16 * 8)
+    rollouts = toy_envs.rollouts(toy_envs.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 6}), 16 * 8)
     rollouts.scorer = lambda played: [1.0] * len(played)
-    found = targets(toys, trainer, rollouts, monkeypatch)
+    found = targets(toy_envs, trainer, rollouts, monkeypatch)
     assert sum(truncated for truncated, *_ in found) > 64
     assert all(bootstrap == 0 and first == pytest.approx(1.0) for *_, bootstrap, first in found)
 
 
-def test_nothing_comes_after_an_episode_that_was_given_up(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_comes_after_an_episode_that_was_given_up(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """For its next reply has no room; one that met the world's limit goes on by the critic."""
     trainer = PPO(tasks_per_iteration=16, critic_warmup=0, critic_learning_rate=0.1)
-    rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 60}), 32, tokens=12)
+    rollouts = toy_envs.rollouts(toy_envs.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 60}), 32, tokens=12)
     rollouts.policy.model.config.max_position_embeddings = 64
-    assert all(bootstrap == 0 for _, up, bootstrap, _ in targets(toys, trainer, rollouts, monkeypatch) if up)
+    assert all(bootstrap == 0 for _, up, bootstrap, _ in targets(toy_envs, trainer, rollouts, monkeypatch) if up)
     assert sum(each.given_up for each in rollouts.episodes) > 4
-    short = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 6}), 32)
-    bootstraps = [bootstrap for truncated, _, bootstrap, _ in targets(toys, trainer, short, monkeypatch) if truncated]
+    short = toy_envs.rollouts(toy_envs.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 6}), 32)
+    bootstraps = [
+        bootstrap for truncated, _, bootstrap, _ in targets(toy_envs, trainer, short, monkeypatch) if truncated
+    ]
     assert any(bootstraps)
 
 
 @pytest.mark.parametrize("level", ["token", "turn"])
 def test_advantages_are_the_closed_form_over_tokens_or_turns(
-    toys: Any, proofs: Any, level: Any, monkeypatch: pytest.MonkeyPatch
+    toy_envs: Any, loss_checks: Any, level: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A truncated episode goes on from the critic's value of what was shown last, a terminated one is over.
 
@@ -160,7 +164,7 @@ def test_advantages_are_the_closed_form_over_tokens_or_turns(
     """
     kl = 0.3
     trainer = PPO(credit_level=level, gamma=0.9, gae_lambda=0.8, kl_coef=kl, tasks_per_iteration=24, critic_warmup=0)
-    policy, made, episodes, records = estimated(toys, proofs, trainer, monkeypatch)
+    policy, made, episodes, records = estimated(toy_envs, loss_checks, trainer, monkeypatch)
     raw: list[float] = []
     for episode, record in zip(episodes, records, strict=True):
         values, after = values_by_hand(policy, made, episode)
@@ -193,10 +197,10 @@ def test_advantages_are_the_closed_form_over_tokens_or_turns(
     torch.testing.assert_close(torch.cat([r.advantages_n for r in records]), expected, rtol=0, atol=1e-9)
 
 
-def test_what_a_reward_is(toys: Any) -> None:
+def test_what_a_reward_is(toy_envs: Any) -> None:
     """A turn's stands at its last token; the divergence from the reference costs at each."""
-    policy = toys.word_policy()
-    ((episode,),) = toys.rollouts(policy, toys.CHAIN, 1, tokens=2).groups(1, 1)
+    policy = toy_envs.word_policy()
+    ((episode,),) = toy_envs.rollouts(policy, toy_envs.CHAIN, 1, tokens=2).groups(1, 1)
     record = record_of(episode, policy.chat)
     assert record is not None
     plain = token_rewards(episode, record, 0.5)
@@ -210,40 +214,40 @@ def test_what_a_reward_is(toys: Any) -> None:
 
 
 @pytest.mark.parametrize("level", ["token", "turn"])
-def test_it_solves_a_bandit(toys: Any, level: Any) -> None:
+def test_it_solves_a_bandit(toy_envs: Any, level: Any) -> None:
     """30 iterations of 32 episodes, 60 steps: it pulls the better arm, which pays in 4 of 5 tasks only."""
     trainer = PPO(credit_level=level, tasks_per_iteration=32, learning_rate=0.02, critic_learning_rate=0.02)
-    _, report, rollouts = toys.improved(toys.BANDIT, trainer, 30 * 32)
-    last = [each.steps[0].action in toys.RIGHT for each in rollouts.episodes[-64:]]
+    _, report, rollouts = toy_envs.improved(toy_envs.BANDIT, trainer, 30 * 32)
+    last = [each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes[-64:]]
     assert len(report.history) == 30 and sum(last) > 60
-    assert sum(each.steps[0].action in toys.RIGHT for each in rollouts.episodes[:64]) < 45
+    assert sum(each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes[:64]) < 45
 
 
-def test_it_solves_a_chain(toys: Any) -> None:
+def test_it_solves_a_chain(toy_envs: Any) -> None:
     """40 iterations of 32 episodes: nearly the best return, 0.75, and the critic foresees what is to come."""
     trainer = PPO(tasks_per_iteration=32, learning_rate=0.01, critic_learning_rate=0.02)
-    _, report, _ = toys.improved(toys.CHAIN, trainer, 40 * 32)
+    _, report, _ = toy_envs.improved(toy_envs.CHAIN, trainer, 40 * 32)
     returns = [row["return"] for row in report.history]
     assert len(returns) == 40 and returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.7
     assert max(row["explained_variance"] for row in report.history) > 0.3  # 0.38 to 0.56 by processor and seed
 
 
-def test_while_the_critic_warms_up_the_policy_stays(toys: Any) -> None:
+def test_while_the_critic_warms_up_the_policy_stays(toy_envs: Any) -> None:
     """To the bit, whatever share of the critic's gradient reaches the trunk, and the entropy bonus with it."""
     trainer = PPO(tasks_per_iteration=8, critic_warmup=2, critic_gradient=1.0, entropy_coef=0.5, learning_rate=0.1)
-    policy, report, rollouts = toys.improved(toys.CHAIN, trainer, 32)
+    policy, report, rollouts = toy_envs.improved(toy_envs.CHAIN, trainer, 32)
     digests = [each.provenance.policy_digest for each in rollouts.episodes[::8]]
     assert digests[0] == digests[1] == digests[2] != digests[3] != policy.digest()
     assert report.history[1]["value_loss"] != report.history[0]["value_loss"]
     assert report.history[2]["ratio"] == pytest.approx(1, abs=0.5)
 
 
-def test_it_says_what_it_did(toys: Any) -> None:
+def test_it_says_what_it_did(toy_envs: Any) -> None:
     """Counts add up to what was played; the same seed gives the same weights; the coefficient follows its target."""
     trainer = PPO(tasks_per_iteration=16, critic_warmup=1, kl_coef=0.1, kl_target=1e-9, epochs=1, learning_rate=0.02)
-    found = [toys.improved(toys.CHAIN, trainer, 64, seed=seed, tokens=2) for seed in (1, 1)]
+    found = [toy_envs.improved(toy_envs.CHAIN, trainer, 64, seed=seed, tokens=2) for seed in (1, 1)]
     (policy, report, rollouts), (again, *_) = found
-    assert policy.digest() == again.digest() != toys.word_policy().digest()
+    assert policy.digest() == again.digest() != toy_envs.word_policy().digest()
     assert len(rollouts.episodes) == 64 == report.trajectories + sum(report.dropped.values())
     assert len(report.history) == 4 and 0 < report.agent_tokens < report.tokens
     first, *_, last = report.history
@@ -254,45 +258,49 @@ def test_it_says_what_it_did(toys: Any) -> None:
     assert coefficients[3] in (pytest.approx(0.1 / 1.5), pytest.approx(0.15))
 
 
-def test_it_plays_and_learns_with_lora(toys: Any) -> None:
+def test_it_plays_and_learns_with_lora(toy_envs: Any) -> None:
     """The adapters play too, the reference is the model without them, and they are merged in the end."""
     trainer = PPO(tasks_per_iteration=32, lora_rank=2, kl_coef=0.01, learning_rate=0.05, critic_learning_rate=0.02)
-    policy = toys.word_policy(spread=0.2)
-    rollouts = toys.rollouts(policy, toys.BANDIT, 20 * 32)
+    policy = toy_envs.word_policy(spread=0.2)
+    rollouts = toy_envs.rollouts(policy, toy_envs.BANDIT, 20 * 32)
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
-    right = [each.steps[0].action in toys.RIGHT for each in rollouts.episodes]
+    right = [each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes]
     assert sum(right[-64:]) > sum(right[:64]) + 10
     assert not hasattr(policy.model, "peft_config") and report.history[-1]["kl_ref"] > 0.01
 
 
-def test_nothing_to_learn_from_is_an_error(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_to_learn_from_is_an_error(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every world fails, it says so, and the policy stays; where all episodes go to the warm-up, at once."""
 
     def fails(self: Any, task: Any) -> str:
         raise TimeoutError("it hangs")
 
-    monkeypatch.setattr(toys.Chain, "begin", fails)
-    policy = toys.word_policy()
+    monkeypatch.setattr(toy_envs.Chain, "begin", fails)
+    policy = toy_envs.word_policy()
     before = policy.digest()
     with pytest.raises(NothingToTrainOnError, match="from 16 trajectories: 16 ended by an infrastructure error"):
-        PPO(tasks_per_iteration=4).improve(policy, toys.rollouts(policy, toys.CHAIN, 16), seed=0, output_dir=Path("x"))
-    rollouts = toys.rollouts(policy, toys.BANDIT, 16)
+        PPO(tasks_per_iteration=4).improve(
+            policy, toy_envs.rollouts(policy, toy_envs.CHAIN, 16), seed=0, output_dir=Path("x")
+        )
+    rollouts = toy_envs.rollouts(policy, toy_envs.BANDIT, 16)
     with pytest.raises(ConfigError, match="critic_warmup 1 times tasks_per_iteration 16 leaves the policy none of 16"):
         PPO(tasks_per_iteration=16).improve(policy, rollouts, seed=0, output_dir=Path("x"))
     assert policy.digest() == before and not rollouts.episodes
 
 
-def test_a_loss_that_is_not_finite_ends_it(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loss_that_is_not_finite_ends_it(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The policy is then as it was before that step."""
     monkeypatch.setattr(ppo, "token_rewards", lambda episode, record, kl: torch.full((record.n,), torch.inf))
-    policy = toys.word_policy()
+    policy = toy_envs.word_policy()
     before = policy.digest()
     with pytest.raises(TrainingError):
-        PPO(tasks_per_iteration=4).improve(policy, toys.rollouts(policy, toys.CHAIN, 16), seed=0, output_dir=Path("x"))
+        PPO(tasks_per_iteration=4).improve(
+            policy, toy_envs.rollouts(policy, toy_envs.CHAIN, 16), seed=0, output_dir=Path("x")
+        )
     assert policy.digest() == before
 
 
-def test_wrong_settings_are_refused(toys: Any) -> None:
+def test_wrong_settings_are_refused(toy_envs: Any) -> None:
     """Each by its name; and sampling that it cannot learn from."""
     wrong: dict[str, Any] = {"tasks_per_iteration": 0, "epochs": 0, "clip": -1.0, "value_clip": -1.0, "vf_coef": -1.0}
     wrong |= {"gamma": 1.1, "gae_lambda": 1.1, "kl_coef": -1.0, "kl_target": -1.0, "critic_warmup": -1}
@@ -305,8 +313,8 @@ def test_wrong_settings_are_refused(toys: Any) -> None:
         PPO(vf_coef=0.0)
     with pytest.raises(ConfigError, match="kl_target"):
         PPO(kl_coef=0.0, kl_target=0.1)
-    policy = toys.word_policy()
+    policy = toy_envs.word_policy()
     with pytest.raises(ConfigError, match="whole distribution"):
         PPO(tasks_per_iteration=2).improve(
-            policy, toys.rollouts(policy, toys.BANDIT, 8, top_k=3), seed=0, output_dir=Path("x")
+            policy, toy_envs.rollouts(policy, toy_envs.BANDIT, 8, top_k=3), seed=0, output_dir=Path("x")
         )

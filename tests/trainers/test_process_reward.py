@@ -21,11 +21,11 @@ from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.process_reward import ProcessReward, process_loss
 
 
-def labels_of(proofs: Any, steps: int, seed: int) -> Any:
+def labels_of(loss_checks: Any, steps: int, seed: int) -> Any:
     """Labels, a third of them unknown."""
-    wanted = proofs.drawn(steps, 3, seed=seed)
-    wanted[proofs.drawn(steps, 3, seed=seed + 50) > 0.4] = math.nan
-    wanted[:, 1] = proofs.drawn(steps, seed=seed + 60)  # pairs are of steps whose correctness is known
+    wanted = loss_checks.drawn(steps, 3, seed=seed)
+    wanted[loss_checks.drawn(steps, 3, seed=seed + 50) > 0.4] = math.nan
+    wanted[:, 1] = loss_checks.drawn(steps, seed=seed + 60)  # pairs are of steps whose correctness is known
     return wanted
 
 
@@ -50,10 +50,10 @@ def slow_loss(said: Any, wanted: Any, couples: Any, weight: float) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
+def test_the_loss_is_the_formula(loss_checks: Any, seed: int) -> None:
     """In double precision to 1e-9, gradients as well; in any order, and in parts that add up."""
-    said, wanted = proofs.drawn(8, 3, seed=seed), labels_of(proofs, 8, seed + 9)
-    proofs.check_formula(
+    said, wanted = loss_checks.drawn(8, 3, seed=seed), labels_of(loss_checks, 8, seed + 9)
+    loss_checks.check_formula(
         lambda x: process_loss(x, wanted, *COUPLES.T, pair_weight=0.7).loss,
         lambda x: slow_loss(x, wanted, COUPLES, 0.7), said,
     )  # fmt: skip
@@ -72,9 +72,9 @@ def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
         torch.testing.assert_close(sum(getattr(half, name) for half in halves), getattr(found, name), **TIGHT)
 
 
-def test_what_nobody_knows_has_no_gradient_and_both_terms_agree(proofs: Any) -> None:
+def test_what_nobody_knows_has_no_gradient_and_both_terms_agree(loss_checks: Any) -> None:
     """An unknown label's number stays; where everything is said right, neither term pulls."""
-    said, wanted = proofs.drawn(8, 3, seed=1).requires_grad_(), labels_of(proofs, 8, 2)
+    said, wanted = loss_checks.drawn(8, 3, seed=1).requires_grad_(), labels_of(loss_checks, 8, 2)
     (gradient,) = torch.autograd.grad(process_loss(said, wanted, *COUPLES.T, pair_weight=0.0).loss, said)
     assert torch.equal(gradient == 0, torch.isnan(wanted))
     right = torch.nan_to_num(wanted).requires_grad_()
@@ -124,10 +124,10 @@ def test_a_step_that_must_not_be_learnt_has_no_label(tiny_policy: Any, episode: 
     assert np.isnan(found.labels[0]).all() and not np.isnan(found.labels[1]).any() and len(found.row.marks) == 2
 
 
-def test_where_the_values_come_from(toys: Any) -> None:
+def test_where_the_values_come_from(toy_envs: Any) -> None:
     """Outcome, expert or continuations by the policy itself; what its world does not play again is counted."""
-    policy, jobs = toys.word_policy(), [Job(toys.CHAIN, n) for n in range(3)]
-    played = toys.rollouts(policy, toys.CHAIN, 3).groups(3, 1)
+    policy, jobs = toy_envs.word_policy(), [Job(toy_envs.CHAIN, n) for n in range(3)]
+    played = toy_envs.rollouts(policy, toy_envs.CHAIN, 3).groups(3, 1)
     episodes = [group[0] for group in played]
     changed = [*episodes[:2], replace(episodes[2], final_observation="?")]
     from collections import Counter
@@ -148,15 +148,15 @@ def test_where_the_values_come_from(toys: Any) -> None:
     assert stderr == pytest.approx(np.mean([v.stderr for each in known for v in each[:-1] if v]))
 
 
-def test_only_exact_labels_ask_the_expert(toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_exact_labels_ask_the_expert(toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without one, continuations are learnt from all the same, with their error in the report; `exact` says why not."""
 
     def none(env: Any) -> Any:
         raise NotImplementedError("no expert here")
 
-    monkeypatch.setattr(type(toys.CHAIN.make()), "expert", none)
-    policy = toys.word_policy()
-    episodes = [group[0] for group in toys.rollouts(policy, toys.CHAIN, 3).groups(3, 1)]
+    monkeypatch.setattr(type(toy_envs.CHAIN.make()), "expert", none)
+    policy = toy_envs.word_policy()
+    episodes = [group[0] for group in toy_envs.rollouts(policy, toy_envs.CHAIN, 3).groups(3, 1)]
     how = ProcessReward(labels="monte_carlo", tries=2, states=2, max_new_tokens=1, epochs=1.0)
     report = how.train(policy, episodes, seed=0, output_dir=tmp_path / "judge")
     assert report.trajectories == 3 and not report.dropped and 0 < report.metrics["label_stderr"] < 0.5
@@ -242,13 +242,13 @@ def step_of(how: ProcessReward, model: ProcessRewardModel, data: list[Labelled])
 
 
 def test_only_the_marks_states_get_a_gradient(
-    tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any, monkeypatch: pytest.MonkeyPatch
+    tiny_policy: Any, played: list[Trajectory], fresh: Any, loss_checks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither padding, nor an observation, nor another token of a reply; a step's parts make the whole's gradient."""
-    how, policy = ProcessReward(labels="exact"), proofs.doubled(fresh(tiny_policy))
+    how, policy = ProcessReward(labels="exact"), loss_checks.doubled(fresh(tiny_policy))
     data = [labelled(each, exact_values(each, 0.9), policy) for each in played]
     model, whole = how.untrained(policy, data, 0), dict[str, float]()
-    kept = proofs.state_gradients(model.policy.model, lambda: whole.update(step_of(how, model, data)))
+    kept = loss_checks.state_gradients(model.policy.model, lambda: whole.update(step_of(how, model, data)))
     read = [int((each > 0).sum()) for each in kept]
     assert sum(read) == sum(len(each.row.marks) for each in data)
     trained = [*model.heads.parameters(), *model.policy.model.parameters()]
@@ -265,16 +265,16 @@ def test_only_the_marks_states_get_a_gradient(
     in_parts = step_of(replace(how, microbatch_tokens=1), model, data)
     assert [len(part) for part in parts] == [4, 4] and all(len(set(part)) == 1 for part in parts)
     assert in_parts == pytest.approx(whole, rel=1e-8) and whole["pairs"] > 0
-    proofs.check_gradients([("", p.grad) for p in trained], expected, rel=1e-7)  # labels are in float32
+    loss_checks.check_gradients([("", p.grad) for p in trained], expected, rel=1e-7)  # labels are in float32
 
 
 def test_a_frozen_backbone_reads_each_trajectory_once(
-    toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For all epochs; settings that only save its memory do no harm."""
     from transformers.models.llama.modeling_llama import LlamaModel
 
-    played = [group[0] for group in toys.rollouts(toys.word_policy(), toys.CHAIN, 6).groups(6, 1)]
+    played = [group[0] for group in toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 6).groups(6, 1)]
     forward, read = LlamaModel.forward, list[int]()
 
     def watched(self: Any, input_ids: Any, **more: Any) -> Any:
@@ -283,7 +283,7 @@ def test_a_frozen_backbone_reads_each_trajectory_once(
 
     monkeypatch.setattr(LlamaModel, "forward", watched)
     how = ProcessReward(epochs=3, batch_size=2, train_backbone=False, gradient_checkpointing=True)
-    report = how.train(toys.word_policy(), played, seed=0, output_dir=tmp_path)
+    report = how.train(toy_envs.word_policy(), played, seed=0, output_dir=tmp_path)
     assert sum(read) == len(played) == report.trajectories and len(report.history) == 9
 
 
@@ -298,12 +298,12 @@ def test_what_is_logged_of_a_step(tiny_policy: Any, played: list[Trajectory], tm
         assert row["loss"] == pytest.approx(row["mse"] + 0.5 * row["pairwise"]) and row["pairs"] == len(paired(data))
 
 
-def test_dropout_is_drawn_by_the_seed(toys: Any) -> None:
+def test_dropout_is_drawn_by_the_seed(toy_envs: Any) -> None:
     """Whatever torch's own generator stands at, which is left where it was."""
-    played = [group[0] for group in toys.rollouts(toys.word_policy(), toys.CHAIN, 6).groups(6, 1)]
+    played = [group[0] for group in toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 6).groups(6, 1)]
     weights = []
     for number, dropout in enumerate((0.5, 0.5, 0.0)):
-        policy, how = toys.word_policy(), ProcessReward(epochs=2, batch_size=2)
+        policy, how = toy_envs.word_policy(), ProcessReward(epochs=2, batch_size=2)
         data = [labelled(each, exact_values(each, 0.9), policy) for each in played]
         model = how.untrained(policy, data, 0)
         for layer in model.policy.model.model.layers:

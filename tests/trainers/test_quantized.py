@@ -27,18 +27,18 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def policy(toys: Any, tmp_path: Path) -> Policy:
-    """The toys' policy in 4 bits; bitsandbytes packs rows by 32."""
-    toys.word_policy(hidden_size=64).save(tmp_path / "whole")
+def policy(toy_envs: Any, tmp_path: Path) -> Policy:
+    """The toy envs' policy in 4 bits; bitsandbytes packs rows by 32."""
+    toy_envs.word_policy(hidden_size=64).save(tmp_path / "whole")
     return Policy.load(tmp_path / "whole", quantize="4bit", device="cpu")
 
 
 @pytest.fixture
-def played(toys: Any) -> list[Trajectory]:
+def played(toy_envs: Any) -> list[Trajectory]:
     """Successes and failures at six tasks."""
-    short = toys.rollouts(toys.word_policy(), toys.CHAIN, 6)
+    short = toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 6)
     short.groups(6, 1)
-    return [*Collector(ExpertAgent()).collect_batch(jobs_for([toys.CHAIN], "train", range(6))), *short.episodes]
+    return [*Collector(ExpertAgent()).collect_batch(jobs_for([toy_envs.CHAIN], "train", range(6))), *short.episodes]
 
 
 def test_4_bits_stay_as_they_were_loaded(policy: Policy) -> None:
@@ -49,21 +49,23 @@ def test_4_bits_stay_as_they_were_loaded(policy: Policy) -> None:
     assert is_quantized(policy.model) and _checksums(policy.model) == before and policy.digest() == digest
 
 
-def test_layers_that_cannot_be_packed_are_one_line(toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_layers_that_cannot_be_packed_are_one_line(
+    toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Said as the policy is loaded, by its name."""
 
     def fails(*given: Any) -> Any:
         raise AssertionError("N must be divisible by block_n")
 
     monkeypatch.setattr("bitsandbytes.nn.Linear4bit.forward", fails)
-    toys.word_policy().save(tmp_path / "whole")
+    toy_envs.word_policy().save(tmp_path / "whole")
     with pytest.raises(PolicyError, match="does not compute in 4bit on cpu: N must be divisible"):
         Policy.load(tmp_path / "whole", quantize="4bit", device="cpu")
 
 
-def test_grpo_plays_and_learns_with_4_bits(toys: Any, policy: Policy) -> None:
+def test_grpo_plays_and_learns_with_4_bits(toy_envs: Any, policy: Policy) -> None:
     """Two iterations; what comes of it is an ordinary model."""
-    rollouts = toys.rollouts(policy, toys.BANDIT, 64)
+    rollouts = toy_envs.rollouts(policy, toy_envs.BANDIT, 64)
     report = GRPO(tasks_per_iteration=4, lora_rank=2).improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     assert len(report.history) == 2 and report.loss and not is_quantized(policy.model)
 

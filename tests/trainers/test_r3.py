@@ -40,13 +40,13 @@ def test_a_step_is_paid_where_its_thought_ends() -> None:
     assert placed(gap, [3, 7, 8], [0.5, -1.0, 2.0]).tolist() == [0.5, 0.0, 0.0, -1.0, 0.0, 2.0]
 
 
-def test_a_reward_is_the_sum_of_three(toys: Any, proofs: Any) -> None:
+def test_a_reward_is_the_sum_of_three(toy_envs: Any, loss_checks: Any) -> None:
     """R = alpha R_task + beta PRM - kl_coef KL, token by token, for an episode of several turns."""
-    policy, trainer = toys.word_policy(), R3(alpha=0.7, beta=0.3)
-    ((episode,),) = toys.rollouts(policy, toys.CHAIN, 1, tokens=2).groups(1, 1)
+    policy, trainer = toy_envs.word_policy(), R3(alpha=0.7, beta=0.3)
+    ((episode,),) = toy_envs.rollouts(policy, toy_envs.CHAIN, 1, tokens=2).groups(1, 1)
     record = record_of(episode, policy.chat)
     assert record is not None and len(episode.steps) > 1
-    proofs.wide([record])
+    loss_checks.wide([record])
     ref = record.old_logps_n - torch.rand(record.n, generator=torch.Generator().manual_seed(0))
     paid = [0.1 * i - 0.2 for i in range(len(episode.steps))]
     record.ref_logps_n = ref
@@ -61,11 +61,16 @@ def test_a_reward_is_the_sum_of_three(toys: Any, proofs: Any) -> None:
     assert trainer.rewards(episode, record, 0.2).tolist() == pytest.approx(expected, rel=0, abs=1e-9)
 
 
-def test_observations_get_no_gradient(toys: Any, proofs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_observations_get_no_gradient(
+    toy_envs: Any, loss_checks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither from the policy's loss nor from the critic's: only the states before agent tokens are read."""
-    policy, trainer = toys.word_policy(), R3(**FEW | {"tasks_per_iteration": 8}, critic_warmup=0, prm_labels="outcome")
-    rollouts = toys.rollouts(policy, toys.CHAIN, 8, tokens=2)
-    learner, records = toys.first_records(trainer, rollouts, tmp_path, monkeypatch)
+    policy, trainer = (
+        toy_envs.word_policy(),
+        R3(**FEW | {"tasks_per_iteration": 8}, critic_warmup=0, prm_labels="outcome"),
+    )
+    rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 8, tokens=2)
+    learner, records = toy_envs.first_records(trainer, rollouts, tmp_path, monkeypatch)
     assert len(records) == 8 and any(record.process_rewards_n.any() for record in records)
     assert all((record.process_rewards_n != 0).sum() <= len(record.turns) for record in records)
     batch = collate(records, [torch.ones(r.n) for r in records], learner.device)
@@ -73,7 +78,7 @@ def test_observations_get_no_gradient(toys: Any, proofs: Any, tmp_path: Path, mo
     def run() -> Any:
         return settings_loss(trainer, learner.module(batch.input_ids, batch.labels), batch).loss_N
 
-    (gradient,) = proofs.state_gradients(policy.model, run)
+    (gradient,) = loss_checks.state_gradients(policy.model, run)
     before_agent = torch.nn.functional.pad(batch.labels[:, 1:] != IGNORED, (0, 1))
     assert not gradient[~before_agent].any() and gradient[before_agent].any()
 
@@ -81,27 +86,27 @@ def test_observations_get_no_gradient(toys: Any, proofs: Any, tmp_path: Path, mo
 # ---- the process reward model along the way -------------------------------------------------------------------------
 
 
-def test_without_process_rewards_it_is_ppo(toys: Any, tmp_path: Path) -> None:
+def test_without_process_rewards_it_is_ppo(toy_envs: Any, tmp_path: Path) -> None:
     """Byte-equal weights after a training, and no process reward model is made."""
     names = {each.name for each in fields(PPO)}
     same = {name: value for name, value in FEW.items() if name in names}
-    one = toys.improved(toys.CHAIN, R3(**FEW, beta=0.0), 64, tmp_path / "r3")[0]
-    other = toys.improved(toys.CHAIN, PPO(**same), 64, tmp_path / "ppo")[0]
-    paid = toys.improved(toys.CHAIN, R3(**FEW), 64, tmp_path / "paid")[0]
+    one = toy_envs.improved(toy_envs.CHAIN, R3(**FEW, beta=0.0), 64, tmp_path / "r3")[0]
+    other = toy_envs.improved(toy_envs.CHAIN, PPO(**same), 64, tmp_path / "ppo")[0]
+    paid = toy_envs.improved(toy_envs.CHAIN, R3(**FEW), 64, tmp_path / "paid")[0]
     assert one.digest() == other.digest() != paid.digest()
     assert not (tmp_path / "r3").exists() and (tmp_path / "paid" / "heads.safetensors").is_file()
 
 
-def test_the_model_is_updated_frozen_or_given(toys: Any, tmp_path: Path) -> None:
+def test_the_model_is_updated_frozen_or_given(toy_envs: Any, tmp_path: Path) -> None:
     """Trained on the first episodes, then every so many iterations or never; one from a folder stays as it came."""
     made = {}
     for name, every in (("updated", 2), ("frozen", 0)):
-        _, report, _ = toys.improved(toys.CHAIN, R3(**FEW, prm_every=every), 5 * 16, tmp_path / name)
+        _, report, _ = toy_envs.improved(toy_envs.CHAIN, R3(**FEW, prm_every=every), 5 * 16, tmp_path / name)
         made[name] = [number for number, row in enumerate(report.history) if "prm_loss" in row]
         assert all("process" in row for row in report.history) and report.metrics["prm_episodes"] == 16
     assert made == {"updated": [0, 2, 4], "frozen": [0]}
     later = R3(**FEW, prm=str(tmp_path / "frozen"), prm_every=2)
-    _, report, _ = toys.improved(toys.CHAIN, later, 5 * 16, tmp_path / "later")
+    _, report, _ = toy_envs.improved(toy_envs.CHAIN, later, 5 * 16, tmp_path / "later")
     assert [number for number, row in enumerate(report.history) if "prm_loss" in row] == [1, 3]
     gaps = R3(**FEW, prm_every=3, checkpoint_minutes=0.0)
 
@@ -111,12 +116,12 @@ def test_the_model_is_updated_frozen_or_given(toys: Any, tmp_path: Path) -> None
 
     for progress in (tell, None):  # one that is taken up again knows when it learnt last
         with nullcontext() if progress is None else pytest.raises(KeyboardInterrupt):
-            policy = toys.word_policy()
-            rollouts = toys.rollouts(policy, toys.CHAIN, 5 * 16)
+            policy = toy_envs.word_policy()
+            rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 5 * 16)
             report = gaps.improve(policy, rollouts, seed=0, output_dir=tmp_path / "gaps", progress=progress)
     assert [number for number, row in enumerate(report.history) if "prm_loss" in row] == [0, 3]
     given = R3(**FEW, prm=str(tmp_path / "frozen"), prm_every=0)
-    _, report, _ = toys.improved(toys.CHAIN, given, 32, tmp_path / "again")
+    _, report, _ = toy_envs.improved(toy_envs.CHAIN, given, 32, tmp_path / "again")
     assert not any("prm_loss" in row for row in report.history)
     one, other = (ProcessRewardModel.load(tmp_path / name) for name in ("frozen", "again"))
     assert one.policy.digest() == other.policy.digest()
@@ -124,24 +129,24 @@ def test_the_model_is_updated_frozen_or_given(toys: Any, tmp_path: Path) -> None
         assert torch.equal(a, b)
 
 
-def test_an_expert_that_fails_is_warned_of(toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expert_that_fails_is_warned_of(toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exact labels are not there, so there is no process reward model; it neither crashes nor keeps silent."""
 
     def none(env: Any) -> Any:
         raise NotImplementedError("no expert here")
 
-    monkeypatch.setattr(type(toys.CHAIN.make()), "expert", none)
+    monkeypatch.setattr(type(toy_envs.CHAIN.make()), "expert", none)
     with (
         pytest.warns(UserWarning, match="of 16 episodes no step was labelled of 16 whose expert gave no plan"),
         pytest.raises(NothingToTrainOnError),
     ):
-        toys.improved(toys.CHAIN, R3(**FEW), 32, tmp_path)
+        toy_envs.improved(toy_envs.CHAIN, R3(**FEW), 32, tmp_path)
 
 
-def test_with_lora_the_model_is_whole(toys: Any, tmp_path: Path) -> None:
+def test_with_lora_the_model_is_whole(toy_envs: Any, tmp_path: Path) -> None:
     """The process reward model's backbone is the policy with its adapters merged; so is the policy afterwards."""
-    policy = toys.word_policy(spread=0.2)
-    rollouts = toys.rollouts(policy, toys.CHAIN, 48)
+    policy = toy_envs.word_policy(spread=0.2)
+    rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 48)
     report = R3(**FEW, lora_rank=2).improve(policy, rollouts, seed=0, output_dir=tmp_path)
     model = ProcessRewardModel.load(tmp_path)
     names = [[name for name, _ in each.named_parameters()] for each in (policy.model, model.policy.model)]
@@ -149,21 +154,21 @@ def test_with_lora_the_model_is_whole(toys: Any, tmp_path: Path) -> None:
     assert all("process" in row for row in report.history)
 
 
-def test_continuations_are_of_the_budget(toys: Any, tmp_path: Path) -> None:
+def test_continuations_are_of_the_budget(toy_envs: Any, tmp_path: Path) -> None:
     """Monte Carlo labels cost episodes, which are counted; with too few left, fewer are labelled."""
     trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=2, prm_states=2, prm_episodes=4)
-    _, report, rollouts = toys.improved(toys.CHAIN, trainer, 120, tmp_path)
+    _, report, rollouts = toy_envs.improved(toy_envs.CHAIN, trainer, 120, tmp_path)
     spent = report.dropped["played on to value a state"]
     assert len(rollouts.episodes) <= 120 and report.trajectories + spent == len(rollouts.episodes)
     assert report.history[0]["prm_episodes"] == 4 and spent > 16 and spent % 2 == 0
     assert any("prm_mse_correctness" in row for row in report.history[1:])
 
 
-def test_continuations_are_not_scored(toys: Any, tmp_path: Path) -> None:
+def test_continuations_are_not_scored(toy_envs: Any, tmp_path: Path) -> None:
     """Whether they succeed is all that is asked of them: a reward model reads what the policy learns from, no more."""
     trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=2, prm_states=2, prm_episodes=4)
-    policy, scored = toys.word_policy(), list[int]()
-    rollouts = toys.rollouts(policy, toys.CHAIN, 80)
+    policy, scored = toy_envs.word_policy(), list[int]()
+    rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 80)
 
     def score(played: Any) -> list[float]:
         scored.append(len(played))
@@ -176,7 +181,7 @@ def test_continuations_are_not_scored(toys: Any, tmp_path: Path) -> None:
 
 
 def test_a_world_that_fails_as_steps_are_labelled_ends_nothing(
-    toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it ends nothing while it is played."""
     snapshots_at = branching.snapshots_at
@@ -191,35 +196,35 @@ def test_a_world_that_fails_as_steps_are_labelled_ends_nothing(
     monkeypatch.setattr("agentgym_py.rewards.state_values.snapshots_at", fails)
     for labels in ("exact", "monte_carlo"):
         with pytest.warns(UserWarning, match="whose world failed as it was to play it again"):
-            _, report, _ = toys.improved(toys.CHAIN, R3(**FEW, prm_labels=labels), 160, tmp_path / labels)
+            _, report, _ = toy_envs.improved(toy_envs.CHAIN, R3(**FEW, prm_labels=labels), 160, tmp_path / labels)
         assert 0 < report.history[0]["prm_episodes"] < 16 and report.trajectories > 16
 
 
-def test_the_model_foresees_what_is_to_come(toys: Any, tmp_path: Path) -> None:
+def test_the_model_foresees_what_is_to_come(toy_envs: Any, tmp_path: Path) -> None:
     """On episodes that it has not seen, what it says of steps in the chain follows the exact values."""
     trainer = R3(
         **{**FEW, "tasks_per_iteration": 32, "prm_first_epochs": 40.0, "prm_epochs": 20.0, "prm_learning_rate": 0.01}
     )
-    _, report, _ = toys.improved(toys.CHAIN, trainer, 4 * 32, tmp_path)
+    _, report, _ = toy_envs.improved(toy_envs.CHAIN, trainer, 4 * 32, tmp_path)
     assert report.metrics["prm_correlation_correctness"] > 0.6
     assert np.isfinite(list(report.metrics.values())).all()
 
 
 @pytest.mark.parametrize("warmup", [0, 2])
 def test_without_any_label_it_is_no_ppo(
-    toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warmup: int
+    toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warmup: int
 ) -> None:
     """Where the world does not play its episodes again it ends, before the policy learns, and says why; warned of once.
 
     With a model to begin with it goes on, and the report has the note.
     """
-    toys.improved(toys.CHAIN, R3(**FEW), 48, tmp_path / "made")
+    toy_envs.improved(toy_envs.CHAIN, R3(**FEW), 48, tmp_path / "made")
     monkeypatch.setattr(
         "agentgym_trainers.process_reward.exact_of_all",
         lambda given, _: ([None] * len(given), Counter({CHANGED: len(given)})),
     )
-    policy = toys.word_policy()
-    before, rollouts = policy.digest(), toys.rollouts(policy, toys.CHAIN, 5 * 16)
+    policy = toy_envs.word_policy()
+    before, rollouts = policy.digest(), toy_envs.rollouts(policy, toy_envs.CHAIN, 5 * 16)
     trainer = R3(**FEW, critic_warmup=warmup, checkpoint_minutes=0.0)
     why = r"of 16 episodes no step was labelled of 16 whose world does not play it again"
     with pytest.warns(UserWarning, match=why), pytest.raises(NothingToTrainOnError, match=why):
@@ -227,55 +232,59 @@ def test_without_any_label_it_is_no_ppo(
     assert policy.digest() == before and len(rollouts.episodes) == (warmup + 1) * 16
     assert not list(tmp_path.glob("none/**/state-*"))
     with pytest.warns(UserWarning, match=why) as said:
-        _, report, _ = toys.improved(toys.CHAIN, R3(**FEW, prm=str(tmp_path / "made")), 5 * 16, tmp_path / "given")
+        _, report, _ = toy_envs.improved(
+            toy_envs.CHAIN, R3(**FEW, prm=str(tmp_path / "made")), 5 * 16, tmp_path / "given"
+        )
     assert len([each for each in said if "no step was labelled" in str(each.message)]) == 1
     assert any("no step was labelled" in note for note in report.notes)
     assert {row["prm_episodes"] for row in report.history} == {0.0} and report.trajectories == 5 * 16
 
 
-def test_a_budget_that_is_too_small_for_continuations_is_refused(toys: Any, tmp_path: Path) -> None:
+def test_a_budget_that_is_too_small_for_continuations_is_refused(toy_envs: Any, tmp_path: Path) -> None:
     """Before anything is played; at its end, what cannot be labelled any more is noted."""
     trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=4, prm_states=4, prm_episodes=1)
-    policy = toys.word_policy()
-    rollouts = toys.rollouts(policy, toys.CHAIN, 47)
+    policy = toy_envs.word_policy()
+    rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 47)
     with pytest.raises(ConfigError, match="tasks_per_iteration 16 leaves less than prm_tries 4 times prm_states 4"):
         trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
     assert not rollouts.episodes
     replace(trainer, beta=0.0).check_round(47)
     many = R3(**FEW, prm_labels="monte_carlo", prm_tries=2, prm_states=2, prm_episodes=16)
-    policy, report, _ = toys.improved(toys.CHAIN, many, 56, tmp_path / "held")  # enough is held back to learn from
-    assert report.history[0]["prm_episodes"] == 6 and policy.digest() != toys.word_policy().digest()
+    policy, report, _ = toy_envs.improved(
+        toy_envs.CHAIN, many, 56, tmp_path / "held"
+    )  # enough is held back to learn from
+    assert report.history[0]["prm_episodes"] == 6 and policy.digest() != toy_envs.word_policy().digest()
     with pytest.warns(UserWarning, match="episodes were left to label steps by, and an episode takes 16"):
-        _, report, _ = toys.improved(toys.CHAIN, trainer, 16 + 16 + 16 + 8, tmp_path / "tight")
+        _, report, _ = toy_envs.improved(toy_envs.CHAIN, trainer, 16 + 16 + 16 + 8, tmp_path / "tight")
     assert any("8 episodes were left" in note for note in report.notes), report.notes
 
 
-def test_a_model_of_other_tokens_or_none_is_refused(toys: Any, tmp_path: Path) -> None:
+def test_a_model_of_other_tokens_or_none_is_refused(toy_envs: Any, tmp_path: Path) -> None:
     """A folder without one before anything runs; one with another vocabulary as soon as there is a policy."""
     with pytest.raises(ConfigError, match="nowhere is no process reward model"):
         R3(prm="nowhere").check_round(1000)
-    toys.improved(toys.CHAIN, R3(**FEW), 32, tmp_path / "made")
+    toy_envs.improved(toy_envs.CHAIN, R3(**FEW), 32, tmp_path / "made")
     file = tmp_path / "made" / "backbone" / "tokenizer.json"
     file.write_text(file.read_text().replace('"east"', '"yonder"'))
     trainer = R3(**FEW, prm=str(tmp_path / "made"))
     trainer.check_round(1000)
     with pytest.raises(ConfigError, match="made has other tokens than the policy"):
-        trainer.check_policy(toys.word_policy())
-    replace(trainer, beta=0.0).check_policy(toys.word_policy())
+        trainer.check_policy(toy_envs.word_policy())
+    replace(trainer, beta=0.0).check_policy(toy_envs.word_policy())
     with pytest.raises(ConfigError, match="made has other tokens than the policy"):
-        toys.improved(toys.CHAIN, trainer, 32, tmp_path / "again")
+        toy_envs.improved(toy_envs.CHAIN, trainer, 32, tmp_path / "again")
     file.write_text(file.read_text().replace('"yonder"', '"east"'))
     config = file.with_name("config.json")
     config.write_text(config.read_text().replace('"max_position_embeddings": 256', '"max_position_embeddings": 24'))
     with pytest.raises(ConfigError, match="made reads 24 tokens at most, the policy 256"):
-        toys.improved(toys.CHAIN, trainer, 32, tmp_path / "again")
+        toy_envs.improved(toy_envs.CHAIN, trainer, 32, tmp_path / "again")
 
 
-def test_a_model_comes_back_in_the_policys_format(toys: Any, tmp_path: Path) -> None:
+def test_a_model_comes_back_in_the_policys_format(toy_envs: Any, tmp_path: Path) -> None:
     """Else a training that was killed would be paid otherwise than one that was not."""
-    toys.word_policy().save(tmp_path / "policy")
+    toy_envs.word_policy().save(tmp_path / "policy")
     policy = Policy.load(tmp_path / "policy", dtype="bfloat16")
-    rollouts = toys.rollouts(policy, toys.CHAIN, 16)
+    rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 16)
     episodes = [group[0] for group in rollouts.groups(16, 1)]
     judge, again = (ProcessRewards(R3(**FEW), policy, rollouts, seed=0) for _ in range(2))
     judge._learn(episodes, Counter(), [])
@@ -290,36 +299,36 @@ def test_a_model_comes_back_in_the_policys_format(toys: Any, tmp_path: Path) -> 
 # ---- learning -------------------------------------------------------------------------------------------------------
 
 
-def test_it_solves_a_bandit(toys: Any, tmp_path: Path) -> None:
+def test_it_solves_a_bandit(toy_envs: Any, tmp_path: Path) -> None:
     """As PPO does, in as many episodes: it pulls the better arm, which pays in 4 of 5 tasks only."""
     trainer = R3(
         tasks_per_iteration=32, learning_rate=0.02, critic_learning_rate=0.02, prm_labels="outcome",
         prm_first_epochs=2.0, prm_epochs=1.0, prm_weights={"correctness": 1.0}, prm_backbone=False,
     )  # fmt: skip
-    _, report, rollouts = toys.improved(toys.BANDIT, trainer, 30 * 32, tmp_path)
-    last = [each.steps[0].action in toys.RIGHT for each in rollouts.episodes[-64:]]
+    _, report, rollouts = toy_envs.improved(toy_envs.BANDIT, trainer, 30 * 32, tmp_path)
+    last = [each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes[-64:]]
     assert len(report.history) == 30 and sum(last) > 60
-    assert sum(each.steps[0].action in toys.RIGHT for each in rollouts.episodes[:64]) < 45
+    assert sum(each.steps[0].action in toy_envs.RIGHT for each in rollouts.episodes[:64]) < 45
 
 
-def test_it_solves_a_chain(toys: Any, tmp_path: Path) -> None:
+def test_it_solves_a_chain(toy_envs: Any, tmp_path: Path) -> None:
     """40 iterations of 32 episodes at most, as PPO: nearly the best return, 0.75."""
     trainer = R3(
         tasks_per_iteration=32, learning_rate=0.01, critic_learning_rate=0.02, prm_first_epochs=2.0, prm_epochs=1.0,
         prm_every=2, prm_learning_rate=0.01,
     )  # fmt: skip
-    _, report, _ = toys.improved(toys.CHAIN, trainer, 40 * 32, tmp_path)
+    _, report, _ = toy_envs.improved(toy_envs.CHAIN, trainer, 40 * 32, tmp_path)
     returns = [row["return"] for row in report.history]
     assert returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.7
 
 
-def test_it_solves_a_chain_by_process_rewards_alone(toys: Any, tmp_path: Path) -> None:
+def test_it_solves_a_chain_by_process_rewards_alone(toy_envs: Any, tmp_path: Path) -> None:
     """Without the world's own rewards, which `alpha` weighs, it still learns what they pay for."""
     trainer = R3(
         tasks_per_iteration=32, learning_rate=0.002, critic_learning_rate=0.02, prm_first_epochs=20.0, prm_epochs=4.0,
         prm_every=1, prm_learning_rate=0.01, alpha=0.0,
     )  # fmt: skip
-    _, report, _ = toys.improved(toys.CHAIN, trainer, 40 * 32, tmp_path)
+    _, report, _ = toy_envs.improved(toy_envs.CHAIN, trainer, 40 * 32, tmp_path)
     returns = [row["return"] for row in report.history]
     assert returns[0] < 0.2 and sum(returns[-5:]) / 5 > 0.5
 

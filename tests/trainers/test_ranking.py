@@ -64,67 +64,67 @@ def slow_logp(model: Any, sample: Sample) -> Any:
     return sum(torch.log_softmax(logits[t - 1], -1)[ids[t]] for t in range(1, len(ids)) if sample.mask[t])
 
 
-def fit_of(proofs: Any, policy: Policy, played: list[Trajectory], **settings: Any) -> tuple[Ranking, Fit[Ranked]]:
+def fit_of(loss_checks: Any, policy: Policy, played: list[Trajectory], **settings: Any) -> tuple[Ranking, Fit[Ranked]]:
     """A training on the tasks of the trajectories; the reference is the policy as it is now."""
     ranking = Ranking(**settings)
     data = prepare(policy, played, 4096)
     rows = ranking.rows(policy, data, ranking._groups(data)[0])
-    return ranking, proofs.fitted(
+    return ranking, loss_checks.fitted(
         ranking, policy, rows, tokens_of=ranked_tokens, sequences_of=lambda row: len(row.samples)
     )
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
+def test_the_loss_is_the_formula(loss_checks: Any, seed: int) -> None:
     """In float64, against a loop over tasks and ordered pairs, of ratios and of tokens under ragged masks.
 
     Gradients are checked by differences.
     """
-    ratios, returns, margins = 5 * proofs.drawn(12, seed=seed), returns_of(seed), list[float]()
+    ratios, returns, margins = 5 * loss_checks.drawn(12, seed=seed), returns_of(seed), list[float]()
 
     def slow(x: Any) -> Any:
         margins.clear()
         return slow_loss(x, returns, TASKS, 0.3, margins)
 
-    proofs.check_formula(lambda x: ranking_loss(x, returns, TASKS, 0.3).loss, slow, ratios)
+    loss_checks.check_formula(lambda x: ranking_loss(x, returns, TASKS, 0.3).loss, slow, ratios)
     found = ranking_loss(ratios, returns, TASKS, 0.3).margins_P
     assert sorted(found.tolist()) == pytest.approx(sorted(margins), rel=0, abs=1e-9)
 
-    mask, refs = proofs.ragged(seed, 12), proofs.drawn(12, seed=seed + 20)
+    mask, refs = loss_checks.ragged(seed, 12), loss_checks.drawn(12, seed=seed + 20)
 
     def masked(x: Any) -> Any:
         return slow([sum(x[row, t] for t in range(9) if mask[row, t]) - refs[row] for row in range(12)])
 
-    proofs.check_formula(
+    loss_checks.check_formula(
         lambda x: ranking_loss((x * mask).sum(-1) - refs, returns, TASKS, 0.3).loss, masked,
-        5 * proofs.drawn(12, 9, seed=seed),
+        5 * loss_checks.drawn(12, 9, seed=seed),
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_best_are_imitated_by_the_formula(proofs: Any, seed: int) -> None:
+def test_the_best_are_imitated_by_the_formula(loss_checks: Any, seed: int) -> None:
     """In float64, of tokens under ragged masks; every task counts alike, and of several best ones each a share."""
-    returns, mask = returns_of(seed), proofs.ragged(seed, 12)
+    returns, mask = returns_of(seed), loss_checks.ragged(seed, 12)
 
     def slow(x: Any) -> Any:
         logps = [sum(x[row, t] for t in range(9) if mask[row, t]) for row in range(12)]
         return slow_best(logps, mask.sum(-1), returns, TASKS)
 
-    proofs.check_formula(
-        lambda x: best_loss((x * mask).sum(-1), mask.sum(-1), returns, TASKS), slow, proofs.drawn(12, 9, seed=seed)
+    loss_checks.check_formula(
+        lambda x: best_loss((x * mask).sum(-1), mask.sum(-1), returns, TASKS), slow, loss_checks.drawn(12, 9, seed=seed)
     )
 
 
-def test_order_and_splits_change_nothing(proofs: Any) -> None:
+def test_order_and_splits_change_nothing(loss_checks: Any) -> None:
     """Rows in another order have the same loss, and a batch of several tasks the mean of theirs."""
-    columns = {"ratios_R": 5 * proofs.drawn(12, seed=1), "returns_R": returns_of(1), "tasks_R": TASKS}
+    columns = {"ratios_R": 5 * loss_checks.drawn(12, seed=1), "returns_R": returns_of(1), "tasks_R": TASKS}
     every = torch.randperm(12, generator=torch.Generator().manual_seed(2))
 
     def loss_of(tasks: list[int], padding: int) -> Any:
         rows = [int(row) for task in tasks for row in every if TASKS[row] == task]
-        return ranking_loss(**proofs.part(columns, rows), beta=0.1).loss
+        return ranking_loss(**loss_checks.part(columns, rows), beta=0.1).loss
 
-    proofs.check_rows(loss_of, 3)
+    loss_checks.check_rows(loss_of, 3)
     torch.testing.assert_close(
         ranking_loss(**columns, beta=0.1).loss, loss_of([0, 1, 2], 0), rtol=0, atol=1e-9
     )  # fmt: skip
@@ -195,30 +195,30 @@ def several(episode: Callable[..., Trajectory]) -> list[Trajectory]:
 
 
 def test_a_batch_is_its_tasks_whole(
-    tiny_policy: Any, episode: Callable[..., Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, episode: Callable[..., Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """All trajectories of as many tasks as the batch holds, with returns and the reference's log-probabilities.
 
     Its loss and gradient are the formula's, token by token. Observations get none; padding, order and a split into
     tasks do not matter.
     """
-    played, policy = several(episode), proofs.doubled(fresh(tiny_policy))
+    played, policy = several(episode), loss_checks.doubled(fresh(tiny_policy))
     by_return = {each.reward: encode(each, policy.chat) for each in played}
-    ranking, fit = fit_of(proofs, policy, played, batch_size=2, sft_weight=0.7)
+    ranking, fit = fit_of(loss_checks, policy, played, batch_size=2, sft_weight=0.7)
     assert sorted(sorted(row.returns) for row in fit.rows) == [[0.0, 0.5, 1.0], [0.2, 0.7]]
     for row in fit.rows:
         assert row.samples == [by_return[each] for each in row.returns]
         assert row.refs == pytest.approx([float(slow_logp(policy.model, each)) for each in row.samples], rel=1e-9)
 
-    proofs.moved(policy)  # or what comes of the middle one's two pairs were equal and opposite
+    loss_checks.moved(policy)  # or what comes of the middle one's two pairs were equal and opposite
     agent = padded_rows([sample.mask for row in fit.rows for sample in row.samples])
-    proofs.check_observations(policy.model, agent, lambda: proofs.share(ranking, fit, fit.rows))
+    loss_checks.check_observations(policy.model, agent, lambda: loss_checks.share(ranking, fit, fit.rows))
 
     def share(tasks: list[int], padding: int) -> Any:
-        with proofs.wider(padding):
-            return proofs.share(ranking, fit, [fit.rows[i] for i in tasks], 2).detach()
+        with loss_checks.wider(padding):
+            return loss_checks.share(ranking, fit, [fit.rows[i] for i in tasks], 2).detach()
 
-    proofs.check_rows(share, 2, summed=True)
+    loss_checks.check_rows(share, 2, summed=True)
 
     policy.model.zero_grad()
     slow = copy.deepcopy(policy.model)
@@ -230,47 +230,47 @@ def test_a_batch_is_its_tasks_whole(
         torch.tensor([number for number, row in enumerate(fit.rows) for _ in row.samples]),
     )
     expected = slow_loss(ratios, *of, 0.1) + 0.7 * slow_best(logps, tokens, *of)
-    loss = proofs.share(ranking, fit, fit.rows)
+    loss = loss_checks.share(ranking, fit, fit.rows)
     torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
     loss.backward()
     expected.backward()
-    proofs.check_gradients(proofs.gradients_of(policy.model), proofs.gradients_of(slow))
+    loss_checks.check_gradients(loss_checks.gradients_of(policy.model), loss_checks.gradients_of(slow))
 
 
 def test_a_microbatch_holds_whole_tasks_and_no_more_tokens_than_it_may(
-    tiny_policy: Any, episode: Callable[..., Trajectory], fresh: Any, proofs: Any
+    tiny_policy: Any, episode: Callable[..., Trajectory], fresh: Any, loss_checks: Any
 ) -> None:
     """A task is never cut, and a task of few short rows beside one of many counts by its rows."""
     played = [*walks(episode, *(n / 10 for n in range(8))), *several(episode)[:1]]
     played += [episode("look", "look again", "buy", reward=each, task="long") for each in (0.0, 1.0)]
-    _, fit = fit_of(proofs, fresh(tiny_policy), played)
+    _, fit = fit_of(loss_checks, fresh(tiny_policy), played)
     tokens = {len(row.samples): ranked_tokens(row) for row in fit.rows}
     assert sorted(tokens) == [2, 8]
     together = 10 * max(count // number for number, count in tokens.items())
     for most, parts in ((together, 1), (together - 1, 2), (1, 2)):
-        _, fit = fit_of(proofs, fresh(tiny_policy), played, microbatch_tokens=most)
+        _, fit = fit_of(loss_checks, fresh(tiny_policy), played, microbatch_tokens=most)
         found = list(fit.microbatches(fit.rows))
         assert len(found) == parts and sorted(len(row.samples) for part in found for row in part) == [2, 8]
 
 
 def test_with_two_trajectories_a_task_the_loss_is_trls(
-    tiny_policy: Any, episode: Callable[..., Trajectory], fresh: Any, proofs: Any, trl_reference: Any
+    tiny_policy: Any, episode: Callable[..., Trajectory], fresh: Any, loss_checks: Any, trl_reference: Any
 ) -> None:
     """Loss and gradient are those of trl's DPOTrainer; with imitation of the best, for a batch of one task."""
     played = [*several(episode)[:2], *walks(episode, 0.2, 0.7, task="other")]
     for sft_weight, tasks in ((0.0, 2), (0.7, 1)):
-        policy = proofs.doubled(fresh(tiny_policy))
+        policy = loss_checks.doubled(fresh(tiny_policy))
         reference = copy.deepcopy(policy)
-        ranking, fit = fit_of(proofs, policy, played[: 2 * tasks], sft_weight=sft_weight)
-        proofs.moved(policy)
+        ranking, fit = fit_of(loss_checks, policy, played[: 2 * tasks], sft_weight=sft_weight)
+        loss_checks.moved(policy)
         samples = [
             row.samples[i] for row in fit.rows for i in sorted((0, 1), key=lambda i: -row.returns[i])
         ]  # fmt: skip
         weights = {"sigmoid": 1.0} | ({"sft": sft_weight} if sft_weight else {})
         theirs = trl_reference.dpo_loss_of(policy, reference, samples, weights, beta=0.1)
-        loss, gradients = proofs.share_gradients(ranking, fit, fit.rows)
+        loss, gradients = loss_checks.share_gradients(ranking, fit, fit.rows)
         torch.testing.assert_close(loss.float(), theirs.loss.float(), rtol=1e-6, atol=0)
-        proofs.check_gradients(gradients.items(), theirs.gradients.items(), rel=1e-6)
+        loss_checks.check_gradients(gradients.items(), theirs.gradients.items(), rel=1e-6)
 
 
 def test_the_best_one_becomes_likelier_too(

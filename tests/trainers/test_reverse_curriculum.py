@@ -31,7 +31,7 @@ def test_where_a_stage_begins() -> None:
 
 @pytest.mark.parametrize("world", ["ToyChain-v0", "shop"])
 def test_groups_begin_on_the_experts_way(
-    toys: Any, tiny_policy: Any, world: str, monkeypatch: pytest.MonkeyPatch
+    toy_envs: Any, tiny_policy: Any, world: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All tries of a group in the state, byte by byte, of the expert at its stage; what was before is not learnt."""
     met: list[tuple[str, int, bytes]] = []
@@ -43,7 +43,7 @@ def test_groups_begin_on_the_experts_way(
         return prompt(self, episode)
 
     monkeypatch.setattr(ModelAgent, "_prompt", noted)
-    rollouts = toys.rollouts(tiny_policy, EnvSpec(world, {"max_steps": 8}), 18, tokens=2, seed=4)
+    rollouts = toy_envs.rollouts(tiny_policy, EnvSpec(world, {"max_steps": 8}), 18, tokens=2, seed=4)
     way = ExpertsWay(ReverseCurriculum(group_size=3, stages=3))
     drawn = [way.stage(rollouts, job) for job in rollouts.tasks[:6]]
     groups = way.play(rollouts, 6)
@@ -61,9 +61,9 @@ def test_groups_begin_on_the_experts_way(
     assert len(starts) > 1, "the stages are mixed"
 
 
-def test_stages_in_turn_follow_the_budget(toys: Any) -> None:
+def test_stages_in_turn_follow_the_budget(toy_envs: Any) -> None:
     """From the end backwards; the last share of the budget begins at the beginning."""
-    rollouts = toys.rollouts(toys.word_policy(), toys.CHAIN, 100)
+    rollouts = toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 100)
     way, found = ExpertsWay(ReverseCurriculum(order="in_turn")), []
     for spent in (0, 19, 21, 59, 81, 99):
         rollouts.episodes = [None] * spent
@@ -71,12 +71,12 @@ def test_stages_in_turn_follow_the_budget(toys: Any) -> None:
     assert found == [1, 1, 2, 3, 5, 5]
 
 
-def test_the_frontier_goes_back_as_the_agent_learns(toys: Any) -> None:
+def test_the_frontier_goes_back_as_the_agent_learns(toy_envs: Any) -> None:
     """From all stages at first, then the furthest one that was good enough and the next; at last the beginning alone.
 
     A stage counts as it was when it was last played.
     """
-    rollouts = toys.rollouts(toys.word_policy(), toys.CHAIN, 100)
+    rollouts = toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 100)
     way = ExpertsWay(ReverseCurriculum(success_threshold=0.25))
 
     def drawn(**rates: float) -> list[int]:
@@ -90,9 +90,9 @@ def test_the_frontier_goes_back_as_the_agent_learns(toys: Any) -> None:
     assert drawn(s5=0.2) == [4, 5] and drawn(s4=0.1) == [2, 3]
 
 
-def test_how_well_a_stage_went_is_known(toys: Any, tmp_path: Path) -> None:
+def test_how_well_a_stage_went_is_known(toy_envs: Any, tmp_path: Path) -> None:
     """By stage the share of its tries that succeeded, of tasks that the expert solved; a state brings it back."""
-    rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 6}), 200)
+    rollouts = toy_envs.rollouts(toy_envs.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 6}), 200)
     way = ExpertsWay(ReverseCurriculum(group_size=4))
     stages = [way.stage(rollouts, job) for job in rollouts.tasks[:20]]
     groups = way.play(rollouts, 20)
@@ -106,7 +106,7 @@ def test_how_well_a_stage_went_is_known(toys: Any, tmp_path: Path) -> None:
     assert way.rates[1] > way.rates[5]
     again.load(tmp_path)
     assert again.rates == way.rates
-    failed = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 3}), 8)
+    failed = toy_envs.rollouts(toy_envs.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 3}), 8)
     nobody = ExpertsWay(ReverseCurriculum(group_size=4))
     nobody.play(failed, 2)
     nobody.save(tmp_path)
@@ -114,7 +114,7 @@ def test_how_well_a_stage_went_is_known(toys: Any, tmp_path: Path) -> None:
 
 
 def test_a_group_that_could_not_begin_there_says_nothing_of_its_stage(
-    toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It began at the beginning, where it is harder; of the last stage that is the place."""
 
@@ -123,12 +123,12 @@ def test_a_group_that_could_not_begin_there_says_nothing_of_its_stage(
 
     monkeypatch.setattr("agentgym_trainers.reverse_curriculum.snapshots_at", fails)
     way = ExpertsWay(ReverseCurriculum(group_size=4))
-    way.play(toys.rollouts(toys.word_policy(), toys.CHAIN, 80), 20)
+    way.play(toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 80), 20)
     way.save(tmp_path)
     assert set(way.rates) == {5}
 
 
-def test_one_that_is_taken_up_again_knows_how_far_it_was(toys: Any, tmp_path: Path) -> None:
+def test_one_that_is_taken_up_again_knows_how_far_it_was(toy_envs: Any, tmp_path: Path) -> None:
     """To the bit as one that was not interrupted, by the stages that were drawn after it."""
     trainer = ReverseCurriculum(group_size=4, tasks_per_iteration=8, learning_rate=0.01, checkpoint_minutes=0.0)
 
@@ -138,40 +138,40 @@ def test_one_that_is_taken_up_again_knows_how_far_it_was(toys: Any, tmp_path: Pa
 
     ended = []
     for folder, progress in (("whole", None), ("cut", tell), ("cut", None)):
-        policy = toys.word_policy()
-        rollouts = toys.rollouts(policy, toys.CHAIN, 5 * 32)
+        policy = toy_envs.word_policy()
+        rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 5 * 32)
         with nullcontext() if progress is None else pytest.raises(KeyboardInterrupt):
             trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path / folder, progress=progress)
         ended.append((policy.digest(), [sum(not s.trained for s in each.steps) for each in rollouts.episodes]))
     assert ended[0] == ended[2] and len(set(ended[0][1])) > 1
 
 
-def test_with_one_stage_it_is_grpo(toys: Any) -> None:
+def test_with_one_stage_it_is_grpo(toy_envs: Any) -> None:
     """Byte-equal weights, for everything begins at the beginning; an expert who fails changes nothing either."""
     digests, same = [], {"reward": "success", "group_size": 4, "tasks_per_iteration": 8, "learning_rate": 0.01}
     for trainer in (GRPO(**same), ReverseCurriculum(**same, stages=1)):  # type: ignore[arg-type]  # of several types
-        policy = toys.word_policy()
-        trainer.improve(policy, toys.rollouts(policy, toys.CHAIN, 96), seed=0, output_dir=Path("unused"))
+        policy = toy_envs.word_policy()
+        trainer.improve(policy, toy_envs.rollouts(policy, toy_envs.CHAIN, 96), seed=0, output_dir=Path("unused"))
         digests.append(policy.digest())
-    assert digests[0] == digests[1] != toys.word_policy().digest()
+    assert digests[0] == digests[1] != toy_envs.word_policy().digest()
 
 
-def test_where_groups_began_is_logged(toys: Any) -> None:
+def test_where_groups_began_is_logged(toy_envs: Any) -> None:
     """The share that began on the expert's way and how far along it; a training without any is warned of."""
     how: dict[str, Any] = {"group_size": 4, "tasks_per_iteration": 8}
-    _, report, rollouts = toys.improved(toys.CHAIN, ReverseCurriculum(**how), 64)
+    _, report, rollouts = toy_envs.improved(toy_envs.CHAIN, ReverseCurriculum(**how), 64)
     starts = [[s.trained for s in each.steps].count(False) for each in rollouts.episodes[::4]]
     for row, done in zip(report.history, (starts[:8], starts[8:]), strict=True):
         assert row["steps_done"] == pytest.approx(sum(done) / 8) and 0 < row["starts_midway"] < 1
         assert row["starts_midway"] == pytest.approx(sum(map(bool, done)) / 8)
     assert not [note for note in report.notes if "plain grpo" in note]
     with pytest.warns(UserWarning, match="no group began on the expert's way, so this was plain grpo"):
-        _, report, _ = toys.improved(toys.BANDIT, ReverseCurriculum(**how), 32)  # episodes of one step
+        _, report, _ = toy_envs.improved(toy_envs.BANDIT, ReverseCurriculum(**how), 32)  # episodes of one step
     assert report.history[0]["starts_midway"] == 0 and "plain grpo" in report.notes[-1]
 
 
 def test_the_expert_plays_as_the_policy_does(
-    toys: Any, worlds_made: list[EnvSpec], monkeypatch: pytest.MonkeyPatch
+    toy_envs: Any, worlds_made: list[EnvSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the same time for a step and by the same workers; its way is gone again in the world of the job."""
     players: list[Collector] = []
@@ -182,7 +182,7 @@ def test_the_expert_plays_as_the_policy_does(
         return batch(self, *given)
 
     monkeypatch.setattr(Collector, "collect_batch", noted)
-    rollouts = toys.rollouts(toys.word_policy(), EnvSpec("toychain", {"max_steps": 8}), 8, seed=3)
+    rollouts = toy_envs.rollouts(toy_envs.word_policy(), EnvSpec("toychain", {"max_steps": 8}), 8, seed=3)
     with Workers(1) as workers:
         rollouts.play_config = replace(rollouts.play_config, executor=workers)
         ExpertsWay(ReverseCurriculum(group_size=4, stages=3)).play(rollouts, 2)
@@ -192,9 +192,9 @@ def test_the_expert_plays_as_the_policy_does(
     assert {spec.name for spec in worlds_made} == {"toychain"}
 
 
-def test_where_the_expert_fails_a_group_begins_at_the_beginning(toys: Any) -> None:
+def test_where_the_expert_fails_a_group_begins_at_the_beginning(toy_envs: Any) -> None:
     """In a world too short for its plan."""
-    rollouts = toys.rollouts(toys.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 3}), 8)
+    rollouts = toy_envs.rollouts(toy_envs.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 3}), 8)
     groups = ExpertsWay(ReverseCurriculum(group_size=4)).play(rollouts, 2)
     assert all(all(step.trained for step in each.steps) for group in groups for each in group)
 
@@ -205,7 +205,7 @@ def test_where_the_expert_fails_a_group_begins_at_the_beginning(toys: Any) -> No
     ids=["raises", "is gone", "changed"],
 )
 def test_where_the_way_cannot_be_gone_again_a_group_begins_at_the_beginning(
-    toys: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
+    toy_envs: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """A world that fails at it ends no training."""
 
@@ -213,21 +213,21 @@ def test_where_the_way_cannot_be_gone_again_a_group_begins_at_the_beginning(
         raise error
 
     monkeypatch.setattr("agentgym_trainers.reverse_curriculum.snapshots_at", fails)
-    rollouts = toys.rollouts(toys.word_policy(), toys.CHAIN, 8)
+    rollouts = toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 8)
     groups = ExpertsWay(ReverseCurriculum(group_size=4)).play(rollouts, 2)
     assert [len(group) for group in groups] == [4, 4]
     assert all(step.trained for group in groups for each in group for step in each.steps)
 
 
 @pytest.mark.parametrize("order", ["frontier", "mixed", "in_turn"])
-def test_it_solves_a_chain_by_its_outcome_alone(toys: Any, order: Any) -> None:
+def test_it_solves_a_chain_by_its_outcome_alone(toy_envs: Any, order: Any) -> None:
     """Within 5 steps of 5, where nothing but success is rewarded and chance succeeds in one of 32."""
     spec = EnvSpec("ToyChain-v0", {"max_steps": 5})
-    policy = toys.word_policy()
+    policy = toy_envs.word_policy()
     trainer = ReverseCurriculum(tasks_per_iteration=8, group_size=8, learning_rate=0.01, order=order)
-    rollouts = toys.rollouts(policy, spec, 25 * 64)
+    rollouts = toy_envs.rollouts(policy, spec, 25 * 64)
     report = trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
-    fresh = toys.rollouts(policy, spec, 64, seed=9).groups(64, 1)
+    fresh = toy_envs.rollouts(policy, spec, 64, seed=9).groups(64, 1)
     assert sum(group[0].success for group in fresh) > 55 and report.history
 
 

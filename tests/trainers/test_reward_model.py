@@ -35,13 +35,13 @@ def played(episode: Any) -> list[Trajectory]:
 
 
 def fit_of(
-    policy: Any, played: list[Trajectory], proofs: Any, **settings: Any
+    policy: Any, played: list[Trajectory], loss_checks: Any, **settings: Any
 ) -> tuple[RewardModelling, Member, Fit[Judged]]:
     """A training of one member on all pairs in one batch, in double precision."""
     asked = RewardModelling(**{"batch_size": 6, **settings})
     _, judged, _ = asked._judged(policy, played, 0)
     member = _untrained(policy, len(asked.heads), 0)
-    proofs.doubled(member.policy)
+    loss_checks.doubled(member.policy)
     member.heads.double()
     fit = asked.fit(member, judged, 0)
     fit.optimization.net.train()
@@ -71,19 +71,19 @@ def slow_rewards(member: Member, samples: Sequence[Sample], heads: Sequence[int]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
+def test_the_loss_is_the_formula(loss_checks: Any, seed: int) -> None:
     """In double precision, in any order and in parts, finite for any margin; and its gradient is right."""
-    columns = 3 * proofs.drawn(2, 6, seed=seed)
-    proofs.check_formula(bradley_terry_loss, slow_loss, *columns)
-    proofs.check_rows(lambda rows, padding: bradley_terry_loss(*columns[:, rows]), 6)
+    columns = 3 * loss_checks.drawn(2, 6, seed=seed)
+    loss_checks.check_formula(bradley_terry_loss, slow_loss, *columns)
+    loss_checks.check_rows(lambda rows, padding: bradley_terry_loss(*columns[:, rows]), 6)
     assert bradley_terry_loss(torch.tensor([0.0]), torch.tensor([1e5])) == 1e5
 
 
 def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
-    tiny_policy: Any, played: list[Trajectory], proofs: Any
+    tiny_policy: Any, played: list[Trajectory], loss_checks: Any
 ) -> None:
     """With two heads, each of which learns its own pairs; the other head has no part in them."""
-    asked, member, fit = fit_of(tiny_policy, played, proofs, heads={"reward": 1.0, "steps": 0.5})
+    asked, member, fit = fit_of(tiny_policy, played, loss_checks, heads={"reward": 1.0, "steps": 0.5})
     heads, found = [pair.head for pair in fit.rows], []
     assert len(heads) == 5 and set(heads) == {0, 1}
     for ours in (True, False):
@@ -91,24 +91,24 @@ def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
         better, worse = (
             slow_rewards(member, [(pair.better, pair.worse)[i] for pair in fit.rows], heads) for i in (0, 1)
         )
-        loss = proofs.share(asked, fit, fit.rows) if ours else slow_loss(better, worse)
+        loss = loss_checks.share(asked, fit, fit.rows) if ours else slow_loss(better, worse)
         loss.backward()
-        found.append((loss.detach(), proofs.gradients_of(fit.module)))
+        found.append((loss.detach(), loss_checks.gradients_of(fit.module)))
     torch.testing.assert_close(found[0][0], found[1][0], rtol=0, atol=1e-9)
-    proofs.check_gradients(found[0][1], found[1][1])
+    loss_checks.check_gradients(found[0][1], found[1][1])
 
 
 def test_the_loss_is_trls(
-    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, proofs: Any, trl_reference: Any
+    tiny_policy: Any, played: list[Trajectory], tmp_path: Path, loss_checks: Any, trl_reference: Any
 ) -> None:
     """With one head it is that of trl's RewardTrainer, of transformers' model with the same weights."""
     from transformers import AutoModelForSequenceClassification
     from trl import RewardConfig, RewardTrainer
 
-    asked, member, fit = fit_of(tiny_policy, played, proofs)
+    asked, member, fit = fit_of(tiny_policy, played, loss_checks)
     config = copy.deepcopy(tiny_policy.model.config)
     config.num_labels = 1
-    other = proofs.doubled(AutoModelForSequenceClassification.from_config(config)).train()
+    other = loss_checks.doubled(AutoModelForSequenceClassification.from_config(config)).train()
     other.model.load_state_dict(member.policy.model.model.state_dict())
     other.score.load_state_dict({"weight": member.heads.weight})
     samples = [pair.better for pair in fit.rows] + [pair.worse for pair in fit.rows]
@@ -125,30 +125,32 @@ def test_the_loss_is_trls(
     loss, logged = asked.loss(fit, fit.rows, 3)
     torch.autograd.backward(loss)
     torch.testing.assert_close(loss.detach(), theirs.loss, rtol=0, atol=1e-9)
-    gradients = dict(proofs.gradients_of(fit.module))
+    gradients = dict(loss_checks.gradients_of(fit.module))
     assert gradients.pop("heads.bias").abs().max() < 1e-12
     of_head = [("weight", gradients.pop("heads.weight"))]
-    proofs.check_gradients(of_head, [("weight", theirs.gradients["score.weight"])])
+    loss_checks.check_gradients(of_head, [("weight", theirs.gradients["score.weight"])])
     of_body = [(name, each) for name, each in theirs.gradients.items() if name.startswith("model.")]
-    proofs.check_gradients(sorted(gradients.items()), sorted(of_body))
+    loss_checks.check_gradients(sorted(gradients.items()), sorted(of_body))
     assert float(logged["accuracy"].float().mean()) == pytest.approx(theirs.logged["accuracy"])
     assert float(logged["margin"].mean()) == pytest.approx(theirs.logged["margin"], rel=1e-4)
 
 
-def test_only_the_last_state_of_a_row_gets_a_gradient(tiny_policy: Any, played: list[Trajectory], proofs: Any) -> None:
+def test_only_the_last_state_of_a_row_gets_a_gradient(
+    tiny_policy: Any, played: list[Trajectory], loss_checks: Any
+) -> None:
     """Neither padding nor another token's state; more padding, another order or parts change nothing."""
-    asked, member, fit = fit_of(tiny_policy, played, proofs)
-    (gradient,) = proofs.state_gradients(member.policy.model, lambda: proofs.share(asked, fit, fit.rows))
+    asked, member, fit = fit_of(tiny_policy, played, loss_checks)
+    (gradient,) = loss_checks.state_gradients(member.policy.model, lambda: loss_checks.share(asked, fit, fit.rows))
     samples = [pair.better for pair in fit.rows] + [pair.worse for pair in fit.rows]
     last = torch.tensor([len(sample.input_ids) - 1 for sample in samples])
     expected = torch.zeros_like(gradient, dtype=torch.bool).scatter(1, last[:, None], True)
     assert torch.equal(gradient > 0, expected)
 
     def share(rows: list[int], padding: int) -> Any:
-        with proofs.wider(padding):
-            return proofs.share(asked, fit, [fit.rows[i] for i in rows], 3).detach()
+        with loss_checks.wider(padding):
+            return loss_checks.share(asked, fit, [fit.rows[i] for i in rows], 3).detach()
 
-    proofs.check_rows(share, 3, summed=True)
+    loss_checks.check_rows(share, 3, summed=True)
 
 
 # ------------------------------------------------------------------------------------------------------------ training

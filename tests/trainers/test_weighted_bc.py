@@ -59,9 +59,9 @@ def loss_of(logprobs: Any, mask: Any, weights: Any, tokens: int | None = None) -
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
+def test_the_loss_is_the_formula(loss_checks: Any, seed: int) -> None:
     """In float64, against loops over rows and tokens; its gradient is checked by differences."""
-    mask, weights = proofs.ragged(seed), proofs.drawn(5, seed=seed + 9) ** 2
+    mask, weights = loss_checks.ragged(seed), loss_checks.drawn(5, seed=seed + 9) ** 2
 
     def slow(logprobs: Any) -> Any:
         total, count = torch.zeros((), dtype=torch.float64), 0
@@ -71,32 +71,32 @@ def test_the_loss_is_the_formula(proofs: Any, seed: int) -> None:
                     total, count = total - weights[row] * logprobs[row, t], count + 1
         return total / count
 
-    proofs.check_formula(lambda x: loss_of(x, mask, weights), slow, proofs.drawn(5, 9, seed=seed))
+    loss_checks.check_formula(lambda x: loss_of(x, mask, weights), slow, loss_checks.drawn(5, 9, seed=seed))
 
 
 def test_padding_order_and_splits_change_nothing(
-    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, proofs: Any
+    tiny_policy: Any, demos: list[Trajectory], tmp_path: Path, fresh: Any, loss_checks: Any
 ) -> None:
     """A batch in another order or with more padding has the same loss; its parts add up where the step's tokens count.
 
     So it is of the loss alone.
     """
-    mask, weights, logprobs = proofs.ragged(7), proofs.drawn(5, seed=7) ** 2, proofs.drawn(5, 9, seed=8)
+    mask, weights, logprobs = loss_checks.ragged(7), loss_checks.drawn(5, seed=7) ** 2, loss_checks.drawn(5, 9, seed=8)
     columns = {"logprobs": logprobs, "mask": mask, "weights": weights}
 
     def pure(rows: list[int], padding: int) -> Any:
-        return loss_of(**proofs.part(columns, rows, padding), tokens=int(mask.sum()))
+        return loss_of(**loss_checks.part(columns, rows, padding), tokens=int(mask.sum()))
 
-    proofs.check_rows(pure, 5, summed=True)
-    policy, trainer = proofs.doubled(fresh(tiny_policy)), WeightedBC()
+    loss_checks.check_rows(pure, 5, summed=True)
+    policy, trainer = loss_checks.doubled(fresh(tiny_policy)), WeightedBC()
     rows = weighted(policy, demos, 0.5, 1.0, 1.5, 0.1, 3.0, 0.7)
-    fit = proofs.fitted(trainer, policy, rows, tokens_of=row_tokens)
+    fit = loss_checks.fitted(trainer, policy, rows, tokens_of=row_tokens)
 
     def whole(places: list[int], padding: int) -> Any:
-        with proofs.wider(padding):
-            return proofs.share(trainer, fit, [rows[i] for i in places], tokens_of(rows)).detach()
+        with loss_checks.wider(padding):
+            return loss_checks.share(trainer, fit, [rows[i] for i in places], tokens_of(rows)).detach()
 
-    proofs.check_rows(whole, 6, summed=True)
+    loss_checks.check_rows(whole, 6, summed=True)
 
 
 def test_softmax_weights_have_mean_one() -> None:
@@ -159,7 +159,12 @@ def test_equal_returns_are_trls_sft(
 
 
 def test_the_weights_stay_with_their_rows(
-    tiny_policy: Any, demos: list[Trajectory], fresh: Any, proofs: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tiny_policy: Any,
+    demos: list[Trajectory],
+    fresh: Any,
+    loss_checks: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """Through the order of the training; a batch's loss is the sum of its rows' own, each times its weight."""
     policy, trainer = fresh(tiny_policy), WeightedBC(batch_size=3, epochs=1, mode="agentevol")
@@ -167,11 +172,11 @@ def test_the_weights_stay_with_their_rows(
     played = with_returns(demos[::2], *returns)
     rows, seen = weighted(policy, played, *returns), list[Weighted]()
     shuffled = [rows[i] for i in (2, 0, 1)]
-    fit = proofs.fitted(trainer, policy, shuffled, tokens_of=row_tokens)
+    fit = loss_checks.fitted(trainer, policy, shuffled, tokens_of=row_tokens)
     alone = sample_logprobs(policy.model, [row.sample for row in rows], 1)
     policy.model.train()
     expected = -sum(row.weight * logprob for row, logprob in zip(rows, alone, strict=True)) / tokens_of(rows)
-    found = proofs.share(trainer, fit, shuffled, tokens_of(rows)).item()
+    found = loss_checks.share(trainer, fit, shuffled, tokens_of(rows)).item()
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     loss = WeightedBC.loss
 
@@ -197,14 +202,14 @@ def test_a_split_batch_makes_the_same_step(
     torch.testing.assert_close(*ended, rtol=1e-3, atol=1e-5)
 
 
-def test_observations_get_no_gradient(tiny_policy: Any, demos: list[Trajectory], fresh: Any, proofs: Any) -> None:
+def test_observations_get_no_gradient(tiny_policy: Any, demos: list[Trajectory], fresh: Any, loss_checks: Any) -> None:
     """Of the last states only those before an agent's token have a gradient, larger where the weight is."""
     policy, trainer = fresh(tiny_policy), WeightedBC()
     rows = weighted(policy, [demos[0], demos[0]], 1.0, 3.0)
-    fit = proofs.fitted(trainer, policy, rows, tokens_of=row_tokens)
+    fit = loss_checks.fitted(trainer, policy, rows, tokens_of=row_tokens)
     agent = padded([row.sample for row in rows])[1] != IGNORED
-    light, heavy = proofs.check_observations(
-        policy.model, agent, lambda: proofs.share(trainer, fit, rows, tokens_of(rows))
+    light, heavy = loss_checks.check_observations(
+        policy.model, agent, lambda: loss_checks.share(trainer, fit, rows, tokens_of(rows))
     )  # fmt: skip
     torch.testing.assert_close(heavy, 3 * light)
 

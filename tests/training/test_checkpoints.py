@@ -178,7 +178,7 @@ def test_states_stay_until_what_replaces_them_is_written(tmp_path: Path) -> None
 @pytest.mark.parametrize("trainer", ["filtered_bc", "grpo"])
 def test_kill_9_and_go_on(trainer: str) -> None:
     """At random moments and at each place of the code that changes a file; full and read-only disks; damaged states."""
-    command = [sys.executable, "benchmarks/kill.py", "--trainers", trainer, "--moments", "15"]
+    command = [sys.executable, "benchmarks/resume.py", "--trainers", trainer, "--moments", "15"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(f"| {trainer} |") == 7

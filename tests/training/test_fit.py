@@ -43,10 +43,10 @@ def trained(policy: Any, settings: OfflineSettings, output: Path | None = None, 
 
 
 @pytest.mark.parametrize(("warmup_ratio", "warm"), [(0.0, 0), (0.34, 4), (0.99, 11)])
-def test_the_learning_rate_rises_and_then_falls_as_a_cosine(toys: Any, warmup_ratio: float, warm: int) -> None:
+def test_the_learning_rate_rises_and_then_falls_as_a_cosine(toy_envs: Any, warmup_ratio: float, warm: int) -> None:
     """Every step has a rate above 0, the first one too; the first step after the rise has `learning_rate`, the peak."""
     settings = OfflineSettings(batch_size=1, learning_rate=0.5, warmup_ratio=warmup_ratio, max_grad_norm=1e-6)
-    rates = [row["learning_rate"] for row in trained(toys.word_policy(), settings)]
+    rates = [row["learning_rate"] for row in trained(toy_envs.word_policy(), settings)]
     assert len(rates) == 12 and min(rates) > 0 and rates[warm] == max(rates) == 0.5
     assert rates[: warm + 1] == pytest.approx([0.5 * (k + 1) / (warm + 1) for k in range(warm + 1)])
     assert rates[warm:] == sorted(rates[warm:], reverse=True)
@@ -62,17 +62,17 @@ def with_dropout(policy: Any) -> Any:
     return policy
 
 
-def test_dropout_is_drawn_by_the_seed_alone(toys: Any) -> None:
+def test_dropout_is_drawn_by_the_seed_alone(toy_envs: Any) -> None:
     """Another seed draws another dropout; torch's own generator neither decides it nor is moved by it."""
     digests = list[str]()
     for seed, before in ((0, 1), (0, 2), (1, 1)):
         torch.manual_seed(before)
         state = torch.get_rng_state()
-        policy = with_dropout(toys.word_policy())
+        policy = with_dropout(toy_envs.word_policy())
         trained(policy, OfflineSettings(learning_rate=1e-2), seed=seed)
         assert torch.equal(torch.get_rng_state(), state) and not policy.model.training
         digests.append(policy.digest())
-    plain = toys.word_policy()
+    plain = toy_envs.word_policy()
     trained(plain, OfflineSettings(learning_rate=1e-2))
     assert digests[0] == digests[1] and len({*digests, plain.digest()}) == 3
 
@@ -109,9 +109,9 @@ def test_a_resumed_training_draws_the_dropout_that_it_would_have_drawn(
     assert policy.digest() != run(tmp_path / "again")[0], "dropout has no effect"
 
 
-def test_an_interrupted_training_leaves_an_ordinary_model(toys: Any, tmp_path: Path) -> None:
+def test_an_interrupted_training_leaves_an_ordinary_model(toy_envs: Any, tmp_path: Path) -> None:
     """Its adapters are merged, recomputation is off, and no hook or mode of the training stays on the model."""
-    policy = toys.word_policy()
+    policy = toy_envs.word_policy()
     names = [name for name, _ in policy.model.named_parameters()]
     hooks = dict(policy.model.get_input_embeddings()._forward_hooks)
     settings = OfflineSettings(lora_rank=2, gradient_checkpointing=True, batch_size=2)
@@ -122,12 +122,12 @@ def test_an_interrupted_training_leaves_an_ordinary_model(toys: Any, tmp_path: P
     assert not any(getattr(each, "gradient_checkpointing", False) for each in policy.model.modules())
 
 
-def test_a_state_of_another_training_is_refused_before_the_model_is_touched(toys: Any, tmp_path: Path) -> None:
+def test_a_state_of_another_training_is_refused_before_the_model_is_touched(toy_envs: Any, tmp_path: Path) -> None:
     """With other settings the command says so, and the policy has no adapters yet."""
     settings = OfflineSettings(lora_rank=2, batch_size=2, checkpoint_minutes=0.0)
     with pytest.raises(Cut):
-        trained(toys.word_policy(), settings, tmp_path, cut=3)
-    policy = toys.word_policy()
+        trained(toy_envs.word_policy(), settings, tmp_path, cut=3)
+    policy = toy_envs.word_policy()
     before = policy.digest()
     with pytest.raises(RunError, match="the state of another training"):
         trained(policy, OfflineSettings(lora_rank=2, batch_size=3, checkpoint_minutes=0.0), tmp_path)

@@ -100,11 +100,11 @@ def test_every_epoch_has_each_row_once(rows: int, size: int, accumulate: int) ->
 @pytest.mark.parametrize("world", [2, 3])
 @pytest.mark.parametrize("kind", [FilteredBC, DPO])
 def test_the_gradients_of_all_processes_add_up(
-    kind: Any, rows: int, world: int, tiny_policy: Any, played: list[Trajectory], fresh: Any, proofs: Any,
+    kind: Any, rows: int, world: int, tiny_policy: Any, played: list[Trajectory], fresh: Any, loss_checks: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Their sum is the gradient of one process, in double precision to 1e-9; with one row some have none."""
-    policy = proofs.doubled(fresh(tiny_policy))
+    policy = loss_checks.doubled(fresh(tiny_policy))
     samples = encode_all(played, policy.chat)
     if kind is FilteredBC:
         batch: list[Any] = samples[:rows]
@@ -113,12 +113,12 @@ def test_the_gradients_of_all_processes_add_up(
         batch = [Pair(*two, -3.0, -2.0) for two in zip(samples[:rows], samples[5 : 5 + rows], strict=True)]
         total, tokens_of = rows, pair_tokens
     trainer = kind(microbatch_tokens=150)
-    fit = proofs.fitted(trainer, policy, batch, tokens_of=tokens_of)
+    fit = loss_checks.fitted(trainer, policy, batch, tokens_of=tokens_of)
 
     def gradients() -> list[tuple[str, Any]]:
         for part in fit.microbatches(batch):
-            torch.autograd.backward(proofs.share(trainer, fit, part, total))
-        return proofs.gradients_of(policy.model)  # type: ignore[no-any-return]  # untyped here
+            torch.autograd.backward(loss_checks.share(trainer, fit, part, total))
+        return loss_checks.gradients_of(policy.model)  # type: ignore[no-any-return]  # untyped here
 
     whole, shares = gradients(), list[int]()
     policy.model.zero_grad()
@@ -129,4 +129,4 @@ def test_the_gradients_of_all_processes_add_up(
         shares.append(sum(len(part) for part in fit.microbatches(batch)))
         summed = gradients()
     assert sum(shares) == rows and max(shares) - min(shares) <= 1
-    proofs.check_gradients(summed, whole, rel=1e-9)
+    loss_checks.check_gradients(summed, whole, rel=1e-9)

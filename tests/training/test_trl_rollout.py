@@ -14,28 +14,28 @@ from agentgym_py.policy.tokens import encode
 from agentgym_py.training.trl_rollout import episode_return, rollout_func, row, task_ids
 
 
-def trainer_of(toys: Any, folder: Path, **more: Any) -> Any:
+def trainer_of(toy_envs: Any, folder: Path, **more: Any) -> Any:
     """Trl's GRPOTrainer on the chain, whose policy knows twenty words."""
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    policy = toys.word_policy()
+    policy = toy_envs.word_policy()
     settings: dict[str, Any] = {"learning_rate": 0.01, "max_steps": 2, "temperature": 0.8, "seed": 3} | more
     args = GRPOConfig(
         output_dir=str(folder), use_cpu=True, bf16=False, gradient_checkpointing=False, report_to="none",
         disable_tqdm=True, save_strategy="no", logging_steps=1, per_device_train_batch_size=8, num_generations=4,
         **settings,
     )  # fmt: skip
-    prompts = task_ids(toys.CHAIN, "train", range(4))
+    prompts = task_ids(toy_envs.CHAIN, "train", range(4))
     return GRPOTrainer(
-        model=policy.model, reward_funcs=episode_return, rollout_func=rollout_func(toys.CHAIN, max_new_tokens=2),
+        model=policy.model, reward_funcs=episode_return, rollout_func=rollout_func(toy_envs.CHAIN, max_new_tokens=2),
         args=args, processing_class=policy.tokenizer, train_dataset=Dataset.from_dict({"prompt": prompts}),
     )  # fmt: skip
 
 
-def test_trls_trainer_learns_from_episodes(toys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trls_trainer_learns_from_episodes(toy_envs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its loss reads just the agent's tokens of what was played by the weights of then; no two tries draw alike."""
-    trainer, seeds, read = trainer_of(toys, tmp_path), list[int](), list[Any]()
+    trainer, seeds, read = trainer_of(toy_envs, tmp_path), list[int](), list[Any]()
     prompt, loss = ModelAgent._prompt, type(trainer)._compute_loss
 
     def noted(self: ModelAgent, episode: Episode) -> list[int]:
@@ -61,10 +61,10 @@ def test_trls_trainer_learns_from_episodes(toys: Any, tmp_path: Path, monkeypatc
     assert -0.6 <= trainer.state.log_history[0]["reward"] <= 0.75
 
 
-def test_a_row_is_its_episode(toys: Any) -> None:
+def test_a_row_is_its_episode(toy_envs: Any) -> None:
     """Ids and mask are the sample's, cut before the first reply; log-probabilities those of its agent tokens."""
-    policy = toys.word_policy()
-    ((episode,),) = toys.rollouts(policy, toys.CHAIN, 1, tokens=2).groups(1, 1)
+    policy = toy_envs.word_policy()
+    ((episode,),) = toy_envs.rollouts(policy, toy_envs.CHAIN, 1, tokens=2).groups(1, 1)
     found, sample = row(episode, policy.chat), encode(episode, policy.chat)
     cut = len(found["prompt_ids"])
     assert found["prompt_ids"] + found["completion_ids"] == sample.input_ids and found["env_mask"] == sample.mask[cut:]
@@ -76,7 +76,7 @@ def test_a_row_is_its_episode(toys: Any) -> None:
     assert lost["env_mask"] == [0] and len(lost["completion_ids"]) == len(lost["logprobs"]) == 1 and lost["prompt_ids"]
 
 
-def test_a_part_of_the_distribution_is_refused(toys: Any, tmp_path: Path) -> None:
+def test_a_part_of_the_distribution_is_refused(toy_envs: Any, tmp_path: Path) -> None:
     """Its log-probabilities are not the model's."""
     with pytest.raises(ConfigError, match="top_k"):
-        trainer_of(toys, tmp_path, top_k=3).train()
+        trainer_of(toy_envs, tmp_path, top_k=3).train()

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal
 
 from agentgym_envs.household.commands import admissible, spoken, tools
 from agentgym_envs.household.expert import plan
+from agentgym_envs.household.fair_expert import next_command, reason, untold
 from agentgym_envs.household.games import Game, Games, read_game
 from agentgym_envs.household.generate import generate
 from agentgym_envs.household.house import QUIRKS, House
 from agentgym_envs.household.room import Room
-from agentgym_envs.household.search import next_command, reason, untold
-from agentgym_envs.household.words import RULES, Alfworld, Dialect, React
+from agentgym_envs.household.sentences import RULES, Alfworld, Dialect, React
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, StopReason, Task, require_split
 from agentgym_py.env.generated import Draft
 from agentgym_py.errors import ConfigError, SnapshotError, UnknownNameError, did_you_mean

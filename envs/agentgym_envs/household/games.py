@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_envs.household.room import NOWHERE, Goal, Receptacle, Room, Start, State, Thing
+from agentgym_envs.household.sentences import Dialect
 from agentgym_envs.household.sexpr import Node, read_sexpr
-from agentgym_envs.household.words import Dialect
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import CatalogueError, UnknownNameError, nearest
 from agentgym_py.rng import Rng

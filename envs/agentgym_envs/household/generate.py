@@ -12,7 +12,7 @@ from importlib.resources import files
 from itertools import accumulate
 from typing import Any
 
-from agentgym_envs.household.likely import LAMP, LAMP_STANDS, likely, stands
+from agentgym_envs.household.priors import LAMP, LAMP_STANDS, likely, stands
 from agentgym_envs.household.room import (
     NOWHERE,
     OPENABLE,

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Literal
 from agentgym_envs.shop import pages, react
 from agentgym_envs.shop.catalogue import Catalogue, load_catalogue
 from agentgym_envs.shop.expert import Expert
+from agentgym_envs.shop.original import StrictMoves, split_action
 from agentgym_envs.shop.render import RENDERERS
 from agentgym_envs.shop.reward import exact_match, reward_parts
-from agentgym_envs.shop.strict import StrictMoves, split_action
+from agentgym_envs.shop.session import Moves, Visit, plain
 from agentgym_envs.shop.tasks import Difficulty, Errand, GeneratedTasks, Goals, ListedTasks
-from agentgym_envs.shop.visit import Moves, Visit, plain
 from agentgym_py.env import Outcome, Reply, StopReason, Task, TextEnv, function_tool, require_split, text_parameter
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import ConfigError, SnapshotError, UnknownNameError

@@ -9,8 +9,8 @@ from functools import cached_property, lru_cache
 from agentgym_envs.shop.catalogue import PAGE_SIZE, Catalogue, Product
 from agentgym_envs.shop.goals import option_words
 from agentgym_envs.shop.reward import Goal, exact_match, reward_parts
+from agentgym_envs.shop.session import BACK, BUY, NEXT, PREV, SUB_PAGES, Moves, Visit, searchable
 from agentgym_envs.shop.tasks import Errand
-from agentgym_envs.shop.visit import BACK, BUY, NEXT, PREV, SUB_PAGES, Moves, Visit, searchable
 
 
 class Expert:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from agentgym_envs.shop.catalogue import Product
-from agentgym_envs.shop.visit import Moves, Visit, plain, shortest_choice
+from agentgym_envs.shop.session import Moves, Visit, plain, shortest_choice
 
 BASE_URL = "http://127.0.0.1:3000"
 _ASCII_SPACE = " \t\n\f\r"

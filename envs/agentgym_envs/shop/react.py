@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from agentgym_envs.shop.catalogue import Product
-from agentgym_envs.shop.visit import BACK, BUY, NEXT, PREV, Moves, Visit, plain
+from agentgym_envs.shop.session import BACK, BUY, NEXT, PREV, Moves, Visit, plain
 
 RULES = {
     "full": (

@@ -14,7 +14,7 @@ from typing import Literal
 from agentgym_envs.shop.catalogue import PAGE_SIZE, Catalogue, Product
 from agentgym_envs.shop.goals import generated_goal, human_goals, read_goals, synthetic_goals
 from agentgym_envs.shop.reward import Goal, normalize_color
-from agentgym_envs.shop.visit import ITEM_BUTTONS, choices, plain, searchable
+from agentgym_envs.shop.session import ITEM_BUTTONS, choices, plain, searchable
 from agentgym_py.env import SPLITS, Task, unknown_task_error
 from agentgym_py.errors import ConfigError, UnknownNameError
 from agentgym_py.rng import Rng, seed_of

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from agentgym_envs.todo.app import App, RefusedError
 from agentgym_envs.todo.board import Board, Row, board_from_json, facts, same, shift, weekday
-from agentgym_envs.todo.errands import Errand
 from agentgym_envs.todo.plan import plan, written
 from agentgym_envs.todo.requests import draft
+from agentgym_envs.todo.task_templates import Errand
 from agentgym_envs.todo.tools import TOOLS, call, checked
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task
 from agentgym_py.env.actions import parse_tool_call

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from agentgym_envs.todo import deeds, phrases
+from agentgym_envs.todo import edits, wording
 from agentgym_envs.todo.app import App, RefusedError
 from agentgym_envs.todo.board import Board, same
-from agentgym_envs.todo.errands import Drafter, Errand, NoneFitError, Part, Pick
+from agentgym_envs.todo.task_templates import Drafter, Errand, NoneFitError, Part, Pick
 from agentgym_envs.todo.tools import TOOLS
 from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
@@ -51,10 +51,10 @@ def _after(drafter: Drafter, part: Part, board: Board | None = None) -> Board:
 
 
 def _one(drafter: Drafter) -> Part:
-    kind = drafter.rng.choice(tuple(deeds.CHANGES))
+    kind = drafter.rng.choice(tuple(edits.CHANGES))
     having = {"stop": "every", "uncomment": "comments"}.get(kind, "")
     pick = drafter.named(done=kind == "reopen", deleted=kind == "restore", having=having)
-    return deeds.change(drafter, kind, _shown(pick) if kind == "uncomment" else pick)
+    return edits.change(drafter, kind, _shown(pick) if kind == "uncomment" else pick)
 
 
 def _shown(pick: Pick) -> Pick:
@@ -63,7 +63,7 @@ def _shown(pick: Pick) -> Pick:
 
 
 def _name(drafter: Drafter) -> Part:
-    return deeds.rename_name(drafter) if drafter.rng.below(4) else deeds.archive(drafter)
+    return edits.rename_name(drafter) if drafter.rng.below(4) else edits.archive(drafter)
 
 
 def _lookup(drafter: Drafter) -> Part:
@@ -75,7 +75,7 @@ def _lookup(drafter: Drafter) -> Part:
     if not answer:
         raise NoneFitError
     reads = _shown(pick).reads if kind == "note" else pick.reads
-    return Part("question", drafter.say(phrases.ASK[kind], what=pick.what), reads, answer=answer)
+    return Part("question", drafter.say(wording.ASK[kind], what=pick.what), reads, answer=answer)
 
 
 # ---- medium: several things, by what they have in common -----------------------------------------------------------
@@ -89,7 +89,7 @@ def _change(drafter: Drafter) -> Part:
 def _done_to(drafter: Drafter, pick: Pick) -> Part:
     """Any change that makes sense for several tasks."""
     repeat = all(drafter.board.tasks[tid].every for tid in pick.ids)
-    return deeds.change(drafter, drafter.rng.choice((*deeds.OF_SEVERAL, *("stop",) * 3 * repeat)), pick)
+    return edits.change(drafter, drafter.rng.choice((*edits.OF_SEVERAL, *("stop",) * 3 * repeat)), pick)
 
 
 def _several(drafter: Drafter) -> Part:
@@ -97,19 +97,19 @@ def _several(drafter: Drafter) -> Part:
     part = _change(drafter)
     if drafter.rng.below(2):
         return part
-    return replace(part, text=f"{part.text} {drafter.say(phrases.COUNT)}", answer=str(len(part.ids)))
+    return replace(part, text=f"{part.text} {drafter.say(wording.COUNT)}", answer=str(len(part.ids)))
 
 
 def _count(drafter: Drafter) -> Part:
     """How many; only numbers that are not too easy to guess."""
     pick = drafter.several(2, 12)
-    return Part("question", drafter.say(phrases.ASK["count"], what=pick.what), pick.reads, answer=str(len(pick.ids)))
+    return Part("question", drafter.say(wording.ASK["count"], what=pick.what), pick.reads, answer=str(len(pick.ids)))
 
 
 def _which(drafter: Drafter) -> Part:
     pick = drafter.found_one()
     title = drafter.board.tasks[pick.ids[0]].title
-    return Part("question", drafter.say(phrases.ASK["which"], what=pick.what), pick.reads, answer=title)
+    return Part("question", drafter.say(wording.ASK["which"], what=pick.what), pick.reads, answer=title)
 
 
 def _found(drafter: Drafter) -> Part:
@@ -118,7 +118,7 @@ def _found(drafter: Drafter) -> Part:
 
 
 def _project(drafter: Drafter) -> Part:
-    return deeds.new_project(drafter, drafter.named() if drafter.rng.below(2) else drafter.several(2, 3))
+    return edits.new_project(drafter, drafter.named() if drafter.rng.below(2) else drafter.several(2, 3))
 
 
 # ---- hard: two things, or one that depends on another --------------------------------------------------------------
@@ -194,14 +194,14 @@ def _if(drafter: Drafter) -> Part:
     yes, no = (_tried(drafter, _change if drafter.rng.below(2) else _found) for _ in range(2))
     limit = max(0, len(asked.ids) + (-1, -2, 0, 1)[drafter.rng.below(4)])
     chosen = yes if len(asked.ids) > limit else no
-    text = drafter.say(phrases.IF, what=asked.what, n=limit, yes=yes.text, no=no.text)
+    text = drafter.say(wording.IF, what=asked.what, n=limit, yes=yes.text, no=no.text)
     return Part(f"if: {chosen.kind}", text, (*asked.reads, *chosen.reads), chosen.calls, ids=chosen.ids)
 
 
-_PARTS: tuple[Maker, ...] = (_several, _several, _found, _found, _project, deeds.empty_section, deeds.add)
+_PARTS: tuple[Maker, ...] = (_several, _several, _found, _found, _project, edits.empty_section, edits.add)
 _MAKERS: Mapping[str, tuple[Maker, ...]] = {
-    "easy": (_one, _one, _one, _one, _one, _one, _lookup, deeds.add, _name),
+    "easy": (_one, _one, _one, _one, _one, _one, _lookup, edits.add, _name),
     "medium": (_several, _several, _several, _several, _several, _found, _found, _project, _count, _which,
-               deeds.empty_section),
+               edits.empty_section),
     "hard": (_two, _two, _two, _if),
 }  # fmt: skip

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentgym_envs.tools.catalogue import FINISH, SEARCH, UNDO, all_tools
-from agentgym_envs.tools.errands import Errand, draft
 from agentgym_envs.tools.session import Session
+from agentgym_envs.tools.task_templates import Errand, draft
 from agentgym_envs.tools.tool import Refused, Tool, unknown_tool
 from agentgym_envs.tools.world import DESK
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, StopReason, Task

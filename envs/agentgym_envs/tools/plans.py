@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from agentgym_envs.tools.catalogue import all_tools
 from agentgym_envs.tools.lookups import MOST_ROWS
-from agentgym_envs.tools.phrases import Ask, Change, Hop, Pick, Search, Wording, phrases
 from agentgym_envs.tools.tool import Answer, Refused, rows_of, to_json
+from agentgym_envs.tools.wording import Ask, Change, Hop, Pick, Search, Wording, phrases
 from agentgym_envs.tools.world import WEEK, World, clock
 from agentgym_py.rng import Rng
 

@@ -11,8 +11,8 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from agentgym_envs.tools.catalogue import CORE, FINISH, SEARCH, UNDO, all_tools, find_tools
-from agentgym_envs.tools.errands import Errand
 from agentgym_envs.tools.plans import Call, Key
+from agentgym_envs.tools.task_templates import Errand
 from agentgym_envs.tools.tool import Answer, Parameter, Refused, Tool, rows_of, to_json
 from agentgym_envs.tools.world import Desk, Rows, dump
 

@@ -14,7 +14,7 @@ import pytest
 from agentgym_envs.household.commands import admissible
 from agentgym_envs.household.house import House
 from agentgym_envs.household.room import OPENABLE, Goal, Receptacle, Room, Start, Thing
-from agentgym_envs.household.words import Alfworld
+from agentgym_envs.household.sentences import Alfworld
 from agentgym_py.rng import Rng
 
 _RECORDED = Path(__file__).parent / "recorded"

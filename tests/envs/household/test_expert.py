@@ -9,9 +9,9 @@ import pytest
 
 from agentgym_envs.household.env import HouseholdEnv
 from agentgym_envs.household.expert import plan
+from agentgym_envs.household.fair_expert import known_things, next_command
 from agentgym_envs.household.house import QUIRKS, House
-from agentgym_envs.household.search import known_things, next_command
-from agentgym_envs.household.words import Alfworld
+from agentgym_envs.household.sentences import Alfworld
 from agentgym_py.env import SPLITS
 from agentgym_py.rng import Rng
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from agentgym_envs.household.env import HouseholdEnv
 from agentgym_envs.household.games import read_game, read_goal, read_problem
 from agentgym_envs.household.house import QUIRKS, House
+from agentgym_envs.household.sentences import Alfworld
 from agentgym_envs.household.sexpr import read_sexpr
-from agentgym_envs.household.words import Alfworld
 from agentgym_py.errors import CatalogueError, ConfigError, SnapshotError, UnknownNameError
 
 MUG = "pick_and_place_simple-Mug-None-CoffeeMachine-10"

@@ -10,7 +10,7 @@ import pytest
 from agentgym_envs.household.env import HouseholdEnv
 from agentgym_envs.household.generate import LEVELS, errands, generate, tables
 from agentgym_envs.household.house import QUIRKS, House
-from agentgym_envs.household.likely import LAMP, stands
+from agentgym_envs.household.priors import LAMP, stands
 from agentgym_envs.household.room import NOWHERE, OPENABLE
 from agentgym_py.env import SPLITS
 from agentgym_py.rng import Rng

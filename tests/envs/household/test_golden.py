@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from agentgym_envs.household.env import HouseholdEnv, Mode
-from agentgym_envs.household.words import Alfworld
+from agentgym_envs.household.sentences import Alfworld
 
 
 def played(games: Path, **kwargs: Any) -> HouseholdEnv:

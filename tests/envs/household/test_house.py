@@ -13,7 +13,7 @@ from agentgym_envs.household.commands import ANY, NEW, admissible, read_command
 from agentgym_envs.household.env import HouseholdEnv
 from agentgym_envs.household.house import QUIRKS, VERBS, Command, House
 from agentgym_envs.household.room import Goal, Receptacle, Room, Start, Thing
-from agentgym_envs.household.words import Alfworld, React, listing
+from agentgym_envs.household.sentences import Alfworld, React, listing
 from agentgym_py.rng import Rng
 
 FOOD = frozenset({"pickupable", "cleanable", "heatable", "coolable", "sliceable"})

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.shop.env import ShopEnv
+from agentgym_envs.shop.session import searchable
 from agentgym_envs.shop.tasks import ListedTasks
-from agentgym_envs.shop.visit import searchable
 from agentgym_py.env import SPLITS
 from agentgym_py.rng import Rng
 

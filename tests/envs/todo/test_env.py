@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from agentgym_envs.todo.app import App, RefusedError
 from agentgym_envs.todo.board import same
 from agentgym_envs.todo.env import TodoEnv, plain
-from agentgym_envs.todo.errands import MANY, SIZES
-from agentgym_envs.todo.phrases import ASK, COUNT, DO, EXCEPT, IF, WHAT
 from agentgym_envs.todo.plan import written
+from agentgym_envs.todo.task_templates import MANY, SIZES
 from agentgym_envs.todo.tools import TOOLS, call
+from agentgym_envs.todo.wording import ASK, COUNT, DO, EXCEPT, IF, WHAT
 from agentgym_envs.todo.words import FILL
 from agentgym_py.env import SPLITS
 from agentgym_py.env.actions import format_reply, parse_reply

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import pytest
 
-from agentgym_envs.todo import deeds, requests
+from agentgym_envs.todo import edits, requests
 from agentgym_envs.todo.app import App, RefusedError
 from agentgym_envs.todo.board import same
-from agentgym_envs.todo.errands import Drafter, Errand, NoneFitError, Part
+from agentgym_envs.todo.task_templates import Drafter, Errand, NoneFitError, Part
 from agentgym_envs.todo.tools import TOOLS
 from agentgym_py.rng import Rng
 
@@ -19,7 +19,7 @@ def _drawn(monkeypatch: pytest.MonkeyPatch, kind: str, seed: int) -> list[tuple[
     """Requests of two changes of a kind each, and how many calls they take."""
 
     def part(drafter: Drafter) -> Part:
-        return deeds.change(drafter, kind, drafter.several(*drafter.many))
+        return edits.change(drafter, kind, drafter.several(*drafter.many))
 
     monkeypatch.setattr(requests, "_PARTS", (part, part))
     drafter, found = Drafter(Rng("x", kind, kind, seed), "train", "hard"), []

@@ -10,10 +10,10 @@ import pytest
 
 from agentgym_envs.tools.catalogue import CORE
 from agentgym_envs.tools.env import ToolsEnv
-from agentgym_envs.tools.errands import MAKERS, OFFERED
-from agentgym_envs.tools.phrases import phrases
 from agentgym_envs.tools.plans import NAMEABLE, divisions, possible
+from agentgym_envs.tools.task_templates import MAKERS, OFFERED
 from agentgym_envs.tools.tool import rows_of
+from agentgym_envs.tools.wording import phrases
 from agentgym_py.env import SPLITS
 from agentgym_py.rng import Rng
 

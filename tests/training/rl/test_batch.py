@@ -19,22 +19,22 @@ from agentgym_py.trajectory import Trajectory
 
 
 @pytest.fixture(scope="module")
-def policy(toys: Any) -> Any:
+def policy(toy_envs: Any) -> Any:
     """A policy that nothing trains."""
-    return toys.word_policy(layers=2)
+    return toy_envs.word_policy(layers=2)
 
 
 @pytest.fixture(scope="module")
-def episodes(toys: Any, policy: Any) -> list[Trajectory]:
+def episodes(toy_envs: Any, policy: Any) -> list[Trajectory]:
     """Of the chain, sampled at a temperature of 0.7: replies of one to three tokens, some of them cut."""
-    return [each for group in toys.rollouts(policy, toys.CHAIN, 32, tokens=3, temperature=0.7).groups(16, 2)
+    return [each for group in toy_envs.rollouts(policy, toy_envs.CHAIN, 32, tokens=3, temperature=0.7).groups(16, 2)
             for each in group]  # fmt: skip
 
 
 @pytest.mark.parametrize("temperature", [0.7, 1.3])
-def test_old_logps_are_those_of_a_teacher_forced_pass(toys: Any, policy: Any, temperature: float) -> None:
+def test_old_logps_are_those_of_a_teacher_forced_pass(toy_envs: Any, policy: Any, temperature: float) -> None:
     """At the sampling temperature, to 1e-4, padded among others: the first step's ratio is 1."""
-    groups = toys.rollouts(policy, toys.CHAIN, 12, tokens=3, temperature=temperature).groups(6, 2)
+    groups = toy_envs.rollouts(policy, toy_envs.CHAIN, 12, tokens=3, temperature=temperature).groups(6, 2)
     records = [record for group in groups for each in group if (record := record_of(each, policy.chat))]
     batch = collate(records, [r.old_logps_n for r in records], torch.device("cpu"))
     with torch.no_grad():
@@ -90,11 +90,11 @@ def test_the_tail_is_where_the_next_reply_would_begin(policy: Any, episodes: lis
     assert ends == {True, False}
 
 
-def test_after_an_experts_prefix_only_the_models_words_are_learnt(toys: Any, policy: Any) -> None:
+def test_after_an_experts_prefix_only_the_models_words_are_learnt(toy_envs: Any, policy: Any) -> None:
     """The prefix, which has no token record, is in the record without a label; turns are numbered from the start."""
-    expert = Collector(ExpertAgent()).collect(toys.rollouts(policy, toys.CHAIN, 1).tasks[0])
+    expert = Collector(ExpertAgent()).collect(toy_envs.rollouts(policy, toy_envs.CHAIN, 1).tasks[0])
     for at, fork in enumerate(snapshots_at(expert, range(5))):
-        rollouts = toys.rollouts(policy, toys.CHAIN, 2, tokens=2)
+        rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 2, tokens=2)
         for episode in rollouts.continue_from([rollouts.tasks[0]], [fork], 2)[0]:
             assert [step.trained for step in episode.steps] == [False] * at + [True] * (len(episode.steps) - at)
             record = record_of(episode, policy.chat)
@@ -126,10 +126,10 @@ def test_what_the_episodes_came_to(episodes: list[Trajectory]) -> None:
     assert episode_stats([broken]) == {"episodes": 1.0} and episode_stats([]) == {"episodes": 0.0}
 
 
-def test_greedy_replies_are_recorded_at_temperature_one(toys: Any, policy: Any) -> None:
+def test_greedy_replies_are_recorded_at_temperature_one(toy_envs: Any, policy: Any) -> None:
     """Which is why on-policy trainers refuse them; an offline reader gets what it is told."""
     agent = ModelAgent(policy, HFEngine(policy), SamplingParams(temperature=0.0, max_new_tokens=2))
-    record = record_of(Collector(agent).collect(toys.rollouts(policy, toys.CHAIN, 1).tasks[0]), policy.chat)
+    record = record_of(Collector(agent).collect(toy_envs.rollouts(policy, toy_envs.CHAIN, 1).tasks[0]), policy.chat)
     assert record is not None
     batch = collate([record], [record.old_logps_n], torch.device("cpu"))
     with torch.no_grad():

@@ -50,25 +50,25 @@ def filled(record: Record) -> set[str]:
     return {name for name in OPTIONAL if getattr(record, name) is not None}
 
 
-def stepped(toys: Any, how: Weighting, proofs: Any = None) -> Any:
-    """What one step logs, and its gradients, unclipped; with `proofs` in double precision."""
-    policy = toys.word_policy()
-    records = toys.records_of(policy)
-    if proofs:
-        proofs.doubled(policy)
-        proofs.wide(records)
+def stepped(toy_envs: Any, how: Weighting, loss_checks: Any = None) -> Any:
+    """What one step logs, and its gradients, unclipped; with `loss_checks` in double precision."""
+    policy = toy_envs.word_policy()
+    records = toy_envs.records_of(policy)
+    if loss_checks:
+        loss_checks.doubled(policy)
+        loss_checks.wide(records)
     learner = Learner(policy, OnPolicySettings(max_grad_norm=0.0), seed=0, temperature=0.8)
-    logged = toys.step(learner, records, loss_of, how, constant=7.0)
+    logged = toy_envs.step(learner, records, loss_of, how, constant=7.0)
     assert logged["tokens_per_second"] > 0
     return logged, gradients(learner)
 
 
 @pytest.mark.parametrize("how", WEIGHTINGS)
-def test_a_step_is_the_formula(toys: Any, proofs: Any, how: Weighting) -> None:
+def test_a_step_is_the_formula(toy_envs: Any, loss_checks: Any, how: Weighting) -> None:
     """Loss and gradient of ragged records equal those of a loop over tokens, each with a forward of its own prefix."""
-    logged, found = stepped(toys, how, proofs)
-    policy = proofs.doubled(toys.word_policy())
-    records = proofs.wide(toys.records_of(policy))
+    logged, found = stepped(toy_envs, how, loss_checks)
+    policy = loss_checks.doubled(toy_envs.word_policy())
+    records = loss_checks.wide(toy_envs.records_of(policy))
     tokens, total, surprise = sum(r.n for r in records), torch.zeros((), dtype=torch.float64), 0.0
     for record in records:
         share = {"token": tokens, "sequence": 6 * record.n, "constant": 6 * 7}[how]
@@ -90,22 +90,22 @@ def test_a_step_is_the_formula(toys: Any, proofs: Any, how: Weighting) -> None:
     assert logged["surprise"] == pytest.approx(surprise, rel=0, abs=1e-9)
     norm = torch.stack([p.grad.norm() for p in policy.model.parameters()]).norm()
     assert logged["grad_norm"] == pytest.approx(float(norm), rel=1e-8)
-    proofs.check_gradients(found.items(), proofs.gradients_of(policy.model))
+    loss_checks.check_gradients(found.items(), loss_checks.gradients_of(policy.model))
 
 
 @pytest.mark.parametrize("how", WEIGHTINGS)
-def test_observations_padding_order_and_passes_do_not_matter(toys: Any, proofs: Any, how: Weighting) -> None:
+def test_observations_padding_order_and_passes_do_not_matter(toy_envs: Any, loss_checks: Any, how: Weighting) -> None:
     """One record a pass, some or all of them, in any order: the same loss, gradients and log.
 
     The states that predict an observation or padding get no gradient from any part of the loss; the others do.
     """
-    proofs.check_steps(toys, OnPolicySettings(), loss_of, how, 7.0, temperature=0.8, critic_rate=1e-3)
+    loss_checks.check_steps(toy_envs, OnPolicySettings(), loss_of, how, 7.0, temperature=0.8, critic_rate=1e-3)
 
 
-def test_a_pass_holds_no_more_tokens_than_it_may(toys: Any) -> None:
+def test_a_pass_holds_no_more_tokens_than_it_may(toy_envs: Any) -> None:
     """Padding counted; a record that is longer alone goes alone; none is lost."""
-    policy = toys.word_policy()
-    records = toys.records_of(policy)
+    policy = toy_envs.word_policy()
+    records = toy_envs.records_of(policy)
     for limit in (1, 20, 40, 1000):
         learner = Learner(policy, OnPolicySettings(microbatch_tokens=limit), seed=0)
         parts = list(learner.optimization.microbatches(records, record_tokens))
@@ -113,10 +113,10 @@ def test_a_pass_holds_no_more_tokens_than_it_may(toys: Any) -> None:
         assert all(len(p) == 1 or len(p) * max(len(r.input_ids) for r in p) <= limit for p in parts)
 
 
-def test_what_is_split_is_gone_through_equally_often(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_split_is_gone_through_equally_often(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every process has as many parts, with all records among them; the empty ones stand for nothing."""
-    policy = toys.word_policy()
-    records = toys.records_of(policy)
+    policy = toy_envs.word_policy()
+    records = toy_envs.records_of(policy)
     learner = Learner(policy, OnPolicySettings(microbatch_tokens=1), seed=0)
     monkeypatch.setattr(distributed, "world_size", lambda: 4)
     shares = {}
@@ -132,10 +132,10 @@ def test_what_is_split_is_gone_through_equally_often(toys: Any, monkeypatch: pyt
     assert sorted(id(r) for rank in range(4) for part in shares[True, rank] for r in part) == sorted(map(id, records))
 
 
-def test_padding_changes_nothing(toys: Any) -> None:
+def test_padding_changes_nothing(toy_envs: Any) -> None:
     """What a row says beside a longer one is what it says alone, values too."""
-    policy = toys.word_policy()
-    records = toys.records_of(policy)
+    policy = toy_envs.word_policy()
+    records = toy_envs.records_of(policy)
     learner = Learner(policy, OnPolicySettings(), seed=0, critic_rate=1e-3)
     torch.nn.init.normal_(learner.module.value.weight, generator=torch.Generator().manual_seed(0))
     together = _said(learner, records)
@@ -152,10 +152,10 @@ def _said(learner: Learner, records: list[Record]) -> list[tuple[Any, Any, Any]]
     return list(zip(*(each.split(sizes) for each in out), strict=True))
 
 
-def test_the_critic_reads_the_state_before_each_token(toys: Any) -> None:
+def test_the_critic_reads_the_state_before_each_token(toy_envs: Any) -> None:
     """Values are the head on the last layer's state one place earlier; the bootstrap is that after the tail."""
-    policy = toys.word_policy()
-    records = toys.records_of(policy)
+    policy = toy_envs.word_policy()
+    records = toy_envs.records_of(policy)
     records[1].tail = torch.tensor([5, 6, 2])
     learner = Learner(policy, OnPolicySettings(), seed=0, critic_rate=1e-3)
     head = learner.module.value
@@ -174,10 +174,10 @@ def test_the_critic_reads_the_state_before_each_token(toys: Any) -> None:
     assert all(torch.equal(record.values_n, old) for record, old in zip(records, before, strict=True))
 
 
-def test_a_tail_that_outgrows_the_context_is_not_read(toys: Any) -> None:
+def test_a_tail_that_outgrows_the_context_is_not_read(toy_envs: Any) -> None:
     """The episode is then worth nothing from there, and nothing fails."""
-    policy = toys.word_policy()
-    (record,) = toys.records_of(policy, [[3]])
+    policy = toy_envs.word_policy()
+    (record,) = toy_envs.records_of(policy, [[3]])
     record.tail = torch.zeros(policy.max_length, dtype=torch.long)
     learner = Learner(policy, OnPolicySettings(), seed=0, critic_rate=1e-3)
     torch.nn.init.ones_(learner.module.value.bias)
@@ -186,15 +186,15 @@ def test_a_tail_that_outgrows_the_context_is_not_read(toys: Any) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
-def test_the_trunk_gets_its_share_of_the_critics_gradient(toys: Any, share: float) -> None:
+def test_the_trunk_gets_its_share_of_the_critics_gradient(toy_envs: Any, share: float) -> None:
     """And the value head all of it; a share of nothing leaves the trunk without any."""
     found = {}
     for each in (share, 1.0):
-        policy = toys.word_policy()
-        records = toys.records_of(policy)
+        policy = toy_envs.word_policy()
+        records = toy_envs.records_of(policy)
         learner = Learner(policy, OnPolicySettings(max_grad_norm=0.0), seed=0, critic_rate=1e-3, critic_gradient=each)
         torch.nn.init.ones_(learner.module.value.weight)
-        toys.step(learner, records, critic_alone, "token")
+        toy_envs.step(learner, records, critic_alone, "token")
         found[each] = gradients(learner)
     for name, gradient in found[1.0].items():
         factor = 1.0 if name.startswith("value.") else share
@@ -202,16 +202,16 @@ def test_the_trunk_gets_its_share_of_the_critics_gradient(toys: Any, share: floa
 
 
 @pytest.mark.parametrize("rank", [0, 2])
-def test_the_reference_is_the_policy_as_it_began(toys: Any, rank: int) -> None:
+def test_the_reference_is_the_policy_as_it_began(toy_envs: Any, rank: int) -> None:
     """A frozen copy, or the model without its adapters: the same numbers after the weights have moved."""
-    policy = toys.word_policy()
-    records = toys.records_of(policy)
+    policy = toy_envs.word_policy()
+    records = toy_envs.records_of(policy)
     with torch.no_grad():
-        expected = [torch.stack(toys.slow_logps(policy.model, record, 0.8)) for record in records]
+        expected = [torch.stack(toy_envs.slow_logps(policy.model, record, 0.8)) for record in records]
     settings = OnPolicySettings(lora_rank=rank, learning_rate=0.05)
     learner = Learner(policy, settings, seed=0, temperature=0.8, reference=True, critic_rate=1e-3)
     for _ in range(3):
-        toys.step(learner, records, loss_of, "token")
+        toy_envs.step(learner, records, loss_of, "token")
     learner.annotate(records)
     for record, own in zip(records, expected, strict=True):
         torch.testing.assert_close(record.ref_logps_n, own, rtol=1e-4, atol=1e-5)
@@ -219,36 +219,36 @@ def test_the_reference_is_the_policy_as_it_began(toys: Any, rank: int) -> None:
     assert (said - torch.cat(expected)).abs().max() > 1e-2, "the policy itself has moved"
 
 
-def test_the_policy_stays_on_its_device(toys: Any) -> None:
+def test_the_policy_stays_on_its_device(toy_envs: Any) -> None:
     """Accelerate's own is the first GPU, whichever the policy is on."""
-    learner = Learner(toys.word_policy(), OnPolicySettings(), seed=0)
+    learner = Learner(toy_envs.word_policy(), OnPolicySettings(), seed=0)
     backend = learner.optimization._backend
     assert isinstance(backend, Whole) and not backend._accelerator.device_placement
 
 
-def test_without_a_reference_none_is_kept(toys: Any) -> None:
+def test_without_a_reference_none_is_kept(toy_envs: Any) -> None:
     """With LoRA neither: nobody reads it."""
     for rank in (0, 2):
-        policy = toys.word_policy()
-        records = toys.records_of(policy)
+        policy = toy_envs.word_policy()
+        records = toy_envs.records_of(policy)
         Learner(policy, OnPolicySettings(lora_rank=rank), seed=0).annotate(records)
         assert all(filled(record) == {"advantages_n"} for record in records)
 
 
-def test_lora_is_merged_afterwards_and_all_weights_can_be_trained_then(toys: Any) -> None:
+def test_lora_is_merged_afterwards_and_all_weights_can_be_trained_then(toy_envs: Any) -> None:
     """Merged, the model says what it said with its adapters, which alone were trained; then every weight is."""
-    policy = toys.word_policy()
-    records, before = toys.records_of(policy), policy.digest()
+    policy = toy_envs.word_policy()
+    records, before = toy_envs.records_of(policy), policy.digest()
     with Learner(policy, OnPolicySettings(lora_rank=2, learning_rate=0.05), seed=0) as learner:
         for _ in range(3):
-            toys.step(learner, records, loss_of, "token")
+            toy_envs.step(learner, records, loss_of, "token")
         trained = {name for name, p in policy.model.named_parameters() if p.requires_grad}
         assert trained and all("lora_" in name for name in trained)
         said = torch.cat([each[0] for each in _said_of(policy.model, records)])
     assert not hasattr(policy.model, "peft_config") and policy.digest() != before
     torch.testing.assert_close(torch.cat([e[0] for e in _said_of(policy.model, records)]), said, rtol=1e-4, atol=1e-4)
     merged = copy.deepcopy(policy.model.state_dict())
-    toys.step(Learner(policy, OnPolicySettings(learning_rate=0.05), seed=0), records, loss_of, "token")
+    toy_envs.step(Learner(policy, OnPolicySettings(learning_rate=0.05), seed=0), records, loss_of, "token")
     moved = [name for name, value in policy.model.state_dict().items() if not torch.equal(value, merged[name])]
     assert set(moved) == set(merged)
 
@@ -263,42 +263,42 @@ def _said_of(model: Any, records: list[Record]) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("rank", [0, 2])
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
-def test_a_loss_that_is_not_finite_changes_nothing(toys: Any, wrong: float, rank: int) -> None:
+def test_a_loss_that_is_not_finite_changes_nothing(toy_envs: Any, wrong: float, rank: int) -> None:
     """It raises, the weights are as before the step, in its last pass too, and a sound step goes on from there."""
-    policy = toys.word_policy()
-    records = toys.records_of(policy)
+    policy = toy_envs.word_policy()
+    records = toy_envs.records_of(policy)
     settings = OnPolicySettings(learning_rate=0.01, microbatch_tokens=1, lora_rank=rank)
     learner = Learner(policy, settings, seed=0, critic_rate=1e-3)
-    toys.step(learner, records, loss_of, "token")
+    toy_envs.step(learner, records, loss_of, "token")
     before = copy.deepcopy(learner.module.state_dict())
     longest = max(records, key=lambda r: len(r.input_ids))
     kept, longest.advantages_n = longest.advantages_n, torch.full((longest.n,), wrong)
     with pytest.raises(TrainingError, match="the step was not taken"):
-        toys.step(learner, records, loss_of, "token")
+        toy_envs.step(learner, records, loss_of, "token")
     assert all(torch.equal(value, before[name]) for name, value in learner.module.state_dict().items())
     longest.advantages_n = kept
-    assert torch.isfinite(torch.tensor(toys.step(learner, records, loss_of, "token")["loss"]))
+    assert torch.isfinite(torch.tensor(toy_envs.step(learner, records, loss_of, "token")["loss"]))
 
 
-def test_the_same_seed_gives_the_same_weights(toys: Any) -> None:
+def test_the_same_seed_gives_the_same_weights(toy_envs: Any) -> None:
     """To the bit, adapters, critic and all; another seed another order of the records, and so other weights."""
     digests = []
     for seed in (1, 1, 2):
-        policy = toys.word_policy()
+        policy = toy_envs.word_policy()
         settings = OnPolicySettings(minibatch_size=2, learning_rate=0.01, lora_rank=2)
         with Learner(policy, settings, seed=seed, critic_rate=1e-3) as learner:
-            steps = list(toys.epoch(learner, toys.records_of(policy), loss_of, "token"))
+            steps = list(toy_envs.epoch(learner, toy_envs.records_of(policy), loss_of, "token"))
         assert len(steps) == 3
         digests.append(policy.digest())
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_a_long_gradient_is_shortened(toys: Any) -> None:
+def test_a_long_gradient_is_shortened(toy_envs: Any) -> None:
     """To `max_grad_norm`, and logged as it was; 0 shortens none."""
-    logged, plain = stepped(toys, "token")
-    policy = toys.word_policy()
+    logged, plain = stepped(toy_envs, "token")
+    policy = toy_envs.word_policy()
     learner = Learner(policy, OnPolicySettings(max_grad_norm=0.01), seed=0, temperature=0.8)
-    clipped = toys.step(learner, toys.records_of(policy), loss_of, "token")
+    clipped = toy_envs.step(learner, toy_envs.records_of(policy), loss_of, "token")
     assert clipped["grad_norm"] == pytest.approx(logged["grad_norm"]) and logged["grad_norm"] > 0.1
     for name, gradient in gradients(learner).items():
         torch.testing.assert_close(gradient, plain[name] * 0.01 / logged["grad_norm"], rtol=1e-3, atol=1e-8)
@@ -313,21 +313,21 @@ def test_wrong_settings_are_refused() -> None:
             OnPolicySettings(**{name: value})
 
 
-def test_bfloat16_computes_in_it_and_keeps_the_weights(toys: Any) -> None:
+def test_bfloat16_computes_in_it_and_keeps_the_weights(toy_envs: Any) -> None:
     """Loss and gradient are nearly those of float32; weights, values and the optimizer stay in float32.
 
     What the policy said before the first step is read in the same format, so that ratios begin at 1.
     """
     found: dict[bool, Any] = {}
     for bf16 in (False, True):
-        policy = toys.word_policy(spread=0.2)
-        records = toys.records_of(policy)
+        policy = toy_envs.word_policy(spread=0.2)
+        records = toy_envs.records_of(policy)
         learner = Learner(policy, OnPolicySettings(bf16=bf16, max_grad_norm=0.0), seed=0, critic_rate=1e-3)
         seen = list[Any]()
         policy.model.model.layers[0].mlp.register_forward_hook(lambda *x, seen=seen: seen.append(x[2].dtype))
         learner.annotate(records)
         assert set(seen) == {torch.bfloat16 if bf16 else torch.float32}
-        logged = toys.step(learner, records, loss_of, "token")
+        logged = toy_envs.step(learner, records, loss_of, "token")
         assert all(p.dtype == torch.float32 for p in learner.module.parameters())
         assert isinstance(backend := learner.optimization._backend, Whole)
         assert all(s["exp_avg"].dtype == torch.float32 for s in backend.optimizer.state.values())
@@ -340,12 +340,12 @@ def test_bfloat16_computes_in_it_and_keeps_the_weights(toys: Any) -> None:
 
 
 @pytest.mark.parametrize("rank", [0, 2])
-def test_checkpointing_computes_layers_again_and_changes_nothing(toys: Any, rank: int) -> None:
+def test_checkpointing_computes_layers_again_and_changes_nothing(toy_envs: Any, rank: int) -> None:
     """Loss and gradient are equal; each layer runs twice a step, and once where nothing is learnt."""
     found = []
     for checkpointed in (False, True):
-        policy = toys.word_policy(layers=2)
-        records = toys.records_of(policy)
+        policy = toy_envs.word_policy(layers=2)
+        records = toy_envs.records_of(policy)
         settings = OnPolicySettings(gradient_checkpointing=checkpointed, max_grad_norm=0.0, lora_rank=rank)
         with Learner(policy, settings, seed=0) as learner:
             runs = list[int]()
@@ -353,7 +353,7 @@ def test_checkpointing_computes_layers_again_and_changes_nothing(toys: Any, rank
             hooks = [each.self_attn.register_forward_hook(lambda *_, runs=runs: runs.append(1)) for each in layers]
             learner.annotate(records)
             assert len(layers) == 2 and len(runs) == 0, "neither a critic nor a reference is read"
-            found.append((toys.step(learner, records, loss_of, "token"), gradients(learner)))
+            found.append((toy_envs.step(learner, records, loss_of, "token"), gradients(learner)))
             assert len(runs) == (4 if checkpointed else 2)
             learner.policy.model(input_ids=records[0].input_ids[None])
             assert len(runs) == (6 if checkpointed else 4) and not any(layer.training for layer in layers)

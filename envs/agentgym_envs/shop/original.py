@@ -7,7 +7,18 @@ from dataclasses import replace
 
 from agentgym_envs.shop.catalogue import HITS, Product
 from agentgym_envs.shop.pages import url
-from agentgym_envs.shop.visit import BACK, BUY, ITEM_BUTTONS, NEXT, PREV, SUB_PAGES, Moves, Place, Visit, nothing_called
+from agentgym_envs.shop.session import (
+    BACK,
+    BUY,
+    ITEM_BUTTONS,
+    NEXT,
+    PREV,
+    SUB_PAGES,
+    Moves,
+    Place,
+    Visit,
+    nothing_called,
+)
 from agentgym_py.rng import Rng
 
 _ACTION = re.compile(r"(.+)\[(.+)\]")

@@ -8,10 +8,10 @@ from functools import cache, cached_property
 from typing import Any
 
 from agentgym_envs.tools.catalogue import CORE, PLACE, all_tools, themed_name
-from agentgym_envs.tools.phrases import Ask, Change, phrases
 from agentgym_envs.tools.plans import Again, Call, Key, Planner, divisions, possible
 from agentgym_envs.tools.themes import THEMES
 from agentgym_envs.tools.tool import Refused, rows_of
+from agentgym_envs.tools.wording import Ask, Change, phrases
 from agentgym_envs.tools.world import WORLDS, Desk, World, clock, world_of
 from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng

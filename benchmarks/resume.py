@@ -1,4 +1,4 @@
-"""kill -9, and go on: `python benchmarks/kill.py [--moments 30] [--trainers filtered_bc grpo]`.
+"""kill -9, and go on: `python benchmarks/resume.py [--moments 30] [--trainers filtered_bc grpo]`.
 
 A small run of `agentgym evolve` in the shop, which keeps a state as often as it can, is killed at random moments, and
 at operations on its files, each time from the beginning; then it goes on to its end. Operations are what opens a file

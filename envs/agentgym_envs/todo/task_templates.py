@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentgym_envs.todo import phrases
+from agentgym_envs.todo import wording
 from agentgym_envs.todo.app import PAGE, App
 from agentgym_envs.todo.board import INBOX, Board, shift
 from agentgym_envs.todo.reads import matching
@@ -77,7 +77,7 @@ class Drafter:
 
     def sentence(self, kind: str, **fields: object) -> str:
         """What is to be done, in words."""
-        text = self.say(phrases.DO[kind], **fields)
+        text = self.say(wording.DO[kind], **fields)
         return text[0].upper() + text[1:]
 
     def project(self) -> str:
@@ -126,7 +126,7 @@ class Drafter:
         found = tuple(tid for tid, _ in matching(self.app, **where, **given))
         if not low <= len(found) <= min(high, PAGE):
             raise NoneFitError
-        return Pick(self.say(phrases.WHAT[name], **fields), found, (("list_tasks", where | given),))
+        return Pick(self.say(wording.WHAT[name], **fields), found, (("list_tasks", where | given),))
 
     def _repeating(self, low: int, high: int) -> Pick:
         rows = matching(self.app)
@@ -134,7 +134,7 @@ class Drafter:
         if not low <= len(found) <= high:
             raise NoneFitError
         pages = range(1, -(-len(rows) // PAGE) + 1)
-        return Pick(self.say(phrases.WHAT["anywhere repeat"]), found, tuple(("list_tasks", {"page": n}) for n in pages))
+        return Pick(self.say(wording.WHAT["anywhere repeat"]), found, tuple(("list_tasks", {"page": n}) for n in pages))
 
     def _days(self, project: str, low: int, high: int) -> Pick:
         start = shift(self.today, self.rng.below(5))
@@ -143,7 +143,7 @@ class Drafter:
         found = tuple(tid for tid, row in rows if row.due and start <= row.due <= end)
         if not low <= len(found) <= high:
             raise NoneFitError
-        what = self.say(phrases.WHAT["days"], project=project, start=start, end=end)
+        what = self.say(wording.WHAT["days"], project=project, start=start, end=end)
         return Pick(what, found, (("list_due", {"start": start, "end": end, "project": project}),))
 
     def excepted(self, low: int, high: int) -> Pick:
@@ -155,7 +155,7 @@ class Drafter:
         left = tuple(tid for tid in pick.ids if label not in rows[tid].labels)
         if not low <= len(left) <= high:
             raise NoneFitError
-        return Pick(self.say(phrases.EXCEPT, what=pick.what, label=label), left, pick.reads)
+        return Pick(self.say(wording.EXCEPT, what=pick.what, label=label), left, pick.reads)
 
     def found_one(self) -> Pick:
         """One task that must be looked for."""
@@ -166,11 +166,11 @@ class Drafter:
             dates = sorted((row.due, tid) for tid, row in rows if row.due)
             if len(dates) < 3 or dates[0][0] == dates[1][0]:
                 raise NoneFitError
-            return Pick(self.say(phrases.WHAT["earliest"], project=project), (dates[0][1],), (listing,))
+            return Pick(self.say(wording.WHAT["earliest"], project=project), (dates[0][1],), (listing,))
         noted = [tid for tid, row in rows if row.comments]
         tid = self.one_of(noted)
         text = self.one_of(self.board.tasks[tid].comments)
         if sum(text in self.board.tasks[each].comments for each in noted) > 1:
             raise NoneFitError
         shown = tuple(("show_task", {"task": each}) for each in noted[: noted.index(tid) + 1])
-        return Pick(self.say(phrases.WHAT["commented"], project=project, text=text), (tid,), (listing, *shown))
+        return Pick(self.say(wording.WHAT["commented"], project=project, text=text), (tid,), (listing, *shown))

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from agentgym_envs.household.expert import delivery, fetch, plan
 from agentgym_envs.household.house import House
-from agentgym_envs.household.likely import likely, stands
+from agentgym_envs.household.priors import likely, stands
 from agentgym_envs.household.room import NOWHERE
 
 

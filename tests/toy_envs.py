@@ -1,4 +1,4 @@
-"""Two worlds with a known optimum and a policy of twenty words that learns them fast; `conftest.toys` loads it."""
+"""Two envs with a known optimum and a fast-learning policy of twenty words; the fixture `toy_envs` loads them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ONE_RIGHT = [[word] for word in RIGHT]
 
 
 class Toy(TextEnv):
-    """Tasks are numbered; a reply that begins with a word of `RIGHT` goes right, any other left."""
+    """Numbered tasks; a reply that begins with a word of `RIGHT` moves right, any other left."""
 
     rules = {"full": "", "brief": "", "none": ""}  # noqa: RUF012  # nothing changes it
 
@@ -41,35 +41,35 @@ class Toy(TextEnv):
         self.at = 0
 
     def task(self, name: str | int, split: str | None = None) -> Task:
-        """Task `name/split/n`."""
+        """Return task `name/split/n`."""
         full = f"{self.name}/{split or self.split}/{name}" if isinstance(name, int) else name
         if not full.startswith(f"{self.name}/"):
             raise UnknownNameError(f"no task {name!r}")
         return Task(full, full.split("/")[1], "toy", "easy", "Go.")
 
     def begin(self, task: Task) -> str:
-        """At the start."""
+        """Start at 0."""
         self.at = 0
         return "0"
 
     def act(self, reply: Reply) -> Outcome:
-        """Right or left."""
+        """Move right or left."""
         return self.move(reply.action.split()[:1] in ONE_RIGHT)
 
     def move(self, right: bool) -> Outcome:
-        """What the world makes of it."""
+        """Apply the move."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
-        """The place."""
+        """Return the position."""
         return {"at": self.at}
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
-        """Take it up."""
+        """Restore the position."""
         self.at = int(state["at"])
 
     def expert(self) -> list[str]:
-        """Always right."""
+        """Move right to the end."""
         return [] if self.stop_reason else ["right"] * (5 - self.at)
 
 
@@ -79,22 +79,22 @@ class Bandit(Toy):
     name = "bandit"
 
     def move(self, right: bool) -> Outcome:
-        """Pay."""
+        """Pay for the arm."""
         assert self.current_task is not None
         pays = right == (int(self.current_task.id.rsplit("/", 1)[1]) % 5 > 0)
         return Outcome("2", float(pays), terminated=True, success=pays)
 
 
 class Chain(Toy):
-    """Five steps to the right are worth 1, each step costs 0.05, left goes back: 5 times right is best, 0.75."""
+    """Position 5 pays 1, a step costs 0.05, left goes back: 5 times right is best, 0.75."""
 
     name = "chain"
 
     def move(self, right: bool) -> Outcome:
-        """One step."""
+        """Take one step."""
         self.at = self.at + 1 if right else max(self.at - 1, 0)
-        there = self.at == 5
-        return Outcome(str(self.at), float(there) - 0.05, terminated=there, success=there)
+        done = self.at == 5
+        return Outcome(str(self.at), float(done) - 0.05, terminated=done, success=done)
 
 
 worlds: dict[str, Any] = {"ToyBandit-v0": Bandit, "ToyChain-v0": Chain}
@@ -104,18 +104,18 @@ BANDIT, CHAIN = EnvSpec("ToyBandit-v0"), EnvSpec("ToyChain-v0")
 
 
 def word_policy(seed: int = 0, layers: int = 1, spread: float = 0.02, hidden_size: int = 16) -> Policy:
-    """A random Llama of a few thousand parameters that knows single words.
+    """Build a random Llama of a few thousand parameters whose tokens are words.
 
-    Its words are tied, in and out: the larger their `spread`, the more can be said by adapters, which leave them.
+    Input and output embeddings are tied. Adapters do not train them, so a larger `spread` gives adapters more effect.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     words = [*SPECIAL_TOKENS, "<unk>", *RIGHT, *LEFT]
-    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    word_level = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
+    word_level.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token=PAD, eos_token=END, unk_token="<unk>",
+        tokenizer_object=word_level, pad_token=PAD, eos_token=END, unk_token="<unk>",
         additional_special_tokens=list(SPECIAL_TOKENS[1:3]), chat_template=CHAT_TEMPLATE,
     )  # fmt: skip
     config = tiny_config(len(words), hidden_size=hidden_size, layers=layers, heads=2, max_length=256)
@@ -128,7 +128,7 @@ def word_policy(seed: int = 0, layers: int = 1, spread: float = 0.02, hidden_siz
 def rollouts(
     policy: Policy, spec: EnvSpec, budget: int, *, tasks: int = 1000, tokens: int = 1, seed: int = 0, **params: Any
 ) -> Rollouts:
-    """Rollouts on the first tasks of a world; replies of at most `tokens` tokens."""
+    """Make rollouts on the first tasks of an env, with replies of at most `tokens` tokens."""
     jobs = [Job(spec, n) for n in range(tasks)]
     sampling = SamplingParams(**{"temperature": 1.0, "max_new_tokens": tokens} | params)
     return Rollouts(policy, HFEngine(policy, slots=64), sampling, jobs, budget, play_config=PlayConfig(seed=seed))
@@ -137,32 +137,33 @@ def rollouts(
 def improved(
     spec: EnvSpec, trainer: Any, budget: int, folder: Path = Path("unused"), *, seed: int = 0, **more: Any
 ) -> tuple[Policy, TrainReport, Rollouts]:
-    """A fresh policy after a training, with its report and rollouts."""
+    """Train a fresh policy; return it with its report and rollouts."""
     policy = word_policy()
-    played = rollouts(policy, spec, budget, **more)
-    return policy, trainer.improve(policy, played, seed=seed, output_dir=folder), played
+    source = rollouts(policy, spec, budget, **more)
+    return policy, trainer.improve(policy, source, seed=seed, output_dir=folder), source
 
 
 def random_records(policy: Policy, lengths: Sequence[Sequence[int]], seed: int = 0) -> list[Record]:
-    """Records of random tokens: of each, how many tokens the agent wrote in its turns; observations differ too."""
-    rng, made = Rng("records", seed), []
+    """Make records of random tokens; `lengths` are the agent tokens of each turn of each record."""
+    rng, records = Rng("records", seed), []
     for turns in lengths:
         ids, labels, at = list[int](), list[int](), list[int]()
-        for turn, written in enumerate(turns):
-            seen = [rng.below(policy.model.config.vocab_size) for _ in range(2 + rng.below(4))]
-            said = [rng.below(policy.model.config.vocab_size) for _ in range(written)]
-            ids, labels, at = ids + seen + said, labels + [IGNORED] * len(seen) + said, at + [turn] * written
+        for turn, size in enumerate(turns):
+            observation = [rng.below(policy.model.config.vocab_size) for _ in range(2 + rng.below(4))]
+            reply = [rng.below(policy.model.config.vocab_size) for _ in range(size)]
+            ids, labels = ids + observation + reply, labels + [IGNORED] * len(observation) + reply
+            at += [turn] * size
         old = torch.tensor([-1.0 - 3 * rng.below(1000) / 1000 for _ in at])
-        made.append(Record(torch.tensor(ids), torch.tensor(labels), torch.tensor(at), old))
-    return made
+        records.append(Record(torch.tensor(ids), torch.tensor(labels), torch.tensor(at), old))
+    return records
 
 
 LENGTHS = ((3, 1), (2,), (1, 1, 4), (5,), (2, 2), (1,))
-"""Of six records, how many tokens the agent wrote in each turn."""
+"""The agent tokens of each turn, for six records."""
 
 
 def records_of(policy: Policy, lengths: Sequence[Sequence[int]] = LENGTHS) -> list[Record]:
-    """Random records with an advantage a token."""
+    """Make random records with an advantage for each token."""
     records = random_records(policy, lengths)
     for number, record in enumerate(records):
         record.advantages_n = torch.linspace(-1, 1, record.n) + 0.1 * number
@@ -176,7 +177,7 @@ LossOf = Callable[[Output, TokenBatch], Loss]
 def step(
     learner: Learner, records: Sequence[Record], loss_of: LossOf, weighting: Weighting, constant: float = 1.0
 ) -> dict[str, float]:
-    """Take one optimizer step on these records as a trainer's loop does; returns what is logged of it."""
+    """Take one optimizer step on these records as a trainer's loop does; return its log."""
     learner.begin(records, weighting, constant)
     return _take(learner, records, loss_of)
 
@@ -184,7 +185,7 @@ def step(
 def epoch(
     learner: Learner, records: Sequence[Record], loss_of: LossOf, weighting: Weighting
 ) -> Iterator[dict[str, float]]:
-    """Pass over the records once, as a trainer's loop does; yields what is logged of each step."""
+    """Pass over the records once, as a trainer's loop does; yield the log of each step."""
     for minibatch in learner.minibatches(records, weighting):
         yield _take(learner, minibatch, loss_of)
 
@@ -199,34 +200,34 @@ def _take(learner: Learner, minibatch: Sequence[Record], loss_of: LossOf) -> dic
 def first_records(
     trainer: Any, rollouts: Rollouts, folder: Path, monkeypatch: Any, prepare: Callable[[Learner], object] = id
 ) -> tuple[Learner, list[Record]]:
-    """Run a training up to its first step; returns its learner and the iteration's records.
+    """Train up to the first step; return the learner and the iteration's records.
 
-    `prepare` is called with the learner before anything is played.
+    `prepare` is called with the learner before the first episode.
     """
-    found = list[Any]()
+    seized = list[Any]()
 
-    class Seen(Learner):
-        def __init__(self, *given: Any, **more: Any) -> None:
-            super().__init__(*given, **more)
+    class FirstStep(Learner):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
             prepare(self)
 
-        def minibatches(self, records: Sequence[Record], *given: Any, **more: Any) -> Any:
-            found.extend([self, list(records)])
+        def minibatches(self, records: Sequence[Record], *args: Any, **kwargs: Any) -> Any:
+            seized.extend([self, list(records)])
             raise StoppedEarly
 
     with monkeypatch.context() as patch:
-        patch.setattr("agentgym_py.training.rl.learner.Learner", Seen)
+        patch.setattr("agentgym_py.training.rl.learner.Learner", FirstStep)
         with contextlib.suppress(NothingToTrainOnError):
             trainer.improve(rollouts.policy, rollouts, seed=0, output_dir=folder)
-    learner, records = found
+    learner, records = seized
     return learner, records
 
 
 def slow_logps(model: Any, record: Record, temperature: float = 1.0) -> list[Tensor]:
-    """Log-probabilities of a record's agent tokens, each from a forward over just what stands before it."""
-    found = []
+    """Compute the log-probability of each agent token by a forward pass over its prefix alone."""
+    logps = []
     for t in range(1, len(record.input_ids)):
         if record.labels[t] != IGNORED:
             logits = model(input_ids=record.input_ids[None, :t], use_cache=False).logits[0, -1] / temperature
-            found.append(torch.log_softmax(logits, -1)[record.input_ids[t]])
-    return found
+            logps.append(torch.log_softmax(logits, -1)[record.input_ids[t]])
+    return logps

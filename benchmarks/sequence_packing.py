@@ -1,4 +1,4 @@
-"""Training on a trajectory as one masked sequence beside one sample a turn: `python benchmarks/one_sequence.py`.
+"""Training on a trajectory as one masked sequence beside one sample a turn: `python benchmarks/sequence_packing.py`.
 
 Filtered BC, one epoch over the same expert trajectories of the shop: whole, every reply trained on; and turn by turn,
 each sample the prompt so far and one reply, which alone is trained on. The same tokens of the agent, as likely either

@@ -86,7 +86,7 @@ def searchable(text: str) -> str:
 
 
 class Moves:
-    """WebShop's pages and buttons with its slips mended; `strict.StrictMoves` keeps them.
+    """WebShop's pages and buttons with its slips mended; `original.StrictMoves` keeps them.
 
     `search` and `click` change the visit and return "", or change nothing and return what is wrong.
     """

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentgym_envs.todo.board import EVERY, INBOX, Row, shift, weekday
-from agentgym_envs.todo.errands import Call, Drafter, NoneFitError, Part, Pick
 from agentgym_envs.todo.seeding import draw_title
+from agentgym_envs.todo.task_templates import Call, Drafter, NoneFitError, Part, Pick
 
 Ids = tuple[str, ...]
 Deed = tuple[dict[str, Any], list[Call]]

@@ -1,4 +1,4 @@
-"""A world in trouble, for processes that import it: it hangs where nothing can stop it, dies, raises or is slow."""
+"""An env that hangs, dies, raises or is slow on request, importable by worker processes."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from agentgym_py.agents.base import ReplyStream
 from agentgym_py.env import Outcome, Reply, Task, TextEnv
 
 
-class TroubledEnv(TextEnv):
-    """Count up to three; in the second step of task `at` the `trouble` comes, or at its beginning.
+class FaultyEnv(TextEnv):
+    """Count up to three; task `at` fails in its second step or, with `begins`, at its reset.
 
-    With a `mark`, a file, it comes once: the file is written then.
+    With the path `mark` it fails once: the file is written at the failure.
     """
 
-    name = "troubled"
+    name = "faulty"
     rules = {"full": "Count.", "brief": "Count.", "none": ""}  # noqa: RUF012  # nothing changes it
 
     def __init__(
-        self, *, trouble: str = "", at: int = 1, begins: bool = False, mark: str = "", max_steps: int = 9,
+        self, *, fault: str = "", at: int = 1, begins: bool = False, mark: str = "", max_steps: int = 9,
         split: str = "train", render_mode: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
-        self.trouble, self.at, self.begins, self.mark, self.count = trouble, at, begins, mark, 0
+        self.fault, self.at, self.begins, self.mark, self.count = fault, at, begins, mark, 0
 
     def task(self, name: str | int, split: str | None = None) -> Task:
-        """Task `troubled/split/n`."""
-        full = f"troubled/{split or self.split}/{name}" if isinstance(name, int) else name
+        """Task `faulty/split/n`."""
+        full = f"faulty/{split or self.split}/{name}" if isinstance(name, int) else name
         return Task(full, full.split("/")[1], "count", "easy", "Count.")
 
     def begin(self, task: Task) -> str:
-        """At 0."""
+        """Start at 0."""
         self.count = 0
         if self.begins:
             self._trouble(task)
         return "0"
 
     def act(self, reply: Reply) -> Outcome:
-        """One more; what was said is repeated."""
+        """Count one up and repeat the reply."""
         assert self.current_task is not None
         if self.count == 1 and not self.begins:
             self._trouble(self.current_task)
@@ -56,24 +56,24 @@ class TroubledEnv(TextEnv):
         return Outcome(f"{self.count} {reply.action} {self.rng.below(100)}", float(over), over, over)
 
     def actions(self) -> list[str]:
-        """Any of ten words."""
+        """List ten words."""
         return [f"word{n}" for n in range(10)]
 
     def expert(self) -> list[str]:
-        """Anything."""
+        """Return any word for each step left."""
         return ["word0"] * (3 - self.count)
 
     def state(self) -> dict[str, Any]:
-        """The count."""
+        """Return the count."""
         return {"count": self.count}
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
-        """Take it up."""
+        """Restore the count."""
         self.count = int(state["count"])
 
     def close(self) -> None:
-        """Hang here where that is the trouble."""
-        if self.trouble == "closes":
+        """Hang if the fault is `closes`."""
+        if self.fault == "closes":
             time.sleep(3600)
 
     def _trouble(self, task: Task) -> None:
@@ -81,20 +81,20 @@ class TroubledEnv(TextEnv):
             return
         if self.mark:
             Path(self.mark).touch()
-        if self.trouble == "hangs":
+        if self.fault == "hangs":
             ctypes.PyDLL(None).sleep(3600)  # holds the interpreter's lock: no thread and no signal's handler runs
-        elif self.trouble == "dies":
+        elif self.fault == "dies":
             os.kill(os.getpid(), signal.SIGKILL)
-        elif self.trouble == "raises":
+        elif self.fault == "raises":
             raise OSError("no world")
-        elif self.trouble == "slow":
+        elif self.fault == "slow":
             time.sleep(0.3)
-        elif self.trouble == "sleeps":
+        elif self.fault == "sleeps":
             time.sleep(3600)
 
 
-class SlowEnv(TroubledEnv):
-    """Four steps, each of which takes `seconds`."""
+class SlowEnv(FaultyEnv):
+    """An env of four steps that take `seconds` each."""
 
     name = "slow"
 
@@ -105,45 +105,45 @@ class SlowEnv(TroubledEnv):
         self.seconds = seconds
 
     def act(self, reply: Reply) -> Outcome:
-        """Sleep, as one does who waits for a browser."""
+        """Sleep, as an env does that waits for a browser."""
         time.sleep(self.seconds)
         self.count += 1
         return Outcome(f"{self.count} {reply.action} {self.rng.below(100)}")
 
 
 class StreamedAgent(RandomAgent):
-    """Replies to one episode after the other, as a model does whose replies end at different times."""
+    """Reply to one episode after another, as a model does whose replies end at different times."""
 
     def reply_stream(self) -> ReplyStream:
-        """The episode that waits longest."""
+        """Reply to the episode that waits longest."""
         return lambda live: [(number, self.act([episode])[0]) for number, episode in list(live.items())[:1]]
 
 
 class ServedAgent(RandomAgent):
-    """Replies as a server does."""
+    """Reply asynchronously, as a server does."""
 
     is_async = True
 
     async def areply(self, episode: Episode) -> AgentReply | None:
-        """After a moment."""
+        """Reply after 10 ms."""
         await asyncio.sleep(0.01)
         return self.act([episode])[0]
 
 
-class TroubledAgent(RandomAgent):
-    """Who unpickles it has imported this file, and so registered the world."""
+class FaultyAgent(RandomAgent):
+    """A random agent; unpickling it imports this file and so registers the env."""
 
 
 class DyingAgent(RandomAgent):
-    """It takes its process along."""
+    """An agent that kills its process."""
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
-        """Never replies."""
+        """Kill the process."""
         os.kill(os.getpid(), signal.SIGKILL)
         return super().act(episodes)
 
 
-world: Any = TroubledEnv
-gymnasium.register(id="Troubled-v0", entry_point=world)
+faulty: Any = FaultyEnv
+gymnasium.register(id="Faulty-v0", entry_point=faulty)
 slow: Any = SlowEnv
 gymnasium.register(id="Slow-v0", entry_point=slow)

@@ -1,4 +1,4 @@
-"""Values of steps against the exact ones: `python benchmarks/prm.py --checkpoint RUN/rounds/00/checkpoint`.
+"""Values of steps against the exact ones: `python benchmarks/process_reward.py --checkpoint RUN/rounds/00/checkpoint`.
 
 A checkpoint plays the shop, at temperature 1 and with random detours; labels come from valid tasks, what is measured
 from test tasks, which nothing was trained on. The exact value of the state that a step led to is the discount to the
@@ -212,7 +212,7 @@ def asked_for(words: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", required=True)
-    parser.add_argument("--out", type=Path, default=Path("runs/prm"))
+    parser.add_argument("--out", type=Path, default=Path("runs/process_reward"))
     parser.add_argument("--tasks", type=int, default=250, help="valid tasks that labels come from")
     parser.add_argument("--test_tasks", type=int, default=150)
     parser.add_argument("--tries", type=int, default=4, help="continuations of a state that a model learns from")
@@ -279,7 +279,10 @@ def main(words: Sequence[str] | None = None) -> None:
         judge = OpenAIJudge(asked.judge_model, asked.judge_base_url)
         measure("label: judge", steps_of(test, judge.values(test, asked.out / KEPT)))
         learn("judge", judge.values(train, asked.out / KEPT))
-    write_atomic(asked.out / "prm.json", json.dumps({k: {n: asdict(e) for n, e in v.items()} for k, v in rows.items()}))
+    write_atomic(
+        asked.out / "process_reward.json",
+        json.dumps({k: {n: asdict(e) for n, e in v.items()} for k, v in rows.items()}),
+    )
     print(f"\n| steps' values | states | {' | '.join(COLUMNS)} | labels' standard error |")
     print(f"|---|--:|{'--:|' * (len(COLUMNS) + 1)}")
     for name, row in rows.items():
