@@ -39,6 +39,13 @@ class Result:
     manifest: Mapping[str, Any]
     """What decides the episodes: agent, envs, tasks, seed. Only results of the same question can be compared."""
 
+    def __str__(self) -> str:
+        """Return the success rate with its 95 % interval: `expert: success 97.0 % [94, 99], 300 episodes`."""
+        from agentgym_py.evaluation.text import percent
+
+        success = self.evaluation.success
+        return f"{self.name}: success {percent(success)}, {len(self.trajectories)} episodes"
+
 
 def make(env: str, **kwargs: Any) -> TextEnv:
     """Make an environment, without Gymnasium's wrappers, which hide `snapshot`, `restore` and `expert`.

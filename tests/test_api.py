@@ -43,7 +43,9 @@ def test_a_policy_is_trained_measured_and_compared(tiny_policy: ag.Policy, fresh
     shop = ag.EnvSpec("shop", {"max_steps": 2})
     before, after = (ag.evaluate(each, shop, tasks=3, max_new_tokens=4) for each in (tiny_policy, policy))
     assert before.evaluation.success.n == 3 and len(after.trajectories) == 3
+    assert str(before) == f"{before.name}: success 0.0 % [0, 56] (only 3 tasks), 3 episodes"
     compared = ag.compare(before=before, after=after)
+    assert "| before |" in str(compared)
     assert compared.tasks == 3 and [each.name for each in compared.entrants] == ["before", "after"]
     with pytest.raises(ConfigError, match="two evaluations at least"):
         ag.compare(before=before)

@@ -90,6 +90,10 @@ class Comparison:
     left_out: int
     """Tasks that an infrastructure failure has left without a try of somebody's."""
 
+    def __str__(self) -> str:
+        """Return the tables of `agentgym compare`."""
+        return markdown(self)
+
     def as_dict(self) -> dict[str, Any]:
         """The same as JSON values."""
         rows = [{"name": e.name, "agent": e.manifest["agent"], "attempts": e.manifest["attempts"],
@@ -158,6 +162,10 @@ class AlgorithmComparison:
     means: Sequence[Estimate]
     """Interquartile mean of success over runs and worlds of each."""
     pairs: Sequence[Improvement]
+
+    def __str__(self) -> str:
+        """Return the tables of `agentgym compare`."""
+        return markdown(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The same as JSON values."""
