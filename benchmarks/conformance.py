@@ -60,7 +60,7 @@ def main() -> int:
     began = time.monotonic()
     for spec, checks, chosen in worlds(given.names, settings):
         start = time.monotonic()
-        report = run_checks(spec, checks, chosen, told=_tell)
+        report = run_checks(spec, checks, chosen, on_result=_tell)
         reports.append(report)
         title = " ".join([spec.name, *spec.kwargs.values()])
         print(row(title, report.counts, len(report.failed), time.monotonic() - start), flush=True)
@@ -69,7 +69,7 @@ def main() -> int:
     print(row("all", counts, failures, time.monotonic() - began))
     for each in reports:
         for results in each.causes:
-            print(f"\n{each.spec}\n{each.story(results)}")
+            print(f"\n{each.spec}\n{each.failure_text(results)}")
         if each.not_done:
             print(f"\n{each.verdict()}")
     return 0 if all(each.ok for each in reports) else 1

@@ -69,12 +69,12 @@ def run(args: Values) -> int:
                 run_checks(spec, checks, chosen, told)
         except KeyboardInterrupt as stop:
             status = status_of(stop)
-    report = Report(spec, chosen, tuple(done), left=tuple(checks[len(done) :]))
-    for name in report.left[:1]:
+    report = Report(spec, chosen, tuple(done), not_begun=tuple(checks[len(done) :]))
+    for name in report.not_begun[:1]:
         out.print(f"stopped {name}", soft_wrap=True)
     for each in report.causes:
-        out.print("\n" + report.story(each), soft_wrap=True)
+        out.print("\n" + report.failure_text(each), soft_wrap=True)
     out.print(report.verdict(), soft_wrap=True)
     if chosen.json:
-        print_json(report.as_json())
+        print_json(report.as_dict())
     return status or (0 if report.ok else FAILED)

@@ -1,4 +1,4 @@
-"""The conformance kit: does a world keep the contract of `TextEnv`? For any registered world, ours or a stranger's.
+"""The conformance kit checks that an env keeps the contract of `TextEnv`: any registered env, built-in or yours.
 
 In a test:
 
@@ -9,11 +9,11 @@ In a test:
     def test_my_world(check):
         check_world(MyWorld, check)  # its class, or its name
 
-In a terminal `agentgym check my_world.py`, and once it is installed `agentgym check myworld`. Neither needs torch, and
-the kit itself no pytest; with hypothesis installed it tries hypothesis's strings too. A failure names the seed and the
-actions that show it, as a program to paste.
+In a terminal `agentgym check my_world.py`, and once it is installed `agentgym check myworld`. The kit needs neither
+torch nor pytest; with hypothesis installed it tries hypothesis's strings, too. A failure comes with a program to paste
+that reproduces it.
 
-A world may declare its `random_baseline`, the share of episodes in which luck may succeed (5 % by default; no
+An env may declare its `random_baseline`, the share of episodes in which luck may succeed (5 % by default; no
 thoughtless agent may be above it), and its `secrets()`, the texts that must not show yet.
 """
 

@@ -1,4 +1,4 @@
-"""Checks with agents: the expert succeeds from anywhere, thoughtless agents stay below the random baseline."""
+"""Checks with agents: the expert succeeds from every state, thoughtless agents stay below the random baseline."""
 
 from __future__ import annotations
 
@@ -9,222 +9,229 @@ from dataclasses import dataclass, field, replace
 
 from agentgym_py.env import SPLITS, TextEnv
 from agentgym_py.rng import Rng
-from agentgym_py.testing.harness import BrokenContractError, Moves, NotApplicableError, Play, Subject, shown, stands_in
+from agentgym_py.testing.harness import (
+    BrokenContractError,
+    Episode,
+    Moves,
+    NotApplicableError,
+    Subject,
+    contains_words,
+    short_repr,
+)
 
-_SURE = 1e-4
-"""How unlikely the successes of a thoughtless agent must be, under the random baseline, to count as a fault."""
-_MORE = 10
-_MOMENTS, _LISTED = 6, 5
-"""Moments of an episode at which listed actions are tried, and how many of them."""
-_LONG = 3
-"""A wanderer takes at most this many times the steps of the plan, and 12."""
+_MIN_P = 1e-4
+"""A thoughtless agent fails the check when its successes are less likely than this under the random baseline."""
+_RETRY_FACTOR = 10
+_STATES, _ACTIONS_PER_STATE = 6, 5
+"""States of an episode at which admissible actions are tried, and how many of them."""
+_WANDER_FACTOR = 3
+"""A wanderer takes fewer random steps than this factor times the plan's length, plus 12."""
 
 
 def expert(subject: Subject) -> None:
-    """From the start of tasks of every split: success, every action valid, in `optimal_steps` where the task says them.
+    """From the start of tasks of every split: success, every action valid, in `optimal_steps` if the task has them.
 
-    Asked again before each step, it also succeeds, in no more steps if the optimum is known. A fair expert of
-    the world's own may fail, and says no secret in the one of two tasks that have shown the same so far.
+    When it is asked again before each step, it also succeeds, in no more steps if the optimum is known. An env's own
+    fair expert may fail, but two tasks that have shown the same so far must not differ in a secret that it says.
     """
-    fair, default = _Fair(), type(subject.shared).fair_expert is TextEnv.fair_expert
+    fair, default = _FairExpert(), type(subject.shared).fair_expert is TextEnv.fair_expert
     for split in SPLITS:
         for number in subject.tasks(split, subject.settings.episodes):
-            play = subject.play(subject.shared)
-            play.reset(0, {"task": number, "split": split})
-            plan = play.expert()
-            task = play.env.current_task
+            episode = subject.episode(subject.shared)
+            episode.reset(0, {"task": number, "split": split})
+            plan = episode.expert()
+            task = episode.env.current_task
             optimal = task.optimal_steps if task else None
-            play.need(optimal in (None, len(plan)), f"the plan has {len(plan)} actions, optimal_steps is {optimal}")
-            _succeeds(play, plan)
-            _asked_anew(play, number, split, optimal)
+            message = f"the plan has {len(plan)} actions, optimal_steps is {optimal}"
+            episode.require(optimal in (None, len(plan)), message)
+            _require_success(episode, plan)
+            _require_success_when_replanned(episode, number, split, optimal)
             if not default:
-                fair.plays(play, number, split)
-    subject.notes.append("fair_expert is the default: the exact expert" if default else fair.told)
+                fair.play(episode, number, split)
+    subject.notes.append("fair_expert is the default: the exact expert" if default else fair.summary)
 
 
-def _succeeds(play: Play, plan: list[str]) -> None:
-    last = play.follow(plan)
-    play.need(last.terminated, "the expert's plan is done, and the episode has not terminated")
-    play.need(last.info["success"], "the expert's plan ends without success")
+def _require_success(episode: Episode, plan: list[str]) -> None:
+    last = episode.follow(plan)
+    episode.require(last.terminated, "the expert's plan is done, and the episode has not terminated")
+    episode.require(last.info["success"], "the expert's plan ends without success")
 
 
-def _asked_anew(play: Play, number: int, split: str, optimal: int | None) -> None:
-    play.reset(0, {"task": number, "split": split})
+def _require_success_when_replanned(episode: Episode, number: int, split: str, optimal: int | None) -> None:
+    episode.reset(0, {"task": number, "split": split})
     total = 0.0
-    while not play.ended:
-        plan = play.expert()
-        play.need(bool(plan), "expert() is empty, and the episode is not over")
-        total += play.step(plan[0]).reward
-        play.require_possible(total)
-    play.need(play.env.succeeded, "asked again before each step, the expert does not reach success")
-    steps = len(play.moves.actions)
-    play.need(
-        optimal in (None, steps),
-        f"asked again before each step, the expert takes {steps} steps, optimal_steps is {optimal}",
-    )
+    while not episode.over:
+        plan = episode.expert()
+        episode.require(bool(plan), "expert() is empty, and the episode is not over")
+        total += episode.step(plan[0]).reward
+        episode.require_possible_return(total)
+    when = "asked again before each step, the expert"
+    episode.require(episode.env.succeeded, f"{when} does not reach success")
+    steps = len(episode.moves.actions)
+    episode.require(optimal in (None, steps), f"{when} takes {steps} steps, optimal_steps is {optimal}")
 
 
 @dataclass(slots=True)
-class _Fair:
-    """The fair expert in many tasks: where two have shown the same it must not tell their secrets apart."""
+class _FairExpert:
+    """The fair expert in many tasks: if two have shown the same, it must not tell their secrets apart."""
 
-    won: int = 0
-    tried: int = 0
-    unshown: int = 0
-    """Tasks in which it said a secret that no observation had shown."""
-    _said: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
-    """Its action by what was to be seen, and the secrets in it that were not."""
+    successes: int = 0
+    tasks: int = 0
+    tasks_with_secrets: int = 0
+    """Tasks in which it said a secret before an observation showed it."""
+    _actions: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    """Its action in each visible history, and the hidden secrets that the action contains."""
 
-    def plays(self, play: Play, number: int, split: str) -> None:
-        """It may fail, but not raise, nor go on after the end, nor know more than was shown."""
-        play.reset(0, {"task": number, "split": split})
-        seen, guessed = [_instruction(play), play.observation], False
-        while not play.ended:
-            action = play.env.fair_expert()
+    def play(self, episode: Episode, number: int, split: str) -> None:
+        """Play a task; the fair expert may fail, but not raise, act after the end, or know more than was shown."""
+        episode.reset(0, {"task": number, "split": split})
+        history, knows_secret = [_instruction(episode), episode.observation], False
+        while not episode.over:
+            action = episode.env.fair_expert()
             if action is None:
                 break
-            play.need(isinstance(action, str), f"fair_expert() gives {action!r}")
-            guessed |= bool(self._secrets_in(play, action, seen))
-            play.step(action)
-            seen += [action, play.observation]
-        self.won += play.env.succeeded
-        self.tried += 1
-        self.unshown += guessed
+            episode.require(isinstance(action, str), f"fair_expert() gives {action!r}")
+            knows_secret |= bool(self._hidden_secrets(episode, action, history))
+            episode.step(action)
+            history += [action, episode.observation]
+        self.successes += episode.env.succeeded
+        self.tasks += 1
+        self.tasks_with_secrets += knows_secret
 
-    def _secrets_in(self, play: Play, action: str, seen: Sequence[str]) -> list[str]:
-        """The unshown secrets in its action, which must be what it did where the same was to be seen."""
-        text = "\n".join(seen).lower()
-        secrets = [each for each in play.env.secrets() or [] if stands_in(each.lower(), action.lower())]
-        secrets = [each for each in secrets if not stands_in(each.lower(), text)]
-        moment = json.dumps([*seen, play.env.actions()])
-        other, others = self._said.setdefault(moment, (action, secrets))
-        told = [*secrets, *others]
-        if other != action and told:
+    def _hidden_secrets(self, episode: Episode, action: str, history: Sequence[str]) -> list[str]:
+        """Return the hidden secrets in its action, which must be the same in every task with this history."""
+        text = "\n".join(history).lower()
+        secrets = [
+            secret for secret in episode.env.secrets() or []
+            if contains_words(action.lower(), secret.lower()) and not contains_words(text, secret.lower())
+        ]  # fmt: skip
+        state = json.dumps([*history, episode.env.actions()])
+        other, other_secrets = self._actions.setdefault(state, (action, secrets))
+        revealed = [*secrets, *other_secrets]
+        if other != action and revealed:
             message = (
-                f"fair_expert() says {shown(action)} here and {shown(other)} in another task that has shown the same: "
-                f"no observation has shown the secret {shown(told[0])}"
+                f"fair_expert() says {short_repr(action)} here and {short_repr(other)} in another task that has shown "
+                f"the same: no observation has shown the secret {short_repr(revealed[0])}"
             )
-            raise BrokenContractError(message, replace(play.moves, after="print(env.fair_expert())"))
+            raise BrokenContractError(message, replace(episode.moves, after="print(env.fair_expert())"))
         return secrets
 
     @property
-    def told(self) -> str:
-        """How it did, and how far it was looked at what it knows."""
-        unshown = f", in {self.unshown} by a secret that it had to find out or guess" if self.unshown else ""
-        return f"the fair expert succeeds in {self.won} of {self.tried} tasks{unshown}"
+    def summary(self) -> str:
+        """Its successes, and in how many tasks it said a hidden secret."""
+        hidden = self.tasks_with_secrets
+        note = f", in {hidden} by a secret that it had to find out or guess" if hidden else ""
+        return f"the fair expert succeeds in {self.successes} of {self.tasks} tasks{note}"
 
 
 def actions(subject: Subject) -> None:
-    """Most of what `actions()` lists can be done, in a fork of each moment of a few episodes."""
+    """Most of what `actions()` lists is valid, tried in a fork at several states of a few episodes."""
     refused = tried = 0
     fork = subject.make()
-    for seed in subject.seeds(subject.settings.few):
-        play, rng = subject.play(), subject.rng("actions", seed)
-        play.reset(seed)
-        for _ in range(_MOMENTS):
-            listed = [] if play.ended else play.env.actions()
-            if listed is None:
+    for seed in subject.seeds(subject.settings.few_episodes):
+        episode, rng = subject.episode(), subject.rng("actions", seed)
+        episode.reset(seed)
+        for _ in range(_STATES):
+            admissible = [] if episode.over else episode.env.actions()
+            if admissible is None:
                 raise NotApplicableError("actions() lists none")
-            if not listed:
+            if not admissible:
                 break
-            before = play.snapshot()
-            chosen = rng.sample(listed, min(_LISTED, len(listed)))
-            wrong = [each for each in chosen if not _can_be_done(fork, before, each)]
-            refused, tried = refused + len(wrong), tried + len(chosen)
-            none = len(wrong) == len(chosen) > 1
-            play.need(not none, f"none of {len(wrong)} listed actions can be done, such as {shown(chosen[0])}")
-            play.step(rng.choice(chosen))
-    told = f"{refused} of {tried} listed actions were refused"
-    subject.need(2 * refused <= tried, f"{told}: list what can be done")
-    subject.notes.append(told)
+            before = episode.snapshot()
+            sample = rng.sample(admissible, min(_ACTIONS_PER_STATE, len(admissible)))
+            invalid = [action for action in sample if not _is_valid(fork, before, action)]
+            refused, tried = refused + len(invalid), tried + len(sample)
+            message = f"none of {len(invalid)} listed actions can be done, such as {short_repr(sample[0])}"
+            episode.require(not len(invalid) == len(sample) > 1, message)
+            episode.step(rng.choice(sample))
+    summary = f"{refused} of {tried} listed actions were refused"
+    subject.require(2 * refused <= tried, f"{summary}: list what can be done")
+    subject.notes.append(summary)
 
 
-def _can_be_done(fork: TextEnv, before: bytes, action: str) -> bool:
+def _is_valid(fork: TextEnv, before: bytes, action: str) -> bool:
     fork.restore(before)
     return bool(fork.step(action)[4]["valid_action"])
 
 
 def wanderer(subject: Subject) -> None:
-    """From wherever random moves, nonsense and parts of a plan lead, the expert still reaches success."""
-    env = subject.roomy()
+    """The expert still reaches success from states after random actions, nonsense and parts of a plan."""
+    env = subject.make_longer()
     over = 0
     for seed in subject.seeds(subject.settings.episodes):
         rng = subject.rng("wanderer", seed)
-        play = subject.play(env)
-        play.reset(seed)
-        play.explore(rng, rng.below(_LONG * len(play.expert()) + 12))
-        if play.ended:
+        episode = subject.episode(env)
+        episode.reset(seed)
+        episode.explore(rng, rng.below(_WANDER_FACTOR * len(episode.expert()) + 12))
+        if episode.over:
             over += 1
         else:
-            _succeeds(play, play.expert())
+            _require_success(episode, episode.expert())
     subject.notes.append(f"{over} of {subject.settings.episodes} wanderers met the end")
 
 
-# ------------------------------------------------------------------------------------------------------- thoughtless
+# -------------------------------------------------------------------------------------------------- thoughtless agents
 
-Policy = Callable[[Play, Rng, str], str]
-"""Play, generator and the action that it first drew in this episode: what to say next."""
+Policy = Callable[[Episode, Rng, str], str]
+"""Returns the next action from the episode, a generator, and a random action drawn at the episode's start."""
 
 THOUGHTLESS: Mapping[str, Policy] = {
-    "says nothing": lambda play, rng, first: "",
-    "acts at random": lambda play, rng, first: play.any_action(rng),
-    "echoes the observation": lambda play, rng, first: play.observation,
-    "repeats one action": lambda play, rng, first: first,
-    "repeats the instruction": lambda play, rng, first: _instruction(play),
+    "says nothing": lambda episode, rng, first: "",
+    "acts at random": lambda episode, rng, first: episode.any_action(rng),
+    "echoes the observation": lambda episode, rng, first: episode.observation,
+    "repeats one action": lambda episode, rng, first: first,
+    "repeats the instruction": lambda episode, rng, first: _instruction(episode),
 }
 
 
-def _instruction(play: Play) -> str:
-    task = play.env.current_task
+def _instruction(episode: Episode) -> str:
+    task = episode.env.current_task
     return task.instruction if task else ""
 
 
 def random_baseline(subject: Subject) -> None:
-    """Agents that do not think succeed no more often than the world's `random_baseline`, 5 % by default.
+    """Agents that do not think succeed no more often than the env's `random_baseline`, 5 % by default.
 
-    Who comes above it plays ten times as many episodes. A fault is what would come about by chance in fewer than 1 of
-    10,000 runs if the agent's rate were the baseline.
+    An agent above it plays ten times as many episodes. The check fails if its successes then have a probability below
+    1 in 10,000 under the baseline.
     """
     numbers = subject.tasks("test", subject.settings.episodes)
     if not numbers:
         raise NotApplicableError("no test tasks")
     for name in THOUGHTLESS:
-        won, tried = _wins(subject, name, numbers), len(numbers)
-        if len(won) > subject.shared.random_baseline * tried:
-            more = [each for each in subject.tasks("test", _MORE * subject.settings.episodes) if each not in numbers]
-            won, tried = won + _wins(subject, name, more), tried + len(more)
-            _no_more_than_luck(subject, name, won, tried)
-        subject.notes.append(f"{name}: {len(won)} of {tried}")
+        wins, tried = _wins(subject, name, numbers), len(numbers)
+        if len(wins) > subject.shared.random_baseline * tried:
+            tasks = subject.tasks("test", _RETRY_FACTOR * subject.settings.episodes)
+            more = [number for number in tasks if number not in numbers]
+            wins, tried = wins + _wins(subject, name, more), tried + len(more)
+            _require_luck(subject, name, wins, tried)
+        subject.notes.append(f"{name}: {len(wins)} of {tried}")
 
 
 def _wins(subject: Subject, name: str, numbers: Iterable[int]) -> list[Moves]:
-    """The episodes of these test tasks in which a thoughtless agent succeeds."""
-    won = []
+    """Return the episodes of these test tasks in which a thoughtless agent succeeds."""
+    wins = []
     for number in numbers:
-        play = subject.play(subject.shared)
-        _thoughtless(play, THOUGHTLESS[name], number, subject.rng("floor", name, number))
-        if play.env.succeeded:
-            won.append(play.moves)
-    return won
+        episode, rng = subject.episode(subject.shared), subject.rng("floor", name, number)
+        episode.reset(0, {"task": number, "split": "test"})
+        first = episode.any_action(rng)
+        while not episode.over:
+            episode.step(THOUGHTLESS[name](episode, rng, first))
+        if episode.env.succeeded:
+            wins.append(episode.moves)
+    return wins
 
 
-def _no_more_than_luck(subject: Subject, name: str, won: Sequence[Moves], tried: int) -> None:
-    least = subject.shared.random_baseline
-    chance = tail(len(won), tried, least)
-    share = f"{len(won)} of {tried} episodes, the random baseline is {least:.0%}"
-    told = f"an agent that {name} succeeds in {share} (p = {chance:.1g}); one of them:"
-    subject.need(chance >= _SURE, told, won[0])
+def _require_luck(subject: Subject, name: str, wins: Sequence[Moves], tried: int) -> None:
+    baseline = subject.shared.random_baseline
+    p = binomial_tail(len(wins), tried, baseline)
+    share = f"{len(wins)} of {tried} episodes, the random baseline is {baseline:.0%}"
+    message = f"an agent that {name} succeeds in {share} (p = {p:.1g}); one of them:"
+    subject.require(p >= _MIN_P, message, wins[0])
 
 
-def _thoughtless(play: Play, policy: Policy, number: int, rng: Rng) -> None:
-    play.reset(0, {"task": number, "split": "test"})
-    first = play.any_action(rng)
-    while not play.ended:
-        play.step(policy(play, rng, first))
-
-
-def tail(hits: int, n: int, p: float) -> float:
-    """P(X >= hits) of a binomial X of n tries at p."""
+def binomial_tail(hits: int, n: int, p: float) -> float:
+    """Return P(X >= hits) of a binomial X of n tries at p."""
     if hits <= 0:
         return 1.0
     if p <= 0:

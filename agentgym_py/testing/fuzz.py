@@ -1,4 +1,4 @@
-"""A check that any string at all is a step: nonsense, broken JSON, surrogates, megabytes, valid actions distorted."""
+"""A check that any string is a step: nonsense, broken JSON, surrogates, megabytes, corrupted valid actions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from agentgym_py.rng import Rng
-from agentgym_py.testing.harness import Play, Subject
+from agentgym_py.testing.harness import Episode, Subject
 
 MEGABYTE = 1 << 20
-_SIGNS = "\x00\n\t []{}()\"'`\\/:,.;|<>=+-*^%#@!?&$~_0aZé中\u202e\u0301\u00a0\ud800\udfff\U0001f389"
+_CHARS = "\x00\n\t []{}()\"'`\\/:,.;|<>=+-*^%#@!?&$~_0aZé中\u202e\u0301\u00a0\ud800\udfff\U0001f389"
 _AWKWARD = (
     "", " ", "\n", "\x00", "\ud800", "\udfff\ud800", "🎉", "é", "e\u0301", "\u202eabc", "İ", "ß", "ﬁ", "٣", "²", "Ⅷ",
     "[", "]", "[]", "[[", "name[", "name[]", "name[[x]]", "name[x", "finish[]", "search[", "click[]", "a" * 200,
@@ -30,77 +30,77 @@ _WRONG_VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 _LONG = ("a", "\ud800", "[", "{", "(", "9", " ", "\n", "🎉", "Action: ", "a[", "x, ", '{"name":', "Thought: \n", "go ")
 _GAPS = ("( x", "({} x", "{ x", "{} x", " x", "[ x", "(\tx")
-"""What follows a name; the gap becomes a megabyte, for whoever looks there for the end of a call again and again."""
-_SHARE = 3
+"""Suffixes of a tool's name whose space becomes a megabyte, for parsers that search the end of a call quadratically."""
+_STRINGS_PER_EPISODE = 3
 
 
 def strings(subject: Subject) -> None:
-    """Any string is a step: awkward ones, megabytes, valid actions distorted, and what hypothesis thinks of."""
+    """Any string is a step: awkward ones, megabytes, corrupted valid actions, and hypothesis's strings."""
     env = subject.shared
-    for number, text in enumerate(_texts(subject)):
-        play = subject.play(env)
-        play.reset(subject.seeds(6)[number % 6])
-        play.wander(subject.rng("before a string", number), number % 5, nonsense=0)
-        _say(play, text(play))
+    for number, make_text in enumerate(_texts(subject)):
+        episode = subject.episode(env)
+        episode.reset(subject.seeds(6)[number % 6])
+        episode.wander(subject.rng("before a string", number), number % 5, nonsense=0)
+        _try(episode, make_text(episode))
     if find_spec("hypothesis"):
         _with_hypothesis(subject)
     else:
         subject.notes.append("a fixed list and distorted actions only (pip install hypothesis for its strings too)")
 
 
-def _say(play: Play, text: str) -> None:
-    """One string, in which the episode must stay whole: its snapshot can be taken and taken up."""
-    play.subject.counts["strings"] += 1
-    play.step(text)
+def _try(episode: Episode, text: str) -> None:
+    """Step with one string, after which a snapshot must restore to itself."""
+    episode.subject.counts["strings"] += 1
+    episode.step(text)
     if len(text) < MEGABYTE:
-        here = play.snapshot()
-        play.env.restore(here)
-        play.need(play.snapshot() == here, "after this action a snapshot that is restored is another one")
+        snapshot = episode.snapshot()
+        episode.env.restore(snapshot)
+        same = episode.snapshot() == snapshot
+        episode.require(same, "after this action a snapshot that is restored is another one")
 
 
-def _texts(subject: Subject) -> Iterator[Callable[[Play], str]]:
+def _texts(subject: Subject) -> Iterator[Callable[[Episode], str]]:
     for text in (*_AWKWARD, *(unit * (MEGABYTE // len(unit)) for unit in _LONG)):
-        yield partial(_same, text)
+        yield partial(_constant, text)
     rng = subject.rng("strings")
-    yield lambda play: _head(play, rng) + "[" + "x" * MEGABYTE + "]"
-    yield lambda play: _head(play, rng) + "[" + "9" * 5000 + "]"
+    yield lambda episode: _action_name(episode, rng) + "[" + "x" * MEGABYTE + "]"
+    yield lambda episode: _action_name(episode, rng) + "[" + "9" * 5000 + "]"
     for gap in _GAPS:
-        yield partial(_gaping, re.sub(r"\s", lambda space: space[0] * MEGABYTE, gap), rng)
-    for _ in range(_SHARE * subject.settings.episodes):
-        yield lambda play: _distorted(play, rng)
-        yield lambda play: _random_text(rng)
+        yield partial(_call_with_gap, re.sub(r"\s", lambda space: space[0] * MEGABYTE, gap), rng)
+    for _ in range(_STRINGS_PER_EPISODE * subject.settings.episodes):
+        yield lambda episode: _corrupted_action(episode, rng)
+        yield lambda episode: _random_text(rng)
 
 
-def _same(text: str, play: Play) -> str:
-    del play
+def _constant(text: str, _: Episode) -> str:
     return text
 
 
-def _head(play: Play, rng: Rng) -> str:
-    return play.any_action(rng).split("[")[0]
+def _action_name(episode: Episode, rng: Rng) -> str:
+    return episode.any_action(rng).split("[")[0]
 
 
-def _gaping(rest: str, rng: Rng, play: Play) -> str:
-    tools = play.env.tools()
-    tool: Any = rng.choice(tools) if tools else {"name": _head(play, rng)}
-    return str(tool.get("function", tool)["name"]) + rest
+def _call_with_gap(suffix: str, rng: Rng, episode: Episode) -> str:
+    tools = episode.env.tools()
+    tool: Any = rng.choice(tools) if tools else {"name": _action_name(episode, rng)}
+    return str(tool.get("function", tool)["name"]) + suffix
 
 
 def _random_text(rng: Rng) -> str:
-    return "".join(rng.choice(_SIGNS) if rng.below(4) else chr(rng.below(0x110000)) for _ in range(rng.below(40)))
+    return "".join(rng.choice(_CHARS) if rng.below(4) else chr(rng.below(0x110000)) for _ in range(rng.below(40)))
 
 
-def _distorted(play: Play, rng: Rng) -> str:
-    """A valid action with something wrong in it: deeper in than nonsense comes."""
-    tools = play.env.tools()
+def _corrupted_action(episode: Episode, rng: Rng) -> str:
+    """Return a valid action with a few characters changed, which gets deeper into the parser than nonsense."""
+    tools = episode.env.tools()
     if tools and rng.below(2):
         return _wrong_call(rng.choice(tools), rng)
-    text = play.any_action(rng)
+    text = episode.any_action(rng)
     for _ in range(1 + rng.below(3)):
-        place = rng.below(len(text) + 1)
-        end = min(len(text), place + rng.below(4))
-        put = rng.choice((*_SIGNS, "", "", text, text.upper(), "9" * 400))
-        text = text[:place] + put + text[end:]
+        start = rng.below(len(text) + 1)
+        end = min(len(text), start + rng.below(4))
+        insert = rng.choice((*_CHARS, "", "", text, text.upper(), "9" * 400))
+        text = text[:start] + insert + text[end:]
     return text
 
 
@@ -112,7 +112,7 @@ def _wrong_call(tool: Any, rng: Rng) -> str:
 
 
 def _with_hypothesis(subject: Subject) -> None:
-    """Hypothesis's strings; it finds the shortest one that breaks something, and that one is reported."""
+    """Try hypothesis's strings; it shrinks a failing one, which is reported."""
     from hypothesis import HealthCheck, Verbosity, given, seed, settings
     from hypothesis import strategies as st
 
@@ -122,22 +122,20 @@ def _with_hypothesis(subject: Subject) -> None:
 
     @seed(subject.settings.seed)
     @settings(
-        max_examples=_SHARE * subject.settings.episodes, deadline=None, database=None, verbosity=Verbosity.quiet,
-        suppress_health_check=list(HealthCheck), report_multiple_bugs=False,
+        max_examples=_STRINGS_PER_EPISODE * subject.settings.episodes, deadline=None, database=None,
+        verbosity=Verbosity.quiet, suppress_health_check=list(HealthCheck), report_multiple_bugs=False,
     )  # fmt: skip
     @given(st.integers(0, 5), st.integers(0, 5), st.text() | st.characters(codec=None).map(str) | pieces)
-    def told(start: int, steps: int, said: Any) -> None:
-        play = subject.play(env)
-        play.reset(subject.seeds(6)[start])
+    def try_reply(start: int, steps: int, reply: Any) -> None:
+        episode = subject.episode(env)
+        episode.reset(subject.seeds(6)[start])
         rng = subject.rng("hypothesis", start, steps)
-        play.wander(rng, steps, nonsense=0)
-        _say(play, _joined(play, rng, said))
+        episode.wander(rng, steps, nonsense=0)
+        _try(episode, reply if isinstance(reply, str) else _joined(episode, rng, reply))
 
-    told()
+    try_reply()
 
 
-def _joined(play: Play, rng: Rng, said: str | list[str | int]) -> str:
-    """A text, or pieces of one; a number among them stands for an action that is valid here."""
-    if isinstance(said, str):
-        return said
-    return "".join(each if isinstance(each, str) else play.any_action(rng) for each in said)
+def _joined(episode: Episode, rng: Rng, pieces: list[str | int]) -> str:
+    """Join pieces of a text; a number stands for an action that is valid here."""
+    return "".join(piece if isinstance(piece, str) else episode.any_action(rng) for piece in pieces)

@@ -1,11 +1,11 @@
-"""A check that the goal's answer stands neither in an observation nor in `info` before the end.
+"""A check that the goal's answer is neither in an observation nor in `info` before the end.
 
-What is covered: of a world that names its `secrets` every one of them, in the first observation, in random episodes
-with nonsense, and along the expert's plan. Of a world that names none a guess: the words of the expert's last action
-that neither instruction, rules, tools nor listed actions hold, else those in its brackets though actions that are
-listed hold them, must not stand, more often than another task's do, in the first observation and in `info` or in what
-comes after empty, senseless and wrong replies. What an agent learns by acting well is not looked at there, and an
-answer that is said in other words is not found. Where there is neither secret nor answer the check is skipped.
+An env that declares `secrets()` is checked exactly: no secret may show in the first observation, in random episodes
+with nonsense, or along the expert's plan. For any other env the answer is guessed: the words of the expert's last
+action that are in neither instruction, rules, tools nor admissible actions; without any, the words in its brackets,
+admissible or not. They may be in the first observation, in `info`, or in what follows empty, senseless and wrong
+replies only as often as another task's answer. What an agent learns by acting well is not checked then, and a
+paraphrased answer is not found. Without secrets and answers the check is skipped.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym_py.testing.agents import tail
-from agentgym_py.testing.harness import NONSENSE, NotApplicableError, Play, Subject, shown, stands_in
+from agentgym_py.testing.agents import binomial_tail
+from agentgym_py.testing.harness import NONSENSE, Episode, NotApplicableError, Subject, contains_words, short_repr
 
 _WORD = re.compile(r"\w+(?:[.,:'/-]\w+)*")
 _ARGUMENT = re.compile(r"\[(.*)\]", re.DOTALL)
-_SURE = 1e-6
-_CHANCE_AT_LEAST = 0.02
-_HITS_AT_LEAST = 5
-_OTHERS = 5
+_MIN_P = 1e-6
+_MIN_CHANCE = 0.02
+_MIN_HITS = 5
+_OTHER_TASKS = 5
 
 
 def leaks(subject: Subject) -> None:
@@ -34,48 +34,48 @@ def leaks(subject: Subject) -> None:
     env.reset(seed=subject.seeds(1)[0])
     if env.secrets() is None:
         subject.notes.append("guessed from the expert's last action: secrets() names nothing")
-        _guessed(subject)
+        _check_guesses(subject)
         return
-    named = looked = 0
+    at_start = checked = 0
     for seed in subject.seeds(subject.settings.episodes):
-        play = subject.play(env)
-        play.reset(seed)
-        named += len(env.secrets() or [])
-        looked += _hides(play)
-        for action in _moves(play, seed):
-            play.step(action)
-            if not play.ended:
-                looked += _hides(play)
-    if not looked:
+        episode = subject.episode(env)
+        episode.reset(seed)
+        at_start += len(env.secrets() or [])
+        checked += _check_secrets(episode)
+        for action in _random_then_expert(episode, seed):
+            episode.step(action)
+            if not episode.over:
+                checked += _check_secrets(episode)
+    if not checked:
         raise NotApplicableError("nothing was looked for: secrets() says [] all the time, that nothing is hidden")
-    subject.notes.append(f"{named / subject.settings.episodes:.1f} secrets a task, as secrets() names them")
+    subject.notes.append(f"{at_start / subject.settings.episodes:.1f} secrets a task, as secrets() names them")
 
 
-def _moves(play: Play, seed: int) -> Iterator[str]:
-    """Random ones, then the expert's but for the last."""
-    rng = play.subject.rng("leaks", seed)
+def _random_then_expert(episode: Episode, seed: int) -> Iterator[str]:
+    """Yield random actions, then all of the expert's but the last."""
+    rng = episode.subject.rng("leaks", seed)
     for _ in range(rng.below(8)):
-        if not play.ended:
-            yield NONSENSE if rng.below(3) == 0 else play.any_action(rng)
-    if not play.ended:
-        yield from play.expert()[:-1]
+        if not episode.over:
+            yield NONSENSE if rng.below(3) == 0 else episode.any_action(rng)
+    if not episode.over:
+        yield from episode.expert()[:-1]
 
 
-def _hides(play: Play) -> int:
-    """How many secrets were looked for, of which none may show."""
-    task = play.env.current_task
-    public = "\n".join((task.instruction if task else "", *play.env.rules.values(), *play.moves.actions)).lower()
-    seen = {"observation": play.observation, **{f"info[{key!r}]": text for key, text in _leaves(play.info)}}
-    lowered = {where: text.lower() for where, text in seen.items()}
-    secrets = play.env.secrets() or []
+def _check_secrets(episode: Episode) -> int:
+    """Fail if a secret shows; return the number of secrets."""
+    task = episode.env.current_task
+    public = "\n".join((task.instruction if task else "", *episode.env.rules.values(), *episode.moves.actions)).lower()
+    texts = {"observation": episode.observation, **{f"info[{key!r}]": text for key, text in _info_texts(episode.info)}}
+    lowered = {place: text.lower() for place, text in texts.items()}
+    secrets = episode.env.secrets() or []
     for secret in secrets:
-        for where, text in lowered.items():
-            if stands_in(secret.lower(), text) and not stands_in(secret.lower(), public):
-                play.fail(f"the secret {shown(secret)} stands in {where}: {shown(seen[where])}")
+        for place, text in lowered.items():
+            if contains_words(text, secret.lower()) and not contains_words(public, secret.lower()):
+                episode.fail(f"the secret {short_repr(secret)} stands in {place}: {short_repr(texts[place])}")
     return len(secrets)
 
 
-def _leaves(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _info_texts(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, value in info.items():
         yield key, value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
 
@@ -85,72 +85,71 @@ def _leaves(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """A task as it looks to who has not done anything sensible."""
+    """A task as an agent sees it that has done nothing sensible yet."""
 
-    play: Play
+    episode: Episode
     answer: frozenset[str]
-    """Words of the expert's last action that nothing public holds."""
-    seen: dict[str, set[str]]
-    """Words by where they stand."""
+    """Words of the expert's last action that nothing public contains."""
+    words: dict[str, set[str]]
+    """Visible words by place."""
 
 
-def _guessed(subject: Subject) -> None:
-    plays = [subject.play() for _ in subject.tasks("train", max(subject.settings.episodes, 30))]
-    lasts = [_last_action(play, number) for number, play in enumerate(plays)]
-    openings = [_opening(play, lasts, number) for number, play in enumerate(plays)]
-    shares = Counter(each.answer for each in openings)
-    answered = [each for each in openings if each.answer and shares[each.answer] <= len(openings) / 2]
+def _check_guesses(subject: Subject) -> None:
+    episodes = [subject.episode() for _ in subject.tasks("train", max(subject.settings.episodes, 30))]
+    last_actions = [_last_action(episode, number) for number, episode in enumerate(episodes)]
+    openings = [_opening(episode, last_actions, number) for number, episode in enumerate(episodes)]
+    counts = Counter(opening.answer for opening in openings)
+    answered = [opening for opening in openings if opening.answer and counts[opening.answer] <= len(openings) / 2]
     if not answered:
         raise NotApplicableError("nothing was looked for: declare secrets()")
     subject.notes.append(f"{len(answered)} of {len(openings)} tasks have such an answer")
-    for where in sorted({where for each in answered for where in each.seen}):
-        _no_more_than_by_chance(answered, where)
+    for place in sorted({place for opening in answered for place in opening.words}):
+        _require_chance(answered, place)
 
 
-def _last_action(play: Play, number: int) -> str:
-    play.reset(0, {"task": number, "split": "train"})
-    plan = play.expert()
-    play.need(bool(plan), "expert() is empty right after reset")
+def _last_action(episode: Episode, number: int) -> str:
+    episode.reset(0, {"task": number, "split": "train"})
+    plan = episode.expert()
+    episode.require(bool(plan), "expert() is empty right after reset")
     return plan[-1]
 
 
-def _opening(play: Play, lasts: Sequence[str], number: int) -> _Opening:
-    play.reset(0, {"task": number, "split": "train"})
-    env = play.env
-    task = env.current_task
+def _opening(episode: Episode, last_actions: Sequence[str], number: int) -> _Opening:
+    episode.reset(0, {"task": number, "split": "train"})
+    env, task = episode.env, episode.env.current_task
     public = _words(" ".join((task.instruction if task else "", *env.rules.values(), json.dumps(env.tools() or []))))
-    words = _words(lasts[number]) - public - _words(" ".join(env.actions() or []))
-    answer = frozenset(words or _words("".join(_ARGUMENT.findall(lasts[number]))) - public)
-    seen = {"the first observation": _words(play.observation)}
-    seen |= {f"info[{key!r}] of reset": _words(text) for key, text in _leaves(play.info)}
-    for reply in ("", NONSENSE, lasts[number - 1]):
-        if play.ended:
+    answer = _words(last_actions[number]) - public - _words(" ".join(env.actions() or []))
+    answer = answer or _words("".join(_ARGUMENT.findall(last_actions[number]))) - public
+    words = {"the first observation": _words(episode.observation)}
+    words |= {f"info[{key!r}] of reset": _words(text) for key, text in _info_texts(episode.info)}
+    for reply in ("", NONSENSE, last_actions[number - 1]):
+        if episode.over:
             break
-        play.step(reply)
-        if not play.ended:
-            seen.setdefault("what follows a wrong reply", set()).update(_words(play.observation) - _words(reply))
-            for key, text in _leaves(play.info):
-                seen.setdefault(f"info[{key!r}] of step", set()).update(_words(text) - _words(reply))
-    return _Opening(play, answer, seen)
+        episode.step(reply)
+        if not episode.over:
+            words.setdefault("what follows a wrong reply", set()).update(_words(episode.observation) - _words(reply))
+            for key, text in _info_texts(episode.info):
+                words.setdefault(f"info[{key!r}] of step", set()).update(_words(text) - _words(reply))
+    return _Opening(episode, frozenset(answer), words)
 
 
 def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.lower()))
 
 
-def _no_more_than_by_chance(openings: Sequence[_Opening], where: str) -> None:
-    """As often as the answers of other tasks stand there, an answer may stand there."""
-    own = [each for each in openings if each.answer <= each.seen.get(where, set())]
-    tried = others = 0
-    for number, each in enumerate(openings):
-        for further in range(1, min(_OTHERS, len(openings) - 1) + 1):
-            other = openings[(number + further) % len(openings)].answer
-            tried += other != each.answer
-            others += other != each.answer and other <= each.seen.get(where, set())
-    chance = max(others / max(tried, 1), _CHANCE_AT_LEAST)
-    if len(own) >= _HITS_AT_LEAST and tail(len(own), len(openings), chance) < _SURE:
-        share = f"{len(own)} of {len(openings)} tasks (another task's in {others} of {tried})"
-        words = " ".join(sorted(own[0].answer))
-        own[0].play.fail(
-            f"{where} holds the answer in {share}, here {shown(words)}; if it is no secret let secrets() return []"
+def _require_chance(openings: Sequence[_Opening], place: str) -> None:
+    """Fail if answers are in a place more often than the answers of other tasks."""
+    hits = [opening for opening in openings if opening.answer <= opening.words.get(place, set())]
+    tried = other_hits = 0
+    for number, opening in enumerate(openings):
+        for offset in range(1, min(_OTHER_TASKS, len(openings) - 1) + 1):
+            other = openings[(number + offset) % len(openings)].answer
+            tried += other != opening.answer
+            other_hits += other != opening.answer and other <= opening.words.get(place, set())
+    chance = max(other_hits / max(tried, 1), _MIN_CHANCE)
+    if len(hits) >= _MIN_HITS and binomial_tail(len(hits), len(openings), chance) < _MIN_P:
+        share = f"{len(hits)} of {len(openings)} tasks (another task's in {other_hits} of {tried})"
+        words = short_repr(" ".join(sorted(hits[0].answer)))
+        hits[0].episode.fail(
+            f"{place} holds the answer in {share}, here {words}; if it is no secret let secrets() return []"
         )

@@ -1,7 +1,7 @@
-"""A model server for tests: over loopback it speaks as vLLM, SGLang and llama.cpp do, and generates with `HFEngine`.
+"""A model server for tests: it speaks the protocols of vLLM, SGLang and llama.cpp, and generates with `HFEngine`.
 
-It has what `ServerEngine` needs of them and no more, one reply at a time, without a key: for small models, to try
-things out where there is none of them. In chat completions it says what a test has it say.
+It implements only what `ServerEngine` uses, one reply at a time, without a key: for trying things out with small models
+when none of these servers is installed. For chat completions a test supplies the reply.
 """
 
 from __future__ import annotations
@@ -25,91 +25,91 @@ from agentgym_py.policy import Policy
 
 @dataclass
 class ModelServer:
-    """Holds a policy's weights; what a test may turn is a field."""
+    """A server of one policy; a test sets its fields."""
 
     policy: Policy
     url: str = ""
     loads: bool = True
     """Whether it has endpoints that load weights."""
     stale: bool = False
-    """Whether it claims to have loaded them, and keeps the old ones."""
+    """Whether it reports that it loaded weights, but keeps the old ones."""
     plain: bool = False
-    """Whether log-probabilities are those before the temperature, as vLLM's are unless it is told otherwise."""
+    """Whether log-probabilities are taken before the temperature, as vLLM does by default."""
     script: list[Any] = field(default_factory=list)
-    """What comes in place of the next replies: a response, seconds to hang, or None."""
+    """Replacements of the next replies: a response, seconds to hang, or None for a normal reply."""
     breaks_after: int | None = None
-    """Number of requests that are answered."""
+    """Number of requests after which it only fails."""
     spoil: Callable[[dict[str, Any]], Any] = lambda answer: answer
-    """Changes an answer of vLLM's kind."""
-    says: Callable[[dict[str, Any]], str] = lambda body: ""
-    """What it says to the body of a chat completion."""
+    """Changes a vLLM response."""
+    chat_reply: Callable[[dict[str, Any]], str] = lambda body: ""
+    """Returns the reply to the body of a chat completion."""
     bodies: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """Path and body of each request."""
     live: int = 0
-    most: int = 0
-    """Requests at once."""
+    max_live: int = 0
+    """Largest number of concurrent requests."""
 
     def __post_init__(self) -> None:
-        self.engine, self._one = HFEngine(self.policy), asyncio.Lock()
+        self.engine, self._lock = HFEngine(self.policy), asyncio.Lock()
 
     def app(self) -> Any:
-        """The application."""
-        made = fastapi.FastAPI()
+        """Return the application."""
+        app = fastapi.FastAPI()
         replies = {
             "/v1/completions": self._vllm, "/generate": self._sglang, "/completion": self._llamacpp,
             "/v1/chat/completions": self._chat,
         }  # fmt: skip
-        others = {
+        weights = {
             "/collective_rpc": self._reload, "/reset_prefix_cache": self._reset,
             "/update_weights_from_disk": self._load,
         }  # fmt: skip
-        for path, answer in (replies | others).items():
-            made.add_route(path, self._route(path, answer, path in replies), methods=["POST"])
-        return made
+        for path, answer in (replies | weights).items():
+            app.add_route(path, self._route(path, answer, path in replies), methods=["POST"])
+        return app
 
     def _route(self, path: str, answer: Callable[[dict[str, Any]], Any], scripted: bool) -> Any:
         async def route(request: Any) -> Any:
             body = await request.json()
             self.bodies.append((path, body))
-            said = self.script.pop(0) if scripted and self.script else None
+            scripted_reply = self.script.pop(0) if scripted and self.script else None
             if not scripted and not self.loads:
                 return fastapi.responses.JSONResponse({"detail": "Not Found"}, 404)
             if self.breaks_after is not None and len(self.bodies) > self.breaks_after:
                 return fastapi.Response(status_code=500)
-            if isinstance(said, float):
-                await asyncio.sleep(said)
+            if isinstance(scripted_reply, float):
+                await asyncio.sleep(scripted_reply)
                 return fastapi.Response(status_code=500)
-            if said is not None:
-                return said
+            if scripted_reply is not None:
+                return scripted_reply
             self.live += 1
-            self.most = max(self.most, self.live)
+            self.max_live = max(self.max_live, self.live)
             try:
-                async with self._one:
-                    answered = await asyncio.to_thread(answer, body)
+                async with self._lock:
+                    reply = await asyncio.to_thread(answer, body)
             finally:
                 self.live -= 1
-            return answered if isinstance(answered, fastapi.Response) else fastapi.responses.JSONResponse(answered)
+            return reply if isinstance(reply, fastapi.Response) else fastapi.responses.JSONResponse(reply)
 
         return route
 
     # ---- replies ----------------------------------------------------------------------------------------------------
 
     def _reply(self, prompt: list[int], params: SamplingParams, seed: int) -> tuple[Generation, list[float]]:
-        """A reply, and its log-probabilities as this server gives them."""
+        """Generate a reply; return it with the log-probabilities that this server reports."""
         (reply,) = self.engine.generate([prompt], params, [seed])
         if not self.plain:
             return reply, list(reply.logprobs)
         with torch.no_grad():
             logits = self.policy.model(torch.tensor([[*prompt, *reply.ids]])).logits[0, len(prompt) - 1 : -1]
-        said = logits.log_softmax(-1)
-        return reply, [float(row[token]) for row, token in zip(said, reply.ids, strict=True)]
+        logprobs = logits.log_softmax(-1)
+        return reply, [float(row[token]) for row, token in zip(logprobs, reply.ids, strict=True)]
 
     def _vllm(self, body: dict[str, Any]) -> Any:
         if max(body["prompt"]) >= len(self.policy.tokenizer):
             return fastapi.responses.JSONResponse({"error": {"message": "Token id is out of vocabulary"}}, 400)
         if len(body["prompt"]) + body["max_tokens"] > self.policy.max_length:
-            said = {"error": {"message": "This model's maximum context length is shorter"}}
-            return fastapi.responses.JSONResponse(said, 400)
+            error = {"error": {"message": "This model's maximum context length is shorter"}}
+            return fastapi.responses.JSONResponse(error, 400)
         params = SamplingParams(body["temperature"], body["top_p"], body["top_k"], body["max_tokens"])
         reply, logprobs = self._reply(body["prompt"], params, body["seed"])
         choice = {
@@ -120,9 +120,10 @@ class ModelServer:
         return self.spoil({"object": "text_completion", "choices": [choice]})
 
     def _sglang(self, body: dict[str, Any]) -> Any:
-        given = body["sampling_params"]
-        params = SamplingParams(given["temperature"], given["top_p"], max(given["top_k"], 0), given["max_new_tokens"])
-        reply, logprobs = self._reply(body["input_ids"], params, given["sampling_seed"])
+        sampling = body["sampling_params"]
+        top_k = max(sampling["top_k"], 0)
+        params = SamplingParams(sampling["temperature"], sampling["top_p"], top_k, sampling["max_new_tokens"])
+        reply, logprobs = self._reply(body["input_ids"], params, sampling["sampling_seed"])
         pairs = [[logprob, token, None] for logprob, token in zip(logprobs, reply.ids, strict=True)]
         meta = {
             "finish_reason": {"type": reply.finish_reason}, "prompt_tokens": len(body["input_ids"]),
@@ -144,45 +145,45 @@ class ModelServer:
         }  # fmt: skip
 
     def _chat(self, body: dict[str, Any]) -> Any:
-        message = {"role": "assistant", "content": self.says(body)}
+        message = {"role": "assistant", "content": self.chat_reply(body)}
         return {"model": body["model"], "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
 
     # ---- weights ----------------------------------------------------------------------------------------------------
 
     def _reload(self, body: dict[str, Any]) -> Any:
-        self._take(body["kwargs"]["weights_path"])
+        self._load_folder(body["kwargs"]["weights_path"])
         return {"results": [None]}
 
     def _load(self, body: dict[str, Any]) -> Any:
-        self._take(body["model_path"])
+        self._load_folder(body["model_path"])
         return {"success": True}
 
     def _reset(self, body: dict[str, Any]) -> Any:
-        """Fails while a reply uses the cache; here two times of three."""
+        """Fail as a server does while a reply uses the cache; here two times of three."""
         del body
         tried = [path for path, _ in self.bodies].count("/reset_prefix_cache")
         return {"success": tried % 3 == 0}
 
-    def _take(self, folder: str) -> None:
+    def _load_folder(self, folder: str) -> None:
         if not self.stale:
-            self.hold(Policy.load(folder, device="cpu"))
+            self.set_policy(Policy.load(folder, device="cpu"))
 
-    def hold(self, policy: Policy) -> None:
-        """Play other weights."""
+    def set_policy(self, policy: Policy) -> None:
+        """Generate with other weights."""
         self.policy, self.engine = policy, HFEngine(policy)
 
 
 @contextmanager
 def serving(server: ModelServer) -> Iterator[ModelServer]:
-    """The server in a thread, on a free port."""
-    with socket.socket() as own:
-        own.bind(("127.0.0.1", 0))
-        running = uvicorn.Server(uvicorn.Config(server.app(), log_level="critical"))
-        thread = threading.Thread(target=running.run, kwargs={"sockets": [own]}, daemon=True)
+    """Run the server in a thread, on a free port."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        runner = uvicorn.Server(uvicorn.Config(server.app(), log_level="critical"))
+        thread = threading.Thread(target=runner.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
-        server.url = f"http://127.0.0.1:{own.getsockname()[1]}/v1"
+        server.url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         try:
             yield server
         finally:
-            running.should_exit = running.force_exit = True
+            runner.should_exit = runner.force_exit = True
             thread.join(5)

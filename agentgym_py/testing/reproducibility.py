@@ -1,4 +1,4 @@
-"""The same episodes in fresh processes, of other hash seeds, time zones and folders, and in a used instance."""
+"""The same episodes in fresh processes with other hash seeds, time zones and folders, and in a used instance."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ from agentgym_py.env.registration import env_id, register, target_of
 from agentgym_py.rng import Rng
 from agentgym_py.testing.harness import (
     NONSENSE,
-    SEEDED,
+    SEED_GLOBALS,
     BrokenContractError,
     Moves,
     NotApplicableError,
     StoppedError,
     Subject,
     any_action,
-    raising,
-    seeded,
-    shown_raising,
-    where_raised,
+    error_trace,
+    report_error,
+    seed_globals,
 )
-from agentgym_py.testing.report import listed
+from agentgym_py.testing.report import actions_source
 
 _STEPS = 20
-_SECONDS = 300
-_MOODS = (
+_TIMEOUT = 300
+_ENVIRONMENTS = (
     {"PYTHONHASHSEED": "1", "TZ": "UTC0"},
     {"PYTHONHASHSEED": "2", "TZ": "XYZ-11", "LC_ALL": "C", "COLUMNS": "31"},
 )
-_SETUP = f"import os\nnumber = int(os.environ.get('PYTHONHASHSEED', {{number}}))  # run it with 1 and with 2\n{SEEDED}"
-_PAST = """# and in an instance that has played before
+_SETUP = f"""import os
+number = int(os.environ.get('PYTHONHASHSEED', {{number}}))  # run it with 1 and with 2
+{SEED_GLOBALS}"""
+_USED_INSTANCE = """# and in an instance that has played before
 from agentgym_py.testing.reproducibility import transcript
 env = make()
 for _ in transcript(env, {seeds}, 1, 3):
@@ -49,130 +50,121 @@ for _ in transcript(env, {seeds}, 1, 3):
 print(env.reset(seed={{seed}}))
 for action in {{actions}}:
     print(env.step(action))
-print({{asked}})"""
-_ASKED = {
+print({{call}})"""
+_CALLS = {
     "admissible actions": "env.actions()", "plan of the expert": "env.expert()", "snapshot": "env.snapshot()",
     "next action of the fair expert": "env.fair_expert()", "thought": "env.expert_thought(env.expert()[0])",
 }  # fmt: skip
-"""What asks for what is no turn, by its name in a line."""
+"""The call that returns a part of a line which `step` does not return."""
 Line = dict[str, Any]
 
 
 def reproducible(subject: Subject) -> None:
     """Same seed, same episode: in two fresh processes (hash seed, time zone, folder differ) and in a used instance."""
-    seeds = list(subject.seeds(subject.settings.few))
+    seeds = list(subject.seeds(subject.settings.few_episodes))
     state = subject.rng("fresh").state
-    asked = {
-        "name": env_id(subject.spec.name),
-        "kwargs": dict(subject.spec.kwargs),
-        "target": _target(subject.spec.name),
-        "seeds": seeds,
-        "rng": state,
-    }
-    first, second = (_asked_of_a_process(asked, mood) for mood in _MOODS)
+    name = env_id(subject.spec.name)
+    request = {
+        "name": name, "kwargs": dict(subject.spec.kwargs), "target": _target(name), "seeds": seeds, "rng": state,
+    }  # fmt: skip
+    first, second = (_transcript_of_process(request, variables) for variables in _ENVIRONMENTS)
     subject.counts["episodes"] += 3 * len(seeds)
     subject.counts["processes"] += 2
     subject.counts["steps"] += len(first) + len(second)
-    _compare(
-        first, second, "two fresh processes with the same seed (PYTHONHASHSEED 1 and 2, other time zone and folder)"
-    )
-    here = _in_a_used_instance(subject, seeds, state)
-    past = _PAST.format(seeds=seeds[::-1])
-    _compare(first, json.loads(json.dumps(here)), "a fresh process and an instance that has played before", past)
+    both = "two fresh processes with the same seed (PYTHONHASHSEED 1 and 2, other time zone and folder)"
+    _compare(first, second, both)
+    lines = _transcript_of_used_instance(subject, seeds, state)
+    past = _USED_INSTANCE.format(seeds=seeds[::-1])
+    _compare(first, json.loads(json.dumps(lines)), "a fresh process and an instance that has played before", past)
 
 
-def _in_a_used_instance(subject: Subject, seeds: list[int], state: int) -> list[Line]:
-    used = subject.make()
+def _transcript_of_used_instance(subject: Subject, seeds: list[int], state: int) -> list[Line]:
+    env = subject.make()
     try:
-        for line in transcript(used, seeds[::-1], 1, 3):
-            del line  # so that it has a past
-        return list(transcript(used, seeds, state, 3))
+        list(transcript(env, seeds[::-1], 1, 3))  # its past
+        return list(transcript(env, seeds, state, 3))
     except BrokenContractError as error:
-        moves = replace(error.moves or Moves(), setup=SEEDED.format(number=3))
+        moves = replace(error.moves or Moves(), setup=SEED_GLOBALS.format(number=3))
         raise BrokenContractError(f"in one instance for all episodes {error}", moves) from error.__cause__
 
 
 def _target(name: str) -> str:
-    """`module:attribute` of the world, so that a process makes it that knows no such entry point, or another."""
-    target = target_of(env_id(name))
+    """Return `module:attribute` of the env, so that a process without its entry point, or with another, can make it."""
+    target = target_of(name)
     if target.startswith("__main__:") or "<" in target:
         raise NotApplicableError(f"{target} cannot be imported by another process")
     return target
 
 
-def _asked_of_a_process(asked: Mapping[str, Any], mood: Mapping[str, str]) -> list[Line]:
-    here = [str(Path(each).absolute()) for each in sys.path]  # "" is the folder of this process
-    env = {**os.environ, **mood, "PYTHONPATH": os.pathsep.join(here)}
+def _transcript_of_process(request: Mapping[str, Any], variables: Mapping[str, str]) -> list[Line]:
+    path = [str(Path(entry).absolute()) for entry in sys.path]  # "" is the folder of this process
+    env = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(path)}
     code = "from agentgym_py.testing.reproducibility import main; main()"
     with TemporaryDirectory(prefix="agentgym") as folder:
         try:
-            done = subprocess.run(  # noqa: S603  # this very Python, and a constant program
-                [sys.executable, "-P", "-c", code], input=json.dumps(asked), env=env, cwd=folder,
-                capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS, check=False,
+            done = subprocess.run(  # noqa: S603  # this Python, and a constant program
+                [sys.executable, "-P", "-c", code], input=json.dumps(request), env=env, cwd=folder,
+                capture_output=True, text=True, encoding="utf-8", timeout=_TIMEOUT, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
-            many = f"{len(asked['seeds'])} episodes in a fresh process were not over after {_SECONDS:g} seconds"
-            raise StoppedError(f"{many}: ask for fewer") from error
+            episodes = f"{len(request['seeds'])} episodes in a fresh process"
+            raise StoppedError(f"{episodes} were not over after {_TIMEOUT:g} seconds: ask for fewer") from error
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise BrokenContractError(f"the episodes cannot be played in a fresh process: {last}")
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    for each in lines:
-        if "raised" in each:
-            moves = Moves(**each["moves"] | {"actions": tuple(each["moves"]["actions"]), "setup": _setup(mood)})
-            raise BrokenContractError(f"in a fresh process {each['raised']}", moves, each["trace"])
+    for line in lines:
+        if "raised" in line:
+            moves = Moves(**line["moves"] | {"actions": tuple(line["moves"]["actions"]), "setup": _setup(variables)})
+            raise BrokenContractError(f"in a fresh process {line['raised']}", moves, line["trace"])
     return lines
 
 
-def _setup(mood: Mapping[str, str]) -> str:
-    return _SETUP.format(number=mood["PYTHONHASHSEED"])
+def _setup(variables: Mapping[str, str]) -> str:
+    return _SETUP.format(number=variables["PYTHONHASHSEED"])
 
 
 def main() -> None:
-    """In the fresh process: play what stdin asks for, one JSON line a moment on stdout, the last one if it raised."""
-    asked = json.load(sys.stdin)
-    if asked["name"] not in gymnasium.registry or target_of(asked["name"]) != asked["target"]:
-        register(asked["name"], asked["target"])
-    with closing(EnvSpec(asked["name"], asked["kwargs"]).make()) as env:
+    """Play the request on stdin in a fresh process; print a JSON line per step, and one more if the env raised."""
+    request = json.load(sys.stdin)
+    if request["name"] not in gymnasium.registry or target_of(request["name"]) != request["target"]:
+        register(request["name"], request["target"])
+    with closing(EnvSpec(request["name"], request["kwargs"]).make()) as env:
         try:
-            for line in transcript(env, asked["seeds"], asked["rng"], int(os.environ["PYTHONHASHSEED"])):
+            for line in transcript(env, request["seeds"], request["rng"], int(os.environ["PYTHONHASHSEED"])):
                 print(json.dumps(line), flush=True)
         except BrokenContractError as error:
-            said = {"raised": str(error), "moves": asdict(error.moves or Moves()), "trace": where_raised(error)}
-            print(json.dumps(said), flush=True)
+            line = {"raised": str(error), "moves": asdict(error.moves or Moves()), "trace": error_trace(error)}
+            print(json.dumps(line), flush=True)
 
 
 def transcript(env: TextEnv, seeds: list[int], state: int, number: int) -> Iterator[Line]:
-    """Random episodes, all that the world says of each moment: what differs there differs for an agent or a teacher.
+    """Play random episodes and yield everything that the env returns at each step, including its teachers.
 
-    In each the global generators are seeded with `number`, which a world must not notice.
+    Each begins with the global generators seeded with `number`, which must not influence the env.
 
     Raises:
-        BrokenContractError: the world raised; its moves show it.
+        BrokenContractError: the env raised; the moves reproduce it.
     """
     for seed in seeds:
-        said: list[str] = []
-        try:
-            with seeded(number):
-                yield from _episode(env, seed, Rng("fresh", state, seed), said)
-        except Exception as error:  # the world may raise anything
-            moves = Moves(seed, None, tuple(said))
-            raise BrokenContractError(raising(error), shown_raising(moves, error)) from error
+        actions: list[str] = []
+        with report_error(seed, actions), seed_globals(number):
+            yield from _episode(env, seed, Rng("fresh", state, seed), actions)
 
 
-def _episode(env: TextEnv, seed: int, rng: Rng, said: list[str]) -> Iterator[Line]:
+def _episode(env: TextEnv, seed: int, rng: Rng, actions: list[str]) -> Iterator[Line]:
     observation, info = env.reset(seed=seed)
-    yield _moment(env, seed, None, observation, info)
+    yield _line(env, seed, None, observation, info)
     for _ in range(_STEPS):
         if env.stop_reason:
             break
         action = NONSENSE if rng.below(8) == 0 else any_action(env, rng, observation)
-        said.append(action)
+        actions.append(action)
         observation, reward, terminated, truncated, info = env.step(action)
-        yield _moment(env, seed, action, observation, info) | {"end": [reward, terminated, truncated]}
+        yield _line(env, seed, action, observation, info) | {"end": [reward, terminated, truncated]}
 
 
-def _moment(env: TextEnv, seed: int, action: str | None, observation: str, info: Mapping[str, Any]) -> Line:
+def _line(env: TextEnv, seed: int, action: str | None, observation: str, info: Mapping[str, Any]) -> Line:
     plan = [] if env.stop_reason else env.expert()
     task = env.current_task
     return {
@@ -183,24 +175,25 @@ def _moment(env: TextEnv, seed: int, action: str | None, observation: str, info:
     }  # fmt: skip
 
 
-def _compare(first: list[Line], second: list[Line], who: str, past: str = "") -> None:
-    said: list[str] = []
+def _compare(first: list[Line], second: list[Line], label: str, past: str = "") -> None:
+    actions: list[str] = []
     seed: int | None = None
     for one, other in zip(first, second, strict=False):
         if one["action"] is None:
-            seed, said = one["seed"], []
+            seed, actions = one["seed"], []
         else:
-            said.append(one["action"])
+            actions.append(one["action"])
         for key in one:
             if one[key] != other.get(key):
-                what = f"{who} differ in the {key}: {one[key]!r:.300} and {other.get(key)!r:.300}"
-                raise BrokenContractError(what, _both(seed, said, key, past))
+                message = f"{label} differ in the {key}: {one[key]!r:.300} and {other.get(key)!r:.300}"
+                raise BrokenContractError(message, _moves(seed, actions, key, past))
     if len(first) != len(second):
-        raise BrokenContractError(f"{who} play episodes of different length", _both(seed, said, "", past))
+        raise BrokenContractError(f"{label} play episodes of different length", _moves(seed, actions, "", past))
 
 
-def _both(seed: int | None, said: list[str], key: str, past: str) -> Moves:
-    """An episode, and what is to be asked then; with a past also in an instance that has it."""
-    asked = _ASKED.get(key, "env.render()")
-    again = past.format(seed=seed, actions=listed(said), asked=asked)
-    return Moves(seed, None, tuple(said), setup=_setup(_MOODS[0]), after=f"print({asked})\n{again}".rstrip())
+def _moves(seed: int | None, actions: list[str], key: str, past: str) -> Moves:
+    """Return an episode and the call that differs; with `past` also in a used instance."""
+    call = _CALLS.get(key, "env.render()")
+    again = past.format(seed=seed, actions=actions_source(actions), call=call)
+    setup = _setup(_ENVIRONMENTS[0])
+    return Moves(seed, None, tuple(actions), setup=setup, after=f"print({call})\n{again}".rstrip())

@@ -1,11 +1,11 @@
-"""Checks of what a world takes: no global generator, no memory for good, and how long it needs."""
+"""Checks of what an env uses: no global generator, no growing memory, and how much time."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import os
-import random  # noqa: TID251  # to see that nobody else uses it
+import random  # noqa: TID251  # to see that no env uses it
 import sys
 import time
 import tracemalloc
@@ -20,15 +20,17 @@ import numpy as np
 from agentgym_py.rng import Rng
 from agentgym_py.testing.harness import (
     NONSENSE,
-    SEEDED,
+    SEED_GLOBALS,
     BrokenContractError,
+    Episode,
     Moves,
     NotApplicableError,
     Subject,
     any_action,
-    raising,
-    seeded,
-    shown_raising,
+    describe_error,
+    moves_to_error,
+    report_error,
+    seed_globals,
 )
 
 _BEFORE = """
@@ -44,112 +46,117 @@ _STEPS = 12
 _NOISE = 16 << 10
 _RESIDENT_NOISE = 16 << 20
 _CACHES = 64 << 20
-"""Bytes that a world may keep of tasks that it has met: its caches are its own affair, up to here."""
+"""Bytes that an env may cache of the tasks that it has met."""
 _FILLED, _FULL_NOISE = 1_000, 4 << 20
-"""Tasks after which a cache with bounds is full, and bytes of the process by which it may still grow then."""
+"""Tasks after which a bounded cache is full, and bytes by which the process may still grow then."""
 _CANDIDATES = 20
-_FURTHER, _FADES, _LASTS = 12, 0.9, 2
-"""Further rounds in which growth may fade, the factor by which it then gets less in each, and how many rounds without
-that show a leak."""
-_MEASURED_SECONDS = 0.7
+_MAX_ROUNDS, _FADES, _LASTS = 12, 0.9, 2
+"""Further rounds in which growth may fade, the factor by which a fading growth shrinks per round, and the number of
+rounds without fading that show a leak."""
+_SPEED_SECONDS = 0.7
 
 
 def global_generators(subject: Subject) -> None:
     """Neither `random`'s nor numpy's nor torch's global generator is used or seeded, from making to closing."""
-    for seed in subject.seeds(subject.settings.few):
-        with seeded(seed):
-            _uses_none(subject, seed)
+    for seed in subject.seeds(subject.settings.few_episodes):
+        with seed_globals(seed):
+            _check_generators(subject, seed)
 
 
-def _uses_none(subject: Subject, seed: int) -> None:
-    """One episode; if the world raises in it, that may come of a generator that it uses."""
-    before, raised = _generators(), None
-    play = subject.play(subject.make())
+def _check_generators(subject: Subject, seed: int) -> None:
+    """Play one episode; an error in it may come from a generator that the env uses, so both are reported."""
+    before = _generators()
+    episode = subject.episode(subject.make())
     try:
-        play.reset(seed)
-        play.wander(subject.rng("globals", seed), 10)
-        if not play.ended:
-            for action in play.expert():
-                if not play.ended:  # steps that were wasted before may have its limit cut the plan
-                    play.step(action)
-        play.env.restore(play.snapshot())
-        play.env.reset()
-        play.env.close()
+        _full_episode(episode, seed)
     except Exception as error:
-        raised = error
-    changed = [name for name, state in _generators().items() if before.get(name, state) != state]
-    used = f"the global generator of {' and '.join(changed)} is used in this episode" if changed else ""
-    setup = SEEDED.format(number=seed) + _BEFORE
-    if raised:
-        broken = isinstance(raised, BrokenContractError)
-        told = str(raised) if broken else raising(raised)
-        moves = replace(shown_raising(play.moves, raised), setup=setup)
-        cause = raised.__cause__ if broken else raised
-        raise BrokenContractError(f"{used}, in which {told}" if used else told, moves) from cause
-    if used:
-        raise BrokenContractError(used, replace(play.moves, setup=setup, after=_AFTER))
+        broken = isinstance(error, BrokenContractError)
+        message = str(error) if broken else describe_error(error)
+        if used := _changed_generators(before):
+            message = f"{used}, in which {message}"
+        moves = replace(moves_to_error(episode.moves, error), setup=SEED_GLOBALS.format(number=seed) + _BEFORE)
+        raise BrokenContractError(message, moves) from (error.__cause__ if broken else error)
+    if used := _changed_generators(before):
+        moves = replace(episode.moves, setup=SEED_GLOBALS.format(number=seed) + _BEFORE, after=_AFTER)
+        raise BrokenContractError(used, moves)
+
+
+def _full_episode(episode: Episode, seed: int) -> None:
+    episode.reset(seed)
+    episode.wander(episode.subject.rng("globals", seed), 10)
+    for action in [] if episode.over else episode.expert():
+        if not episode.over:  # the random steps may exhaust the limit before the plan ends
+            episode.step(action)
+    episode.env.restore(episode.snapshot())
+    episode.env.reset()
+    episode.env.close()
 
 
 def _generators() -> dict[str, Any]:
-    states: dict[str, Any] = {"random": random.getstate(), "numpy.random": repr(np.random.get_state())}  # noqa: NPY002  # to see that nobody else uses it
+    states: dict[str, Any] = {"random": random.getstate(), "numpy.random": repr(np.random.get_state())}  # noqa: NPY002  # to see that no env uses it
     torch = sys.modules.get("torch")
     if torch is not None:
         states["torch"] = bytes(torch.get_rng_state().numpy())
     return states
 
 
+def _changed_generators(before: dict[str, Any]) -> str:
+    changed = [name for name, state in _generators().items() if before.get(name, state) != state]
+    return f"the global generator of {' and '.join(changed)} is used in this episode" if changed else ""
+
+
 # -------------------------------------------------------------------------------------------------------------- memory
 
 
 def memory(subject: Subject) -> None:
-    """Over thousands of episodes in one instance memory stays flat, be their tasks new or old.
+    """Over thousands of episodes in one instance memory stays flat, for new tasks and for old ones.
 
-    Four quarters. In the first, caches may fill, up to `_CACHES` bytes of the process. The second has tasks that the
-    first had not: caches are full then, and a process that grows on forgets nothing (fewer episodes than `_FILLED` in a
-    quarter fill no cache, and show only what is gross). Third and fourth are the second again to the letter, in another
-    instance under tracemalloc, and the fourth may leave nothing; the resident size shows what Python does not know of.
+    There are four quarters. In the first, caches may fill, up to `_CACHES` bytes of the process. The second has other
+    tasks: caches are full by then, so a process that still grows never forgets. (Fewer episodes than `_FILLED` per
+    quarter fill no cache and find only large leaks.) The third and fourth repeat the second in another instance under
+    tracemalloc, and the fourth may leave nothing; the resident size shows memory that Python does not track.
     """
     quarter = subject.settings.memory_episodes // _QUARTERS
     if quarter < 1:
         raise NotApplicableError("memory_episodes is 0")
-    with _collecting_only_what_is_new():
-        _memory(subject, quarter)
+    with _frozen_heap():
+        _check_memory(subject, quarter)
 
 
-def _memory(subject: Subject, quarter: int) -> None:
-    old, new = subject.seeds(2 * quarter)[:quarter], subject.seeds(2 * quarter)[quarter:]
+def _check_memory(subject: Subject, quarter: int) -> None:
+    seeds = subject.seeds(2 * quarter + _CANDIDATES)
+    old, new, unseen = seeds[:quarter], seeds[quarter : 2 * quarter], seeds[2 * quarter :]
     player = _Player(subject)
-    filled, fresh = player.play(old), player.play(new)
-    subject.close()  # blocks of the past that Python hands out again are not traced: they go first
+    caches, growth = player.play(old).resident, player.play(new).resident
+    subject.close()  # Python reuses freed blocks without tracing them, so the old instance goes first
     del player
     gc.collect()
-    with _traced():
+    with _tracing():
         player = _Player(subject)
-        again, last = player.play(new), player.play(new)
-        last = _settled(last, lambda: player.play(new))
-        told = f"{last.traced:+,} bytes in the last {quarter:,} episodes"
-        subject.notes.append(f"{told}, caches of {max(0, filled.resident) / (1 << 20):.1f} MiB")
-        if last.traced > _NOISE:
-            player.fail(f"{last.traced / quarter:.1f} bytes an episode stay: {told}", new, times=5)
-        grown = min(again.resident, last.resident)
-        if grown > _RESIDENT_NOISE:
-            player.fail(f"the process grows by {grown:,} bytes in {quarter:,} episodes", new, times=5)
-        if fresh.resident > (_CACHES if quarter < _FILLED else _FULL_NOISE):
-            unseen = subject.seeds(2 * quarter + _CANDIDATES)[2 * quarter :]
-            told = f"{fresh.resident / quarter / 1024:.1f} KiB stay for each of {quarter:,} new tasks, without bounds"
-            player.fail(told, unseen, times=1)
-    much = f"caches take {filled.resident:,} bytes after {quarter:,} tasks; up to {_CACHES:,} are a world's own affair"
-    subject.need(filled.resident <= _CACHES, much)
+        third, fourth = player.play(new), player.play(new)
+        fourth = _settled(fourth, lambda: player.play(new))
+        note = f"{fourth.traced:+,} bytes in the last {quarter:,} episodes"
+        subject.notes.append(f"{note}, caches of {max(0, caches) / (1 << 20):.1f} MiB")
+        if fourth.traced > _NOISE:
+            player.fail(f"{fourth.traced / quarter:.1f} bytes an episode stay: {note}", new, times=5)
+        resident = min(third.resident, fourth.resident)
+        if resident > _RESIDENT_NOISE:
+            player.fail(f"the process grows by {resident:,} bytes in {quarter:,} episodes", new, times=5)
+        if growth > (_CACHES if quarter < _FILLED else _FULL_NOISE):
+            message = f"{growth / quarter / 1024:.1f} KiB stay for each of {quarter:,} new tasks, without bounds"
+            player.fail(message, unseen, times=1)
+    limit = f"caches take {caches:,} bytes after {quarter:,} tasks; a world may use up to {_CACHES:,}"
+    subject.require(caches <= _CACHES, limit)
 
 
 def _settled(last: _Memory, play: Callable[[], _Memory]) -> _Memory:
-    """What a round leaves, once traced memory no longer takes the place of untraced memory.
+    """Play further rounds until traced memory no longer replaces untraced memory; return what the last one leaves.
 
-    Python keeps freed tuples and hands them out again without telling tracemalloc. What a full cache throws out is
-    such memory from before, so a cache becomes traced memory only bit by bit: its growth fades. A leak's does not.
+    Python keeps freed tuples and reuses them without telling tracemalloc. A full cache evicts such untraced memory, so
+    it becomes traced memory only gradually: its growth fades. A leak's does not.
     """
     lasted = 0
-    for _ in range(_FURTHER):
+    for _ in range(_MAX_ROUNDS):
         if last.traced <= _NOISE or lasted >= _LASTS:
             break
         before, last = last, play()
@@ -158,14 +165,14 @@ def _settled(last: _Memory, play: Callable[[], _Memory]) -> _Memory:
 
 
 class _Player:
-    """Episodes in one instance, with all that costs memory."""
+    """Plays episodes in one instance and measures the memory that they leave."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject, self.env = subject, subject.make()
-        self._episode(subject.seeds(1)[0])  # loads what the world loads once
+        self._episode(subject.seeds(1)[0])  # loads what the env loads once
 
     def play(self, seeds: Sequence[int]) -> _Memory:
-        """Episodes of these seeds; returns what they leave in memory."""
+        """Play the episodes of these seeds; return what they leave in memory."""
         before = _Memory.now()
         for seed in seeds:
             self._episode(seed)
@@ -173,32 +180,29 @@ class _Player:
         return _Memory.now() - before
 
     def fail(self, message: str, seeds: Sequence[int], times: int) -> NoReturn:
-        """The check fails, and shows the episode among some of these that leaves most when it is played so often."""
-        left = {seed: self.play([seed] * times) for seed in seeds[:_CANDIDATES]}
-        worst = max(left, key=lambda seed: left[seed])
-        bytes_each = left[worst].traced // times
-        raise BrokenContractError(f"{message}; this episode leaves {bytes_each:,}", self._episode(worst))
+        """Fail the check with the episode of the first seeds that leaves most when it is played `times` times."""
+        leaks = {seed: self.play([seed] * times) for seed in seeds[:_CANDIDATES]}
+        worst = max(leaks, key=lambda seed: leaks[seed])
+        leak = leaks[worst].traced // times
+        raise BrokenContractError(f"{message}; this episode leaves {leak:,}", self._episode(worst))
 
     def _episode(self, seed: int) -> Moves:
-        said: list[str] = []
-        try:
-            self._play(seed, said)
-        except Exception as error:  # the world raised: what it must never do
-            moves = shown_raising(Moves(seed, None, tuple(said)), error)
-            raise BrokenContractError(raising(error), moves) from error
-        self.subject.counts["steps"] += len(said)
-        return Moves(seed, None, tuple(said))
+        actions: list[str] = []
+        with report_error(seed, actions):
+            self._play(seed, actions)
+        self.subject.counts["steps"] += len(actions)
+        return Moves(seed, None, tuple(actions))
 
-    def _play(self, seed: int, said: list[str]) -> None:
+    def _play(self, seed: int, actions: list[str]) -> None:
         env, rng = self.env, Rng("memory", seed)
         observation, _ = env.reset(seed=seed)
-        while not env.stop_reason and len(said) < _STEPS:
-            said.append(NONSENSE if rng.below(6) == 0 else any_action(env, rng, observation))
-            observation = env.step(said[-1])[0]
+        while not env.stop_reason and len(actions) < _STEPS:
+            actions.append(NONSENSE if rng.below(6) == 0 else any_action(env, rng, observation))
+            observation = env.step(actions[-1])[0]
         env.restore(env.snapshot())
         if seed % 10 == 0 and not env.stop_reason:
             for action in env.expert():
-                said.append(action)
+                actions.append(action)
                 env.step(action)
 
 
@@ -206,15 +210,15 @@ class _Memory(NamedTuple):
     """How much memory is in use, or how much more than before."""
 
     traced: int
-    """Bytes that Python allocated, while it was traced, and has not freed."""
+    """Bytes that Python allocated while tracing and has not freed."""
     resident: int
-    """Bytes of the process but for what tracing itself takes; 0 where the system does not tell."""
+    """Resident bytes of the process without tracing's own; 0 if the system does not report them."""
 
     @classmethod
     def now(cls) -> _Memory:
-        """What is in use, garbage collected, and without what the C library keeps for others to come."""
+        """Measure after a garbage collection, without what the C library keeps for later allocations."""
         gc.collect()
-        _give_back()
+        _trim_heap()
         return cls(tracemalloc.get_traced_memory()[0], max(0, _resident() - tracemalloc.get_tracemalloc_memory()))
 
     def __sub__(self, other: _Memory) -> _Memory:
@@ -222,8 +226,8 @@ class _Memory(NamedTuple):
 
 
 @contextmanager
-def _collecting_only_what_is_new() -> Iterator[None]:
-    """Collections leave out what is there already, which may be millions of objects of others."""
+def _frozen_heap() -> Iterator[None]:
+    """Keep existing objects, possibly millions, out of garbage collections."""
     gc.collect()
     gc.freeze()
     try:
@@ -232,8 +236,8 @@ def _collecting_only_what_is_new() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _give_back() -> None:
-    """Have the C library return free memory: what earlier work left free would hide as much of what grows."""
+def _trim_heap() -> None:
+    """Have the C library return free memory, which would hide growth of the same size."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):  # glibc's
         trim(0)
 
@@ -244,7 +248,7 @@ def _resident() -> int:
 
 
 @contextmanager
-def _traced() -> Iterator[None]:
+def _tracing() -> Iterator[None]:
     already = tracemalloc.is_tracing()
     if not already:
         tracemalloc.start()
@@ -284,13 +288,11 @@ def speed(subject: Subject) -> None:
 
 
 def _seconds(call: Callable[[], object]) -> float:
-    """Mean seconds of a call, over a while; the first ones do not count."""
+    """Return the mean seconds of a call, after three calls to warm up."""
     for _ in range(3):
         call()
     calls, began = 0, time.perf_counter()
-    while True:
+    while (seconds := time.perf_counter() - began) <= _SPEED_SECONDS or not calls:
         call()
         calls += 1
-        spent = time.perf_counter() - began
-        if spent > _MEASURED_SECONDS:
-            return spent / calls
+    return seconds / calls

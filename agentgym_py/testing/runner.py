@@ -1,4 +1,4 @@
-"""The list of checks, and how they are run."""
+"""The list of checks, and functions that run them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from agentgym_py.testing.harness import (
     Settings,
     StoppedError,
     Subject,
-    raising,
-    shown_raising,
-    where_raised,
+    describe_error,
+    error_trace,
+    moves_to_error,
 )
 from agentgym_py.testing.report import Failure, Report, Result, Status
 
@@ -48,15 +48,15 @@ CHECKS: Mapping[str, Check] = {
     "memory": resources.memory,
     "speed": resources.speed,
 }
-"""Every check by name; its docstring says what it looks at."""
+"""Every check by name; its docstring says what it checks."""
 
 
 def run_check(name: str, spec: EnvSpec, settings: Settings) -> Result:
-    """One check of a world.
+    """Run one check.
 
     Raises:
-        ConfigError: the world cannot be made.
-        UnknownNameError: no such check, or no such world.
+        ConfigError: the env cannot be made.
+        UnknownNameError: no such check, or no such env.
     """
     if name not in CHECKS:
         raise UnknownNameError(f"No check {name!r}." + did_you_mean(name, CHECKS, "There are"))
@@ -65,16 +65,16 @@ def run_check(name: str, spec: EnvSpec, settings: Settings) -> Result:
     subject = Subject(spec, settings)
     spec.make().close()
     began = time.perf_counter()
-    status, why, failure = _tried(check, subject)
+    status, reason, failure = _status(check, subject)
     seconds = time.perf_counter() - began
-    notes = (why,) if why else tuple(subject.notes)
+    notes = (reason,) if reason else tuple(subject.notes)
     result = Result(name, about, status, seconds, dict(subject.counts), notes, dict(subject.measured), failure)
     subject.close()
     return result
 
 
-def _tried(check: Check, subject: Subject) -> tuple[Status, str, Failure | None]:
-    """What came of it, why where it was not done, and what is wrong where it failed."""
+def _status(check: Check, subject: Subject) -> tuple[Status, str, Failure | None]:
+    """Run a check; return its status, the reason if it was not done, and the failure."""
     try:
         check(subject)
     except NotApplicableError as error:
@@ -83,46 +83,46 @@ def _tried(check: Check, subject: Subject) -> tuple[Status, str, Failure | None]
         return "stopped", str(error), None
     except BrokenContractError as error:
         moves = error.moves or (subject.latest.moves if subject.latest else None)
-        return "failed", "", Failure(str(error), moves, error.trace or where_raised(error.__cause__))
-    except Exception as error:  # the world raised: what it must never do
-        moves = shown_raising(subject.latest.moves, error) if subject.latest else None
-        return "failed", "", Failure(raising(error), moves, where_raised(error))
+        return "failed", "", Failure(str(error), moves, error.trace or error_trace(error.__cause__))
+    except Exception as error:  # the env raised, which it must never do
+        moves = moves_to_error(subject.latest.moves, error) if subject.latest else None
+        return "failed", "", Failure(describe_error(error), moves, error_trace(error))
     return "passed", "", None
 
 
 def run_checks(
-    world: str | type[TextEnv] | EnvSpec,
+    env: str | type[TextEnv] | EnvSpec,
     checks: Iterable[str] = CHECKS,
     settings: Settings | None = None,
-    told: Callable[[Result], object] = lambda _: None,
+    on_result: Callable[[Result], object] = lambda _: None,
 ) -> Report:
-    """Checks of a world one after another; `told` hears of each as soon as it is done."""
-    spec = world if isinstance(world, EnvSpec) else EnvSpec(_named(world))
-    chosen = settings or Settings()
+    """Run checks of an env one after another; `on_result` is called after each."""
+    spec = env if isinstance(env, EnvSpec) else EnvSpec(_env_name(env))
+    settings = settings or Settings()
     checks, results = list(checks), list[Result]()
     if "vectors" in checks:
-        _need_guard()
+        _require_main_guard()
     for name in checks:
-        results.append(run_check(name, spec, chosen))
-        told(results[-1])
-    return Report(spec, chosen, tuple(results))
+        results.append(run_check(name, spec, settings))
+        on_result(results[-1])
+    return Report(spec, settings, tuple(results))
 
 
-def _named(world: object) -> str:
-    """The name of a world, whose class is registered if need be."""
-    if inspect.isclass(world) and issubclass(world, TextEnv):
-        return registered_id(world)
-    if isinstance(world, str):
-        return world
-    raise ConfigError(f"a world's class or its name is wanted, such as MyWorld or 'MyWorld-v0'; got {world!r:.100}")
+def _env_name(env: object) -> str:
+    """Return the name of an env; a class is registered if it is not yet."""
+    if inspect.isclass(env) and issubclass(env, TextEnv):
+        return registered_id(env)
+    if isinstance(env, str):
+        return env
+    raise ConfigError(f"a world's class or its name is wanted, such as MyWorld or 'MyWorld-v0'; got {env!r:.100}")
 
 
-def _need_guard() -> None:
-    """Refuse a script that would run again, up to this call, in every process that a check starts."""
+def _require_main_guard() -> None:
+    """Refuse a script that every process of a check would run again up to this call."""
     file = getattr(sys.modules["__main__"], "__file__", None)
     try:
         text = Path(file).read_text(encoding="utf-8") if file else ""
-    except (OSError, ValueError):  # no file of text, as the launcher of a command
+    except (OSError, ValueError):  # no text file, such as a command's launcher
         return
     if text and not re.search(r"^if\b.*__name__", text, re.MULTILINE):
         raise ConfigError(
@@ -137,20 +137,20 @@ def check_world(
     env_kwargs: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Report:
-    """Check a world: all of `CHECKS`, or those that are named.
+    """Run all of `CHECKS`, or those that are named, on an env.
 
     Args:
         world: its class, or its short name or Gymnasium id.
         checks: names of `CHECKS`.
-        env_kwargs: arguments of the world.
+        env_kwargs: arguments of the env.
         settings: fields of `Settings`, such as `episodes=20`.
 
     Raises:
-        ConformanceError: a check failed; the message is the report, with a program that shows each failure.
-        ConfigError: no world, or a script that the processes of a check would run again.
-        UnknownNameError: no check or world of that name.
+        ConformanceError: a check failed; the message is the report, with a program that reproduces each failure.
+        ConfigError: no env, or a script that the processes of a check would run again.
+        UnknownNameError: no check or env of that name.
     """
-    report = run_checks(EnvSpec(_named(world), env_kwargs or {}), checks or CHECKS, Settings(**settings))
+    report = run_checks(EnvSpec(_env_name(world), env_kwargs or {}), checks or CHECKS, Settings(**settings))
     if not report.ok:
         raise ConformanceError("\n" + report.text())
     return report

@@ -1,11 +1,10 @@
-"""Checks of `snapshot` and `restore`: the same future from every moment, the original untouched, nonsense refused."""
+"""Checks of `snapshot` and `restore`: the same future from every state, forks independent, broken snapshots refused."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,8 +12,8 @@ from typing import Any
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
-from agentgym_py.testing.harness import BrokenContractError, Moves, Play, Subject, Turn, raising, shown
-from agentgym_py.testing.report import listed
+from agentgym_py.testing.harness import BrokenContractError, Episode, Moves, Subject, Turn, report_with, short_repr
+from agentgym_py.testing.report import actions_source
 
 _FORK = """actions, here = {rest}, env.snapshot()
 turns = [env.step(action) for action in actions]
@@ -44,214 +43,191 @@ print(env.{call})
 print("then the episode is", "the same" if env.snapshot() == here else "ANOTHER")"""
 _WRONG: tuple[Any, ...] = (None, True, 5.5, -5, 1 << 70, "x", "", [], {}, [[]], [None], {"x": 1}, "\ud800", math.nan)
 _OUTER_WRONG: tuple[Any, ...] = (None, 5.5, [])
-_PATHS_AT_MOST = 60
-_BYTES_AT_MOST = 100
-_DEEP = 30
+_MAX_PATHS = 60
+_BYTE_CHANGES = 50
+_MAX_DEPTH = 30
 
 
 def futures(subject: Subject) -> None:
     """From a snapshot of any step of a random episode, another instance reaches the same end and next episode."""
     other = subject.make()
-    for seed in subject.seeds(subject.settings.few):
-        play = subject.play()
+    for seed in subject.seeds(subject.settings.few_episodes):
+        episode = subject.episode()
         rng = subject.rng("futures", seed)
-        play.reset(seed)
-        way = play.explore(rng, rng.below(_DEEP))
-        while not play.ended:
-            way.append((play.snapshot(), play.wander(rng, 1)[0]))
-        moments, turns = [each for each, _ in way] + [play.snapshot()], [turn for _, turn in way]
-        following = play.env.reset()
-        for number, snapshot in enumerate(moments):
-            where = f"restored after action {number} in another instance"
-            with _shown_by(_forked(play, number)):
+        episode.reset(seed)
+        history = episode.explore(rng, rng.below(_MAX_DEPTH))
+        while not episode.over:
+            history.append((episode.snapshot(), episode.wander(rng, 1)[0]))
+        snapshots, turns = [before for before, _ in history] + [episode.snapshot()], [turn for _, turn in history]
+        following = episode.env.reset()
+        for number, snapshot in enumerate(snapshots):
+            label = f"restored after action {number} in another instance"
+            with report_with(_fork_moves(episode, number)):
                 other.restore(snapshot)
-                play.need(other.snapshot() == snapshot, f"{where}, the snapshot is another")
-                _same_turns(play, other, turns, number, where)
-                play.need(other.reset() == following, f"{where} and played to the end, reset() gives another episode")
+                episode.require(other.snapshot() == snapshot, f"{label}, the snapshot is another")
+                _require_same_turns(episode, other, turns, number, label)
+                same = other.reset() == following
+                episode.require(same, f"{label} and played to the end, reset() gives another episode")
 
 
-@contextmanager
-def _shown_by(moves: Moves) -> Iterator[None]:
-    """What fails within is shown by these moves."""
-    try:
-        yield
-    except Exception as error:  # the world may raise anything
-        known = isinstance(error, BrokenContractError)
-        cause = error.__cause__ if known else error
-        raise BrokenContractError(str(error) if known else raising(error), moves) from cause
-
-
-def _forked(play: Play, number: int) -> Moves:
-    """The first moves of an episode; then a snapshot, whose future is compared in two other instances."""
-    moves = play.moves
-    after = _FORK.format(rest=listed(moves.actions[number:]), seed=moves.seed)
+def _fork_moves(episode: Episode, number: int) -> Moves:
+    """Return the first `number` moves, then a program that compares the snapshot's future in two other instances."""
+    moves = episode.moves
+    after = _FORK.format(rest=actions_source(moves.actions[number:]), seed=moves.seed)
     return replace(moves, actions=moves.actions[:number], after=after)
 
 
-def _same_turns(play: Play, other: TextEnv, turns: list[Turn], start: int, where: str) -> None:
-    """The turns from number `start` on, in the other instance."""
-    actions = play.moves.actions
+def _require_same_turns(episode: Episode, other: TextEnv, turns: list[Turn], start: int, label: str) -> None:
+    """Do the episode's actions from number `start` on in another instance, and compare."""
+    actions = episode.moves.actions
     for number in range(start, len(turns)):
         again = Turn(*other.step(actions[number]))
-        play.subject.counts["steps"] += 1
-        for what, one, two in zip(Turn._fields, turns[number], again, strict=True):
+        episode.subject.counts["steps"] += 1
+        for name, one, two in zip(Turn._fields, turns[number], again, strict=True):
             same = one == two
-            play.need(same, f"{where}, action {number + 1} gives {what} {two!r:.300}, not {one!r:.300}")
+            episode.require(same, f"{label}, action {number + 1} gives {name} {two!r:.300}, not {one!r:.300}")
 
 
 def forks(subject: Subject) -> None:
-    """What a fork does, and what the world is asked, leaves an episode as it was."""
-    for seed in subject.seeds(subject.settings.few):
+    """Neither what a fork does nor a question to the env changes an episode."""
+    for seed in subject.seeds(subject.settings.few_episodes):
         rng = subject.rng("forks", seed)
-        play = subject.play()
-        play.reset(seed)
-        play.explore(rng, rng.below(12))
-        questions = _questions(play)
-        before = play.snapshot()
+        episode = subject.episode()
+        episode.reset(seed)
+        episode.explore(rng, rng.below(12))
+        questions = _questions(episode)
+        before = episode.snapshot()
         for name, arguments in questions.items():
             call = f"{name}({', '.join(map(ascii, arguments))})"
-            ask = partial(getattr(play.env, name), *arguments)
-            with _shown_by(replace(play.moves, after=_QUESTION.format(call=call))):
+            ask = partial(getattr(episode.env, name), *arguments)
+            with report_with(replace(episode.moves, after=_QUESTION.format(call=call))):
                 same = ask() == ask()
-                play.need(same, f"{name}() answers differently the second time, in the same state")
-                play.need(play.snapshot() == before, f"{name}() changes the episode")
+                episode.require(same, f"{name}() answers differently the second time, in the same state")
+                episode.require(episode.snapshot() == before, f"{name}() changes the episode")
         fork, third = subject.make(), subject.make()
-        with _shown_by(replace(play.moves, after=_LIFE)):
+        with report_with(replace(episode.moves, after=_LIFE)):
             fork.restore(before)
             third.restore(before)
-            _live(subject, fork, rng)
-            play.need(play.snapshot() == before, "what a fork does changes the original's snapshot")
-        start = len(play.moves.actions)
-        turns: list[Any] = [None] * start + play.wander(rng, 10)
-        shown_by = _forked(play, start)
-        with _shown_by(replace(shown_by, after=f"{_LIFE}\n{shown_by.after}")):
-            _same_turns(play, third, turns, start, "after a fork has lived, against another fork")
+            _play_on(subject, fork, rng)
+            episode.require(episode.snapshot() == before, "what a fork does changes the original's snapshot")
+        start = len(episode.moves.actions)
+        turns: list[Any] = [None] * start + episode.wander(rng, 10)
+        moves = _fork_moves(episode, start)
+        with report_with(replace(moves, after=f"{_LIFE}\n{moves.after}")):
+            _require_same_turns(episode, third, turns, start, "after a fork has lived, against another fork")
 
 
-def _questions(play: Play) -> dict[str, tuple[str, ...]]:
-    """What a world can be asked in this state: its methods, and what each takes."""
+def _questions(episode: Episode) -> dict[str, tuple[str, ...]]:
+    """Return the methods that answer in this state without changing it, with their arguments."""
     questions: dict[str, tuple[str, ...]] = dict.fromkeys(("actions", "tools", "secrets", "render", "state"), ())
-    if play.ended:
+    if episode.over:
         return questions
-    return questions | {"expert": (), "fair_expert": (), "expert_thought": (next(iter(play.expert()), ""),)}
+    return questions | {"expert": (), "fair_expert": (), "expert_thought": (next(iter(episode.expert()), ""),)}
 
 
-def _live(subject: Subject, fork: TextEnv, rng: Rng) -> None:
-    """The rest of the episode, and another one to the expert's end."""
+def _play_on(subject: Subject, fork: TextEnv, rng: Rng) -> None:
+    """Play the rest of the fork's episode, and another one to its end."""
     if not fork.stop_reason:
         for action in fork.expert()[:-1]:
             fork.step(action)
-    other = subject.play(fork)
+    other = subject.episode(fork)
     other.reset(rng.below(1 << 20))
     other.wander(rng, 5)
-    if not other.ended:
+    if not other.over:
         for action in other.expert():
             fork.step(action)
 
 
 def corrupt(subject: Subject) -> None:
-    """A snapshot that cannot be is refused whole, by SnapshotError; one that is accepted can be played on."""
-    for seed in subject.seeds(max(2, subject.settings.few // 2)):
+    """A corrupt snapshot raises SnapshotError and changes nothing, or is accepted and the episode can go on."""
+    for seed in subject.seeds(max(2, subject.settings.few_episodes // 2)):
         rng = subject.rng("corrupt", seed)
-        play = subject.play()
-        play.reset(seed)
-        play.explore(rng, rng.below(10))
-        good = json.loads(play.snapshot())
-        for path, wrong in _outer(good):
-            _tried(play, _bytes(_with(good, path, wrong)), f"{path[0]} = {wrong!r}", must_refuse=True)
-        for path, wrong in _inner(good, rng):
-            _tried(play, _bytes(_with(good, path, wrong)), f"{'.'.join(map(str, path))} = {shown_value(wrong)}")
-        for raw, what in _mangled(play.snapshot(), rng):
-            _tried(play, raw, what)
+        episode = subject.episode()
+        episode.reset(seed)
+        episode.explore(rng, rng.below(10))
+        good = json.loads(episode.snapshot())
+        for key, value in _wrong_fields(good):
+            _try(episode, _with_value(good, [key], value), f"{key} = {value!r}", must_refuse=True)
+        for path, value in _wrong_states(good, rng):
+            text = short_repr(value) if isinstance(value, str) else repr(value)
+            _try(episode, _with_value(good, path, value), f"{'.'.join(map(str, path))} = {text}")
+        for raw, label in _wrong_bytes(episode.snapshot(), rng):
+            _try(episode, raw, label)
 
 
-def _outer(good: dict[str, Any]) -> Iterator[tuple[list[Any], Any]]:
+def _wrong_fields(good: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for key in good:
-        yield from (([key], wrong) for wrong in (*_OUTER_WRONG, 1 if key == "last" else "x"))
-        yield [key], _GONE
-    for key, wrong in (("steps", -1), ("steps", True), ("rng", -1), ("rng", 1 << 64), ("success", 1), ("task", 0)):
-        yield [key], wrong
+        yield from ((key, value) for value in (*_OUTER_WRONG, 1 if key == "last" else "x", _MISSING))
+    yield from (("steps", -1), ("steps", True), ("rng", -1), ("rng", 1 << 64), ("success", 1), ("task", 0))
 
 
-def _inner(good: dict[str, Any], rng: Rng) -> Iterator[tuple[list[Any], Any]]:
-    """Every value of the state, those within others too (some of them, where they are many), replaced or left out."""
+def _wrong_states(good: dict[str, Any], rng: Rng) -> Iterator[tuple[list[Any], Any]]:
+    """Replace or omit every value of the state, nested ones too; a sample of them if they are many."""
     paths = list(_paths(good["state"], ["state"]))
-    for path in rng.sample(paths, min(_PATHS_AT_MOST, len(paths))):
-        yield from ((path, wrong) for wrong in (*_WRONG, _GONE))
+    for path in rng.sample(paths, min(_MAX_PATHS, len(paths))):
+        yield from ((path, value) for value in (*_WRONG, _MISSING))
 
 
 def _paths(value: Any, path: list[Any]) -> Iterator[list[Any]]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, each in inner:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in items:
         yield [*path, key]
-        yield from _paths(each, [*path, key])
+        yield from _paths(child, [*path, key])
 
 
-class _Gone:
+class _Missing:
     def __repr__(self) -> str:
         return "(left out)"
 
 
-_GONE = _Gone()
+_MISSING = _Missing()
 
 
-def _with(good: Any, path: list[Any], wrong: Any) -> Any:
-    """A copy of `good` with another value at `path`."""
-    if not path:
-        return wrong
-    copy = dict(good) if isinstance(good, dict) else list(good)
-    if len(path) == 1 and wrong is _GONE:
-        del copy[path[0]]
+def _with_value(good: dict[str, Any], path: list[Any], value: Any) -> bytes:
+    """Return a snapshot with another value at `path`, or without it."""
+    copy = parent = json.loads(json.dumps(good))
+    for key in path[:-1]:
+        parent = parent[key]
+    if value is _MISSING:
+        del parent[path[-1]]
     else:
-        copy[path[0]] = _with(copy[path[0]], path[1:], wrong)
-    return copy
+        parent[path[-1]] = value
+    return json.dumps(copy).encode()
 
 
-def _bytes(value: Any) -> bytes:
-    return json.dumps(value).encode()
-
-
-def _mangled(raw: bytes, rng: Rng) -> Iterator[tuple[bytes, str]]:
-    """The bytes cut, and single ones changed."""
-    for _ in range(_BYTES_AT_MOST // 2):
+def _wrong_bytes(raw: bytes, rng: Rng) -> Iterator[tuple[bytes, str]]:
+    """Truncate the bytes, and change single ones."""
+    for _ in range(_BYTE_CHANGES):
         place, byte = rng.below(len(raw)), rng.below(256)
         yield raw[:place], f"the first {place} of {len(raw)} bytes"
         yield raw[:place] + bytes([byte]) + raw[place + 1 :], f"byte {place} = {byte}"
     yield b"[" * 100_000, "100,000 brackets"
 
 
-def _tried(play: Play, raw: bytes, what: str, must_refuse: bool = False) -> None:
-    play.subject.counts["corrupt snapshots"] += 1
-    before = play.snapshot()
-    moves = replace(play.moves, snapshot=raw.decode("latin-1"))
+def _try(episode: Episode, raw: bytes, label: str, must_refuse: bool = False) -> None:
+    episode.subject.counts["corrupt snapshots"] += 1
+    before = episode.snapshot()
+    moves = replace(episode.moves, snapshot=raw.decode("latin-1"))
+    label = f"a snapshot with {label}"
     try:
-        play.env.restore(raw)
+        episode.env.restore(raw)
     except SnapshotError as error:
-        if play.snapshot() != before:
-            raise BrokenContractError(
-                f"a snapshot with {what} is refused, and the episode has changed", moves
-            ) from error
+        if episode.snapshot() != before:
+            raise BrokenContractError(f"{label} is refused, and the episode has changed", moves) from error
         return
     except Exception as error:
-        raise BrokenContractError(f"a snapshot with {what} raises {error!r}, no SnapshotError", moves) from error
-    if must_refuse:
-        raise BrokenContractError(f"a snapshot with {what} is accepted", moves)
+        raise BrokenContractError(f"{label} raises {error!r}, no SnapshotError", moves) from error
+    episode.subject.require(not must_refuse, f"{label} is accepted", moves)
     try:
-        _played_on(play.env)
-        play.env.restore(before)
+        _use(episode.env)
+        episode.env.restore(before)
     except Exception as error:
-        message = f"a snapshot with {what} is accepted, and cannot be played on: {error!r}"
-        raise BrokenContractError(message, moves) from error
+        raise BrokenContractError(f"{label} is accepted, and cannot be played on: {error!r}", moves) from error
 
 
-def _played_on(env: TextEnv) -> None:
+def _use(env: TextEnv) -> None:
     for actions in (env.actions() or [], [] if env.stop_reason else env.expert()):
         assert all(isinstance(action, str) for action in actions), f"an action that is no text: {actions!r:.200}"
     env.snapshot()
     env.step("anything")
     env.step(next(iter(env.actions() or []), "anything"))
-
-
-def shown_value(value: Any) -> str:
-    """A value as a message shows it."""
-    return shown(value) if isinstance(value, str) else repr(value)

@@ -44,7 +44,7 @@ def test_collect_and_eval_play_through_it(agentgym: Run, small_model: str, serve
     status, _, err = agentgym("collect", *greedy, *served, "--out", "there.jsonl", "--engine_kwargs.concurrency", "2")
     assert status == 0, err
     assert sampled("there.jsonl") == sampled("here.jsonl") and len(sampled("there.jsonl")) == 9
-    assert server.most == 2
+    assert server.max_live == 2
     status, _, err = agentgym(
         "eval", *GUESS, *model, *served, "--server_kind", "sglang", "--tasks", "3", "--json", "--out", "e"
     )

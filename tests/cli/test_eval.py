@@ -122,7 +122,7 @@ def test_another_model_plays_the_tasks_of_a_manifest(agentgym: Run, small_model:
     """With the same settings; its folder has a manifest of its own, which can be repeated, and the two compared."""
     argv = ("eval", "--env", "GUESS", "--tasks", "3", "--env_kwargs.max_steps", "2", "--seed", "3", "--attempts", "2",
             "--prompt", "full", "--max_new_tokens", "6", "--out", "a")  # fmt: skip
-    with serving(ModelServer(Policy.load(small_model), says=lambda body: "Action: guess[5]")) as server:
+    with serving(ModelServer(Policy.load(small_model), chat_reply=lambda body: "Action: guess[5]")) as server:
         who = {
             "random": ("--agent", "random"), "model": ("--model", "tiny-random", "--threads", "1"),
             "openai": ("--agent", "openai", "--model", "x", "--base_url", server.url),
@@ -180,7 +180,7 @@ def test_only_evidence_is_said_to_be_kept(agentgym: Run, small_model: str) -> No
     argv = ("eval", "--env", "GUESS", "--tasks", "20", "--agent", "openai", "--model", "m", "--slots", "1",
             "--agent_kwargs.retries", "0", "--agent_kwargs.concurrency", "1", "--out", "a")  # fmt: skip
     refuses = fastapi.responses.JSONResponse({"error": {"message": "no such field"}}, 400)
-    with serving(ModelServer(Policy.load(small_model), says=lambda body: "Action: guess[5]")) as server:
+    with serving(ModelServer(Policy.load(small_model), chat_reply=lambda body: "Action: guess[5]")) as server:
         server.script = [refuses] * 50
         status, _, err = agentgym(*argv, "--base_url", server.url)
         assert status == 2 and "a: no episodes are kept; start again\n" in err, err

@@ -95,7 +95,7 @@ def test_greedy_episodes_are_those_of_the_engine_here(server: ModelServer, polic
     assert ends == {True, False}
     first = there[0].provenance
     assert first.policy_digest == policy.digest() and first.sampling["engine"] == kind
-    assert server.most > 1
+    assert server.max_live > 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -167,9 +167,9 @@ def test_so_many_requests_at_once_and_no_more(server: ModelServer, policy: Polic
         return answer
 
     engine = ServerEngine(policy, server.url, concurrency=3)
-    server.most, server.spoil = 0, late
+    server.max_live, server.spoil = 0, late
     play(engine, policy, tasks=12)
-    assert server.most == 3
+    assert server.max_live == 3
 
 
 # ---- weights --------------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def test_so_many_requests_at_once_and_no_more(server: ModelServer, policy: Polic
 @pytest.mark.parametrize("kind", ["vllm", "sglang"])
 def test_the_server_plays_the_new_weights_after_a_sync(server: ModelServer, policy: Policy, kind: Any) -> None:
     """And is given those of the policy at the start, whatever it held."""
-    server.hold(random_policy(1))
+    server.set_policy(random_policy(1))
     engine = ServerEngine(policy, server.url, kind)
     before = play(engine, policy)
     assert tokens(before) == tokens(play(HFEngine(policy), policy)) and not engine.fixed
@@ -243,12 +243,12 @@ def test_a_server_with_another_model_is_refused(server: ModelServer, policy: Pol
         "other weights": (1, 320), "another tokenizer": (0, 320), "a larger vocabulary": (0, 360),
         "a smaller one": (0, 270),
     }[held]  # fmt: skip
-    server.hold(random_policy(*other))
+    server.set_policy(random_policy(*other))
     if held == "another tokenizer":  # the same tokens under other numbers
         with torch.no_grad():
             weight = server.policy.model.get_input_embeddings().weight
             weight[4:] = weight[4:].flip(0).clone()
-        server.hold(server.policy)
+        server.set_policy(server.policy)
     server.loads = False
     with pytest.raises((PolicyError, EndpointError), match=r"does not play 'small'|out of vocabulary"):
         ServerEngine(policy, server.url)
@@ -262,7 +262,7 @@ def test_a_server_that_comes_back_with_its_first_weights_is_noticed(
     engine = ServerEngine(policy, server.url)
     server.script = [gone]
     assert all(each.error is None for each in play(engine, policy, tasks=2))
-    server.hold(random_policy(1))
+    server.set_policy(random_policy(1))
     server.script = [gone]
     with pytest.raises(PolicyError, match="does not play 'small'"):
         play(engine, policy, tasks=2)
@@ -271,7 +271,7 @@ def test_a_server_that_comes_back_with_its_first_weights_is_noticed(
 def test_no_reply_is_taken_before_it_is_known_whose_it_is(server: ModelServer, policy: Policy) -> None:
     """Those that come while the server is asked again wait for what is found; a question that is lost is asked anew."""
     engine, prompt = ServerEngine(policy, server.url, retries=1), policy.chat.opening("go")
-    server.hold(random_policy(1))
+    server.set_policy(random_policy(1))
     server.script = [fastapi.Response(status_code=502), None] + [fastapi.Response(status_code=500)] * 8
     assert engine.generate([prompt], SHORT, [1])[0].error is not None
     server.script = []
@@ -283,7 +283,7 @@ def test_no_reply_is_taken_before_it_is_known_whose_it_is(server: ModelServer, p
         return await asyncio.gather(*asked, return_exceptions=True)
 
     assert [type(each) for each in http_client.run_in_loop(outcomes())] == [PolicyError] * 12
-    server.hold(policy)
+    server.set_policy(policy)
     assert all(each.error is None for each in http_client.run_in_loop(outcomes()))
 
 

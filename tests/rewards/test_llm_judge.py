@@ -31,7 +31,7 @@ def server(tiny_policy: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelS
     """A server that finds every step rather good; what fails is soon asked again."""
     monkeypatch.delenv(http_client.KEY, raising=False)
     monkeypatch.setattr(http_client, "_FIRST_WAIT", 0.02)
-    with serving(ModelServer(tiny_policy, says=lambda body: "It helps.\nMark: 7")) as running:
+    with serving(ModelServer(tiny_policy, chat_reply=lambda body: "It helps.\nMark: 7")) as running:
         yield running
 
 
@@ -95,12 +95,12 @@ def test_only_a_line_of_its_own_at_the_end_is_a_mark(text: str, mark: float | No
 
 def test_marks_are_the_values_of_the_states_that_steps_led_to(server: ModelServer, played: list[Trajectory]) -> None:
     """One for each step, what is alike asked once, a bounded number at a time; the key is in the header alone."""
-    server.says = lambda body: f"Mark: {ord(asked(body)) % 10}"
+    server.chat_reply = lambda body: f"Mark: {ord(asked(body)) % 10}"
     judge = OpenAIJudge("m", server.url, concurrency=3, extra={"top_p": 0.9})
     assert judge.values(played) == [
         [None, *(ord(step.action) % 10 / 10 for step in each.steps)] for each in played
     ]  # fmt: skip
-    assert steps(server) == list("abcdxyz") and 1 < server.most <= 3
+    assert steps(server) == list("abcdxyz") and 1 < server.max_live <= 3
     path, body = server.bodies[0]
     assert path == "/v1/chat/completions" and {k: body[k] for k in body if k != "messages"} == {
         "model": "m", "temperature": 0.0, "max_tokens": 512, "top_p": 0.9,
@@ -116,7 +116,7 @@ def test_what_has_no_mark_is_asked_again_and_then_left_without(server: ModelServ
         first.add(asked(body))
         return "Mark: 4" if asked(body) == "b" and late else "no idea" if asked(body) in "bx" else "Mark: 9"
 
-    server.says = says
+    server.chat_reply = says
     judge = OpenAIJudge("m", server.url)
     assert judge.values(played) == [[None, 0.9, 0.4, 0.9, 0.9], [None, 0.9, None, 0.9, 0.9]]
     assert steps(server) == list("abbcdxxxyz")
@@ -133,7 +133,7 @@ def test_what_has_no_mark_is_asked_again_and_then_left_without(server: ModelServ
 
 def test_a_judge_of_no_use_is_an_error(server: ModelServer, played: list[Trajectory]) -> None:
     """One that says no mark at all, one that refuses, one that is not there."""
-    server.says = lambda body: "Ignore that. Mark: all of them 10!"
+    server.chat_reply = lambda body: "Ignore that. Mark: all of them 10!"
     with pytest.raises(EndpointError, match=r"judge at .* \(model 'm'\) gave none of 7 steps a mark that can be read"):
         OpenAIJudge("m", server.url).values(played)
     server.script = [fastapi.Response(status_code=401)]
@@ -193,7 +193,7 @@ def test_marks_are_what_a_process_reward_model_learns(
     server: ModelServer, tiny_policy: Any, played: list[Trajectory], tmp_path: Path
 ) -> None:
     """It says of steps what the judge did; steps without a mark are counted and warned of."""
-    server.says = lambda body: "Hm." if asked(body) == "z" else f"Mark: {2 if asked(body) in 'axy' else 8}"
+    server.chat_reply = lambda body: "Hm." if asked(body) == "z" else f"Mark: {2 if asked(body) in 'axy' else 8}"
     how = ProcessReward(
         labels="judge", judge={"model": "m", "base_url": server.url}, epochs=80.0, learning_rate=0.005,
         weights={"correctness": 1.0},
@@ -214,7 +214,7 @@ def test_r3_asks_a_judge_of_some_episodes(server: ModelServer, toy_envs: Any, tm
         silent.append(len(silent))
         return "Hm." if len(silent) == 1 else "Mark: 6"
 
-    server.says = says
+    server.chat_reply = says
     judge = {"model": "m", "base_url": server.url, "asks": 1, "concurrency": 1}
     trainer = R3(
         tasks_per_iteration=8, prm_labels="judge", prm_judge=judge, prm_episodes=3, prm_first_epochs=1, prm_epochs=1

@@ -22,11 +22,11 @@ import pytest
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, ConformanceError, SnapshotError, UnknownNameError
 from agentgym_py.testing import CHECKS, Failure, Moves, Settings, check_world, run_check, run_checks
-from agentgym_py.testing.agents import tail
+from agentgym_py.testing.agents import binomial_tail
 from agentgym_py.testing.fuzz import MEGABYTE
 from agentgym_py.testing.harness import time_limit
-from agentgym_py.testing.interface import _out_of_reach
-from agentgym_py.testing.report import written
+from agentgym_py.testing.interface import _block_sigint
+from agentgym_py.testing.report import text_source
 
 FOLDER = Path(__file__).parent
 QUICK = Settings(episodes=15, memory_episodes=400)
@@ -122,7 +122,8 @@ def test_a_world_of_few_tasks_passes(check: str) -> None:
 @pytest.mark.parametrize(("check", "world", "message"), BROKEN, ids=lambda each: each)
 def test_each_check_can_fail(check: str, world: str, message: str) -> None:
     """A world with one fault is found out, in words that say the fault, and an episode shows it."""
-    settings = Settings(QUICK.episodes, QUICK.memory_episodes, longest_step=0.5 if world in SLOW else 20.0)
+    episodes = 60 if world == "Hypothetical" else QUICK.episodes  # hypothesis finds it in most, not all, of 15
+    settings = Settings(episodes, QUICK.memory_episodes, longest_step=0.5 if world in SLOW else 20.0)
     spec = EnvSpec(f"Conformance{world}-v0")
     result = run_check(check, spec, settings)
     assert result.status == "failed" and result.failure
@@ -287,7 +288,7 @@ def test_a_report_says_all_of_it() -> None:
     told = report.text()
     assert "FAILED expert: From the start" in told and "import agentgym_py, gymnasium\n" in told
     assert "2 of 2 checks failed" in told
-    found = json.loads(json.dumps(report.as_json()))
+    found = json.loads(json.dumps(report.as_dict()))
     assert found["ok"] is False and found["checks"][0]["failure"]["moves"]["options"] == {"task": 0, "split": "train"}
     assert "gymnasium.make" in found["checks"][0]["script"] and found["counts"]["episodes"] == 1
     with pytest.raises(ConformanceError, match="optimal_steps is 1"):
@@ -320,7 +321,7 @@ def test_what_raises_elsewhere_is_another_cause() -> None:
 
 def test_a_check_that_is_not_over_in_time_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was stopped, and says why; nor did it pass."""
-    monkeypatch.setattr("agentgym_py.testing.reproducibility._SECONDS", 0.01)
+    monkeypatch.setattr("agentgym_py.testing.reproducibility._TIMEOUT", 0.01)
     report = run_checks("ConformanceHonest-v0", ("reproducible", "card"), QUICK)
     assert [each.status for each in report.results] == ["stopped", "passed"] and not report.failed and not report.ok
     assert "stopped reproducible" in report.text() and "not over after 0.01 seconds: ask for fewer" in report.text()
@@ -334,7 +335,7 @@ def test_processes_of_a_check_do_not_hear_ctrl_c() -> None:
     """Their traces would stand between the lines of the report."""
     code = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
     asked = partial(subprocess.run, [sys.executable, "-S", "-c", code], capture_output=True, text=True)
-    with _out_of_reach():
+    with _block_sigint():
         assert asked().stdout == "True\n"
     assert asked().stdout == "False\n"
 
@@ -414,8 +415,8 @@ def test_the_tail_is_the_binomial_one(n: int, p: float) -> None:
         slow = sum(
             p ** sum(tries) * (1 - p) ** (n - sum(tries)) for tries in product((0, 1), repeat=n) if sum(tries) >= hits
         )
-        assert tail(hits, n, p) == pytest.approx(slow, abs=1e-12)
-    assert tail(1, n, 0.0) == 0.0 and tail(0, n, 0.0) == 1.0
+        assert binomial_tail(hits, n, p) == pytest.approx(slow, abs=1e-12)
+    assert binomial_tail(1, n, 0.0) == 0.0 and binomial_tail(0, n, 0.0) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -424,8 +425,8 @@ def test_the_tail_is_the_binomial_one(n: int, p: float) -> None:
 def test_texts_are_written_as_source_that_gives_them(text: str) -> None:
     """Whatever is in them; repetitions as a product, so that a program with a megabyte can be read."""
     space: dict[str, str] = {}
-    exec(f"text = {written(text)}", space)  # noqa: S102  # the test's own
-    assert space["text"] == text and len(written(text)) < 5000
+    exec(f"text = {text_source(text)}", space)  # noqa: S102  # the test's own
+    assert space["text"] == text and len(text_source(text)) < 5000
 
 
 def test_a_failure_without_moves_has_a_program_all_the_same() -> None:

@@ -58,8 +58,8 @@ def test_a_full_cache_is_no_leak() -> None:
             [(number, each) for each in range(number % 7)]
         return _Memory.now() - before
 
-    with resources._collecting_only_what_is_new():
+    with resources._frozen_heap():
         play()
-        with resources._traced():
+        with resources._tracing():
             play()
             assert _settled(play(), play).traced <= _NOISE
