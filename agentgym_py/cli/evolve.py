@@ -327,7 +327,7 @@ def _threads(folder: RunFolder | None, asked: int | None) -> int | None:
         return asked
     if folder and asked and begun and asked != begun:
         warnings.warn(
-            f"{folder.path} began with {begun} threads and goes on with {asked}: it may not end to the bit as it would",
+            f"{folder.path} began with {begun} threads and resumes with {asked}: the result may differ in rounding",
             stacklevel=2,
         )
     return asked or begun
@@ -419,6 +419,6 @@ def _so_far(folder: RunFolder, config: EvolveConfig) -> list[str]:
         return ["This run was finished already, nothing is run again; it came to this:"]
     done = sum(folder.done(number) for number in range(config.rounds + 1))
     if done <= config.rounds and folder.round(done).is_dir() and any(folder.round(done).iterdir()):
-        return [f"Going on in the midst of round {done}."]
+        return [f"Resuming in the middle of round {done}."]
     last = f"round {done - 1}" if done > 1 else "Agent_v0"
     return [f"Going on after {last}{', with the test' * (done > config.rounds)}."] if done else []

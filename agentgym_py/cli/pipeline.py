@@ -105,7 +105,7 @@ class Pipeline:
                 if status:
                     file = self.file + f" --out {self.folder.path}" * self.elsewhere
                     print(
-                        f"stopped in stage {stage.name}; agentgym pipeline {file} goes on from there", file=sys.stderr
+                        f"stopped in stage {stage.name}; agentgym pipeline {file} resumes there", file=sys.stderr
                     )
                     return status
                 if stage.command == "evolve" and _unimproved(self.folder.path / stage.folder):
@@ -163,7 +163,7 @@ class Pipeline:
                 target = self.folder.path / stage.folder
                 raise UsageError(
                     f"{target} was begun with other settings than {self.file} says now: move it away, and the stage "
-                    "begins anew with these, or put the file back as it was"
+                    "starts again with these, or restore the file"
                 )
 
     def _goes_on(self, stage: Stage) -> bool:
@@ -187,7 +187,7 @@ class Pipeline:
                 if (target / "last_good").is_dir():  # where it would go on it would go wrong again
                     raise RunError(
                         f"{target} holds last_good, what a training that went wrong left: move {target} away, and the "
-                        f"stage begins anew, with what {self.file} says then"
+                        f"stage starts again, with what {self.file} says then"
                     )
                 if not going_on:
                     shutil.rmtree(target, ignore_errors=True)  # an interrupted stage's: those that are done are not run

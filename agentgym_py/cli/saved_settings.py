@@ -61,4 +61,4 @@ def require_sources(held: Mapping[str, str], what: str) -> None:
         if not Path(name).is_file():
             raise RunError(f"{what} needs {name}, which is gone: put the file back")
         if source_digest(Path(name)) != was:
-            raise RunError(f"{what} began with another {name}: put the file back as it was, or start anew")
+            raise RunError(f"{what} began with another {name}: restore the file, or start a new run")

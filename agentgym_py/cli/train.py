@@ -167,7 +167,7 @@ def run(args: Values) -> int:
             return _run(args, chosen, model, trainer, files)
     except KeyboardInterrupt as stop:
         kept = any((Path(chosen.out) / states_in(trainer)).rglob("state-*"))
-        how = "goes on from the state that was kept" if kept else "begins anew: no state was kept"
+        how = "resumes from the last saved state" if kept else "starts again: no state was saved"
         if distributed.is_rank_zero():
             say_interrupted(f"the same command {how}")
         return status_of(stop)

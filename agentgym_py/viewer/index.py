@@ -327,7 +327,7 @@ class Index:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                 raise
             self._renew(known)
-            raise DataError(f"the index {self._db} was damaged and is made anew: ask again") from error
+            raise DataError(f"the index {self._db} was damaged and is being rebuilt: ask again") from error
 
     def _renew(self, known: int) -> None:
         """Rebuild the index unless that was done since: it is only a copy of the files."""

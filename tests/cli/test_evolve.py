@@ -195,7 +195,7 @@ def test_the_header_says_that_a_round_was_begun(tmp_path: Path) -> None:
     folder.begun(0)
     assert len(module("evolve")._header(folder, EvolveConfig(), 1)) == 1
     (folder.round(0) / "trajectories.jsonl").write_text("")
-    assert module("evolve")._header(folder, EvolveConfig(), 1)[1:] == ["Going on in the midst of round 0."]
+    assert module("evolve")._header(folder, EvolveConfig(), 1)[1:] == ["Resuming in the middle of round 0."]
 
 
 def test_failed_episodes_that_were_asked_for_are_said(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_a_run_goes_on_with_its_threads(agentgym: Run, small_model: str, monkeyp
     monkeypatch.setattr(module("evolve"), "_show", lambda *_: {})
     for argv, warned in (((), False), (("--threads", "2"), False), (("--threads", "3"), True)):
         status, _, err = agentgym("evolve", "--resume", "run", *argv)
-        assert status == 0 and ("began with 2 threads and goes on with 3" in err) == warned
+        assert status == 0 and ("began with 2 threads and resumes with 3" in err) == warned
     assert used == [2, 2, 3]
 
 
@@ -578,9 +578,9 @@ def test_a_training_that_was_stopped_goes_on(agentgym: Run, small_model: str, mo
     with monkeypatch.context() as patch:
         patch.setattr("agentgym_py.report.terminal.Phases.training", lambda *_: stopping)
         status, _, err = agentgym(*words, "--out", "bc")
-        assert status == 130 and err == "\ninterrupted; the same command goes on from the state that was kept\n"
+        assert status == 130 and err == "\ninterrupted; the same command resumes from the last saved state\n"
         status, _, err = agentgym(*words, "--trainer.checkpoint_minutes", "5", "--out", "none")
-        assert status == 130 and err == "\ninterrupted; the same command begins anew: no state was kept\n"
+        assert status == 130 and err == "\ninterrupted; the same command starts again: no state was saved\n"
     status, _, err = agentgym(*words, "--seed", "1", "--out", "bc")
     assert status == 2 and "the state of another training" in err
     for out in ("bc", "none", "whole"):

@@ -111,7 +111,7 @@ def test_a_world_in_a_file_is_trained_in_and_resumed_elsewhere(tmp_path: Path, s
     with (tmp_path / world).open("a") as file:
         file.write("\n# another one\n")
     changed = agentgym_process("evolve", "--resume", str(run), cwd=elsewhere)
-    assert changed.returncode == 2 and f"began with another {tmp_path / world}: put the file back" in changed.stderr
+    assert changed.returncode == 2 and f"began with another {tmp_path / world}: restore the file" in changed.stderr
     (tmp_path / world).unlink()
     gone = agentgym_process("evolve", "--resume", str(run), cwd=elsewhere)
     assert gone.returncode == 2 and f"needs {tmp_path / world}, which is gone" in gone.stderr

@@ -227,7 +227,7 @@ def test_whatever_is_interrupted_there_is_one_advice(
             patch.setattr(place, interrupt)
             status, _, err = agentgym("pipeline", file)
         assert status == 130 and "to go on" not in err and err.count("goes on") == 1
-        assert f"stopped in stage {stage}; agentgym pipeline p.yaml goes on from there\n" in err
+        assert f"stopped in stage {stage}; agentgym pipeline p.yaml resumes there\n" in err
 
 
 def test_an_interrupted_evaluation_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +266,7 @@ def test_an_interrupted_pipeline_goes_on(agentgym: Run, small_model: str, monkey
     with monkeypatch.context() as patch:
         patch.setattr(Evolution, "_round", interrupted)
         status, out, err = agentgym("pipeline", file)
-    assert status == 130 and "stopped in stage sft; agentgym pipeline p.yaml goes on from there" in err
+    assert status == 130 and "stopped in stage sft; agentgym pipeline p.yaml resumes there" in err
     assert "stage 2" not in out
     first = Path("made/01-sft/rounds/00/metrics.json").stat().st_mtime_ns
     Path("made/02-evaluate").mkdir()
@@ -292,7 +292,7 @@ def test_an_interrupted_training_goes_on(agentgym: Run, small_model: str, monkey
     with monkeypatch.context() as patch:
         patch.setattr("agentgym_py.report.terminal.Phases.training", lambda *_: stopping)
         status, _, err = agentgym("pipeline", file, "--out", "made")
-    assert status == 130 and f"agentgym pipeline {file} --out made goes on from there" in err
+    assert status == 130 and f"agentgym pipeline {file} --out made resumes there" in err
     assert any(Path("made/02-sft/trainer").rglob("state-*"))
     status, out, _ = agentgym("pipeline", file, "--out", "made")
     assert status == 0 and "Going on from the state that was kept" in out
