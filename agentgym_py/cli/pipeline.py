@@ -104,9 +104,7 @@ class Pipeline:
                     status = status_of(stop)
                 if status:
                     file = self.file + f" --out {self.folder.path}" * self.elsewhere
-                    print(
-                        f"stopped in stage {stage.name}; agentgym pipeline {file} resumes there", file=sys.stderr
-                    )
+                    print(f"stopped in stage {stage.name}; agentgym pipeline {file} resumes there", file=sys.stderr)
                     return status
                 if stage.command == "evolve" and _unimproved(self.folder.path / stage.folder):
                     print("no round was better on valid tasks than what it began with: that is its product", flush=True)
