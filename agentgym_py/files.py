@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, folders of JSON, and clear errors if writing fails."""
+"""Atomic file writes, folders of JSON files, and clear errors when writing fails."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from agentgym_py.errors import AgentGymError, RunError
 
 LOCK = ".lock"
 PROVENANCE = "provenance.json"
-_NOTHING_LEFT = 1 << 20
+_FULL_DISK = 1 << 20
 """A disk with fewer free bytes counts as full."""
 
 
 def write_atomic(path: Path, data: str) -> None:
-    """Write a file aside and rename it: a reader sees the old or the new one, never a half."""
+    """Write a temporary file and rename it: a reader sees the old or the new file, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -36,16 +36,31 @@ def write_atomic(path: Path, data: str) -> None:
         aside.unlink(missing_ok=True)
 
 
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Yield a path to write to; it replaces `target` when the block ends without an error."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f"{target.name}.partial")
+    partial.unlink(missing_ok=True)
+    try:
+        yield partial
+        sync_to_disk(partial)
+        partial.replace(target)
+        sync_to_disk(target.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def missing_file_hint(folder: Path, name: str) -> str:
-    """Say why a folder lacks a file of this name, and which folder in it has one."""
+    """Say why a folder lacks a file of this name, and suggest a subfolder that has one."""
     if not folder.is_dir():
         return "there is no such folder"
-    found = next(iter(sorted(folder.glob(f"*/{name}"))), None)
-    return f"{name} is not there" + (f"; did you mean {found.parent}?" if found else "")
+    below = next(iter(sorted(folder.glob(f"*/{name}"))), None)
+    return f"{name} is not there" + (f"; did you mean {below.parent}?" if below else "")
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, if it exists. It is renamed first, so that a kill leaves none with half of its files."""
+    """Remove a folder, if it exists; renaming it first means that a kill never leaves it half empty."""
     aside = folder.with_name(f".{folder.name}.removed")
     shutil.rmtree(aside, ignore_errors=True)
     with suppress(FileNotFoundError):
@@ -54,14 +69,14 @@ def remove(folder: Path) -> None:
 
 
 def remove_partial_files(folder: Path) -> None:
-    """Remove what a kill left half written."""
-    for each in (*folder.glob(".*.tmp"), *folder.glob(".*.old"), *folder.glob("*.partial")):
-        shutil.rmtree(each) if each.is_dir() else each.unlink()
+    """Remove the unfinished files and folders of a killed process."""
+    for path in (*folder.glob(".*.tmp"), *folder.glob(".*.old"), *folder.glob("*.partial")):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @contextmanager
 def add_filename(path: Path) -> Iterator[None]:
-    """Add the file's name to the system's errors about it."""
+    """Add the file's name to an OSError that lacks one."""
     try:
         yield
     except OSError as error:
@@ -71,24 +86,20 @@ def add_filename(path: Path) -> Iterator[None]:
 
 @contextmanager
 def clear_write_errors(path: Path) -> Iterator[None]:
-    """Turn whatever a library raises while it writes into one clear error: torch does not mention a full disk.
-
-    Raises:
-        RunError: the block failed.
-    """
+    """Turn any error of a writing library into a RunError; torch, for one, does not mention a full disk."""
     try:
         yield
     except AgentGymError:
         raise
     except Exception as error:
-        there = next(each for each in (path, *path.absolute().parents) if each.exists())
-        full = not isinstance(error, OSError) and shutil.disk_usage(there).free < _NOTHING_LEFT
+        existing = next(place for place in (path, *path.absolute().parents) if place.exists())
+        full = not isinstance(error, OSError) and shutil.disk_usage(existing).free < _FULL_DISK
         raise RunError(f"{path} cannot be written: {'no space left on its disk' if full else error}") from error
 
 
 def sync_to_disk(path: Path) -> None:
-    """Flush a file, or the names in a folder, so that they survive a power cut."""
-    if sys.platform == "win32":  # syncs only files open for writing, and no folders
+    """Flush a file, or the entries of a folder, so that they survive a power cut."""
+    if sys.platform == "win32":  # it syncs only files open for writing, and no folders
         return
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -99,41 +110,41 @@ def sync_to_disk(path: Path) -> None:
 
 
 def json_safe(value: Any) -> Any:
-    """Replace nan and infinities, which JSON lacks, by null."""
+    """Replace nan and infinities, which JSON lacks, by None, at any depth."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): json_safe(each) for key, each in value.items()}
-    return [json_safe(each) for each in value] if isinstance(value, list | tuple) else value
+        return {str(key): json_safe(item) for key, item in value.items()}
+    return [json_safe(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def canonical_json(kwargs: Mapping[str, Any]) -> str:
-    """The arguments of an environment as text; equal for equal arguments."""
+    """Return the arguments of an environment as text; equal for equal arguments."""
     return json.dumps(dict(kwargs), sort_keys=True, default=str)
 
 
 RENAMED = {"tries": "attempts", "samples": "attempts", "fork_tries": "fork_attempts", "temperatures": "temperature"}
-"""Settings as files of earlier versions call them, and their names today."""
+"""Today's names of settings in files of earlier versions."""
 
 
 def with_current_names(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a file that an earlier version may have written, by the names of today."""
+    """Return settings, maybe of an earlier version, by today's names."""
     old = {RENAMED[name]: value for name, value in settings.items() if name in RENAMED and value is not None}
     return {name: value for name, value in settings.items() if name not in RENAMED} | old
 
 
 @dataclass(frozen=True, slots=True)
 class JsonFolder:
-    """A folder of JSON files, each written whole or not at all."""
+    """A folder of JSON files that are written atomically."""
 
     path: Path
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes out of the folder; RunError if one is at work (no lock on Windows).
+        """Lock the folder for this process; RunError if another process holds the lock (no lock on Windows).
 
-        The system releases the lock when the process ends, however it ends. The locked file is never replaced, because
-        two processes would then each hold a lock of their own.
+        The system releases the lock when the process ends, however it ends. The lock file is never replaced, because
+        then two processes could each hold a lock.
         """
         with (self.path / LOCK).open("ab") as file:
             if sys.platform != "win32":
@@ -143,18 +154,18 @@ class JsonFolder:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError as error:
                     raise RunError(f"{self.path} is in use: another process is at work on this run") from error
-            for litter in self.path.glob(".*.tmp"):  # of a process that was killed
-                litter.unlink(missing_ok=True)
+            for temporary in self.path.glob(".*.tmp"):  # left by a killed process
+                temporary.unlink(missing_ok=True)
             yield
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
-        """Write a JSON file; what is no number becomes null."""
+        """Write a JSON file; nan and infinities become null."""
         write_atomic(
             self.path / name, json.dumps(json_safe(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         )
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """Read a JSON file; RunError if it is broken or no object."""
+        """Read a JSON object; RunError if the file has none."""
         try:
             value = json.loads((self.path / name).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
@@ -165,15 +176,15 @@ class JsonFolder:
 
 
 def new_folder(path: str | Path) -> Path:
-    """Check that a folder is new, empty, or left by an interrupted start of a run; RunError otherwise."""
+    """Return the path of a new, empty or merely initialised folder; RunError otherwise."""
     target = Path(path)
-    names = [each.name for each in target.iterdir()] if target.is_dir() else []
+    names = [path.name for path in target.iterdir()] if target.is_dir() else []
     if target.exists() and (not target.is_dir() or (names and not _only_begun(names))):
-        hint = f"a run; go on with it by --resume {path}" if (target / "run.yaml").is_file() else "other files"
+        hint = f"a run; continue it with --resume {path}" if (target / "run.yaml").is_file() else "other files"
         raise RunError(f"{path} already holds {hint}")
     return target
 
 
 def _only_begun(names: Sequence[str]) -> bool:
-    """Whether a folder with these names in it is what an interrupted `RunFolder.started` leaves."""
+    """Whether these are the files that an interrupted `RunFolder.started` leaves."""
     return LOCK in names and all(name == PROVENANCE or name.startswith(".") for name in names)

@@ -26,7 +26,7 @@ from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import store
-from agentgym_py.trajectory.selectors import SelectConfig, build
+from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 from agentgym_trainers.filtered_bc import FilteredBC
 
 TASKS = range(300)
@@ -61,7 +61,7 @@ def more_epochs(folder: RunFolder, seed: int) -> Evaluation:
     settings = {k: v for k, v in config["trainer"].items() if k in FilteredBC.__dataclass_fields__}
     trainer = FilteredBC(**settings)
     trainer = replace(trainer, epochs=trainer.epochs * spent / first["tokens"])
-    demos = build(SelectConfig(**config["select"]))(list(store.read(rounds[0] / "trajectories.jsonl"))).kept
+    demos = build_selector(SelectConfig(**config["select"]))(list(store.read(rounds[0] / "trajectories.jsonl"))).kept
     policy = Policy.load(config["model"])
     trainer.train(policy, demos, seed=seed, output_dir=folder.path / "more_epochs")
     return evaluated(model_agent(policy), prompt=config["prompt"])

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentgym_py.agents.base import EXPERT, AgentReply, Episode
 from agentgym_py.env import TextEnv
 from agentgym_py.env.actions import format_reply
-
-if TYPE_CHECKING:
-    pass
 
 
 class ExpertAgent:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentgym_py.agents.base import AgentReply, Episode
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import ConfigError
 from agentgym_py.rng import Rng
-
-if TYPE_CHECKING:
-    pass
 
 
 def _listed(env: TextEnv) -> list[str]:

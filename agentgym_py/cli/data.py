@@ -120,7 +120,7 @@ def _convert(source: str, target: str, to: str | None) -> None:
 def _why_none(form: str, played: Iterable[Trajectory]) -> str:
     if form != "trl_preferences":
         return "no trajectory has a turn" + " and ended by itself" * (form == "trl_stepwise")
-    found = preferences.build(list(played))
+    found = preferences.build_pairs(list(played))
     reasons = [f"{number} {reason}" for reason, number in found.dropped.items()]
     return (
         "a pair is two trajectories of one task that open alike and differ in reward; of the trajectories here "

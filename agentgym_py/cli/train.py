@@ -36,7 +36,7 @@ from agentgym_py.training.trainer import (
     require_several_processes,
     select_defaults,
 )
-from agentgym_py.trajectory.selectors import SelectConfig, build
+from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 
 if TYPE_CHECKING:
     from agentgym_py.cli.parser import Parser, Values
@@ -130,7 +130,7 @@ def select_config(args: Values) -> SelectConfig:
 
 def selected(config: SelectConfig, data: Sequence[Trajectory]) -> Selection:
     """What the selection keeps of `data`; NothingToTrainOnError if that is nothing."""
-    found = build(config)(data)
+    found = build_selector(config)(data)
     if not found.kept:
         reached = max((each.reward for each in data if each.is_evidence), default=math.nan)
         raise NothingToTrainOnError(

@@ -39,7 +39,7 @@ from agentgym_py.training.progress import Reporter
 from agentgym_py.training.rl.guards import diversity, noticed
 from agentgym_py.training.trainer import checked, last_good_kept, require_policy_trainer
 from agentgym_py.trajectory import Trajectory, store
-from agentgym_py.trajectory.selectors import SelectConfig, Selection, build
+from agentgym_py.trajectory.selectors import SelectConfig, Selection, build_selector
 
 if TYPE_CHECKING:
     from agentgym_py.engine import Engine
@@ -101,7 +101,7 @@ class Evolution:
             explore = partial(self._explore, number) if number else self._demonstrate
             explored = self._written(number, "trajectories", explore, self._episodes(number), self._forks(number))
             cloned = number == 0 and self.cloner is not None
-            selection = build(SelectConfig() if cloned else self.config.select)(explored)
+            selection = build_selector(SelectConfig() if cloned else self.config.select)(explored)
             log.info("round %d: %s", number, selection.line)
             policy, training = self._trained(number, partial(self._train, number, selection.kept))
         varied = diversity(explored) if self.config.temperature else {}
@@ -276,7 +276,7 @@ class Evolution:
 
     def _merged(self, number: int, kept: Sequence[Trajectory]) -> list[Trajectory]:
         earlier = {"all": range(number), "last": range(0), "initial+last": range(min(number, 1))}[self.config.merge]
-        select = build(self.config.select)
+        select = build_selector(self.config.select)
         data = [t for r in earlier for t in select(self._stored(r)).kept]
         return data + list(kept)
 

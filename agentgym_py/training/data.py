@@ -81,12 +81,12 @@ def prepare_pairs(
 ) -> tuple[TrainingData, int]:
     """Encode the preference pairs of the trajectories; the second value is the number of ties."""
     data = prepare(policy, trajectories, settings.max_length)
-    found = preferences.build(
+    found = preferences.build_pairs(
         data.trajectories, match=settings.match, level=settings.level, max_pairs=settings.max_pairs, seed=seed
     )
     samples, used, in_pairs = list[Sample](), set[int](), {i for pair in found.pairs for i in pair[:2]}
     for pair in found.pairs:
-        two = [encode(side, policy.chat) for side in preferences.sides(data.trajectories, pair, settings.level)]
+        two = [encode(side, policy.chat) for side in preferences.pair_sides(data.trajectories, pair, settings.level)]
         if all(any(side.mask) for side in two):
             samples += two
             used |= {pair.chosen, pair.rejected}

@@ -1,4 +1,4 @@
-"""What happened in an episode: its types, the store, selection, preferences and the formats read and written."""
+"""Trajectories: types, the store, selection, preference pairs and file formats."""
 
 from agentgym_py.env import StopReason
 from agentgym_py.trajectory.types import Provenance, Step, Tokens, Trajectory

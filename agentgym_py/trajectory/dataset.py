@@ -1,4 +1,4 @@
-"""`AgentTrajDataset`: trajectories to filter, split, sample and turn into training rows."""
+"""`AgentTrajDataset`: filter, split and sample trajectories, and turn them into training rows."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ Weights = Callable[[Trajectory], float] | Sequence[float]
 
 
 class AgentTrajDataset(Sequence[Trajectory]):
-    """An immutable sequence of trajectories; every method that narrows it down returns a new one, in the same order."""
+    """An immutable sequence of trajectories; every filter returns a new one, in the same order."""
 
     def __init__(self, trajectories: Iterable[Trajectory] = ()) -> None:
         self._items = tuple(trajectories)
 
     @classmethod
     def load(cls, *paths: str | Path) -> AgentTrajDataset:
-        """All episodes of files in this project's store, in parquet or in AgentTraj's form; told apart by content.
+        """Load all episodes of files: stores, parquet or AgentTraj, detected by content.
 
         Raises:
-            DataError: no such file, or in none of these forms; names the file, the line and the key.
+            DataError: no such file, or not one of these formats; names the file, the line and the key.
         """
-        return cls(each for path in paths for each in read_any(path))
+        return cls(trajectory for path in paths for trajectory in read_any(path))
 
     @overload
     def __getitem__(self, index: int) -> Trajectory: ...
     @overload
     def __getitem__(self, index: slice) -> AgentTrajDataset: ...
     def __getitem__(self, index: int | slice) -> Trajectory | AgentTrajDataset:
-        """One trajectory, or the dataset of a slice."""
+        """Return one trajectory, or the dataset of a slice."""
         return AgentTrajDataset(self._items[index]) if isinstance(index, slice) else self._items[index]
 
     def __len__(self) -> int:
@@ -57,33 +57,33 @@ class AgentTrajDataset(Sequence[Trajectory]):
         return f"AgentTrajDataset({len(self)} trajectories)"
 
     def save(self, path: str | Path) -> None:
-        """Make or replace a store."""
+        """Write a store, or replace one."""
         store.write(path, self)
 
-    # ---- narrowing ---------------------------------------------------------------------------------------------------
+    # ---- filters -----------------------------------------------------------------------------------------------------
 
     def filter(self, predicate: Predicate) -> AgentTrajDataset:
-        """Those for which `predicate` holds."""
-        return AgentTrajDataset(each for each in self if predicate(each))
+        """Keep trajectories for which `predicate` holds."""
+        return AgentTrajDataset(filter(predicate, self))
 
     def filter_by_type(self, *kinds: str) -> AgentTrajDataset:
-        """Those whose task is of one of these kinds."""
-        return self.filter(lambda each: each.kind in kinds)
+        """Keep trajectories whose task is of one of these kinds."""
+        return self.filter(lambda t: t.kind in kinds)
 
     def filter_by_reward(self, low: float = -math.inf, high: float = math.inf) -> AgentTrajDataset:
-        """Those whose reward is in [low, high]."""
-        return self.filter(lambda each: low <= each.reward <= high)
+        """Keep trajectories whose reward is in [low, high]."""
+        return self.filter(lambda t: low <= t.reward <= high)
 
     def percentile(self, p: float) -> AgentTrajDataset:
-        """Those whose reward reaches the `p`-th percentile of all rewards; p in [0, 100]."""
-        return AgentTrajDataset(selectors.top_percentile(p)(self).kept)
+        """Keep trajectories whose reward reaches the `p`-th percentile of all rewards; p in [0, 100]."""
+        return self.apply(selectors.top_percentile(p))
 
     def dedupe(self) -> AgentTrajDataset:
-        """The best of those with the same task and the same actions."""
-        return AgentTrajDataset(selectors.dedupe()(self).kept)
+        """Keep the best trajectory with the same task and the same actions."""
+        return self.apply(selectors.dedupe())
 
     def apply(self, selector: selectors.Selector) -> AgentTrajDataset:
-        """Those that a selector of `agentgym_py.trajectory.selectors` keeps."""
+        """Keep what a selector of `agentgym_py.trajectory.selectors` keeps."""
         return AgentTrajDataset(selector(self).kept)
 
     def quality(
@@ -97,18 +97,18 @@ class AgentTrajDataset(Sequence[Trajectory]):
         percentile: float | None = None,
         dedupe: bool = False,
     ) -> tuple[AgentTrajDataset, selectors.Selection]:
-        """The trajectories that pass every rule given, and how many were dropped for what reason.
+        """Keep trajectories that pass all rules; also return how many were dropped for what reason.
 
-        The rules work in the order of the parameters; `predicates` are named for the report. What an infrastructure
-        failure ended is dropped before them.
+        The rules apply in the order of the parameters, after episodes that an infrastructure failure ended are dropped.
+        The names of `predicates` are the reasons in the report.
         """
         rules = [selectors.no_errors()]
         if min_reward is not None:
             rules.append(selectors.threshold(min_reward))
         if max_steps is not None:
-            rules.append(selectors.where(lambda each: len(each.steps) <= max_steps, f"over {max_steps} steps"))
+            rules.append(selectors.where(lambda t: len(t.steps) <= max_steps, f"over {max_steps} steps"))
         if min_steps is not None:
-            rules.append(selectors.where(lambda each: len(each.steps) >= min_steps, f"under {min_steps} steps"))
+            rules.append(selectors.where(lambda t: len(t.steps) >= min_steps, f"under {min_steps} steps"))
         if require_success:
             rules.append(selectors.success_only())
         rules += [selectors.where(predicate, name) for name, predicate in (predicates or {}).items()]
@@ -122,87 +122,87 @@ class AgentTrajDataset(Sequence[Trajectory]):
     # ---- splitting and sampling --------------------------------------------------------------------------------------
 
     def split(self, shares: Mapping[str, float], seed: int = 0) -> dict[str, AgentTrajDataset]:
-        """Parts of about these shares of the tasks; all trajectories of a task are in one part.
+        """Split into parts with about these shares of the tasks; all trajectories of a task go into one part.
 
         Raises:
-            ConfigError: shares that are negative or do not add up to 1.
+            ConfigError: a share is negative, or they do not add up to 1.
         """
         if min(shares.values(), default=-1) < 0 or abs(sum(shares.values()) - 1) > 1e-9:
             raise ConfigError(f"shares must not be negative and add up to 1, got {dict(shares)}")
-        tasks = sorted({each.task_id for each in self})
-        drawn, part, begun = Rng("split", seed).sample(tasks, len(tasks)), dict[str, str](), 0.0
+        tasks = sorted({trajectory.task_id for trajectory in self})
+        tasks, part_of, end = Rng("split", seed).sample(tasks, len(tasks)), dict[str, str](), 0.0
         for name, share in shares.items():
-            first, begun = round(begun * len(tasks)), begun + share
-            part |= dict.fromkeys(drawn[first : round(begun * len(tasks))], name)
-        return {name: AgentTrajDataset(each for each in self if part[each.task_id] == name) for name in shares}
+            first, end = round(end * len(tasks)), end + share
+            part_of |= dict.fromkeys(tasks[first : round(end * len(tasks))], name)
+        return {name: AgentTrajDataset(t for t in self if part_of[t.task_id] == name) for name in shares}
 
     def sample(
         self, n: int, weights: Weights | None = None, *, seed: int = 0, replace: bool = False
     ) -> AgentTrajDataset:
-        """`n` trajectories in random order, drawn with chances proportional to `weights` (default: equal).
+        """Draw `n` trajectories in random order, with probabilities proportional to `weights` (default: equal).
 
         Without `replace`, no position is drawn twice (Efraimidis and Spirakis 2006).
 
         Raises:
-            ConfigError: more than there are (of weight above 0), or a weight that is negative or not finite.
+            ConfigError: `n` is larger than the number of positive weights, or a weight is negative or not finite.
         """
         weights_N, rng = self._weights(weights), Rng("sample", seed)
         open_N = [i for i, weight in enumerate(weights_N) if weight > 0]
         if n < 0 or (n > 0 and not open_N) or (n > len(open_N) and not replace):
             raise ConfigError(f"cannot draw {n} of {len(open_N)} trajectories with a weight above 0")
         if replace:
-            return AgentTrajDataset(self[i] for i in _drawn(n, weights_N, open_N, rng))
+            return AgentTrajDataset(self[i] for i in _draw(n, weights_N, open_N, rng))
         keys = {i: math.log(1.0 - rng.uniform()) / weights_N[i] for i in open_N}
         return AgentTrajDataset(self[i] for i in sorted(open_N, key=lambda i: (-keys[i], i))[:n])
 
     def _weights(self, weights: Weights | None) -> list[float]:
         if weights is None:
             return [1.0] * len(self)
-        weights_N = [weights(each) for each in self] if callable(weights) else list(weights)
-        if len(weights_N) != len(self) or not all(math.isfinite(each) and each >= 0 for each in weights_N):
+        weights_N = list(map(weights, self)) if callable(weights) else list(weights)
+        if len(weights_N) != len(self) or not all(math.isfinite(weight) and weight >= 0 for weight in weights_N):
             raise ConfigError(f"weights must be {len(self)} finite numbers, none negative")
         return weights_N
 
     # ---- training rows -----------------------------------------------------------------------------------------------
 
     def to_sft(self, form: Literal["messages", "prompt_completion"] = "messages") -> list[rows.Row]:
-        """Rows for supervised fine-tuning; `messages`: one a trajectory, `prompt_completion`: one a reply."""
+        """Return rows for supervised fine-tuning: one per trajectory (`messages`) or reply (`prompt_completion`)."""
         if form == "messages":
-            return [trl.messages(each) for each in self if each.steps]
+            return [trl.messages(trajectory) for trajectory in self if trajectory.steps]
         if form == "prompt_completion":
-            return [row for each in self for row in trl.prompt_completion(each)]
+            return [row for trajectory in self for row in trl.prompt_completion(trajectory)]
         raise ConfigError(f"form must be 'messages' or 'prompt_completion', got {form!r}")
 
     def preferences(self, *, min_gap: float = 1e-9, per_task: int = 1) -> list[Preference]:
-        """Pairs of a better and a worse trajectory of one task that open alike, best with worst first.
+        """Pair better and worse trajectories with the same task and opening, best with worst first.
 
-        At most `per_task` pairs a task; their rewards differ by `min_gap` or more.
+        At most `per_task` pairs per task; their rewards differ by at least `min_gap`.
         """
-        found, seen = list[Preference](), Counter[str]()
-        for pair in preferences.build(self, max_pairs=per_task, min_gap=min_gap).pairs:
+        pairs, counts = list[Preference](), Counter[str]()
+        for pair in preferences.build_pairs(self, max_pairs=per_task, min_gap=min_gap).pairs:
             task = self[pair.chosen].task_id
-            seen[task] += 1
-            id_ = task if seen[task] == 1 else f"{task}#{seen[task]}"
-            found.append(Preference(id_, self[pair.chosen], self[pair.rejected]))
-        return found
+            counts[task] += 1
+            id_ = task if counts[task] == 1 else f"{task}#{counts[task]}"
+            pairs.append(Preference(id_, self[pair.chosen], self[pair.rejected]))
+        return pairs
 
     def to_preferences(
         self, *, min_gap: float = 1e-9, per_task: int = 1, level: Literal["episode", "turn"] = "episode"
     ) -> list[rows.Row]:
-        """Rows `prompt`, `chosen`, `rejected` of `preferences`; `level` as for `formats.trl.preference`."""
+        """Return rows `prompt`, `chosen`, `rejected` of `preferences`; `level` as for `formats.trl.preference`."""
         rows = (trl.preference(pair, level=level) for pair in self.preferences(min_gap=min_gap, per_task=per_task))
         return [row for row in rows if row is not None]
 
     def to_stepwise(self, label: Callable[[Trajectory, Step], bool] | None = None) -> list[rows.Row]:
-        """Rows `prompt`, `completions`, `labels`, one a trajectory; `label` as for `formats.trl.stepwise`.
+        """Return rows `prompt`, `completions`, `labels`, one per trajectory; `label` as for `formats.trl.stepwise`.
 
-        What an infrastructure failure ended gives none.
+        Episodes that an infrastructure failure ended are left out.
         """
-        return [trl.stepwise(each, label) for each in self if each.steps and each.is_evidence]
+        return [trl.stepwise(t, label) for t in self if t.steps and t.is_evidence]
 
 
 def read_any(path: str | Path) -> Iterator[Trajectory]:
-    """Stream the episodes of a file in any form that `AgentTrajDataset.load` knows.
+    """Stream the episodes of a file in any format that `AgentTrajDataset.load` reads.
 
     Raises:
         DataError: no such file, or in none of these forms.
@@ -214,9 +214,9 @@ def read_any(path: str | Path) -> Iterator[Trajectory]:
 
 
 def verify_any(path: str | Path) -> store.VerifyReport:
-    """Check a file in any form that `AgentTrajDataset.load` knows: of a store, every line and its digest.
+    """Check a file in any format that `AgentTrajDataset.load` reads.
 
-    The other forms have no digests: checked is that they can be read, up to the first row that cannot.
+    In a store every line and digest is checked; other formats have no digests and are read up to the first bad row.
 
     Raises:
         DataError: no such file, or in none of these forms.
@@ -237,12 +237,12 @@ def verify_any(path: str | Path) -> store.VerifyReport:
 
 
 def detect(path: str | Path) -> Literal["store", "agenttraj", "parquet"]:
-    """What a file holds, by its first bytes; an empty file is an empty store.
+    """Detect the format of a file by its first bytes; an empty file is an empty store.
 
     Raises:
         DataError: no such file, or in none of these forms.
     """
-    target = store.existing(path)
+    target = store.require_file(path)
     with target.open("rb") as file:
         if file.read(4) == b"PAR1":
             return "parquet"
@@ -251,85 +251,83 @@ def detect(path: str | Path) -> Literal["store", "agenttraj", "parquet"]:
         first, second = next(lines, b""), next(lines, b"{")
         if first.startswith(b"["):
             file.seek(0)
-            return _detect_array(target, file.read(_HEAD))
+            return _detect_in_array(target, file.read(_HEAD))
     if first and first[:1] != b"{" != second[:1]:
-        raise DataError(f"{target}: not a trajectory file: its lines are no JSON objects")
-    return _detect_line(target, first)
+        raise DataError(f"{target}: not a trajectory file: its lines are not JSON objects")
+    return _detect_in_line(target, first)
 
 
 def filter_file(source: str | Path, target: str | Path, predicate: Predicate) -> tuple[int, int]:
-    """Copy the episodes for which `predicate` holds into a store, one at a time; returns (kept, read).
+    """Copy the episodes for which `predicate` holds into a store, one at a time; return (copied, read).
 
-    Parquet where `target` ends in `.parquet`. `source` and `target` may be the same file.
+    A `target` that ends in `.parquet` is written as parquet. `source` and `target` may be the same file.
     """
-    seen = 0
+    read = 0
 
-    def kept() -> Iterator[Trajectory]:
-        nonlocal seen
-        for each in read_any(source):
-            seen += 1
-            if predicate(each):
-                yield each
+    def matching() -> Iterator[Trajectory]:
+        nonlocal read
+        for trajectory in read_any(source):
+            read += 1
+            if predicate(trajectory):
+                yield trajectory
 
     write = parquet.write_parquet if Path(target).suffix == ".parquet" else store.write
-    return write(target, kept()), seen
+    return write(target, matching()), read
 
 
 _HEAD = 1 << 20
-"""Bytes of an array in which its first row is looked for."""
-_LOOKS = (
+"""Bytes of an array that are searched for its first row."""
+_FOREIGN_ROWS = (
     ({"messages", "tools"}, "OpenAI's chats with tool calls"),
     ({"messages"}, "rows of chat messages, as TRL takes them"),
     ({"prompt", "chosen", "rejected"}, "preference pairs, as TRL takes them"),
     ({"prompt", "completions", "labels"}, "stepwise labels, as TRL takes them"),
     ({"prompt", "completion"}, "prompts and completions, as TRL takes them"),
 )
-"""Keys of rows that `agentgym data convert` writes for other programs, and what to call them."""
+"""Keys and names of rows that `agentgym data convert` writes for other programs."""
 
 
-def _detect_array(path: Path, head: bytes) -> Literal["agenttraj"]:
-    """An array of AgentTraj, of which no row need be whole: its reader says what is wrong with it."""
+def _detect_in_array(path: Path, head: bytes) -> Literal["agenttraj"]:
+    """An array of AgentTraj; rows may be incomplete, because the reader reports what is wrong with them."""
     text = head.decode(errors="replace").removeprefix("\ufeff").lstrip()[1:].lstrip()
     try:
         row, _ = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         return "agenttraj"
     if isinstance(row, dict) and "item_id" not in row and "conversations" not in row:
-        raise _other(path, row)
+        raise _unknown_format(path, row)
     return "agenttraj"
 
 
-def _detect_line(path: Path, line: bytes) -> Literal["store", "agenttraj"]:
+def _detect_in_line(path: Path, line: bytes) -> Literal["store", "agenttraj"]:
     try:
         keys = json.loads(line or b'{"provenance": 0}')
-    except (ValueError, RecursionError):  # torn or broken: the reader says what and where
+    except (ValueError, RecursionError):  # torn or broken: the reader reports it
         keys = {key for key in ("item_id", "provenance") if f'"{key}"'.encode() in line} or {"provenance"}
     if isinstance(keys, dict | set):
         if "provenance" in keys or "digest" in keys:
             return "store"
         if "item_id" in keys:
             return "agenttraj"
-    raise _other(path, keys)
+    raise _unknown_format(path, keys)
 
 
-def _other(path: Path, row: object) -> DataError:
-    """Says what the file looks like instead."""
+def _unknown_format(path: Path, row: object) -> DataError:
+    """The error that says what the file looks like."""
     keys = set(row) if isinstance(row, dict) else set()
     if {"id", "chosen"} <= keys:
         return DataError(
             f"{path}: holds preference pairs; read them with agentgym_py.trajectory.formats.agenttraj.read_pairs"
         )
-    for wanted, name in _LOOKS:
-        if wanted <= keys:
-            return DataError(f"{path}: not a trajectory file: looks like {name}, which nothing here reads back")
-    shown = f", its first row has the keys {', '.join(sorted(map(str, keys))[:6])}" if keys else ""
-    return DataError(
-        f"{path}: not a trajectory file: neither trajectories of agentgym-py nor AgentTraj nor parquet{shown}"
-    )
+    for row_keys, name in _FOREIGN_ROWS:
+        if row_keys <= keys:
+            return DataError(f"{path}: not a trajectory file: looks like {name}, which cannot be read back")
+    hint = f", its first row has the keys {', '.join(sorted(map(str, keys))[:6])}" if keys else ""
+    return DataError(f"{path}: not a trajectory file: neither a store of agentgym-py nor AgentTraj nor parquet{hint}")
 
 
-def _drawn(n: int, weights_N: Sequence[float], open_N: Sequence[int], rng: Rng) -> Iterator[int]:
-    """`n` positions of `open_N`, with replacement, each with chance proportional to its weight."""
+def _draw(n: int, weights_N: Sequence[float], open_N: Sequence[int], rng: Rng) -> Iterator[int]:
+    """Draw `n` positions of `open_N` with replacement, with probabilities proportional to their weights."""
     sums = list(accumulate(weights_N[i] for i in open_N))
     for _ in range(n):
         yield open_N[min(bisect_right(sums, rng.uniform() * sums[-1]), len(open_N) - 1)]

@@ -1,8 +1,8 @@
-"""Selectors: which trajectories a round learns from, and how many were dropped for what reason.
+"""Selectors: which trajectories a round trains on, and how many were dropped for what reason.
 
-A selector is a function from trajectories to a `Selection`; `threshold(1.0)`, `per_task(2)` and the like make one.
-The kept ones stay in the order they came in. Among equals the better is: more reward, then fewer steps, then the
-smaller id, then the earlier one; so a selection never depends on hashing or chance.
+A selector is a function from trajectories to a `Selection`, made by `threshold(1.0)`, `per_task(2)` and the like. The
+kept trajectories stay in their order. A trajectory ranks higher with more reward, then fewer steps, then the smaller
+id, then the earlier position, so a selection never depends on hashing or chance.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from agentgym_py.trajectory.types import Trajectory
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a selector kept, and why it dropped the others."""
+    """The trajectories that a selector kept, and why it dropped the others."""
 
     kept: tuple[Trajectory, ...]
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """How many were dropped, by reason; no reason stands with 0."""
+    """Number of dropped trajectories by reason; reasons with 0 are left out."""
 
     @property
     def line(self) -> str:
-        """One line: how many were kept and why the others were not."""
+        """How many were kept and why the others were not, in one line."""
         total = len(self.kept) + sum(self.dropped.values())
         reasons = ", ".join(f"{number} {reason}" for reason, number in self.dropped.items())
         return f"kept {len(self.kept)} of {total}" + (f"; dropped: {reasons}" if reasons else "")
@@ -39,30 +39,30 @@ Selector = Callable[[Sequence[Trajectory]], Selection]
 
 @dataclass(frozen=True, slots=True)
 class SelectConfig:
-    """Which trajectories to learn from; `build` makes the selector."""
+    """Which trajectories to train on; `build_selector` makes the selector."""
 
     threshold: float = 1.0
-    """Least reward."""
+    """Minimum reward."""
     success_only: bool = True
-    """Whether the episode must also have succeeded."""
+    """Whether the episode must also be successful."""
     dedupe: bool = True
-    """Whether to keep one of the trajectories that did the same actions in the same task."""
+    """Whether to keep only one of the trajectories with the same actions in the same task."""
     per_task: int | None = None
-    """Largest number per task, the best first (rejection sampling); None for all."""
+    """Keep at most this many per task, the best first (rejection sampling); None for all."""
     top_ratio: float | None = None
-    """Share of the trajectories to keep, in (0, 1], the best first; None for all."""
+    """Fraction of the trajectories to keep, in (0, 1], the best first; None for all."""
     top_percentile: float | None = None
     """Percentile of the rewards, in [0, 100], that a trajectory must reach; None for all."""
 
     def __post_init__(self) -> None:
-        build(self)
+        build_selector(self)
 
 
-def build(spec: SelectConfig) -> Selector:
-    """The selector that a config describes; trajectories that ended by an infrastructure failure are always dropped.
+def build_selector(spec: SelectConfig) -> Selector:
+    """Build the selector of a config; trajectories that ended by an infrastructure failure are always dropped.
 
     Raises:
-        ConfigError: a number out of its range.
+        ConfigError: a number is out of range.
     """
     steps: list[Selector] = [no_errors(), threshold(spec.threshold)]
     if spec.success_only:
@@ -79,7 +79,7 @@ def build(spec: SelectConfig) -> Selector:
 
 
 def chain(*selectors: Selector) -> Selector:
-    """The selectors one after another; their counts are added."""
+    """Apply selectors one after another and add their counts."""
 
     def select(trajectories: Sequence[Trajectory]) -> Selection:
         kept, dropped = tuple(trajectories), dict[str, int]()
@@ -94,29 +94,29 @@ def chain(*selectors: Selector) -> Selector:
 
 
 def where(predicate: Callable[[Trajectory], bool], reason: str) -> Selector:
-    """Keep those for which `predicate` holds; the others are counted under `reason`."""
-    return lambda trajectories: _split(trajectories, [predicate(each) for each in trajectories], reason)
+    """Keep trajectories for which `predicate` holds; count the others under `reason`."""
+    return lambda trajectories: _partition(trajectories, [predicate(t) for t in trajectories], reason)
 
 
 def threshold(min_reward: float) -> Selector:
     """Keep a reward of at least `min_reward`."""
     if math.isnan(min_reward):
         raise ConfigError("threshold must be a number, got nan")
-    return where(lambda each: each.reward >= min_reward, f"below reward {min_reward:g}")
+    return where(lambda t: t.reward >= min_reward, f"below reward {min_reward:g}")
 
 
 def success_only() -> Selector:
     """Keep episodes that succeeded."""
-    return where(lambda each: each.success, "without success")
+    return where(lambda t: t.success, "without success")
 
 
 def no_errors() -> Selector:
     """Keep episodes that no infrastructure failure ended."""
-    return where(lambda each: each.is_evidence, "ended by an infrastructure error")
+    return where(lambda t: t.is_evidence, "ended by an infrastructure error")
 
 
 def dedupe() -> Selector:
-    """Keep the best of those with the same task and the same sequence of actions."""
+    """Keep the best trajectory with the same task and the same sequence of actions."""
     return _best_of(_actions_key, 1, "duplicates")
 
 
@@ -124,18 +124,18 @@ def per_task(k: int) -> Selector:
     """Keep at most `k` of each task, the best first: rejection sampling."""
     if k < 1:
         raise ConfigError(f"per_task must be at least 1, got {k}")
-    return _best_of(lambda each: each.provenance.task_key, k, f"beyond the best {k} of their task")
+    return _best_of(lambda t: t.provenance.task_key, k, f"beyond the best {k} of their task")
 
 
 def top_ratio(r: float) -> Selector:
-    """Keep the best share `r` of all, rounded up; 0 < r <= 1."""
+    """Keep the best fraction `r`, rounded up; 0 < r <= 1."""
     if not 0 < r <= 1:
         raise ConfigError(f"top_ratio must be in (0, 1], got {r}")
 
     def select(trajectories: Sequence[Trajectory]) -> Selection:
         number = math.ceil(r * len(trajectories) - 1e-9)  # 0.1 * 30 is 3.0000000000000004
         best = set(best_first(trajectories, range(len(trajectories)))[:number])
-        return _split(trajectories, [i in best for i in range(len(trajectories))], f"below the best {r:.4g} of all")
+        return _partition(trajectories, [i in best for i in range(len(trajectories))], f"below the best {r:.4g} of all")
 
     return select
 
@@ -148,8 +148,8 @@ def top_percentile(p: float) -> Selector:
     def select(trajectories: Sequence[Trajectory]) -> Selection:
         if not trajectories:
             return Selection(())
-        bound = float(np.percentile([each.reward for each in trajectories], p))
-        return where(lambda each: each.reward >= bound, f"below percentile {p:g} of the rewards")(trajectories)
+        bound = float(np.percentile([t.reward for t in trajectories], p))
+        return where(lambda t: t.reward >= bound, f"below percentile {p:g} of the rewards")(trajectories)
 
     return select
 
@@ -157,21 +157,16 @@ def top_percentile(p: float) -> Selector:
 def _best_of(key: Callable[[Trajectory], Hashable], k: int, reason: str) -> Selector:
     def select(trajectories: Sequence[Trajectory]) -> Selection:
         groups: dict[Hashable, list[int]] = defaultdict(list)
-        for i, each in enumerate(trajectories):
-            groups[key(each)].append(i)
-        kept = {i for group in groups.values() for i in best_first(trajectories, group)[:k]}
-        return _split(trajectories, [i in kept for i in range(len(trajectories))], reason)
+        for i, trajectory in enumerate(trajectories):
+            groups[key(trajectory)].append(i)
+        best = {i for group in groups.values() for i in best_first(trajectories, group)[:k]}
+        return _partition(trajectories, [i in best for i in range(len(trajectories))], reason)
 
     return select
 
 
-def ranked(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-    """The trajectories, the best first."""
-    return [trajectories[i] for i in best_first(trajectories, range(len(trajectories)))]
-
-
 def best_first(trajectories: Sequence[Trajectory], positions: Iterable[int]) -> list[int]:
-    """Positions, that of the best trajectory first."""
+    """Sort positions, the best trajectory first."""
 
     def rank(i: int) -> tuple[float, int, str, int]:
         return -trajectories[i].reward, len(trajectories[i].steps), trajectories[i].id, i
@@ -183,7 +178,7 @@ def _actions_key(trajectory: Trajectory) -> Hashable:
     return trajectory.provenance.task_key, tuple((step.action, step.action_input) for step in trajectory.steps)
 
 
-def _split(trajectories: Sequence[Trajectory], keep: Sequence[bool], reason: str) -> Selection:
-    kept = tuple(each for each, good in zip(trajectories, keep, strict=True) if good)
-    dropped = len(trajectories) - len(kept)
-    return Selection(kept, {reason: dropped} if dropped else {})
+def _partition(trajectories: Sequence[Trajectory], keep: Sequence[bool], reason: str) -> Selection:
+    selected = tuple(trajectory for trajectory, keep_it in zip(trajectories, keep, strict=True) if keep_it)
+    dropped = len(trajectories) - len(selected)
+    return Selection(selected, {reason: dropped} if dropped else {})

@@ -1,4 +1,4 @@
-"""Trajectories: what happened in an episode, token-exact where a model acted, with its provenance."""
+"""Trajectories: the record of an episode, token-exact for models, with its provenance."""
 
 from __future__ import annotations
 
@@ -14,60 +14,60 @@ from agentgym_py.files import canonical_json
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """One turn in token ids, as the engine saw and sampled them; text is never encoded again for training."""
+    """The token ids of one turn, as the engine sampled them; training never re-encodes text."""
 
     context: tuple[int, ...]
-    """Ids that the turn added before the reply: the opening prompt, or the end of the last turn and the observation."""
+    """Ids before the reply: the opening prompt, or the end of the last turn and the observation."""
     ids: tuple[int, ...]
-    """Ids of the reply, the end of turn included."""
+    """Ids of the reply, including the end of turn."""
     logprobs: tuple[float, ...]
     """Log-probability of each reply id under the sampling distribution; 0.0 where `mask` is 0."""
     mask: tuple[int, ...]
-    """1 for an id that the model sampled, 0 for one put into its reply.
+    """1 for an id that the model sampled, 0 for an inserted one.
 
-    `ModelAgent` puts in none: the end of turn after a reply that was cut stands first in the next `context`.
+    `ModelAgent` inserts none: after a reply that was cut, the end of turn comes first in the next `context`.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an endpoint counted for one reply."""
+    """Token counts and cost of one reply, reported by an endpoint."""
 
     prompt_tokens: int | None
-    """None where it did not say, as below."""
+    """None if not reported, as below."""
     completion_tokens: int | None
     cost: float | None = None
-    """By the prices that its user gave; None without them."""
+    """By the user's prices; None without them."""
     model: str = ""
-    """What the endpoint calls the model that answered."""
+    """The endpoint's name of the model that answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One turn: what the agent saw, said and got."""
+    """One turn: observation, reply and reward."""
 
     observation: str
-    """What the agent saw before it acted."""
+    """The observation before the action."""
     reply: str
-    """The agent's whole text."""
+    """The agent's full text."""
     thought: str
     action: str
     action_input: str | None
     reward: float
     valid: bool
-    """Whether the world could do the action."""
+    """Whether the action was valid."""
     reward_parts: Mapping[str, float] = field(default_factory=dict)
     tokens: Tokens | None = None
-    """The token record of a model's reply; None for an expert, a random agent or a person."""
+    """Tokens of a model's reply; None for an expert, a random agent or a person."""
     trained: bool = True
-    """False where the reply must not be learned from (AgentTraj's `"loss": false`)."""
+    """False if the reply must not be trained on (AgentTraj's `"loss": false`)."""
     usage: Usage | None = None
-    """What an endpoint counted for the reply; None where none gave it."""
+    """What an endpoint reported for the reply; None for other agents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """All that is needed to make a trajectory again."""
+    """Everything that is needed to reproduce a trajectory."""
 
     env_id: str
     env_version: int
@@ -79,18 +79,18 @@ class Provenance:
     agent: str
     """`expert`, `random`, ... or the policy's name."""
     policy_digest: str | None = None
-    """SHA-256 of the weights that acted."""
+    """SHA-256 of the policy's weights."""
     sampling: Mapping[str, Any] = field(default_factory=dict)
     """Sampling parameters of the engine."""
     prompt: str = "full"
-    """Which rules text opened the episode."""
+    """Which rules text opened the episode: `full`, `brief` or `none`."""
     package_version: str = ""
     env_seed: int = 0
-    """Seed of the world's generator at the reset; the same for all tries at a task, so that they start alike."""
+    """Seed of the world's generator at the reset; equal for all attempts at a task, so that they start alike."""
 
     @property
     def task_key(self) -> tuple[str, str, str]:
-        """What makes a task the same: its id in the same world, made with the same arguments."""
+        """Identity of the task: its id in an environment with its arguments."""
         return self.env_id, canonical_json(self.env_kwargs), self.task_id
 
 
@@ -113,10 +113,10 @@ class Trajectory:
     """The episode's return."""
     success: bool
     stop_reason: StopReason | None
-    """How the episode ended; None if the foreign file that it is from does not say."""
+    """How the episode ended; None if a foreign file does not say."""
     optimal_steps: int | None = None
     error: str | None = None
-    """What failed, if `stop_reason` is `ERROR`; a trajectory with an error always has that reason."""
+    """What failed; a trajectory with an error always has the stop reason `ERROR`."""
 
     def __post_init__(self) -> None:
         if self.error is not None:
@@ -129,7 +129,7 @@ class Trajectory:
 
     @property
     def truncated(self) -> bool:
-        """Whether the world's step limit cut the episode; False if the agent gave up or infrastructure failed."""
+        """Whether the episode reached the step limit; False if the agent gave up or the infrastructure failed."""
         return self.stop_reason is StopReason.TRUNCATED
 
     @property
@@ -139,7 +139,7 @@ class Trajectory:
 
     @property
     def is_evidence(self) -> bool:
-        """Whether the episode says anything about its agent: not if an infrastructure failure ended it."""
+        """Whether the episode is evidence about its agent: False if an infrastructure failure ended it."""
         return self.stop_reason is not StopReason.ERROR
 
     @property
@@ -149,25 +149,24 @@ class Trajectory:
 
     @property
     def has_tokens(self) -> bool:
-        """Whether every reply has its token record."""
+        """Whether every reply has its tokens."""
         return bool(self.steps) and all(step.tokens is not None for step in self.steps)
 
     def env_spec(self) -> EnvSpec:
-        """Return how the environment of this episode is made.
+        """Return the spec of this episode's environment.
 
         Raises:
-            ConfigError: the trajectory names a server. Stored trajectories of this package never do, and a foreign
-                file must not send the user's token to its author.
+            ConfigError: the trajectory names a server. This package never stores one, and a foreign file must not send
+                the user's token to its author.
         """
-        made = self.provenance
-        if made.env_id in (REMOTE, short_name(REMOTE)):
+        if self.provenance.env_id in (REMOTE, short_name(REMOTE)):
             raise ConfigError(f"{self.id} names a server ({REMOTE}): stored trajectories name the world itself")
-        return EnvSpec(made.env_id, made.env_kwargs)
+        return EnvSpec(self.provenance.env_id, self.provenance.env_kwargs)
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Two episodes that open with the same rules and observation; the first is the better one."""
+    """A better and a worse episode that open with the same rules and observation."""
 
     id: str
     chosen: Trajectory
@@ -175,5 +174,5 @@ class Preference:
 
 
 def opening_text(rules: str, observation: str) -> str:
-    """The first user turn: the rules, if any, and the first observation."""
+    """Return the first user turn: the rules, if any, and the first observation."""
     return f"{rules}\n\n{observation}" if rules else observation

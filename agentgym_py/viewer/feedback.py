@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Trajectory, store
-from agentgym_py.trajectory.preferences import opening
+from agentgym_py.trajectory.preferences import opening_key
 from agentgym_py.trajectory.types import Preference
 
 FILE = "feedback.jsonl"
@@ -110,7 +110,7 @@ def preferences(folder: str | Path) -> list[Preference]:
 
 def comparable(first: Trajectory, second: Trajectory) -> bool:
     """Whether two episodes open alike, so that one may be preferred to the other."""
-    return bool(first.steps and second.steps) and opening(first) == opening(second)
+    return bool(first.steps and second.steps) and opening_key(first) == opening_key(second)
 
 
 def _episodes(folder: Path, wanted: set[Ref]) -> dict[Ref, Trajectory]:

@@ -305,7 +305,7 @@ def test_a_file_for_other_programs_is_not_called_damaged(agentgym: Run, form: st
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("# Notes\n\nNothing here.\n", "not a trajectory file: its lines are no JSON objects"),
+        ("# Notes\n\nNothing here.\n", "not a trajectory file: its lines are not JSON objects"),
         ('{"name": "x", "size": 3}\n', "nor parquet, its first row has the keys name, size"),
         ('[{"name": "x"}]', "nor parquet, its first row has the keys name"),
     ],

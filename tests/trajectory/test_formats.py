@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_py.env import StopReason
-from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory import Provenance, Step, Tokens, Trajectory
-from agentgym_py.trajectory.formats import openai, parquet, rows, trl
+from agentgym_py.trajectory.formats import openai, parquet, trl
 from agentgym_py.trajectory.types import Preference, Usage
 
 Make = Callable[..., Trajectory]
@@ -180,21 +179,6 @@ def _check_openai(row: dict[str, Any]) -> None:
         tool.validate_python(each)
 
 
-# ---- text ------------------------------------------------------------------------------------------------------------
-
-
-def test_react_text_reads_like_react(episode: Make) -> None:
-    """Rules, then observation, thought and action by turns; each reply in it is parsed back."""
-    tool = Step("page 1", "raw", "", "find", '{"a": 1}', 0.0, True)
-    text = rows.react_text(replace(episode("go"), steps=(*episode("go").steps, tool)))
-    assert text == (
-        "You shop.\nObservation: page 0\nThought: so\nAction: go\n"
-        'Observation: page 1\nAction: find\nAction Input: {"a": 1}\nObservation: Thanks.\n'
-    )
-    assert parse_reply(text.split("Observation: page 0\n")[1]).action == "go"
-    assert rows.react_text(episode(rules="", final_observation="")) == "Observation: \n"
-
-
 # ---- parquet ---------------------------------------------------------------------------------------------------------
 
 
@@ -274,7 +258,7 @@ def test_other_files_are_a_data_error(tmp_path: Path) -> None:
 def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Reading and writing parquet say how to get it."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(DataError, match="parquet needs pyarrow, of the extra `train`: "):
+    with pytest.raises(DataError, match="parquet needs pyarrow, part of the extra `train`: "):
         list(parquet.read_parquet(tmp_path / "x"))
-    with pytest.raises(DataError, match="parquet needs pyarrow, of the extra `train`: "):
+    with pytest.raises(DataError, match="parquet needs pyarrow, part of the extra `train`: "):
         parquet.write_parquet(tmp_path / "x", [])

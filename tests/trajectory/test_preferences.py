@@ -9,7 +9,7 @@ import pytest
 
 from agentgym_py.errors import ConfigError
 from agentgym_py.trajectory import Trajectory, preferences
-from agentgym_py.trajectory.preferences import Pair, build, sides
+from agentgym_py.trajectory.preferences import Pair, build_pairs, pair_sides
 
 Make = Callable[..., Trajectory]
 
@@ -30,17 +30,17 @@ def rewards_of(found: preferences.Pairs, played: list[Trajectory]) -> list[tuple
 def test_best_meets_worst_and_nobody_twice(episode: Make) -> None:
     """The second best meets the second worst; the one in the middle, and who ties, is in no pair and counted."""
     played = graded(episode, 0.5, 1.0, 0.0, 0.5, 0.7, 0.5, 0.5)
-    found = build(played)
+    found = build_pairs(played)
     assert rewards_of(found, played) == [(1.0, 0.0), (0.7, 0.5)]
     assert found.ties == 1 and found.dropped == {"without a better or worse one of their task": 3}
-    assert build(played, min_gap=0.5).pairs == found.pairs[:1]
+    assert build_pairs(played, min_gap=0.5).pairs == found.pairs[:1]
 
 
 def test_success_meets_failure_whatever_their_returns(episode: Make) -> None:
     """All of them, if the task may have as many; success decides, not the return; equal outcomes are ties."""
     played = graded(episode, 1.0, 0.9, 1.0, 0.0)
     played[0] = replace(played[0], reward=0.2)
-    found = build(played, match="success", max_pairs=None)
+    found = build_pairs(played, match="success", max_pairs=None)
     assert {pair[:2] for pair in found.pairs} == {(0, 1), (0, 3), (2, 1), (2, 3)}
     assert found.ties == 2 and not found.dropped
 
@@ -48,7 +48,7 @@ def test_success_meets_failure_whatever_their_returns(episode: Make) -> None:
 def test_all_meet_all_that_did_worse(episode: Make) -> None:
     """Every ordered pair of one task, the better first; equal returns are ties."""
     played = graded(episode, 0.5, 1.0, 0.5, 0.0)
-    found = build(played, match="all", max_pairs=None)
+    found = build_pairs(played, match="all", max_pairs=None)
     expected = {(i, j) for i in range(4) for j in range(4) if played[i].reward > played[j].reward}
     assert {pair[:2] for pair in found.pairs} == expected and len(found.pairs) == 5 and found.ties == 1
 
@@ -57,12 +57,12 @@ def test_all_meet_all_that_did_worse(episode: Make) -> None:
 def test_a_task_has_at_most_so_many(episode: Make, match: Any) -> None:
     """Which of too many are kept is decided by the seed, or by the gap; what that leaves out is counted."""
     played = graded(episode, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.2)
-    every = build(played, match=match, max_pairs=None).pairs
-    draws = {tuple(build(played, match=match, max_pairs=2, seed=seed).pairs) for seed in range(9)}
+    every = build_pairs(played, match=match, max_pairs=None).pairs
+    draws = {tuple(build_pairs(played, match=match, max_pairs=2, seed=seed).pairs) for seed in range(9)}
     assert all(len(draw) == 2 and set(draw) <= set(every) for draw in draws)
     assert (len(draws) == 1) == (match == "best_worst")
-    found = build(played, match=match, max_pairs=1, seed=3)
-    assert found == build(played, match=match, max_pairs=1, seed=3)
+    found = build_pairs(played, match=match, max_pairs=1, seed=3)
+    assert found == build_pairs(played, match=match, max_pairs=1, seed=3)
     assert found.dropped == {"beyond the most pairs of a task": 6}
 
 
@@ -71,11 +71,11 @@ def test_only_what_opens_alike_is_compared(episode: Make) -> None:
     one, other = graded(episode, 1.0, 0.0)
     away = replace(other, provenance=replace(other.provenance, env_kwargs={"max_steps": 3}))
     for odd in (replace(other, rules="Shop!"), away, graded(episode, 0.0, task="shop/train/easy/2")[0]):
-        found = build([one, odd])
+        found = build_pairs([one, odd])
         assert not found.pairs and found.dropped == {"alone at their task": 2}
     for broken in (replace(other, error="timeout"), replace(other, steps=())):
-        assert build([one, broken]).dropped.total() == 2 and not build([one, broken]).pairs
-    assert build([one, other]).pairs == [Pair(0, 1)]
+        assert build_pairs([one, broken]).dropped.total() == 2 and not build_pairs([one, broken]).pairs
+    assert build_pairs([one, other]).pairs == [Pair(0, 1)]
 
 
 @pytest.mark.parametrize("match", ["best_worst", "success", "all"])
@@ -87,13 +87,13 @@ def test_nothing_gets_lost(episode: Make, match: Any, level: Any) -> None:
         for task in "abc"
         for n, each in enumerate(graded(episode, 1.0, 0.3, 0.3, 0.0, 1.0, task=task)[: {"a": 5, "b": 3, "c": 1}[task]])
     ]
-    found = build(played, match=match, level=level, max_pairs=2, seed=5)
+    found = build_pairs(played, match=match, level=level, max_pairs=2, seed=5)
     assert len({i for pair in found.pairs for i in pair[:2]}) + found.dropped.total() == len(played)
     named = {(played[p.chosen].task_id, played[p.chosen].id, played[p.rejected].id) for p in found.pairs}
     back = played[::-1]
-    again = build(back, match=match, level=level, max_pairs=2, seed=5).pairs
+    again = build_pairs(back, match=match, level=level, max_pairs=2, seed=5).pairs
     assert {(back[p.chosen].task_id, back[p.chosen].id, back[p.rejected].id) for p in again} == named
-    alone = build(played[:5], match=match, level=level, max_pairs=2, seed=5).pairs
+    alone = build_pairs(played[:5], match=match, level=level, max_pairs=2, seed=5).pairs
     assert [pair for pair in found.pairs if pair.chosen < 5] == alone
 
 
@@ -109,10 +109,10 @@ def test_forks_are_states_after_the_same_turns(episode: Make) -> None:
     steps = played[1].steps
     unlucky = replace(played[1], steps=(steps[0], replace(steps[1], observation="another page")), reward=-1.0)
     other_seed = replace(played[1], provenance=replace(played[1].provenance, env_seed=1), reward=-2.0)
-    found = build([*played, unlucky, other_seed], level="fork", match="all", max_pairs=None)
+    found = build_pairs([*played, unlucky, other_seed], level="fork", match="all", max_pairs=None)
     assert set(found.pairs) == {Pair(0, 1, 1), Pair(2, 1, 1), Pair(0, 2, 2)}
     assert found.dropped == {"without a better or worse one of their task after a shared turn": 4}
-    assert build(played, level="fork", max_pairs=1).pairs == [Pair(0, 1, 1)], "the largest gap of all states"
+    assert build_pairs(played, level="fork", max_pairs=1).pairs == [Pair(0, 1, 1)], "the largest gap of all states"
 
 
 @pytest.mark.parametrize("level", ["fork", "turn"])
@@ -131,7 +131,7 @@ def test_forks_are_found_as_by_looking_at_each_two(episode: Make, level: Any) ->
         n = next((n for n, (a, b) in enumerate(zip(*said, strict=False)) if a != b), -1)
         if n >= (level == "fork") and played[i].reward != played[j].reward:
             slow.add(Pair(i, j, n) if played[i].reward > played[j].reward else Pair(j, i, n))
-    found = build(played, level=level, match="all", max_pairs=None)
+    found = build_pairs(played, level=level, match="all", max_pairs=None)
     assert set(found.pairs) == slow and len(found.pairs) == len(slow) > 50
 
 
@@ -144,25 +144,25 @@ def test_a_level_says_which_turns_are_compared(episode: Make) -> None:
         return [step.trained for step in each.steps]
 
     pair = Pair(0, 1, 1)
-    assert [trained(each) for each in sides(played, pair, "episode")] == [[True] * 3] * 2
-    assert [trained(each) for each in sides(played, pair, "fork")] == [[False, True, True]] * 2
-    assert [trained(each) for each in sides(played, pair, "turn")] == [[False, True]] * 2
-    assert not any(trained(sides([never, played[1]], pair, "fork")[0]))
+    assert [trained(each) for each in pair_sides(played, pair, "episode")] == [[True] * 3] * 2
+    assert [trained(each) for each in pair_sides(played, pair, "fork")] == [[False, True, True]] * 2
+    assert [trained(each) for each in pair_sides(played, pair, "turn")] == [[False, True]] * 2
+    assert not any(trained(pair_sides([never, played[1]], pair, "fork")[0]))
 
 
 def test_two_first_replies_are_compared(episode: Make) -> None:
     """As turns, for all tries of a task begin in one state; not another seed's world, nor the same reply."""
     played = [episode("look", "buy"), episode("run", "buy", reward=0.0), episode("look", "stay", reward=0.0)]
     elsewhere = replace(played[1], provenance=replace(played[1].provenance, env_seed=1))
-    found = build([*played, elsewhere], level="turn", max_pairs=None)
+    found = build_pairs([*played, elsewhere], level="turn", max_pairs=None)
     assert found.pairs == [Pair(0, 2, 1), Pair(0, 1, 0)], "the later fork first, where both differ as much"
     assert found.dropped == {"without a better or worse one of their task in one state": 1}
-    better, worse = sides(played, found.pairs[1], "turn")
+    better, worse = pair_sides(played, found.pairs[1], "turn")
     assert [[(s.action, s.trained) for s in each.steps] for each in (better, worse)] == [
         [("look", True)],
         [("run", True)],
     ]
-    assert build(played, level="fork").pairs == [Pair(0, 2, 1)]
+    assert build_pairs(played, level="fork").pairs == [Pair(0, 2, 1)]
 
 
 def test_who_went_on_from_a_fork_is_no_whole_episode(episode: Make) -> None:
@@ -174,12 +174,12 @@ def test_who_went_on_from_a_fork_is_no_whole_episode(episode: Make) -> None:
 
     played = [episode("look", "buy"), gone_on("look", "stay", reward=0.0), gone_on("look", "sell", reward=0.5),
               gone_on("run", "buy", reward=0.1)]  # fmt: skip
-    found = build(played, match="all", max_pairs=None)
+    found = build_pairs(played, match="all", max_pairs=None)
     assert found.pairs == [Pair(2, 1)] and found.dropped == {"alone at their task": 2}
-    assert set(build(played, match="all", level="fork").pairs) == {Pair(0, 1, 1), Pair(0, 2, 1), Pair(2, 1, 1)}
+    assert set(build_pairs(played, match="all", level="fork").pairs) == {Pair(0, 1, 1), Pair(0, 2, 1), Pair(2, 1, 1)}
 
 
 def test_too_few_pairs_are_refused(episode: Make) -> None:
     """A task may have one pair at least."""
     with pytest.raises(ConfigError, match="max_pairs"):
-        build(graded(episode, 1.0, 0.0), max_pairs=0)
+        build_pairs(graded(episode, 1.0, 0.0), max_pairs=0)

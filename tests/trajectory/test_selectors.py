@@ -37,7 +37,7 @@ any_selector = st.sampled_from(
     [
         selectors.threshold(0.5), selectors.success_only(), selectors.no_errors(), selectors.dedupe(),
         selectors.per_task(2), selectors.top_ratio(0.3), selectors.top_percentile(60),
-        selectors.build(selectors.SelectConfig(0.25, True, True, 1, 0.5, 10.0)),
+        selectors.build_selector(selectors.SelectConfig(0.25, True, True, 1, 0.5, 10.0)),
     ]
 )  # fmt: skip
 
@@ -104,10 +104,10 @@ def test_per_task_is_rejection_sampling() -> None:
 def test_build_says_why_in_one_line() -> None:
     """The default config: no failures of the machinery, full reward, no duplicates; reasons in that order."""
     tries = [make(0, 1.0, "x", "a"), make(1, 1.0, "x", "a"), make(2, 0.3, "x", "b"), make(3, 1.0, "y", "a", "timeout")]
-    result = selectors.build(selectors.SelectConfig())(tries)
+    result = selectors.build_selector(selectors.SelectConfig())(tries)
     assert [each.id for each in result.kept] == ["t0"]
     assert result.line == ("kept 1 of 4; dropped: 1 ended by an infrastructure error, 1 below reward 1, 1 duplicates")
-    assert selectors.build(selectors.SelectConfig())([]).line == "kept 0 of 0"
+    assert selectors.build_selector(selectors.SelectConfig())([]).line == "kept 0 of 0"
 
 
 @pytest.mark.parametrize(

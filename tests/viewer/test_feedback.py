@@ -92,7 +92,7 @@ def test_trainers_of_pairs_pair_as_people_did(folder: Path) -> None:
     """`pairs.build`, which DPO, ORPO and the reward model use, has the chosen episode first."""
     feedback.prefer(folder, A, C, 1)  # the world says the opposite
     judged = feedback.judged(folder)
-    (pair,) = preferences.build(judged).pairs
+    (pair,) = preferences.build_pairs(judged).pairs
     assert (judged[pair.chosen].id, judged[pair.rejected].id) == ("a", "c")
 
 

@@ -184,10 +184,10 @@ class Ranking(OfflineSettings):
 
     def _groups(self, data: TrainingData) -> tuple[list[list[int]], dict[str, float]]:
         """Positions of the trajectories of each task that are ranked, and counts; who is not goes to `dropped`."""
-        found = preferences.build(data.trajectories, match="all", max_pairs=None)
+        found = preferences.build_pairs(data.trajectories, match="all", max_pairs=None)
         tasks: dict[object, set[int]] = {}
         for pair in found.pairs:
-            tasks.setdefault(preferences.opening(data.trajectories[pair.chosen]), set()).update(pair[:2])
+            tasks.setdefault(preferences.opening_key(data.trajectories[pair.chosen]), set()).update(pair[:2])
         groups = [spread(best_first(data.trajectories, task), self.max_per_task) for task in tasks.values()]
         data.dropped.update(found.dropped)
         beyond = sum(map(len, tasks.values())) - sum(map(len, groups))

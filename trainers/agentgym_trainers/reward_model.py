@@ -138,14 +138,14 @@ class RewardModelling(PairSettings):
         require_heads(self.heads, kept.trajectories)
         for number, head in enumerate(self.heads):
             by_outcome = [replace(each, reward=outcome(each, head)) for each in kept.trajectories]
-            found = preferences.build(
+            found = preferences.build_pairs(
                 by_outcome, match=self.match, level=self.level, max_pairs=self.max_pairs, seed=seed
             )
             if not found.pairs:
                 raise _no_pair(head, kept, found, trajectories)
             for pair in found.pairs:
                 better, worse = (
-                    encode(each, policy.chat) for each in preferences.sides(kept.trajectories, pair, self.level)
+                    encode(each, policy.chat) for each in preferences.pair_sides(kept.trajectories, pair, self.level)
                 )
                 judged.append(Judged(better, worse, number))
                 used |= {pair.chosen, pair.rejected}

@@ -1,18 +1,18 @@
-"""AgentTraj, the format of WooooDyy/AgentGym: reader and writer, and its pairs for DPO.
+"""Read and write AgentTraj, the format of WooooDyy/AgentGym, and its pairs for DPO.
 
 A row is `{"item_id": "webshop_6", "conversations": [...]}`, in a JSON array or in JSON lines. The turns are the rules,
-`"Ok."`, then observation and reply by turns; rollouts add a last observation, `reward` and `success`. What a row
-leaves open is read so:
+`"Ok."`, then observations and replies in turn; rollouts add a last observation, `reward` and `success`. The reader
+fills the gaps as follows:
 
-- Files hold successful demonstrations unless they say otherwise: without `success`, an episode succeeded when its
-  `reward` is at least 1, or when it has none but has a reply; without `reward`, success is 1.0 and failure 0.0.
-- The first reply is the answer to the rules, not a step, when its `loss` is false or its text is "Ok."; it is never
-  trained on. A later reply is trained on when its `loss` is true, or stands nowhere (`Step.trained`).
+- Files hold successful demonstrations unless they say otherwise: without `success`, an episode succeeded if its
+  `reward` is at least 1, or if it has a reply but no reward; without `reward`, success is 1.0 and failure 0.0.
+- The first reply answers the rules and is not a step if its `loss` is false or its text is "Ok."; it is never trained
+  on. A later reply is trained on if its `loss` is true or missing (`Step.trained`).
 - `conversations` null or empty, as in AgentEval, is a task without steps or success.
-- `provenance.env_id` is `AgentGym/<env>`: a world of the original, which is not installed here, so that nothing
-  claims to be replayable that is not. `kind` is the env's name, for ALFWorld the type of its task.
-- What this project writes is read in the same way. A row has no place for a world, its arguments, seeds or the rewards
-  of steps: what was converted cannot be replayed, the store that it was made from can.
+- `provenance.env_id` is `AgentGym/<env>`, an environment of the original that is not installed here, because such an
+  episode cannot be replayed. `kind` is the env's name, for ALFWorld the type of its task.
+- Rows that this project writes are read in the same way. A row cannot hold the environment, its arguments, seeds or
+  rewards per step, so a converted episode cannot be replayed; the store that it comes from can.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from agentgym_py.env import StopReason
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import DataError
 from agentgym_py.trajectory.formats.rows import write_rows
-from agentgym_py.trajectory.store import existing
+from agentgym_py.trajectory.store import require_file
 from agentgym_py.trajectory.types import Preference, Provenance, Step, Trajectory
 
 _ALFWORLD = re.compile(r"(?P<kind>(?:look_at_obj|pick_)[^-]*)(?:-.*)?_trial_T[0-9_]+\Z")
 _INDEXED = re.compile(r"(?P<env>.+)_(?P<index>[0-9]+)\Z")
 _PROMPT_TURNS = 3
 AGENT = "agenttraj"
-"""`provenance.agent` of what was read here; the format does not say who played."""
+"""`provenance.agent` of episodes read from this format, which does not name the agent."""
 Row = Mapping[str, Any]
 
 
@@ -48,34 +48,33 @@ Row = Mapping[str, Any]
 def read(path: str | Path, *, warn: bool = True) -> Iterator[Trajectory]:
     """Stream the episodes of an AgentTraj or AgentEval file; a second row of one `item_id` gets the id `<item_id>#2`.
 
-    JSON lines are read one at a time, and a torn last line is dropped, with a warning unless `warn` is false.
-    An array is held in memory as a whole, as JSON.
+    JSON lines are read one at a time; a torn last line is dropped, with a warning unless `warn` is false. An array is
+    loaded into memory.
 
     Raises:
-        DataError: no such file, or a row that is not in this format; names the row and the key.
+        DataError: no such file, or a row is not in this format; names the row and the key.
     """
-    return _episodes(existing(path), warn)
+    return _episodes(require_file(path), warn)
 
 
 def write(path: str | Path, trajectories: Iterable[Trajectory], *, rollout: bool | None = None) -> int:
-    """Write episodes, as JSON lines to a `.jsonl` file, else as an array; returns how many."""
-    return write_rows(Path(path), (to_row(each, rollout=rollout) for each in trajectories))
+    """Write episodes, as JSON lines to a `.jsonl` file, else as an array; return how many."""
+    return write_rows(Path(path), (to_row(trajectory, rollout=rollout) for trajectory in trajectories))
 
 
 def to_row(trajectory: Trajectory, *, rollout: bool | None = None) -> dict[str, Any]:
-    """AgentTraj's row: rules, "Ok.", then observation and reply by turns; it ends on a reply.
+    """Return AgentTraj's row: rules, "Ok.", then observations and replies in turn, up to the last reply.
 
-    `rollout` adds what their rollouts have: the last observation, `reward` and `success`. None adds what a reader would
-    get wrong without: the outcome of an episode that is no plain success, and the last observation of a row that had
-    one when it was read.
+    `rollout` adds what rollouts have: the last observation, `reward` and `success`. None adds only what a reader could
+    not infer: the outcome of an episode that is not a plain success, and a last observation that the row had when read.
     """
-    turns = [_human(trajectory.rules), {"from": "gpt", "loss": False, "value": "Ok."}]
+    turns = [_human_turn(trajectory.rules), {"from": "gpt", "loss": False, "value": "Ok."}]
     for step in trajectory.steps:
-        turns += [_human(step.observation), {"from": "gpt", "loss": step.trained, "value": step.reply}]
+        turns += [_human_turn(step.observation), {"from": "gpt", "loss": step.trained, "value": step.reply}]
     row: dict[str, Any] = {"item_id": trajectory.task_id, "conversations": turns}
     last = trajectory.provenance.agent == AGENT and trajectory.final_observation
     if rollout or (rollout is None and last):
-        turns.append(_human(trajectory.final_observation))
+        turns.append(_human_turn(trajectory.final_observation))
     outcome = trajectory.success, trajectory.reward
     if rollout or (rollout is None and outcome != _outcome({}, bool(trajectory.steps))):
         row |= {"reward": trajectory.reward, "success": trajectory.success}
@@ -83,7 +82,7 @@ def to_row(trajectory: Trajectory, *, rollout: bool | None = None) -> dict[str, 
 
 
 def from_row(row: Row, *, id: str | None = None) -> Trajectory:
-    """The episode of a row; `id` is that of the trajectory, by default the `item_id`.
+    """Return the episode of a row; its `id` is the `item_id` by default.
 
     Raises:
         DataError: a missing key or a value of the wrong type; names the key.
@@ -91,7 +90,7 @@ def from_row(row: Row, *, id: str | None = None) -> Trajectory:
     item = _item_id(row, "item_id")
     rules, steps, final = _conversation(_turns(row, "conversations"))
     success, reward = _outcome(row, bool(steps))
-    env, kind = _world(item)
+    env, kind = _env_and_kind(item)
     return Trajectory(
         id=item if id is None else id,
         provenance=Provenance(f"AgentGym/{env}" if env else "", 0, {}, item, 0, AGENT),
@@ -100,7 +99,7 @@ def from_row(row: Row, *, id: str | None = None) -> Trajectory:
         difficulty="",
         instruction="",
         rules=rules,
-        steps=_rewarded(steps, reward),
+        steps=_with_reward(steps, reward),
         final_observation=final,
         reward=reward,
         success=success,
@@ -109,18 +108,18 @@ def from_row(row: Row, *, id: str | None = None) -> Trajectory:
 
 
 def _episodes(path: Path, warn: bool) -> Iterator[Trajectory]:
-    seen: Counter[str] = Counter()
+    count_of: Counter[str] = Counter()
     for where, row in _rows(path, warn):
         try:
             item = _item_id(row, "item_id")
-            seen[item] += 1
-            trajectory = from_row(row, id=item if seen[item] == 1 else f"{item}#{seen[item]}")
+            count_of[item] += 1
+            trajectory = from_row(row, id=item if count_of[item] == 1 else f"{item}#{count_of[item]}")
         except DataError as error:
             raise DataError(f"{path}:{where}: {error}") from error
         yield trajectory
 
 
-def _human(text: str) -> dict[str, Any]:
+def _human_turn(text: str) -> dict[str, Any]:
     return {"from": "human", "loss": None, "value": text}
 
 
@@ -131,8 +130,8 @@ def _item_id(row: Row, key: str) -> str:
     return str(value)
 
 
-def _world(item: str) -> tuple[str, str]:
-    """Env and kind of an `item_id`; both empty where it names no env."""
+def _env_and_kind(item: str) -> tuple[str, str]:
+    """Env and kind of an `item_id`; both empty if it names no env."""
     alfworld = _ALFWORLD.match(item)
     if alfworld:
         return "alfworld", alfworld["kind"]
@@ -141,7 +140,7 @@ def _world(item: str) -> tuple[str, str]:
 
 
 def _turns(row: Row, key: str) -> list[dict[str, Any]]:
-    """The checked turns of a conversation; null is an empty one."""
+    """The turns of a conversation, checked; none if it is null."""
     if key not in row:
         raise DataError(f"missing key {key!r}")
     turns = row[key]
@@ -166,43 +165,41 @@ def _check_turn(turn: object, where: str) -> None:
 
 
 def _conversation(turns: Sequence[dict[str, Any]]) -> tuple[str, list[Step], str]:
-    """Rules, steps and last observation of turns that alternate, human first."""
+    """Rules, steps and last observation of alternating turns, human first."""
     for i, turn in enumerate(turns):
         if turn["from"] != ("human", "gpt")[i % 2]:
             raise DataError(f"conversations[{i}]: two turns of {turn['from']!r} in a row, or the first is not 'human'")
     rules = ""
-    if len(turns) > 1 and _acknowledges(turns[1]):
+    if len(turns) > 1 and _is_acknowledgement(turns[1]):
         rules, turns = turns[0]["value"], turns[2:]
     steps = [_step(turns[i]["value"], turns[i + 1]) for i in range(0, len(turns) - 1, 2)]
     return rules, steps, turns[-1]["value"] if len(turns) % 2 else ""
 
 
-def _acknowledges(turn: dict[str, Any]) -> bool:
+def _is_acknowledgement(turn: dict[str, Any]) -> bool:
     return turn.get("loss") is False or turn["value"].strip().lower() in ("ok", "ok.")
 
 
 def _step(observation: str, turn: dict[str, Any]) -> Step:
-    said = parse_reply(turn["value"])
-    trained = turn.get("loss", True) is True
     text = turn["value"]
-    return Step(observation, text, said.thought, said.action, said.action_input, 0.0, True, trained=trained)
+    reply = parse_reply(text)
+    trained = turn.get("loss", True) is True
+    return Step(observation, text, reply.thought, reply.action, reply.action_input, 0.0, True, trained=trained)
 
 
-def _rewarded(steps: Sequence[Step], reward: float) -> tuple[Step, ...]:
-    """The steps with the whole reward on the last one: the format knows no other."""
-    if not steps:
-        return ()
-    return (*steps[:-1], replace(steps[-1], reward=reward))
+def _with_reward(steps: Sequence[Step], reward: float) -> tuple[Step, ...]:
+    """Put the episode's reward on the last step, because the format has no rewards per step."""
+    return (*steps[:-1], replace(steps[-1], reward=reward)) if steps else ()
 
 
-def _outcome(row: Row, acted: bool) -> tuple[bool, float]:
+def _outcome(row: Row, has_reply: bool) -> tuple[bool, float]:
     success, reward = row.get("success"), row.get("reward")
     if reward is not None and (isinstance(reward, bool) or not isinstance(reward, int | float) or reward - reward != 0):
         raise DataError(f"reward: expected a finite number, found {reward!r}")
     if success not in (None, True, False):
         raise DataError(f"success: expected true or false, found {success!r}")
     if success is None:
-        success = acted if reward is None else reward >= 1
+        success = has_reply if reward is None else reward >= 1
     return bool(success), float(success) if reward is None else float(reward)
 
 
@@ -215,27 +212,27 @@ def read_pairs(path: str | Path) -> Iterator[Preference]:
     The chosen episode counts as a success of reward 1, the rejected one as a failure of reward 0.
 
     Raises:
-        DataError: no such file, or a row that is not in this format; names the row and the key.
+        DataError: no such file, or a row is not in this format; names the row and the key.
     """
-    return _pairs(existing(path))
+    return _pairs(require_file(path))
 
 
 def write_pairs(path: str | Path, pairs: Iterable[Preference]) -> int:
-    """Write pairs, as JSON lines to a `.jsonl` file, else as an array; returns how many."""
+    """Write pairs, as JSON lines to a `.jsonl` file, else as an array; return how many."""
     return write_rows(Path(path), map(pair_to_row, pairs))
 
 
 def pair_to_row(pair: Preference) -> dict[str, Any]:
-    """The DPO row of a pair; an id `<env>_<index>` becomes its index, as in the original.
+    """Return the DPO row of a pair; an id `<env>_<index>` becomes its index, as in the original.
 
     Raises:
-        DataError: the two episodes have no reply, or do not open with the same rules and observation.
+        DataError: an episode has no reply, or they do not open with the same rules and observation.
     """
-    chosen, rejected = (to_row(each, rollout=False)["conversations"] for each in (pair.chosen, pair.rejected))
+    chosen, rejected = (to_row(side, rollout=False)["conversations"] for side in (pair.chosen, pair.rejected))
     if len(chosen) <= _PROMPT_TURNS or chosen[:_PROMPT_TURNS] != rejected[:_PROMPT_TURNS]:
         raise DataError(f"pair {pair.id!r}: chosen and rejected do not open with the same rules and observation")
     return {
-        "id": _row_id(pair.id),
+        "id": _pair_id(pair.id),
         "prompt": chosen[:_PROMPT_TURNS],
         "chosen": chosen[_PROMPT_TURNS:],
         "rejected": rejected[_PROMPT_TURNS:],
@@ -243,7 +240,7 @@ def pair_to_row(pair: Preference) -> dict[str, Any]:
 
 
 def pair_from_row(row: Row) -> Preference:
-    """The pair of a DPO row.
+    """Return the pair of a DPO row.
 
     Raises:
         DataError: a missing key or a value of the wrong type; names the key.
@@ -252,20 +249,19 @@ def pair_from_row(row: Row) -> Preference:
     prompt = _turns(row, "prompt")
     if len(prompt) != _PROMPT_TURNS:
         raise DataError(f"prompt: expected {_PROMPT_TURNS} turns, found {len(prompt)}")
-    both = [_pair_side(row, name, prompt, key) for key in ("chosen", "rejected")]
+    both = [_episode_of_pair(row, name, prompt, key) for key in ("chosen", "rejected")]
     return Preference(name, *both)
 
 
-def _pair_side(row: Row, name: str, prompt: list[dict[str, Any]], key: str) -> Trajectory:
+def _episode_of_pair(row: Row, name: str, prompt: list[dict[str, Any]], key: str) -> Trajectory:
     reward = 1.0 if key == "chosen" else 0.0
     turns = [*prompt, *_turns(row, key)]
     if len(turns) == _PROMPT_TURNS:
         raise DataError(f"{key}: expected a reply")
-    whole = {"item_id": name, "conversations": turns, "reward": reward}
-    return from_row(whole, id=f"{name}/{key}")
+    return from_row({"item_id": name, "conversations": turns, "reward": reward}, id=f"{name}/{key}")
 
 
-def _row_id(name: str) -> str | int:
+def _pair_id(name: str) -> str | int:
     if _ALFWORLD.match(name):
         return name
     if re.fullmatch(r"0|[1-9][0-9]{0,17}", name, re.ASCII):
@@ -287,11 +283,11 @@ def _pairs(path: Path) -> Iterator[Preference]:
 
 
 def _rows(path: Path, warn: bool) -> Iterator[tuple[str, Row]]:
-    """Each row with the words that say where it stands."""
+    """The rows, each with its place for error messages."""
     with path.open(encoding="utf-8-sig") as file:
         try:
             array = _first_character(file) == "["
-            rows = _array(file) if array else _lines(file, path, warn)
+            rows = _array_rows(file) if array else _line_rows(file, path, warn)
             for where, row in rows:
                 if not isinstance(row, dict):
                     raise DataError(f"{path}:{where}: expected an object, found {type(row).__name__}")
@@ -301,19 +297,19 @@ def _rows(path: Path, warn: bool) -> Iterator[tuple[str, Row]]:
 
 
 def _first_character(file: TextIO) -> str:
-    """The first character that is no space; the file is wound back."""
+    """The first character that is not a space; the file is rewound."""
     while (character := file.read(1)).isspace():
         pass
     file.seek(0)
     return character
 
 
-def _array(file: TextIO) -> Iterator[tuple[str, Any]]:
-    value = _loads(file.read(), file.name)
+def _array_rows(file: TextIO) -> Iterator[tuple[str, Any]]:
+    value = _parse_json(file.read(), file.name)
     return ((f"row {number}", row) for number, row in enumerate(value, 1))
 
 
-def _lines(file: TextIO, path: Path, warn: bool) -> Iterator[tuple[str, Any]]:
+def _line_rows(file: TextIO, path: Path, warn: bool) -> Iterator[tuple[str, Any]]:
     for number in count(1):
         line = file.readline()
         if not line:
@@ -321,7 +317,7 @@ def _lines(file: TextIO, path: Path, warn: bool) -> Iterator[tuple[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = _loads(line, f"{path}:{number}")
+            row = _parse_json(line, f"{path}:{number}")
         except DataError as error:
             if line.endswith("\n"):
                 raise
@@ -331,7 +327,7 @@ def _lines(file: TextIO, path: Path, warn: bool) -> Iterator[tuple[str, Any]]:
         yield str(number), row
 
 
-def _loads(text: str, where: str) -> Any:
+def _parse_json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py.errors import DataError
+from agentgym_py.files import replacing
 from agentgym_py.registry import install_advice
 from agentgym_py.trajectory.formats.rows import Row
 from agentgym_py.trajectory.store import from_json, to_json
@@ -18,49 +19,42 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-_ROWS_AT_ONCE = 256
-
-
+_BLOCK_ROWS = 256
 _AS_TEXT = ("env_kwargs", "sampling")
-"""Keys of the provenance whose values have no fixed type; a parquet file holds them as JSON text."""
+"""Keys of the provenance without a fixed type; a parquet file holds them as JSON text."""
 
 
 def write_parquet(path: str | Path, trajectories: Iterable[Trajectory]) -> int:
-    """Write a parquet file, a block of episodes at a time; returns how many. `datasets` and pyarrow open it.
+    """Write a parquet file, a block of episodes at a time; return how many. `datasets` and pyarrow read it.
 
     Raises:
-        DataError: a value that the columns cannot hold (a seed outside 64 bits, text that is no UTF-8).
+        DataError: a value that the columns cannot hold (a seed beyond 64 bits, text that is not UTF-8).
     """
     pyarrow, parquet = _pyarrow()
 
-    target, schema, written = Path(path), _schema(), 0
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f"{target.name}.partial")
+    schema, written = _schema(), 0
     rows = map(_parquet_row, trajectories)
     try:
-        with parquet.ParquetWriter(partial, schema, compression="zstd") as writer:
-            while block := list(islice(rows, _ROWS_AT_ONCE)):
+        with replacing(Path(path)) as partial, parquet.ParquetWriter(partial, schema, compression="zstd") as writer:
+            while block := list(islice(rows, _BLOCK_ROWS)):
                 writer.write_table(pyarrow.Table.from_pylist(block, schema=schema))
                 written += len(block)
-        partial.replace(target)
     except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError) as error:
-        raise DataError(f"{target}: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+        raise DataError(f"{path}: {error}") from error
     return written
 
 
 def read_parquet(path: str | Path) -> Iterator[Trajectory]:
-    """Stream the episodes of a file that `write_parquet` wrote, a block at a time.
+    """Stream the episodes of a file of `write_parquet`, a block at a time.
 
     Raises:
-        DataError: no such file, no parquet, or other columns.
+        DataError: no such file, not parquet, or other columns.
     """
     pyarrow, parquet = _pyarrow()
 
     try:
         with parquet.ParquetFile(path) as file:
-            for block in file.iter_batches(_ROWS_AT_ONCE):
+            for block in file.iter_batches(_BLOCK_ROWS):
                 for row in block.to_pylist():
                     yield from_json(_from_parquet_row(row))
     except (pyarrow.ArrowException, FileNotFoundError, KeyError, TypeError) as error:
@@ -68,29 +62,29 @@ def read_parquet(path: str | Path) -> Iterator[Trajectory]:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    """Pyarrow and its module for parquet; a DataError where they are not installed."""
+    """Import pyarrow and its parquet module; DataError if it is not installed."""
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError as error:
-        raise DataError(f"parquet needs pyarrow, of the extra `train`: {install_advice('train')}") from error
+        raise DataError(f"parquet needs pyarrow, part of the extra `train`: {install_advice('train')}") from error
     return pyarrow, parquet
 
 
 def _schema() -> pyarrow.Schema:
     import pyarrow as pa
 
-    text, whole, real, yes = pa.string(), pa.int64(), pa.float64(), pa.bool_()
-    ids = pa.list_(whole)
+    text, integer, real, flag = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+    ids = pa.list_(integer)
     tokens = pa.struct({"context": ids, "ids": ids, "logprobs": pa.list_(real), "mask": ids})
     strings = ("observation", "reply", "thought", "action", "action_input", "reward_parts")
-    usage = pa.struct({"prompt_tokens": whole, "completion_tokens": whole, "cost": real, "model": text})
+    usage = pa.struct({"prompt_tokens": integer, "completion_tokens": integer, "cost": real, "model": text})
     step = dict.fromkeys(strings, text)
-    step |= {"reward": real, "valid": yes, "trained": yes, "tokens": tokens, "usage": usage}
+    step |= {"reward": real, "valid": flag, "trained": flag, "tokens": tokens, "usage": usage}
     origin = dict.fromkeys(("env_id", "task_id", "agent", "policy_digest", "prompt", *_AS_TEXT), text)
-    origin |= {"package_version": text, "env_version": whole, "seed": pa.uint64(), "env_seed": pa.uint64()}
+    origin |= {"package_version": text, "env_version": integer, "seed": pa.uint64(), "env_seed": pa.uint64()}
     columns = dict.fromkeys(("id", "split", "kind", "difficulty", "instruction", "rules", "final_observation"), text)
-    columns |= {"success": yes, "stop_reason": text, "reward": real, "optimal_steps": whole, "error": text}
+    columns |= {"success": flag, "stop_reason": text, "reward": real, "optimal_steps": integer, "error": text}
     columns |= {"provenance": pa.struct(origin), "steps": pa.list_(pa.struct(step))}
     return pa.schema(columns)
 
