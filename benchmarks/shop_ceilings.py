@@ -36,12 +36,12 @@ class First:
 
 def _first(episode: Episode, *, whole: bool) -> str:
     assert isinstance(episode.env, ShopEnv)
-    errand, done = episode.env.errand, [step.action for step in episode.steps]
+    shop_task, done = episode.env.shop_task, [step.action for step in episode.steps]
     if not done:
-        return (whole and episode.env.fair_expert()) or f"search[{errand.words}]"
+        return (whole and episode.env.fair_expert()) or f"search[{shop_task.words}]"
     if episode.observation.startswith("Page"):
         return f"click[{re.findall(r'^B[0-9]{4}', episode.observation, re.MULTILINE)[0]}]"
-    wanted = [each[1] if isinstance(each, tuple) else each for each in errand.goal.options]
+    wanted = [each[1] if isinstance(each, tuple) else each for each in shop_task.goal.options]
     missing = [value for value in wanted if f"click[{value}]" not in done]
     return f"click[{missing[0]}]" if missing else "click[buy now]"
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from agentgym_envs.shop.catalogue import Product, load_catalogue
 from agentgym_envs.shop.env import ShopEnv
-from agentgym_envs.shop.expert import judged
+from agentgym_envs.shop.expert import checklist
 from agentgym_envs.shop.tasks import DIFFICULTIES, Difficulty, split_of
 from agentgym_py.env.actions import format_reply
 from agentgym_py.rng import Rng
@@ -126,7 +126,7 @@ def _wander(rng: Rng, books: Library, env: ShopEnv) -> str:
     actions = env.actions()
     if any(action.startswith("search[") for action in actions):
         if rng.below(2):
-            return f"search[{_asked(rng, env.errand.goal.instruction)}]"
+            return f"search[{_asked(rng, env.shop_task.goal.instruction)}]"
         product = rng.choice(books.products)
         source = rng.choice([product.title, product.query, " ".join(product.attributes)])
         return f"search[{_piece(rng, source.lower())}]"
@@ -201,7 +201,7 @@ def _page(rng: Rng, books: Library, groups: Mapping[str, Sequence[str]]) -> Turn
         there = [(value, value in (chosen.values() if chosen else offers.get(key, ()))) for key, value in asked.items()]
         known = [value for key, value in asked.items() if key == name and value in offers[name]]
         button = rng.choice(known if known and rng.below(2) else offers.get(name, _BUTTONS))
-        turns.append((said, format_reply(f"click[{button}]", judged(there, button, choosing=bool(chosen)))))
+        turns.append((said, format_reply(f"click[{button}]", checklist(there, button, choosing=bool(chosen)))))
         said, chosen[name] = f"{name}: {button} is selected.", button
     return turns
 

@@ -109,7 +109,7 @@ def test_the_answers_of_exercises_are_right() -> None:
                 question = "chosen?" if chosen else "offered?"
                 assert found[1] == found[2]
                 assert answer.startswith(
-                    f"Thought: {module.judged(list(there.items()), found[1], choosing=bool(chosen))}\n"
+                    f"Thought: {module.checklist(list(there.items()), found[1], choosing=bool(chosen))}\n"
                 )
             asked[question] += 1
     assert all(asked[kind] > 50 for kind in ("What is wanted?", "Up to what price?", "Which?"))

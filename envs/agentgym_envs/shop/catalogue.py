@@ -1,4 +1,4 @@
-"""The goods of a shop, read from WebShop's files exactly as WebShop cleans them."""
+"""The products of a shop, read from WebShop's files and cleaned exactly as WebShop does."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Product:
-    """One thing to buy. Two products are equal only when they are the same object, which makes them fast as keys."""
+    """A product. Products are compared by identity, which makes them fast as keys."""
 
     asin: str
     """Its id."""
@@ -53,11 +53,11 @@ class Product:
     bullets: tuple[str, ...]
     attributes: tuple[str, ...]
     options: Mapping[str, tuple[str, ...]]
-    """Option name to its values, in the order of the file."""
+    """Option name to its values, in file order."""
     prices: tuple[float, ...]
     """One price, or the ends of a range."""
     price: float
-    """What it costs: the one price, or a number drawn once from the range."""
+    """Its price: the one price, or a number drawn once from the range."""
     price_text: str
     """The price as WebShop shows it."""
     nouns: tuple[str, ...]
@@ -71,19 +71,19 @@ class Product:
 
 @dataclass(eq=False)
 class Catalogue:
-    """Every product of a folder and the search over them; shared by all environments of that folder."""
+    """The products of a folder and the search in them; shared by all environments of the folder."""
 
     folder: str
-    """Where it was read from, for messages."""
+    """Its folder, for messages."""
     version: str
-    """A digest of the files: tasks and snapshots hold for one version only."""
+    """A digest of the files: tasks and snapshots are valid for one version only."""
     products: tuple[Product, ...]
     goals: list[dict[str, Any]] | None = None
-    """The folder's own `goals.json`, where there is one."""
+    """The folder's own `goals.json`, if it exists."""
     by_asin: dict[str, Product] = field(init=False)
     index: SearchIndex = field(init=False)
     search: Callable[[str], tuple[Product, ...]] = field(init=False)
-    """The best `HITS` products for a query; the last 20,000 queries are remembered."""
+    """The best `HITS` products for a query; the last 20,000 queries are cached."""
 
     def __post_init__(self) -> None:
         self.by_asin = {product.asin: product for product in self.products}
@@ -92,14 +92,14 @@ class Catalogue:
         self.search = lru_cache(maxsize=20_000)(self._hits)
 
     def __deepcopy__(self, memo: object) -> Catalogue:
-        return self  # products are known by identity
+        return self  # products are compared by identity
 
     def _hits(self, query: str) -> tuple[Product, ...]:
         return tuple(self.by_asin[asin] for asin, _ in self.index.search(query, HITS))
 
 
 def load_catalogue(folder: str | Path | None = None) -> Catalogue:
-    """The catalogue of a folder of WebShop's files, or the embedded one; read once in a process.
+    """Load the catalogue of a folder of WebShop's files, or the embedded one, once per process.
 
     Raises:
         CatalogueError: a file is missing or broken; the message names the file, the product and the key.
@@ -127,7 +127,7 @@ def _load(folder: str) -> Catalogue:
     )
     products = tuple(_products(items_file, items, _Sources(ins, human, prices, nouns)))
     if not products:
-        raise CatalogueError(f"{items_file}: no product in it")
+        raise CatalogueError(f"{items_file}: no products")
     goals: list[Any] | None = read_json(goals_file, list, digest.update) if goals_file else None
     unnamed = sum(product.asin not in nouns.values for product in products)
     if unnamed:
@@ -141,7 +141,7 @@ def _load(folder: str) -> Catalogue:
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """The files, by product id, that are read beside the items; a file that is not there is empty."""
+    """The files by product id that complete the items; a missing file is empty."""
 
     instructions: Entry
     human: Entry

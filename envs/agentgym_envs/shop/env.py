@@ -1,4 +1,4 @@
-"""AgentShop-v0: WebShop in one process, from recorded pages to an endless, seeded supply of tasks."""
+"""AgentShop-v0: WebShop in one process, with an endless, seeded supply of tasks."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from agentgym_envs.shop.expert import Expert
 from agentgym_envs.shop.original import StrictMoves, split_action
 from agentgym_envs.shop.render import RENDERERS
 from agentgym_envs.shop.reward import exact_match, reward_parts
-from agentgym_envs.shop.session import Moves, Visit, plain
-from agentgym_envs.shop.tasks import Difficulty, Errand, GeneratedTasks, Goals, ListedTasks
+from agentgym_envs.shop.session import Moves, Session, normalize
+from agentgym_envs.shop.tasks import Difficulty, GeneratedTasks, Goals, ListedTasks, ShopTask
 from agentgym_py.env import Outcome, Reply, StopReason, Task, TextEnv, function_tool, require_split, text_parameter
 from agentgym_py.env.actions import parse_reply
 from agentgym_py.errors import ConfigError, SnapshotError, UnknownNameError
@@ -27,38 +27,36 @@ Mode = Literal["react", "text", "text_rich", "html", "url"]
 class ShopEnv(TextEnv):
     """AgentShop-v0: find and buy what a request describes.
 
-    A WebShop: search, read pages, choose the options.
+    A reimplementation of WebShop: search, read pages, choose options.
 
     Task: a request such as "Find me machine wash, slim fit men's shirts with color: navy blue, and size: small, and
     price lower than 50.00 dollars". Several products may satisfy it. Generated tasks name 1 (easy), 2 (medium) or 3
     (hard) attributes of a product with 1, 1 to 2, or 2 to 3 groups of options.
 
-    Actions: `search[words]` on the search page; `click[name]` for whatever the page shows: a button, a product's id,
-    an option's value, or `click[option: value]` where two options share a value. As tools: `search(query)`,
-    `click(target)`.
+    Actions: `search[words]` on the search page; `click[name]` for a button, a product's id or an option's value on
+    the page. Write `click[option: value]` if two options share a value. As tools: `search(query)`, `click(target)`.
 
-    Observation: the page, in one of the modes `react` (short, for language models), `text`, `text_rich`, `html`, `url`
-    (WebShop's own). In every mode `info` holds `clickables` and `has_search_bar`. Prices look as WebShop writes them,
-    as Python prints a float: what costs 100 dollars shows `$100.0`.
+    Observation: the page, in the mode `react` (short, for language models) or in one of WebShop's own: `text`,
+    `text_rich`, `html`, `url`. In every mode `info` holds `clickables` and `has_search_bar`. Prices are printed as
+    Python floats, as in WebShop: 100 dollars shows as `$100.0`.
 
-    Reward: WebShop's, at the purchase: type x (attributes + options + price that match) / (their number), from 0 to 1,
-    with its parts in `info["reward_parts"]`. `info["success"]` is stricter: everything asked for, to the letter (see
-    `reward.exact_match`).
+    Reward: WebShop's, at the purchase: type x (matching attributes + options + price) / (their number), from 0 to 1,
+    with its parts in `info["reward_parts"]`. `info["success"]` is stricter: every requested item must match literally
+    (see `reward.exact_match`).
 
     End: `click[buy now]` terminates; `max_steps` truncates.
 
     Args:
         catalogue: a folder of WebShop's files (`items_shuffle*.json`, `items_ins_v2*.json`, `items_human_ins*.json`,
-            and `goals.json`, `prices.json`, `name_nouns.json` where they are; each may be gzipped); None is the
-            embedded one.
-        goals: `synthetic` requests; or `human` ones: in WebShop's files those that people wrote, in the embedded
-            catalogue full sentences that templates filled in.
+            optionally `goals.json`, `prices.json`, `name_nouns.json`; each may be gzipped). None is the embedded one.
+        goals: `synthetic` requests or `human` ones. Human requests are written by people in WebShop's files and by
+            templates of full sentences in the embedded catalogue.
         observation_mode: see above.
-        strict_compat: reproduce WebShop with all its slips, to the character.
-        difficulty: of generated tasks; None is `medium` in the embedded catalogue, and in a folder WebShop's own list
-            of goals: `task(i)` is then goal i of the whole list (of a split, where one is named).
-        max_steps: when an episode is cut.
-        split: where tasks come from if `reset` names none.
+        strict_compat: reproduce WebShop character by character, with all its bugs.
+        difficulty: difficulty of generated tasks. None is `medium` in the embedded catalogue and WebShop's own list
+            of goals in a folder, where number i is goal i of the whole list unless a split is named.
+        max_steps: the step at which an episode is truncated.
+        split: the split of tasks if `reset` names none.
         render_mode: `ansi` or None.
 
     Registered ids: AgentShop-v0.
@@ -84,27 +82,27 @@ class ShopEnv(TextEnv):
     ) -> None:
         super().__init__(max_steps=max_steps, split=split, render_mode=render_mode)
         if goals == "human" and difficulty is not None:
-            raise ConfigError("difficulty is for generated tasks: leave it out with goals='human'")
+            raise ConfigError("goals='human' has no difficulties: leave out difficulty")
         self.catalogue = load_catalogue(catalogue)
         self.observation_mode = observation_mode
         self.moves: Moves = (StrictMoves if strict_compat else Moves)(self.catalogue)
         self.stops_at_end = not strict_compat
         self.tasks = _tasks(self.catalogue, goals, difficulty, embedded=catalogue is None)
-        self.visit = Visit()
-        self._errand: Errand | None = None
+        self.session = Session()
+        self._shop_task: ShopTask | None = None
         self._expert: Expert | None = None
 
     # ---- tasks ----------------------------------------------------------------------------------------------------
 
     def task(self, name: str | int, split: str | None = None) -> Task:
-        """The task of an id, or number `name` of a split; without a split, of a user's whole list of goals."""
+        """Return the task of an id or number; without a split, numbers count through a user's whole list of goals."""
         return self._find(name, split).task
 
     def sample_task(self, split: str) -> Task:
-        """A random task of a split."""
+        """Draw a random task of a split."""
         return self.tasks.draw(self.rng, split).task
 
-    def _find(self, name: str | int, split: str | None = None) -> Errand:
+    def _find(self, name: str | int, split: str | None = None) -> ShopTask:
         if isinstance(name, bool) or not isinstance(name, (str, Integral)):
             raise UnknownNameError(f"A task is named by its id or its number, not by {name!r}.")
         name = name if isinstance(name, str) else int(name)
@@ -115,22 +113,22 @@ class ShopEnv(TextEnv):
         return self.tasks.get(name, split or self.split)
 
     @property
-    def errand(self) -> Errand:
-        """The current task with its goal."""
+    def shop_task(self) -> ShopTask:
+        """Return the current task with its goal."""
         task = self._require_reset()
-        if self._errand is None or self._errand.task is not task:
-            self._errand, self._expert = self._find(task.id), None
-        return self._errand
+        if self._shop_task is None or self._shop_task.task is not task:
+            self._shop_task, self._expert = self._find(task.id), None
+        return self._shop_task
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
     def begin(self, task: Task) -> str:
-        """The search page."""
-        self.visit = Visit(salt=self.rng.bits() & 0xFFFFFFFF if self.moves.strict else 0)
+        """Open the search page."""
+        self.session = Session(salt=self.rng.bits() & 0xFFFFFFFF if self.moves.strict else 0)
         return react.first_page(task.instruction) if self.observation_mode == "react" else self._page()
 
     def read(self, text: str) -> Reply:
-        """A reply in any form; in strict mode the text itself, as WebShop takes it."""
+        """Parse a reply in any form; strict mode takes the text itself, as WebShop does."""
         return Reply(text) if self.moves.strict else parse_reply(text)
 
     def act(self, reply: Reply) -> Outcome:
@@ -138,57 +136,57 @@ class ShopEnv(TextEnv):
         name, argument = split_action(reply.action) if self.moves.strict else _split(reply)
         if name not in ("search", "click") or not argument:
             return self.invalid("Not an action: write search[words] or click[button].")
-        wrong = (self.moves.search if name == "search" else self.moves.click)(self.visit, argument)
-        if wrong:
-            return self.invalid(wrong)
-        if self.visit.place == "done":
-            return self._bought()
-        return Outcome(self._after(name, argument), info=self.extra_info())
+        error = (self.moves.search if name == "search" else self.moves.click)(self.session, argument)
+        if error:
+            return self.invalid(error)
+        if self.session.place == "done":
+            return self._purchase()
+        return Outcome(self._page_after(name, argument), info=self.extra_info())
 
-    def _after(self, name: str, argument: str) -> str:
+    def _page_after(self, name: str, argument: str) -> str:
         if self.observation_mode != "react":
             return self._page()
-        if name == "click" and self.visit.place == "item" and self.visit.chosen:
-            said = react.selected(self.visit, plain(argument))
-            if said:
-                return said
-        return react.page(self.moves, self.visit)
+        if name == "click" and self.session.place == "item" and self.session.chosen:
+            confirmation = react.selection(self.session, normalize(argument))
+            if confirmation:
+                return confirmation
+        return react.page(self.moves, self.session)
 
     def invalid(self, why: str) -> Outcome:
-        """The reason in mode `react`, in the others the same page again, as in WebShop."""
+        """Observe the reason in mode `react`; the other modes show the same page again, as in WebShop."""
         return Outcome(why if self.observation_mode == "react" else self._page(), valid=False, info=self.extra_info())
 
-    def _bought(self) -> Outcome:
-        product, goal, chosen = self.moves.product(self.visit), self.errand.goal, self.visit.chosen
-        paid = reward_parts(product, goal, product.price, chosen)
+    def _purchase(self) -> Outcome:
+        product, goal, chosen = self.moves.product(self.session), self.shop_task.goal, self.session.chosen
+        score = reward_parts(product, goal, product.price, chosen)
         exact = exact_match(product, goal, product.price, chosen)
-        self.visit.reward = paid.reward
-        parts = {"r_type": paid.r_type, "r_att": paid.r_att, "r_option": paid.r_option, "r_price": paid.r_price}
-        given = {name: float(value) for name, value in parts.items() if value is not None}
-        shown = react.page(self.moves, self.visit) if self.observation_mode == "react" else self._page()
+        self.session.reward = score.reward
+        values = {"r_type": score.r_type, "r_att": score.r_att, "r_option": score.r_option, "r_price": score.r_price}
+        parts = {name: float(value) for name, value in values.items() if value is not None}
+        observation = react.page(self.moves, self.session) if self.observation_mode == "react" else self._page()
         info = {**self.extra_info(), "exact": exact}
-        return Outcome(shown, paid.reward, terminated=True, success=exact, parts=given, info=info)
+        return Outcome(observation, score.reward, terminated=True, success=exact, parts=parts, info=info)
 
     def _page(self) -> str:
-        errand = self.errand
-        page = pages.build(self.moves, self.visit, errand.session, errand.task.instruction)
+        shop_task = self.shop_task
+        page = pages.build(self.moves, self.session, shop_task.session_id, shop_task.task.instruction)
         return RENDERERS[self.observation_mode](page)
 
     def extra_info(self) -> dict[str, Any]:
-        """What can be clicked here, and whether there is a search box."""
-        return {"clickables": self.moves.clickables(self.visit), "has_search_bar": self.visit.place == "search"}
+        """Return the clickable names and whether the page has a search box."""
+        return {"clickables": self.moves.clickables(self.session), "has_search_bar": self.session.place == "search"}
 
     def actions(self) -> list[str]:
-        """A click for everything that can be clicked; on the search page one search, for the request's own words."""
-        if self.visit.place == "search":
-            return [f"search[{self.errand.words}]"]
-        names = self.moves.clickables(self.visit)
-        if self.visit.place == "results":
+        """List a click for every clickable name; on the search page one search for the request's own words."""
+        if self.session.place == "search":
+            return [f"search[{self.shop_task.words}]"]
+        names = self.moves.clickables(self.session)
+        if self.session.place == "results":
             names = [name.upper() if name.upper() in self.catalogue.by_asin else name for name in names]
         return [f"click[{name}]" for name in names]
 
     def tools(self) -> list[dict[str, Any]]:
-        """`search(query)` and `click(target)`."""
+        """Return the tools `search(query)` and `click(target)`."""
         return [
             function_tool(
                 "search",
@@ -205,41 +203,43 @@ class ShopEnv(TextEnv):
     # ---- forks and the expert ---------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """The visit, and which catalogue it was in."""
-        return {"catalogue": self.catalogue.version, **self.visit.to_json()}
+        """Return the session and the version of its catalogue."""
+        return {"catalogue": self.catalogue.version, **self.session.to_json()}
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
-        """Go on with a visit; SnapshotError if it was in another catalogue."""
+        """Restore a session; SnapshotError if it belongs to another catalogue."""
         del task
         if state["catalogue"] != self.catalogue.version:
-            raise SnapshotError(f"A snapshot of catalogue {state['catalogue']}, wanted {self.catalogue.version}")
-        self.visit = self.moves.checked(state)
+            raise SnapshotError(
+                f"The snapshot is of catalogue {state['catalogue']}, this env has {self.catalogue.version}"
+            )
+        self.session = self.moves.load_session(state)
 
     def is_terminal(self, state: Mapping[str, Any]) -> bool:
-        """Whether something was bought."""
+        """Tell whether a product was bought."""
         return bool(state["place"] == "done")
 
     def expert(self) -> list[str]:
-        """A shortest plan from here, see `Expert` for what that claims; empty after the end."""
-        return [] if self.stop_reason is StopReason.TERMINATED else self._guide().plan(self.visit)
+        """Return a shortest plan from here (see `Expert` for the claim); empty after the end."""
+        return [] if self.stop_reason is StopReason.TERMINATED else self._guide().plan(self.session)
 
     def fair_expert(self) -> str | None:
-        """What a customer does who goes through the results in order, see `Expert.fair`."""
-        return None if self.stop_reason is StopReason.TERMINATED else self._guide().fair(self.visit)
+        """Return the action of a customer who tries the results in order, see `Expert.fair_action`."""
+        return None if self.stop_reason is StopReason.TERMINATED else self._guide().fair_action(self.session)
 
     def expert_thought(self, action: str) -> str:
-        """What a teacher would say before an action here, see `Expert.think`."""
-        return self._guide().think(self.visit, action)
+        """Return a teacher's thought before an action here, see `Expert.thought`."""
+        return self._guide().thought(self.session, action)
 
     def _guide(self) -> Expert:
-        errand = self.errand
+        shop_task = self.shop_task
         if self._expert is None:
-            self._expert = Expert(self.moves, errand)
+            self._expert = Expert(self.moves, shop_task)
         return self._expert
 
 
 def _split(reply: Reply) -> tuple[str, str | None]:
-    """Name and argument; words behind the last bracket do not count."""
+    """Split into name and argument; words after the last bracket do not count."""
     name, argument = reply.parts
     if argument is None and "]" in reply.action:
         return replace(reply, action=reply.action[: reply.action.rfind("]") + 1]).parts

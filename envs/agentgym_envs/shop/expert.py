@@ -1,4 +1,4 @@
-"""The expert: shortest ways to a purchase that earns everything, and what a teacher would say on the way."""
+"""The expert: shortest plans to a purchase with full reward, and a teacher's thoughts."""
 
 from __future__ import annotations
 
@@ -9,69 +9,69 @@ from functools import cached_property, lru_cache
 from agentgym_envs.shop.catalogue import PAGE_SIZE, Catalogue, Product
 from agentgym_envs.shop.goals import option_words
 from agentgym_envs.shop.reward import Goal, exact_match, reward_parts
-from agentgym_envs.shop.session import BACK, BUY, NEXT, PREV, SUB_PAGES, Moves, Visit, searchable
-from agentgym_envs.shop.tasks import Errand
+from agentgym_envs.shop.session import BACK, BUY, NEXT, PREV, SUB_PAGES, Moves, Session, as_query
+from agentgym_envs.shop.tasks import ShopTask
 
 
 class Expert:
-    """Plans for one errand.
+    """Plans for one task.
 
-    A plan from any state is a shortest one for somebody who knows every product and searches only for the request's
-    own words (attributes and kind of thing), for these and the option values, or for the title of a product that
-    satisfies. From the search page a plan of 3 + (number of options) actions is shortest outright: each of these
-    clicks is needed. Of equally short plans the one that searches for the request's own words is taken, because an
-    agent can learn it. Any product that satisfies the request counts.
+    A plan is shortest among plans that know every product but use three kinds of queries: the request's own words
+    (attributes and kind of thing), these and the option values, or the title of a suitable product. From the search
+    page a plan of 3 + (number of options) actions is shortest outright, because each of these clicks is needed. Among
+    equally short plans the one that searches for the request's own words is taken, because an agent can learn it. Any
+    product that satisfies the request counts.
     """
 
-    def __init__(self, moves: Moves, errand: Errand) -> None:
+    def __init__(self, moves: Moves, shop_task: ShopTask) -> None:
         self.moves = moves
-        self.errand = errand
+        self.shop_task = shop_task
 
     @cached_property
-    def fits(self) -> Mapping[Product, Mapping[str, str]]:
-        """The products that satisfy the request, with the options to choose."""
-        goal = self.errand.goal
-        right: dict[Product, Mapping[str, str]] = {}
+    def suitable(self) -> Mapping[Product, Mapping[str, str]]:
+        """Map the products that satisfy the request to the options to choose."""
+        goal = self.shop_task.goal
+        suitable: dict[Product, Mapping[str, str]] = {}
         for product in candidates(self.moves.catalogue, goal):
-            options = wanted_options(product, goal)
+            options = matching_options(product, goal)
             if self._can_choose(product, options) and exact_match(product, goal, product.price, options):
-                right[product] = options
-        return right or self._paying()
+                suitable[product] = options
+        return suitable or self._fully_rewarded()
 
-    def _paying(self) -> Mapping[Product, Mapping[str, str]]:
-        """Where nothing satisfies to the letter: what of the kind earns the full reward, else the goal's own."""
-        goal, found = self.errand.goal, {}
+    def _fully_rewarded(self) -> Mapping[Product, Mapping[str, str]]:
+        """Map the products of the kind with full reward, else the goal's own, to the options to choose."""
+        goal, rewarded = self.shop_task.goal, {}
         for product in self.moves.catalogue.products:
             if product.query == goal.query:
-                options = self._paid_options(product)
+                options = self._rewarded_options(product)
                 if options is not None and reward_parts(product, goal, product.price, options).reward == 1.0:
-                    found[product] = options
+                    rewarded[product] = options
         target = self.moves.catalogue.by_asin[goal.asin]
-        return found or {target: self._choosable(target, wanted_options(target, goal))}
+        return rewarded or {target: self._choosable(target, matching_options(target, goal))}
 
-    def _paid_options(self, product: Product) -> dict[str, str] | None:
-        """A choice that WebShop counts for every option of the goal, or None."""
-        ways: list[list[tuple[str, str]]] = []
+    def _rewarded_options(self, product: Product) -> dict[str, str] | None:
+        """Return a choice that WebShop counts for every option of the goal, or None."""
+        candidates_by_option: list[list[tuple[str, str]]] = []
         offered = [(name, value) for name, values in product.options.items() for value in values]
-        for option in self.errand.goal.options:
-            alone = replace(self.errand.goal, options=(option,))
-            pays = (each for each in offered if self.moves.option_click(product, *each) is not None)
-            ways.append([each for each in pays if reward_parts(product, alone, 0, dict([each])).num_option_matches])
-        return next(_agreeing(ways, {}), None)
+        for option in self.shop_task.goal.options:
+            alone = replace(self.shop_task.goal, options=(option,))
+            clickable = (pair for pair in offered if self.moves.option_click(product, *pair) is not None)
+            matches = [pair for pair in clickable if reward_parts(product, alone, 0, dict([pair])).num_option_matches]
+            candidates_by_option.append(matches)
+        return next(_consistent_choices(candidates_by_option, {}), None)
 
     def _can_choose(self, product: Product, options: Mapping[str, str]) -> bool:
-        enough = len(options) == len(self.errand.goal.options)
-        return enough and len(self._choosable(product, options)) == len(options)
+        return len(self.shop_task.goal.options) == len(options) == len(self._choosable(product, options))
 
     def _choosable(self, product: Product, options: Mapping[str, str]) -> Mapping[str, str]:
         return {k: v for k, v in options.items() if self.moves.option_click(product, k, v) is not None}
 
     @cached_property
     def from_search(self) -> list[str]:
-        """A shortest plan from the search page."""
-        plans = (self._by_query(query) for query in self._queries())
+        """Return a shortest plan from the search page."""
+        plans = (self._plan_for_query(query) for query in self._queries())
         best: list[str] = []
-        shortest = 3 + min(len(options) for options in self.fits.values())
+        shortest = 3 + min(len(options) for options in self.suitable.values())
         for plan in plans:
             if plan and (not best or len(plan) < len(best)):
                 best = plan
@@ -80,126 +80,129 @@ class Expert:
         return best
 
     def _queries(self) -> Sequence[str]:
-        words = self.errand.words
-        texts = (words, f"{words} {' '.join(self._values)}", *(product.title for product in self.fits))
-        return [searchable(text) for text in texts]
+        words = self.shop_task.words
+        texts = (words, f"{words} {' '.join(self._values)}", *(product.title for product in self.suitable))
+        return [as_query(text) for text in texts]
 
     @property
     def _values(self) -> list[str]:
-        """The option values that are asked for."""
-        return [option if isinstance(option, str) else option[1] for option in self.errand.goal.options]
+        """List the option values of the goal."""
+        return [option if isinstance(option, str) else option[1] for option in self.shop_task.goal.options]
 
     @property
     def _request(self) -> str:
-        """The request without its price, as a query; the index knows the options too."""
-        options = self.errand.goal.options
+        """Return the request without its price, as a query; the index holds the options too."""
+        options = self.shop_task.goal.options
         named = option_words(dict(option for option in options if not isinstance(option, str)))
-        return searchable(" ".join([self.errand.words + named, *(each for each in options if isinstance(each, str))]))
+        unnamed = (option for option in options if isinstance(option, str))
+        return as_query(" ".join([self.shop_task.words + named, *unnamed]))
 
-    def _by_query(self, query: str) -> list[str]:
-        visit = Visit()
-        if not query or self.moves.search(visit, query):
+    def _plan_for_query(self, query: str) -> list[str]:
+        session = Session()
+        if not query or self.moves.search(session, query):
             return []
-        rest = self._in_results(visit)
+        rest = self._in_results(session)
         return [f"search[{query}]", *rest] if rest else []
 
-    def plan(self, visit: Visit) -> list[str]:
-        """A shortest plan from where a visit stands; empty after the purchase."""
-        if visit.place == "done":
+    def plan(self, session: Session) -> list[str]:
+        """Return a shortest plan from the open page; empty after the purchase."""
+        if session.place == "done":
             return []
-        if visit.place == "search":
+        if session.place == "search":
             return list(self.from_search)
         restart = self.from_search if self.moves.strict else [f"click[{BACK}]", *self.from_search]
-        if visit.place == "results":
-            return _shorter(self._in_results(visit), restart)
-        product = self.moves.product(visit)
-        if not self.moves.can_go_back(visit) and (visit.place != "item" or product not in self.fits):
+        if session.place == "results":
+            return _shorter(self._in_results(session), restart)
+        product = self.moves.product(session)
+        if not self.moves.can_go_back(session) and (session.place != "item" or product not in self.suitable):
             return restart
-        back = [] if visit.place == "item" else [f"click[{PREV}]"]
-        if product in self.fits:
-            return [*back, *self._at_product(product, visit.chosen)]
-        found = self._in_results(visit)
-        return _shorter([*back, f"click[{PREV}]", *found] if found else [], restart)
+        back = [] if session.place == "item" else [f"click[{PREV}]"]
+        if product in self.suitable:
+            return [*back, *self._options_and_buy(product, session.chosen)]
+        rest = self._in_results(session)
+        return _shorter([*back, f"click[{PREV}]", *rest] if rest else [], restart)
 
-    def _in_results(self, visit: Visit) -> list[str]:
-        """The shortest plan within the results of the visit's search; empty if nothing in them satisfies."""
-        if visit.query.startswith("<r>") and self.moves.strict:
+    def _in_results(self, session: Session) -> list[str]:
+        """Return the shortest plan within the current results; empty if none of them is suitable."""
+        if session.query.startswith("<r>") and self.moves.strict:
             return []  # every click would draw other results
         best: list[str] = []
-        for rank, product in enumerate(self.moves.hits(visit)):
-            if product in self.fits:
-                ahead = rank // PAGE_SIZE + 1 - visit.number
+        for rank, product in enumerate(self.moves.hits(session)):
+            if product in self.suitable:
+                ahead = rank // PAGE_SIZE + 1 - session.number
                 turns = [f"click[{NEXT if ahead > 0 else PREV}]"] * abs(ahead)
-                best = _shorter(best, [*turns, f"click[{product.asin}]", *self._at_product(product, {})])
+                best = _shorter(best, [*turns, f"click[{product.asin}]", *self._options_and_buy(product, {})])
         return best
 
-    def _at_product(self, product: Product, chosen: Mapping[str, str]) -> list[str]:
-        return self._choose(product, self.fits[product], chosen)
+    def _options_and_buy(self, product: Product, chosen: Mapping[str, str]) -> list[str]:
+        return self._choose(product, self.suitable[product], chosen)
 
     def _choose(self, product: Product, options: Mapping[str, str], chosen: Mapping[str, str]) -> list[str]:
-        missing = [each for each in options.items() if chosen.get(each[0]) != each[1]]
-        return [*(f"click[{self.moves.option_click(product, *each)}]" for each in missing), f"click[{BUY}]"]
+        missing = [(name, value) for name, value in options.items() if chosen.get(name) != value]
+        return [*(f"click[{self.moves.option_click(product, *pair)}]" for pair in missing), f"click[{BUY}]"]
 
-    def fair(self, visit: Visit) -> str:
-        """The next action of a customer who knows only what the pages show, and tries the results in their order.
+    def fair_action(self, session: Session) -> str:
+        """Return the next action of a customer who knows only what the pages show and tries the results in order.
 
-        They open a result whose price fits and leave it when its page lacks an option that is asked for. Where nothing
-        is left to try, the exact expert's plan continues.
+        They open a result whose price fits and leave it if its page lacks a requested option. After the last result
+        the exact expert's plan continues.
         """
-        goal = self.errand.goal
-        if visit.place == "search" and self._request:
+        goal = self.shop_task.goal
+        if session.place == "search" and self._request:
             return f"search[{self._request}]"
-        if visit.place == "results":
-            for product in self.moves.shown(visit):
-                if product.asin not in visit.seen and max(product.prices) <= goal.price_upper:
+        if session.place == "results":
+            for product in self.moves.page_products(session):
+                if product.asin not in session.seen and max(product.prices) <= goal.price_upper:
                     return f"click[{product.asin}]"
-            if visit.number < self.moves.pages(visit):
+            if session.number < self.moves.page_count(session):
                 return f"click[{NEXT}]"
-        if visit.place in SUB_PAGES and self.moves.can_go_back(visit):
+        if session.place in SUB_PAGES and self.moves.can_go_back(session):
             return f"click[{PREV}]"
-        if visit.place == "item":
-            product = self.moves.product(visit)
-            options = self._choosable(product, wanted_options(product, goal))
+        if session.place == "item":
+            product = self.moves.product(session)
+            options = self._choosable(product, matching_options(product, goal))
             if len(options) == len(goal.options):
-                return self._choose(product, options, visit.chosen)[0]
+                return self._choose(product, options, session.chosen)[0]
             return f"click[{PREV}]"
-        return self.plan(visit)[0]
+        return self.plan(session)[0]
 
-    def think(self, visit: Visit, action: str) -> str:
-        """What a teacher would say on a product's page: what of the request is there or chosen, and what to do."""
-        if visit.place != "item":
+    def thought(self, session: Session, action: str) -> str:
+        """Return a teacher's thought on a product's page: which requested options are present, and the next click."""
+        if session.place != "item":
             return ""
-        there = (visit.chosen or wanted_options(self.moves.product(visit), self.errand.goal)).values()
-        name = action.partition("[")[2][:-1]
-        return judged([(value, value in there) for value in self._values], name, choosing=bool(visit.chosen))
+        options = session.chosen or matching_options(self.moves.product(session), self.shop_task.goal)
+        present = [(value, value in options.values()) for value in self._values]
+        return checklist(present, action.partition("[")[2][:-1], choosing=bool(session.chosen))
 
 
-def judged(wanted: Sequence[tuple[str, bool]], button: str, *, choosing: bool) -> str:
-    """Of each wanted value whether it is there, up to the first that is not, and what is clicked then.
+def checklist(options: Sequence[tuple[str, bool]], button: str, *, choosing: bool) -> str:
+    """Write for each requested value whether it is present, up to the first that is not, and the next click.
 
-    There is what the page offers or, once one is `choosing`, what is chosen.
+    Present means offered by the page or, with `choosing`, chosen.
     """
     yes, no = ("Chosen", "Not yet") if choosing else ("Yes", "No")
-    said = []
-    for value, there in wanted:
-        said.append(f"{value}? {yes if there else no}.")
-        if not there:
+    sentences = []
+    for value, present in options:
+        sentences.append(f"{value}? {yes if present else no}.")
+        if not present:
             break
-    return " ".join([*said, f"Now {button}."])
+    return " ".join([*sentences, f"Now {button}."])
 
 
-def _agreeing(ways: Sequence[Sequence[tuple[str, str]]], chosen: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Choices of one (name, value) from each list that give no name two values."""
-    if not ways:
+def _consistent_choices(
+    options: Sequence[Sequence[tuple[str, str]]], chosen: dict[str, str]
+) -> Iterator[dict[str, str]]:
+    """Yield choices of one (name, value) from each list in which no name has two values."""
+    if not options:
         yield chosen
         return
-    for name, value in ways[0]:
+    for name, value in options[0]:
         if chosen.get(name, value) == value:
-            yield from _agreeing(ways[1:], {**chosen, name: value})
+            yield from _consistent_choices(options[1:], {**chosen, name: value})
 
 
 def _shorter(first: list[str], second: list[str]) -> list[str]:
-    """The shorter of two plans, the first of equals; an empty plan is none."""
+    """Return the shorter of two plans, the first of equals; an empty plan counts as none."""
     return second if not first or (second and len(second) < len(first)) else first
 
 
@@ -211,29 +214,29 @@ def _texts(catalogue: Catalogue) -> list[tuple[Product, str]]:
 
 @lru_cache(maxsize=10_000)
 def _having(catalogue: Catalogue, attribute: str) -> frozenset[Product]:
-    """The products in whose attributes or texts an attribute stands to the letter."""
+    """Return the products whose attributes or texts contain an attribute literally."""
     folded = attribute.lower()
     return frozenset(product for product, text in _texts(catalogue) if folded in text)
 
 
 def candidates(catalogue: Catalogue, goal: Goal) -> list[Product]:
-    """The products that may satisfy a goal by attributes and price, by id."""
+    """List the products that match a goal's attributes and price, by id."""
     having = [_having(catalogue, attribute) for attribute in goal.attributes]
-    found = frozenset.intersection(*having) if having else frozenset(catalogue.products)
-    return sorted((p for p in found if p.price <= goal.price_upper), key=lambda product: product.asin)
+    matches = frozenset.intersection(*having) if having else frozenset(catalogue.products)
+    return sorted((p for p in matches if p.price <= goal.price_upper), key=lambda product: product.asin)
 
 
-def wanted_options(product: Product, goal: Goal) -> dict[str, str]:
-    """What to choose on a product's page for a goal: as much of it as the product offers."""
+def matching_options(product: Product, goal: Goal) -> dict[str, str]:
+    """Return the goal's options that a product offers, as name to value."""
     has = product.options
     chosen: dict[str, str] = {}
     for option in goal.options:
         if isinstance(option, tuple):
             name, value = option
-            found: str | None = name if value in has.get(name, ()) else None
+            match: str | None = name if value in has.get(name, ()) else None
         else:
             value = option
-            found = next((name for name in has if name not in chosen and value in has[name]), None)
-        if found is not None:
-            chosen[found] = value
+            match = next((name for name in has if name not in chosen and value in has[name]), None)
+        if match is not None:
+            chosen[match] = value
     return chosen

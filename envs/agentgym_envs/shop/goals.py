@@ -1,4 +1,4 @@
-"""What customers ask for: WebShop's synthetic and human goals, and generated ones in the same wording."""
+"""Goals of customers: WebShop's synthetic and human ones, and generated ones in the same wording."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_LIMIT = 1_000_000.0
 
 
 def price_limit(price: float, rng: Rng) -> tuple[float, str]:
-    """A limit above a price by WebShop's rule, and the words that state it; no words where there is none."""
+    """Draw a price limit by WebShop's rule and the words that state it; no words if there is no limit."""
     first = bisect_right(PRICE_RANGE, price)
     above = PRICE_RANGE[first : first + 4]
     if len(above) < 2:
@@ -30,13 +30,13 @@ def price_limit(price: float, rng: Rng) -> tuple[float, str]:
 
 
 def option_words(options: Mapping[str, str]) -> str:
-    """The words that ask for options."""
-    asked = ", and ".join(f"{name}: {value}" for name, value in options.items())
-    return f" with {asked}" if asked else ""
+    """Write the words that ask for options."""
+    words = ", and ".join(f"{name}: {value}" for name, value in options.items())
+    return f" with {words}" if words else ""
 
 
 def synthetic_goals(products: Iterable[Product]) -> list[Goal]:
-    """Every combination of option values of every product with an instruction; rare attributes weigh more."""
+    """Make a goal for every combination of options of every product with an instruction; rare attributes weigh more."""
     goals: list[Goal] = []
     for product in products:
         attributes = product.instruction_attributes
@@ -51,26 +51,26 @@ def synthetic_goals(products: Iterable[Product]) -> list[Goal]:
     counts = Counter(attribute for goal in goals for attribute in goal.attributes)
     rarity = {attribute: 1.0 / count for attribute, count in counts.items()}
     return [
-        replace(goal, weight=sum(rarity[each] for each in goal.attributes) / len(goal.attributes)) for goal in goals
+        replace(goal, weight=sum(rarity[name] for name in goal.attributes) / len(goal.attributes)) for goal in goals
     ]
 
 
 def human_goals(products: Iterable[Product]) -> list[Goal]:
-    """One goal for every request in full sentences, but for those that name no attribute."""
+    """Make a goal of every request in full sentences that names an attribute."""
     goals = []
     for product in products:
         rng = Rng("shop price limit of a person", product.asin)
-        for written in product.instructions:
-            if not written.attributes:
+        for request in product.instructions:
+            if not request.attributes:
                 continue
             limit, price_words = price_limit(product.price, rng)
-            instruction = written.words.strip(".") + price_words
-            goals.append(_goal(product, instruction, written.attributes, written.options, limit))
+            instruction = request.words.strip(".") + price_words
+            goals.append(_goal(product, instruction, request.attributes, request.options, limit))
     return goals
 
 
 def generated_goal(product: Product, attributes: Sequence[str], options: Mapping[str, str], rng: Rng) -> Goal:
-    """A request in WebShop's synthetic wording for a product that has these attributes and option values."""
+    """Make a goal in WebShop's synthetic wording for a product with these attributes and option values."""
     limit, price_words = price_limit(product.price, rng)
     instruction = f"Find me {', '.join(attributes)} {product.query}{option_words(options)}{price_words}"
     return _goal(product, instruction, attributes, tuple(options.items()), limit)
@@ -93,7 +93,7 @@ def _goal(
 
 
 def read_goals(catalogue: Catalogue) -> list[Goal]:
-    """The goals of a folder's `goals.json`, as they stand; CatalogueError names the goal and the key."""
+    """Read the goals of a folder's `goals.json`, in order; CatalogueError names the goal and the key."""
     where = f"{catalogue.folder}: goals.json: goal"
     return [_read_goal(Entry.of(f"{where} {i}", goal), catalogue) for i, goal in enumerate(catalogue.goals or [])]
 
@@ -118,9 +118,9 @@ def _read_goal(goal: Entry, catalogue: Catalogue) -> Goal:
 
 
 def _goal_options(goal: Entry) -> tuple[Option, ...]:
-    """Pairs of name and value in WebShop's synthetic goals, values alone in human ones."""
-    given = goal.values.get("goal_options")
-    if isinstance(given, dict):
+    """Read pairs of name and value from WebShop's synthetic goals, values alone from human ones."""
+    value = goal.values.get("goal_options")
+    if isinstance(value, dict):
         options = goal.entry("goal_options")
-        return tuple((name, options.text(name)) for name in given)
-    return goal.texts("goal_options") if given is not None else ()
+        return tuple((name, options.text(name)) for name in value)
+    return goal.texts("goal_options") if value is not None else ()

@@ -1,4 +1,4 @@
-"""WebShop's JSON files, checked as they are read: what is wrong is named by file, entry and key."""
+"""Checked reading of WebShop's JSON files: errors name file, entry and key."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ T = TypeVar("T", list[Any], dict[str, Any])
 _LARGEST = 1e300
 
 
-def read_json(path: Path, kind: type[T], seen: Callable[[bytes], None] = lambda _: None) -> T:
-    """The JSON of a file, unpacked if it is gzipped and shown to `seen`; CatalogueError names the file."""
+def read_json(path: Path, kind: type[T], on_bytes: Callable[[bytes], None] = lambda _: None) -> T:
+    """Read the JSON of a file, unzipped if needed, and pass its bytes to `on_bytes`; CatalogueError names the file."""
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        seen(raw)
+        on_bytes(raw)
         value = json.loads(raw)
     except (OSError, EOFError, zlib.error) as error:
         raise CatalogueError(f"{path}: cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:  # broken JSON or broken UTF-8
         raise CatalogueError(f"{path}: not valid JSON: {error}") from error
     if not isinstance(value, kind):
-        wanted = "list" if kind is list else "object"
-        raise CatalogueError(f"{path}: a JSON {wanted} is wanted, found {type(value).__name__}")
+        expected = "list" if kind is list else "object"
+        raise CatalogueError(f"{path}: must be a JSON {expected}, is {type(value).__name__}")
     return value
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A JSON object and where it stands; each method gives the value of a key, or a CatalogueError that names it."""
+    """A JSON object and its place; each method returns the value of a key or raises a CatalogueError that names it."""
 
     where: str
     """File and entry, for messages."""
@@ -42,62 +42,62 @@ class Entry:
 
     @classmethod
     def of(cls, where: str, value: Any) -> Entry:
-        """A value that must be an object."""
+        """Make an entry of a value that must be an object."""
         if not isinstance(value, dict):
-            raise CatalogueError(f"{where} is no JSON object")
+            raise CatalogueError(f"{where}: must be a JSON object")
         return cls(where, value)
 
     def value(self, key: str) -> Any:
-        """Whatever stands under a key that must be there."""
+        """Return any value of a required key."""
         if key not in self.values:
             raise CatalogueError(f"{self.where}: key {key!r} is missing")
         return self.values[key]
 
     def text(self, key: str) -> str:
-        """A string."""
+        """Return a string."""
         value = self.value(key)
-        return value if isinstance(value, str) else self.refuse(key, "a string", value)
+        return value if isinstance(value, str) else self.fail(key, "a string", value)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of strings."""
+        """Return a list of strings."""
         return tuple(
-            each if isinstance(each, str) else self.refuse(key, "a list of strings", each) for each in self.many(key)
+            item if isinstance(item, str) else self.fail(key, "a list of strings", item) for item in self.items(key)
         )
 
     def number(self, key: str) -> float:
-        """A finite number."""
+        """Return a finite number."""
         value = self.value(key)
-        good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
-        return float(value) if good else self.refuse(key, "a finite number", value)
+        valid = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+        return float(value) if valid else self.fail(key, "a finite number", value)
 
-    def many(self, key: str) -> list[Any]:
-        """A list of whatever."""
+    def items(self, key: str) -> list[Any]:
+        """Return a list of any items."""
         value = self.value(key)
-        return value if isinstance(value, list) else self.refuse(key, "a list", value)
+        return value if isinstance(value, list) else self.fail(key, "a list", value)
 
     def entry(self, key: str) -> Entry:
-        """An object."""
+        """Return an object."""
         value = self.value(key)
-        return Entry(f"{self.where}: {key}", value if isinstance(value, dict) else self.refuse(key, "an object", value))
+        return Entry(f"{self.where}: {key}", value if isinstance(value, dict) else self.fail(key, "an object", value))
 
     def entries(self, key: str) -> list[Entry]:
-        """A list of objects."""
-        return [Entry.of(f"{self.where}: {key} {i}", each) for i, each in enumerate(self.many(key))]
+        """Return a list of objects."""
+        return [Entry.of(f"{self.where}: {key} {i}", item) for i, item in enumerate(self.items(key))]
 
-    def refuse(self, key: str, wanted: str, found: Any) -> NoReturn:
-        """Say what should stand under a key."""
-        shown = repr(found) if isinstance(found, float) else type(found).__name__
-        raise CatalogueError(f"{self.where}: key {key!r} must be {wanted}, found {shown}")
+    def fail(self, key: str, expected: str, value: Any) -> NoReturn:
+        """Raise a CatalogueError about the value of a key."""
+        actual = repr(value) if isinstance(value, float) else type(value).__name__
+        raise CatalogueError(f"{self.where}: key {key!r} must be {expected}, is {actual}")
 
 
 ITEMS = "items_shuffle"
 
 
 def find_file(folder: Path, stem: str) -> Path:
-    """`stem*.json` or `stem*.json.gz` in a folder: the plain name first, else the first in alphabetical order."""
+    """Find `stem*.json` or `stem*.json.gz` in a folder: the bare stem if it exists, else the alphabetically first."""
     if not folder.is_dir():
         raise CatalogueError(f"{folder}: no such folder")
-    found = sorted(path for path in folder.glob(f"{stem}*.json*") if path.name.endswith((".json", ".json.gz")))
-    if not found:
+    paths = [path for path in folder.glob(f"{stem}*.json*") if path.name.endswith((".json", ".json.gz"))]
+    if not paths:
         raise CatalogueError(f"{folder}: no {stem}*.json or {stem}*.json.gz in it")
-    return min(found, key=lambda path: (path.name.split(".")[0] != stem, path.name))
+    return min(paths, key=lambda path: (path.name.split(".")[0] != stem, path.name))

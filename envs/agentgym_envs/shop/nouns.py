@@ -1,8 +1,8 @@
 """The nouns of product titles: WebShop compares titles by them.
 
-`python -m agentgym_envs.shop.nouns FOLDER` writes `name_nouns.json` for a folder of WebShop's files, with spaCy's
-`en_core_web_sm`, WebShop's own tagger, where both are installed (the extra `nouns`, and then
-`python -m spacy download en_core_web_sm`), else with `nouns_by_rule`, and says which.
+`python -m agentgym_envs.shop.nouns FOLDER` writes `name_nouns.json` for a folder of WebShop's files and prints which
+tagger it used: spaCy's `en_core_web_sm`, WebShop's own, if installed (the extra `nouns`, and then
+`python -m spacy download en_core_web_sm`), else `nouns_by_rule`.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _MODEL = "en_core_web_sm"
 
 
 def nouns_by_rule(title: str) -> tuple[str, ...]:
-    """Every word of a title, lower-cased, that starts with a letter and is no function word.
+    """List the words of a title, lower-cased, that start with a letter and are no function words.
 
-    A title is little but nouns: a tagger calls most of its adjectives proper nouns as well. On the titles of WebShop's
-    kind that the tests hold, nine in ten of spaCy's nouns are found this way.
+    Titles are mostly nouns: a tagger calls most of their adjectives proper nouns. On the tests' WebShop-like titles the
+    rule finds nine in ten of spaCy's nouns.
     """
     words = (word.lower() for word in _WORD.findall(title))
     return tuple(word for word in words if word not in _NOT_NOUNS)
 
 
 def spacy_nouns() -> Callable[[str], tuple[str, ...]] | None:
-    """WebShop's own tagging, or None where spaCy or its small English model is not installed."""
+    """Return WebShop's own tagger, or None if spaCy or its small English model is not installed."""
     try:
         import spacy
 
@@ -48,21 +48,21 @@ def spacy_nouns() -> Callable[[str], tuple[str, ...]] | None:
 
 
 def name_nouns(titles: Iterable[tuple[str, str]], nouns: Callable[[str], tuple[str, ...]]) -> dict[str, list[str]]:
-    """The contents of `name_nouns.json` for pairs of product id and title; of equal ids the first counts."""
-    found: dict[str, list[str]] = {}
+    """Return the contents of `name_nouns.json` for pairs of product id and title; the first of equal ids counts."""
+    by_id: dict[str, list[str]] = {}
     for asin, title in titles:
-        if asin not in found:
-            found[asin] = list(nouns(title))
-    return found
+        if asin not in by_id:
+            by_id[asin] = list(nouns(title))
+    return by_id
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command: write `name_nouns.json` and print which tagger made it."""
+    """Write `name_nouns.json` for a folder of WebShop's files and print which tagger was used."""
     from agentgym_envs.shop.json_checks import ITEMS, Entry, find_file, read_json
     from agentgym_py.errors import CatalogueError
 
     parser = argparse.ArgumentParser(prog="python -m agentgym_envs.shop.nouns", description=main.__doc__)
-    parser.add_argument("folder", type=Path, help="a folder of WebShop's files; name_nouns.json is written there")
+    parser.add_argument("folder", type=Path, help="a folder of WebShop's files, to which name_nouns.json is written")
     folder: Path = parser.parse_args(arguments).folder
     try:
         file = find_file(folder, ITEMS)
@@ -73,10 +73,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     tagger = spacy_nouns()
-    found = name_nouns(titles, tagger or nouns_by_rule)
-    (folder / "name_nouns.json").write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
-    made_by = f"spaCy ({_MODEL})" if tagger else f"the rule (spaCy with {_MODEL} is not installed)"
-    print(f"{folder / 'name_nouns.json'}: {len(found)} titles, nouns by {made_by}")
+    tagged = name_nouns(titles, tagger or nouns_by_rule)
+    (folder / "name_nouns.json").write_text(json.dumps(tagged, ensure_ascii=False), encoding="utf-8")
+    source = f"spaCy ({_MODEL})" if tagger else f"the rule (spaCy with {_MODEL} is not installed)"
+    print(f"{folder / 'name_nouns.json'}: {len(tagged)} titles, nouns by {source}")
     return 0
 
 

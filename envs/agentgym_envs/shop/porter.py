@@ -1,8 +1,8 @@
 """Porter's stemmer as Lucene's `PorterStemFilter` runs it: the paper's rules with Martin Porter's two departures.
 
 M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980; the departures (`bli` for `abli`, and `logi`)
-stand on https://tartarus.org/martin/PorterStemmer/. Snowball's "porter" lacks both and undoubles a fixed list of
-letters only (it leaves "trekk"); NLTK has them but is a large import. So the rules stand here.
+are described on https://tartarus.org/martin/PorterStemmer/. Snowball's "porter" lacks both and undoubles only a fixed
+list of letters (it leaves "trekk"). NLTK has them but is a large import.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Rules = dict[str, tuple[tuple[str, str], ...]]
 
 
 def _by_ending(rules: str) -> _Rules:
-    """Groups `suffix:replacement` rules by the suffix's last two letters, longest suffix first."""
+    """Group `suffix:replacement` rules by the suffix's last two letters, longest suffix first."""
     pairs = sorted((rule.partition(":")[::2] for rule in rules.split()), key=lambda pair: -len(pair[0]))
     return {end: tuple(p for p in pairs if p[0].endswith(end)) for end in {suffix[-2:] for suffix, _ in pairs}}
 
@@ -36,7 +36,7 @@ _STEP_4 = _by_ending("al ance ence er ic able ible ant ement ment ent ion ou ism
 
 
 def stem(word: str) -> str:
-    """The stem of a lower-case word; words of one or two letters stay."""
+    """Return the stem of a lower-case word; words of one or two letters stay."""
     if len(word) <= 2:
         return word
     if word[-1] in "sdgy":
@@ -54,7 +54,7 @@ def stem(word: str) -> str:
 
 
 def _replace(word: str, rules: tuple[tuple[str, str], ...]) -> str:
-    """Steps 2 and 3: the longest suffix that fits is replaced where a measure of at least one is left before it."""
+    """Apply step 2 or 3: replace the longest matching suffix if the measure before it is at least one."""
     for suffix, replacement in rules:
         if word.endswith(suffix):
             head = word[: -len(suffix)]
@@ -63,7 +63,7 @@ def _replace(word: str, rules: tuple[tuple[str, str], ...]) -> str:
 
 
 def _step_1(word: str) -> str:
-    """Plurals, -ed and -ing, and a final y."""
+    """Apply step 1: plurals, -ed and -ing, and a final y."""
     if word[-1] == "s":
         if word.endswith(("sses", "ies")):
             word = word[:-2]
@@ -82,7 +82,7 @@ def _step_1(word: str) -> str:
 
 
 def _tidy(word: str) -> str:
-    """Mends what is left when -ed or -ing is gone: `conflat` to `conflate`, `hopp` to `hop`, `fil` to `file`."""
+    """Repair a word without its -ed or -ing: `conflat` to `conflate`, `hopp` to `hop`, `fil` to `file`."""
     if word.endswith(("at", "bl", "iz")):
         return word + "e"
     if word[-1] == word[-2:-1] and _ends_in_consonant(word):
@@ -91,7 +91,7 @@ def _tidy(word: str) -> str:
 
 
 def _step_5(word: str) -> str:
-    """A final e, and a double l."""
+    """Apply step 5: a final e and a double l."""
     if word[-1] == "e":
         head = word[:-1]
         if _m_over_1(head) or (_m_over_0(head) and not _short(head)):

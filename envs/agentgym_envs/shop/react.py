@@ -1,11 +1,11 @@
-"""The shop in few words, for language models: one line a product, no repeated request."""
+"""The mode `react`: short pages for language models, one line per product, without the request."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from agentgym_envs.shop.catalogue import Product
-from agentgym_envs.shop.session import BACK, BUY, NEXT, PREV, Moves, Visit, plain
+from agentgym_envs.shop.session import BACK, BUY, NEXT, PREV, Moves, Session, normalize
 
 RULES = {
     "full": (
@@ -28,52 +28,52 @@ RULES = {
 
 @lru_cache(maxsize=50_000)
 def product_line(product: Product) -> str:
-    """A product in one line."""
+    """Format a product in one line."""
     return f"{product.asin} {' '.join(product.title.split())} {product.price_text}"
 
 
 @lru_cache(maxsize=50_000)
 def _item_lines(product: Product) -> str:
     lines = [product_line(product)]
-    options = ((name, list(filter(plain, dict.fromkeys(values)))) for name, values in product.options.items())
+    options = ((name, list(filter(normalize, dict.fromkeys(values)))) for name, values in product.options.items())
     lines += (f"{name}: {' | '.join(values)}" for name, values in options if values)
     return "\n".join(lines)
 
 
 def first_page(instruction: str) -> str:
-    """The search page as an episode opens."""
+    """Format the first page of an episode."""
     return f"{instruction}\n[search]"
 
 
-def page(moves: Moves, visit: Visit) -> str:
-    """The page that a visit stands on."""
-    if visit.place == "search":
+def page(moves: Moves, session: Session) -> str:
+    """Format the open page."""
+    if session.place == "search":
         return "[search]"
-    if visit.place == "results":
-        return _results(moves, visit)
-    if visit.place == "done":
-        return f"Bought {visit.asin}. Score {visit.reward:.2f}."
-    product = moves.product(visit)
-    if visit.place == "item":
-        chosen = [f"selected: {', '.join(f'{k}: {v}' for k, v in visit.chosen.items())}"] if visit.chosen else []
+    if session.place == "results":
+        return _results(moves, session)
+    if session.place == "done":
+        return f"Bought {session.asin}. Score {session.reward:.2f}."
+    product = moves.product(session)
+    if session.place == "item":
+        chosen = [f"selected: {', '.join(f'{k}: {v}' for k, v in session.chosen.items())}"] if session.chosen else []
         buttons = f"[description] [features] [{PREV}] [{BACK}] [{BUY}]"
         return "\n".join([_item_lines(product), *chosen, buttons])
-    return f"{_body(product, visit.place)}\n[{PREV}] [{BACK}]"
+    return f"{_body(product, session.place)}\n[{PREV}] [{BACK}]"
 
 
-def selected(visit: Visit, target: str) -> str:
-    """What a click on an option says; "" if `target` is none."""
-    for name, value in reversed(visit.chosen.items()):
-        if target in (plain(value), plain(f"{name}: {value}")):
+def selection(session: Session, target: str) -> str:
+    """Return the confirmation of a click on an option; "" if `target` is no chosen option."""
+    for name, value in reversed(session.chosen.items()):
+        if target in (normalize(value), normalize(f"{name}: {value}")):
             return f"{name}: {value} is selected."
     return ""
 
 
-def _results(moves: Moves, visit: Visit) -> str:
-    lines = [f"Page {visit.number} of {moves.pages(visit)}"] if moves.hits(visit) else ["No results."]
-    lines += map(product_line, moves.shown(visit))
-    buttons = [PREV] if visit.number > 1 else []
-    buttons += [NEXT] if moves.strict or visit.number < moves.pages(visit) else []
+def _results(moves: Moves, session: Session) -> str:
+    lines = [f"Page {session.number} of {moves.page_count(session)}"] if moves.hits(session) else ["No results."]
+    lines += map(product_line, moves.page_products(session))
+    buttons = [PREV] if session.number > 1 else []
+    buttons += [NEXT] if moves.strict or session.number < moves.page_count(session) else []
     return "\n".join([*lines, " ".join(f"[{button}]" for button in [*buttons, BACK])])
 
 

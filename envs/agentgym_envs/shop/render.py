@@ -9,31 +9,31 @@ from agentgym_envs.shop.pages import Page, Part
 
 
 def text(page: Page) -> str:
-    """Every string of the page, joined by ` [SEP] `."""
+    """Join the strings of the page by ` [SEP] `."""
     return " [SEP] ".join([part.text.strip() for part in page.parts])
 
 
 def text_rich(page: Page) -> str:
-    """One string a line; buttons, options and products are marked, chosen options announced first."""
-    chosen = [f"You have clicked {part.text}.\n" for part in page.parts if part.kind == "option" and part.hot]
+    """Write one string per line; mark buttons, options and products, and announce chosen options first."""
+    chosen = [f"You have clicked {part.text}.\n" for part in page.parts if part.kind == "option" and part.selected]
     return "".join([*reversed(chosen), *(_rich(part) for part in page.parts if part.kind != "mark")])
 
 
 def _rich(part: Part) -> str:
     if part.kind in ("text", "name"):
         return f"{part.text}\n"
-    button = "clicked button" if part.hot else "button"
+    button = "clicked button" if part.selected else "button"
     before = {"option": "  ", "product": "\n"}.get(part.kind, "")
     return f"{before}[{button}] {part.text} [{button}_]\n"
 
 
 def url(page: Page) -> str:
-    """Where the page is."""
+    """Return the address of the page."""
     return page.url
 
 
 def html(page: Page) -> str:
-    """The page as html that reads, by WebShop's way of reading it, as `text`."""
+    """Write the page as html that WebShop's parser reads as `text`."""
     return f"""<!DOCTYPE html>
 <html>
   <head>
@@ -53,7 +53,7 @@ def _tag(part: Part, number: int, page: Page) -> str:
     if part.kind == "product":
         return f'    <h4><a class="product-link" href="#{words}">{words}</a></h4>\n'
     if part.kind == "option":
-        checked = " checked" if part.hot else ""
+        checked = " checked" if part.selected else ""
         name, mark = escape(part.group), f"option_{number}"
         radio = f'<input type="radio" id="{mark}" name="{name}" value="{escape(part.click)}"{checked}>'
         return f'    {radio}<label for="{mark}">{words}</label>\n'

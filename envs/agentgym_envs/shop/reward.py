@@ -1,6 +1,6 @@
-"""What a purchase is worth: WebShop's reward, and whether the purchase is exactly what was asked for.
+"""WebShop's reward of a purchase, and the stricter exact match.
 
-R = r_type · (attributes found + options matched + [price within the limit]) / (|attributes| + |options| + 1)
+R = r_type · (matching attributes + matching options + [price within the limit]) / (|attributes| + |options| + 1)
 
 Source: Yao et al., "WebShop", arXiv:2207.01206, section 3; the details are those of the reference implementation.
 """
@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Protocol
 
 Option = str | tuple[str, str]
-"""A value alone, as people name it, or a name and its value, as synthetic goals do."""
+"""A value alone, as in human goals, or a name and its value, as in synthetic ones."""
 
 COLORS = tuple(
     "alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux "  # noqa: SIM905  # reads better
@@ -26,7 +26,7 @@ COLORS = tuple(
     "plum purple rainbow red rose royal rust sand sapphire seashell silver skull slate steel stone stonewash "
     "sunflower tan taupe teal tiger turquoise violet walnut wheat white wine yellow".split()
 )
-"""The words that WebShop takes for colours. The first that stands in a text counts, so the order matters."""
+"""WebShop's colour words. The first one that a text contains counts, so the order matters."""
 
 _MATCH = 85
 """Two texts match when their `token_set_ratio` is above this."""
@@ -35,7 +35,7 @@ _drop_latin_1 = dict.fromkeys(range(128, 256))
 
 
 class Product(Protocol):
-    """What the reward looks at in a product."""
+    """The properties of a product that the reward uses."""
 
     @property
     def title(self) -> str:
@@ -51,15 +51,15 @@ class Product(Protocol):
 
     @property
     def description(self) -> str:
-        """What the seller writes about it."""
+        """The seller's description."""
 
     @property
     def bullets(self) -> Sequence[str]:
-        """Its features, a line each."""
+        """Its features, one per line."""
 
     @property
     def attributes(self) -> Sequence[str]:
-        """What WebShop knows of it: `machine wash`."""
+        """Its attributes in WebShop's files: `machine wash`."""
 
     @property
     def nouns(self) -> Sequence[str]:
@@ -68,7 +68,7 @@ class Product(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a customer wants."""
+    """A customer's request."""
 
     asin: str
     """The product that the goal was made from."""
@@ -86,34 +86,34 @@ class Goal:
     """The nouns of the name, lower-cased, repetitions included."""
     instruction: str
     weight: float = 1.0
-    """How often it is drawn, relative to others."""
+    """How often it is drawn, relative to other goals."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardParts:
-    """A reward and what it was made of."""
+    """A reward and its parts."""
 
     reward: float
     """0 to 1."""
     r_type: float
-    """1, 0.5, 0.1 or 0: how near the product's kind is to the goal's."""
+    """1, 0.5, 0.1 or 0: how close the product's kind is to the goal's."""
     title_score: float
-    """The share of the goal's nouns that stand in the product's title."""
+    """The share of the goal's nouns that occur in the product's title."""
     query_match: bool
     category_match: bool
     """Whether the two have two categories in common."""
     r_att: float | None
-    """The share of the goal's attributes that the product has; None for a goal without."""
+    """The share of the goal's attributes that the product has; None for a goal without attributes."""
     num_attr_matches: int
     r_option: float | None
-    """The share of the goal's options that were chosen; None for a goal without."""
+    """The share of the goal's options that were chosen; None for a goal without options."""
     num_option_matches: int
     r_price: bool
     """Whether the price is within the limit."""
 
 
 def reward_parts(product: Product, goal: Goal, price: float, chosen: Mapping[str, str]) -> RewardParts:
-    """The reward for buying a product at a price, in dollars, with the options chosen (name to value)."""
+    """Compute the reward for buying a product at a price, in dollars, with the chosen options (name to value)."""
     shared = len(set(product.nouns) & set(goal.nouns))
     title_score = shared / len(goal.nouns) if goal.nouns else 0.2
     query_match = product.query == goal.query
@@ -138,11 +138,11 @@ def reward_parts(product: Product, goal: Goal, price: float, chosen: Mapping[str
 
 
 def exact_match(product: Product, goal: Goal, price: float, chosen: Mapping[str, str]) -> bool:
-    """Whether a purchase is to the letter what the goal asks for; such a purchase has the reward 1.
+    """Tell whether a purchase literally matches the goal; its reward is then 1.
 
-    Each attribute stands, in either case, among the product's attributes or within its texts; each option is chosen to
-    the letter, under its name where the goal tells it. WebShop's reward alone is more lenient: it takes 4 ounce (pack
-    of 2) for 4 ounce (pack of 1).
+    The product's attributes or texts contain each attribute (in any case), and each option is chosen literally, under
+    its name if the goal states one. WebShop's reward alone is more lenient: it takes 4 ounce (pack of 2) for 4 ounce
+    (pack of 1).
     """
     return (
         all(_has_literally(product, attribute) for attribute in goal.attributes)
@@ -152,25 +152,25 @@ def exact_match(product: Product, goal: Goal, price: float, chosen: Mapping[str,
 
 
 def normalize_color(text: str) -> str:
-    """The first of `COLORS` that is within a text, else the text."""
+    """Return the first of `COLORS` within a text, else the text."""
     return next((color for color in COLORS if color in text), text)
 
 
 def token_set_ratio(bought: str, goal: Option) -> int:
-    """How alike two texts are as sets of words, 0 to 100: thefuzz 0.19's `token_set_ratio` with Python's difflib.
+    """Compute the similarity of two texts as sets of words, 0 to 100: thefuzz 0.19's with Python's difflib.
 
-    Rapidfuzz and newer thefuzz count edits and come to other numbers. A (name, value) is compared as Python prints it.
+    Rapidfuzz and newer thefuzz count edits and return other numbers. A (name, value) is compared as Python prints it.
     """
     return max((_ratio(left, right) for left, right in _set_pairs(bought, goal)), default=0)
 
 
 def similar(bought: str, goal: Option) -> bool:
-    """Whether `token_set_ratio` is above 85, told faster: most pairs are too unlike to be compared in full."""
+    """Tell whether `token_set_ratio` is above 85, faster than by computing it."""
     return any(_is_close(left, right) for left, right in _set_pairs(bought, goal))
 
 
 def _type_reward(same_kind: bool, title_score: float) -> float:
-    """How near two products' kinds are; an unlike title outweighs an equal query or category."""
+    """Rate how close two products' kinds are; a different title outweighs an equal query or category."""
     if title_score == 0.0:
         return 0.0
     if title_score < 0.1:
@@ -183,8 +183,8 @@ def _categories(thing: Product | Goal) -> set[str]:
 
 
 def _has_attribute(product: Product, attribute: str) -> bool:
-    """Whether an attribute is like one of the product's, or stands as it is in its lower-cased texts."""
-    return any(similar(own, attribute) for own in product.attributes) or _in_texts(product, attribute)
+    """Tell whether an attribute is similar to one of the product's or occurs in its lower-cased texts."""
+    return any(similar(name, attribute) for name in product.attributes) or _in_texts(product, attribute)
 
 
 def _in_texts(product: Product, text: str) -> bool:
@@ -193,16 +193,16 @@ def _in_texts(product: Product, text: str) -> bool:
 
 
 def _count_options(values: Collection[str], options: Sequence[Option]) -> int:
-    """How many of the goal's options are like a chosen value, colours reduced; one value may do for several."""
+    """Count the goal's options that are similar to a chosen value, colours reduced; a value may count for several."""
     bought = [normalize_color(value) for value in values]
-    # of a (name, value) this asks whether a whole member is a colour, as WebShop does
-    wanted: list[Option] = [next((color for color in COLORS if color in option), option) for option in options]
-    return sum(any(similar(value, option) for value in bought) for option in wanted)
+    # for a (name, value), `in` compares whole members, as in WebShop
+    targets: list[Option] = [next((color for color in COLORS if color in option), option) for option in options]
+    return sum(any(similar(value, option) for value in bought) for option in targets)
 
 
 def _has_literally(product: Product, attribute: str) -> bool:
     folded = attribute.lower()
-    return any(folded == own.lower() for own in product.attributes) or _in_texts(product, folded)
+    return any(folded == name.lower() for name in product.attributes) or _in_texts(product, folded)
 
 
 def _is_chosen(option: Option, chosen: Mapping[str, str]) -> bool:
@@ -214,12 +214,12 @@ def _is_chosen(option: Option, chosen: Mapping[str, str]) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _tokens(text: str) -> frozenset[str]:
-    """The words of a text as thefuzz cleans it: Latin-1's upper half is dropped, not replaced."""
+    """Return the words of a text as thefuzz cleans it: Latin-1's upper half is dropped, not replaced."""
     return frozenset(_not_a_word.sub(" ", text.translate(_drop_latin_1)).lower().split())
 
 
 def _set_pairs(bought: str, goal: Option) -> list[tuple[str, str]]:
-    """The pairs of strings that token_set_ratio compares; none if either text has no word."""
+    """Return the pairs of strings that token_set_ratio compares; none if either text has no word."""
     left, right = _tokens(bought), _tokens(goal if isinstance(goal, str) else str(goal))
     if not left or not right:
         return []
@@ -229,12 +229,12 @@ def _set_pairs(bought: str, goal: Option) -> list[tuple[str, str]]:
 
 
 def _ratio(left: str, right: str) -> int:
-    """Twice the matching characters over all characters, in percent."""
+    """Compute twice the matching characters over all characters, in percent."""
     return round(100 * SequenceMatcher(None, left, right).ratio()) if left and right else 0
 
 
 def _is_close(left: str, right: str) -> bool:
-    """Whether `_ratio` is above 85; bounds from above are tried first, the cheapest first."""
+    """Tell whether `_ratio` is above 85; upper bounds are tried first, the cheapest first."""
     if left == right:
         return bool(left)
     if 200 * min(len(left), len(right)) < _MATCH * (len(left) + len(right)):

@@ -1,4 +1,4 @@
-"""Full-text search in a shop's products: BM25 as Lucene computes it, to the last bit of its float32.
+"""Full-text search in a shop's products: BM25, bit-identical to Lucene's float32 scores.
 
 score(q, d) = Σ_t c·idf_t · tf / (tf + k1·(1 − b + b·|d| / avgdl)), where c counts t in q,
 idf_t = ln(1 + (N − df + ½) / (df + ½)), k1 = 0.9 and b = 0.4 (Anserini's, which WebShop searches with).
@@ -21,7 +21,7 @@ from agentgym_envs.shop.tokens import term, words
 
 K1 = np.float32(0.9)
 B = np.float32(0.4)
-_LEAST = np.finfo(np.float32).tiny  # no term gives less
+_LEAST = np.finfo(np.float32).tiny  # no term adds less
 
 Number = TypeVar("Number", bound=np.generic)
 Floats = npt.NDArray[np.float32]
@@ -30,29 +30,29 @@ Ints = npt.NDArray[np.intp]
 
 
 def document(title: str, description: str, first_bullet: str, options: Mapping[str, Sequence[str]]) -> str:
-    """The text under which WebShop indexes a product."""
+    """Return the text under which WebShop indexes a product."""
     choices = ", and ".join(f"{name}: {', '.join(values)}" for name, values in options.items())
     return f"{title} {description} {first_bullet} {choices}".lower()
 
 
 class SearchIndex:
-    """Documents to search in; the scores that a term gives are worked out once, when the index is made.
+    """An index of documents; the scores of each term are computed once, in the constructor.
 
     Args:
-        ids: one id a document; of two equal scores the smaller id comes first.
+        ids: one id per document; documents of equal score are ordered by id.
         documents: their texts, see `document`.
     """
 
     def __init__(self, ids: Sequence[str], documents: Sequence[str]) -> None:
         order = sorted(range(len(ids)), key=ids.__getitem__)  # a smaller row then breaks a tie
         self._ids = np.array([ids[i] for i in order], object)  # (N,)
-        self._terms: dict[str, int] = {}  # what is indexed -> number
-        self._words: dict[str, int] = {}  # a word as it is written -> number of its term, -1 for a stop word
+        self._terms: dict[str, int] = {}  # indexed term -> number
+        self._words: dict[str, int] = {}  # written word -> number of its term, -1 for a stop word
         self._score_postings([self._numbers(documents[i]) for i in order])
 
     def search(self, query: str, k: int = 50) -> list[tuple[str, float]]:
-        """The best `k` documents that share a term with the query, and their scores; best first."""
-        numbers = self._known_terms(query)
+        """Return the best `k` documents that share a term with the query and their scores, best first."""
+        numbers = self._query_terms(query)
         if not numbers or k < 1:
             return []
         if len(set(numbers)) == len(numbers):
@@ -67,35 +67,35 @@ class SearchIndex:
         best = _best(scores, k)
         return list(zip(self._ids[best].tolist(), scores[best].tolist(), strict=True))
 
-    def _known_terms(self, query: str) -> list[int]:
-        """The indexed terms of a query by number, repetitions included."""
-        found = words(query)
-        numbers = list(map(self._words.get, found))
-        if None in numbers:  # not written so in any document, but its stem may be there
+    def _query_terms(self, query: str) -> list[int]:
+        """Return the numbers of a query's indexed terms, with repetitions."""
+        query_words = words(query)
+        numbers = list(map(self._words.get, query_words))
+        if None in numbers:  # no document has this word, but its stem may be indexed
             numbers = [
                 self._terms.get(term(word)) if number is None else number
-                for word, number in zip(found, numbers, strict=True)
+                for word, number in zip(query_words, numbers, strict=True)
             ]
         return [number for number in numbers if number is not None and number >= 0]
 
     def _gain(self, number: int, count: int) -> Doubles:
-        """What a term that stands `count` times in the query gives to each of its rows."""
+        """Compute what a term that occurs `count` times in the query adds to each of its rows."""
         if count == 1:
             return self._gains[number]
         return _gain(np.float32(count) * self._idf[number], self._divisors[number])
 
     def _numbers(self, text: str) -> list[int]:
-        """The terms of a text by number; unseen ones get the next numbers."""
-        known = self._words
-        found = words(text)
-        for word in found:
-            if word not in known:
+        """Return the numbers of a text's terms; new terms get the next numbers."""
+        numbers = self._words
+        text_words = words(text)
+        for word in text_words:
+            if word not in numbers:
                 stemmed = term(word)
-                known[word] = self._terms.setdefault(stemmed, len(self._terms)) if stemmed else -1
-        return [number for word in found if (number := known[word]) >= 0]
+                numbers[word] = self._terms.setdefault(stemmed, len(self._terms)) if stemmed else -1
+        return [number for word in text_words if (number := numbers[word]) >= 0]
 
     def _score_postings(self, documents: list[list[int]]) -> None:
-        """Works out, for each of T terms, the rows it stands in and what it gives to the score there."""
+        """Compute the rows of each of T terms and what it adds to their scores."""
         lengths = np.array([len(numbers) for numbers in documents], np.intp)  # (N,)
         flat = np.fromiter(chain.from_iterable(documents), np.intp, int(lengths.sum()))
         stride = max(len(documents), 1)
@@ -111,25 +111,25 @@ class SearchIndex:
 
 
 def _gain(weight: Floats | np.float32, divisor: Floats) -> Doubles:
-    """What a term of a weight gives to documents: computed in float32, kept in the float64 in which it is summed."""
+    """Compute what a term adds to documents: in float32, returned as the float64 in which Lucene sums."""
     return (weight - weight / divisor).astype(np.float64)
 
 
 def _idf(df: Ints, documents: int) -> Floats:
-    """Inverse document frequency of a term that `df` of the documents hold."""
+    """Compute the inverse document frequency of a term that occurs in `df` documents."""
     idf: Doubles = np.log(1 + (documents - df + 0.5) / (df + 0.5))
     return idf.astype(np.float32)
 
 
 def _inverse_norms(lengths: Ints) -> Floats:
-    """1 / (k1·(1 - b + b·|d| / avgdl)) of each document, where |d| is as exact as one byte can hold it."""
+    """Compute 1 / (k1·(1 - b + b·|d| / avgdl)) of each document, with |d| in Lucene's one-byte precision."""
     average = np.float32(lengths.sum() / max(np.count_nonzero(lengths), 1))
     quantised = np.array([_quantised(length) for length in lengths.tolist()], np.float32)
     return np.float32(1) / (K1 * ((np.float32(1) - B) + B * quantised / max(average, np.float32(1))))
 
 
 def _quantised(length: int) -> int:
-    """A document's length as Lucene's `SmallFloat.intToByte4` keeps it: what it exceeds 24 by, to four bits."""
+    """Round a document's length as Lucene's `SmallFloat.intToByte4`: the excess over 24, to four bits."""
     if length < 24:
         return length
     shift = max((length - 24).bit_length() - 4, 0)
@@ -137,13 +137,13 @@ def _quantised(length: int) -> int:
 
 
 def _split(values: npt.NDArray[Number], sizes: Ints) -> list[npt.NDArray[Number]]:
-    """An array cut into consecutive pieces of given sizes."""
+    """Cut an array into consecutive pieces of these sizes."""
     ends = np.cumsum(sizes).tolist()
     return [values[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _best(scores: Floats, k: int) -> Ints:
-    """The rows of the `k` largest scores above 0, largest first, the smaller row first among equals."""
+    """Return the rows of the `k` largest scores above 0, largest first; equal scores are ordered by row."""
     least = _LEAST
     if len(scores) > k:
         partitioned = scores.copy()

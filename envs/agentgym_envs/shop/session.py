@@ -1,4 +1,4 @@
-"""One customer's walk through the shop: where they stand, and what an action does there."""
+"""A shopping session: the open page, and the effect of a search or a click."""
 
 from __future__ import annotations
 
@@ -18,213 +18,218 @@ _LONGEST_QUERY = 1000
 
 
 @dataclass(slots=True)
-class Visit:
-    """Everything of an episode that a snapshot must hold beside the task."""
+class Session:
+    """The state of an episode beside its task, as snapshots hold it."""
 
     place: Place = "search"
     query: str = ""
     number: int = 1
-    """The page of the results."""
+    """The page of the results, from 1."""
     asin: str = ""
     chosen: dict[str, str] = field(default_factory=dict)
-    """Option name to the value that is chosen."""
+    """Option name to its chosen value."""
     seen: list[str] = field(default_factory=list)
-    """Products opened since the search page was last shown."""
+    """Products opened since the search page was last open."""
     salt: int = 0
     """Seed of the random results of WebShop's query `<r>`; strict mode only."""
     reward: float = 0.0
-    """What the last purchase was worth."""
+    """The reward of the last purchase."""
 
     def to_json(self) -> dict[str, Any]:
-        """The visit as JSON values."""
+        """Return the session as JSON values."""
         return {name: getattr(self, name) for name in _KINDS}
+
+    def restart(self) -> None:
+        """Return to the search page."""
+        self.place, self.query, self.number, self.asin, self.chosen, self.seen = "search", "", 1, "", {}, []
 
 
 _KINDS: Mapping[str, type] = {
     "place": str, "query": str, "number": int, "asin": str, "chosen": dict, "seen": list, "salt": int, "reward": float,
 }  # fmt: skip
-"""The fields in their order, and their types in a snapshot."""
+"""Field to its type in a snapshot, in the order of the fields."""
 _TYPES = list(_KINDS.values())
 
 
 @lru_cache(maxsize=50_000)
 def choices(product: Product) -> Mapping[str, tuple[tuple[str, str], ...]]:
-    """What can be written to choose an option, and the (name, value) pairs that it may mean, in page order.
+    """Map each text that chooses an option to the (name, value) pairs that it may mean, in page order.
 
-    A value stands for itself unless a button has the same name; `name: value` always works. A blank value is none.
+    A value alone works unless a button has the same name; `name: value` always works. Blank values are skipped.
     """
-    pairs = [(name, value) for name, values in product.options.items() for value in values if plain(value)]
-    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    pairs = [(name, value) for name, values in product.options.items() for value in values if normalize(value)]
+    by_value: dict[str, tuple[tuple[str, str], ...]] = {}
     for name, value in dict.fromkeys(pairs):
-        bare = plain(value)
+        bare = normalize(value)
         if bare not in ITEM_BUTTONS:
-            found[bare] = (*found.get(bare, ()), (name, value))
-    return {**found, **{plain(f"{name}: {value}"): ((name, value),) for name, value in pairs}}
+            by_value[bare] = (*by_value.get(bare, ()), (name, value))
+    return {**by_value, **{normalize(f"{name}: {value}"): ((name, value),) for name, value in pairs}}
 
 
 def shortest_choice(product: Product, name: str, value: str) -> str:
-    """What to click for an option: its value where that is clear, else `name: value`."""
-    bare = plain(value)
-    return bare if choices(product).get(bare) == ((name, value),) else plain(f"{name}: {value}")
+    """Return what to click for an option: its value if that is unambiguous, else `name: value`."""
+    bare = normalize(value)
+    return bare if choices(product).get(bare) == ((name, value),) else normalize(f"{name}: {value}")
 
 
 @lru_cache(maxsize=50_000)
 def item_clickables(product: Product) -> tuple[str, ...]:
-    """Everything clickable on a product's page."""
-    pairs = ((name, value) for name, values in product.options.items() for value in values if plain(value))
+    """List everything clickable on a product's page."""
+    pairs = ((name, value) for name, values in product.options.items() for value in values if normalize(value))
     return tuple(dict.fromkeys((*ITEM_BUTTONS, *(shortest_choice(product, *pair) for pair in pairs))))
 
 
-def plain(text: str) -> str:
-    """Lower case, single spaces."""
+def normalize(text: str) -> str:
+    """Lower the case and collapse whitespace."""
     return " ".join(text.lower().split())
 
 
-def searchable(text: str) -> str:
-    """A text as a query that every way of reading actions understands."""
-    return plain(text.replace("[", " ").replace("]", " "))
+def as_query(text: str) -> str:
+    """Turn a text into a query that every action parser accepts."""
+    return normalize(text.replace("[", " ").replace("]", " "))
 
 
 class Moves:
-    """WebShop's pages and buttons with its slips mended; `original.StrictMoves` keeps them.
+    """WebShop's pages and buttons with its bugs fixed; `original.StrictMoves` keeps them.
 
-    `search` and `click` change the visit and return "", or change nothing and return what is wrong.
+    `search` and `click` change the session and return "", or change nothing and return an error message.
     """
 
     strict = False
     places: tuple[Place, ...] = ("search", "results", "item", *SUB_PAGES, "done")
-    """Where a customer can stand."""
+    """The kinds of pages."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
 
-    def checked(self, values: Mapping[str, Any]) -> Visit:
-        """The visit of `Visit.to_json`'s values; KeyError, TypeError or ValueError where they are no visit here."""
-        given = [values[name] for name in _KINDS]
-        if list(map(type, given)) != _TYPES:
+    def load_session(self, values: Mapping[str, Any]) -> Session:
+        """Rebuild a session from `Session.to_json`; KeyError, TypeError or ValueError if it is impossible here."""
+        fields = [values[name] for name in _KINDS]
+        if list(map(type, fields)) != _TYPES:
             name = next(name for name, kind in _KINDS.items() if type(values[name]) is not kind)
             raise TypeError(f"{name!r} must be a {_KINDS[name].__name__}, found {values[name]!r}")
-        visit = Visit(*given)
-        wrong = self._impossible(visit)
-        if wrong:
-            raise ValueError(f"{wrong!r} cannot be {getattr(visit, wrong)!r} here")
-        return visit
+        session = Session(*fields)
+        invalid = self._invalid_field(session)
+        if invalid:
+            raise ValueError(f"{invalid!r} cannot be {getattr(session, invalid)!r} here")
+        return session
 
-    def _impossible(self, visit: Visit) -> str:
-        """The first field of a visit that cannot be so in this shop, or nothing."""
-        known = self.catalogue.by_asin
-        if visit.place not in self.places:
+    def _invalid_field(self, session: Session) -> str:
+        """Return the first field of a session that is impossible in this shop, or ""."""
+        by_asin = self.catalogue.by_asin
+        if session.place not in self.places:
             return "place"
-        if not self.strict and not 1 <= visit.number <= self.pages(visit):  # WebShop's buttons can lead beyond both
+        if not self.strict and not 1 <= session.number <= self.page_count(session):  # WebShop's lead beyond
             return "number"
-        if visit.asin not in known if visit.place not in ("search", "results") else visit.asin:
+        if session.asin not in by_asin if session.place not in ("search", "results") else session.asin:
             return "asin"
-        options = known[visit.asin].options if visit.asin else {}
-        if visit.chosen and any(value not in options.get(name, ()) for name, value in visit.chosen.items()):
+        options = by_asin[session.asin].options if session.asin else {}
+        if session.chosen and any(value not in options.get(name, ()) for name, value in session.chosen.items()):
             return "chosen"
-        if visit.seen and not all(type(asin) is str and asin in known for asin in visit.seen):
+        if session.seen and not all(type(asin) is str and asin in by_asin for asin in session.seen):
             return "seen"
-        return "" if math.isfinite(visit.reward) else "reward"
+        return "" if math.isfinite(session.reward) else "reward"
 
-    def hits(self, visit: Visit) -> tuple[Product, ...]:
-        """Everything that the last search found."""
-        return self.catalogue.search(visit.query)
+    def hits(self, session: Session) -> tuple[Product, ...]:
+        """Return all products of the last search."""
+        return self.catalogue.search(session.query)
 
-    def shown(self, visit: Visit) -> tuple[Product, ...]:
-        """The products on the current page of results."""
-        return self.hits(visit)[(visit.number - 1) * PAGE_SIZE : visit.number * PAGE_SIZE]
+    def page_products(self, session: Session) -> tuple[Product, ...]:
+        """Return the products on the current page of results."""
+        return self.hits(session)[(session.number - 1) * PAGE_SIZE : session.number * PAGE_SIZE]
 
-    def pages(self, visit: Visit) -> int:
-        """How many pages of results there are."""
-        return max(1, -(-len(self.hits(visit)) // PAGE_SIZE))
+    def page_count(self, session: Session) -> int:
+        """Count the pages of results."""
+        return max(1, -(-len(self.hits(session)) // PAGE_SIZE))
 
-    def product(self, visit: Visit) -> Product:
-        """The product whose page or sub-page is open."""
-        return self.catalogue.by_asin[visit.asin]
+    def product(self, session: Session) -> Product:
+        """Return the product whose page or sub-page is open."""
+        return self.catalogue.by_asin[session.asin]
 
-    def clickables(self, visit: Visit) -> list[str]:
-        """What can be clicked, lower-cased, in WebShop's order."""
-        if visit.place == "search":
+    def clickables(self, session: Session) -> list[str]:
+        """List the clickable names, lower-cased, in WebShop's order."""
+        if session.place == "search":
             return ["search"]
-        if visit.place == "results":
-            prev = [PREV] if visit.number > 1 else []
-            next_ = [NEXT] if visit.number < self.pages(visit) else []
-            return [BACK, *prev, *next_, *(product.asin.lower() for product in self.shown(visit))]
-        if visit.place == "item":
-            return list(item_clickables(self.product(visit)))
-        return [] if visit.place == "done" else [BACK, PREV]
+        if session.place == "results":
+            prev = [PREV] if session.number > 1 else []
+            next_ = [NEXT] if session.number < self.page_count(session) else []
+            return [BACK, *prev, *next_, *(product.asin.lower() for product in self.page_products(session))]
+        if session.place == "item":
+            return list(item_clickables(self.product(session)))
+        return [] if session.place == "done" else [BACK, PREV]
 
     def option_click(self, product: Product, name: str, value: str) -> str | None:
-        """What to click for an option, or None where there is no way to choose it."""
-        return shortest_choice(product, name, value) if plain(value) else None
+        """Return what to click for an option, or None if it cannot be chosen."""
+        return shortest_choice(product, name, value) if normalize(value) else None
 
-    def can_go_back(self, visit: Visit) -> bool:
-        """Whether `< prev` leads where it should."""
-        return visit.place not in ("search", "done")
+    def can_go_back(self, session: Session) -> bool:
+        """Tell whether `< prev` leads to the previous page."""
+        return session.place not in ("search", "done")
 
-    def search(self, visit: Visit, query: str) -> str:
-        """Search for words; only the search page has a box for them."""
-        if visit.place != "search":
+    def search(self, session: Session, query: str) -> str:
+        """Search for words; only the search page has a search box."""
+        if session.place != "search":
             return f"No search here; click[{BACK}] first."
-        words = plain(query)[:_LONGEST_QUERY]
+        words = normalize(query)[:_LONGEST_QUERY]
         if not words:
             return "Search for what? Write search[words]."
-        visit.place, visit.query, visit.number = "results", words, 1
+        session.place, session.query, session.number = "results", words, 1
         return ""
 
-    def click(self, visit: Visit, target: str) -> str:
-        """Click what is called `target` on the current page."""
-        wanted = plain(target)
-        if visit.place == "search":
+    def click(self, session: Session, target: str) -> str:
+        """Click `target` on the current page."""
+        name = normalize(target)
+        if session.place == "search":
             return "Write search[words] to search."
-        if wanted == BACK:
-            visit.place, visit.query, visit.number, visit.asin, visit.chosen, visit.seen = "search", "", 1, "", {}, []
+        if name == BACK:
+            session.restart()
             return ""
-        if visit.place == "results":
-            return self._click_results(visit, wanted)
-        if visit.place == "item":
-            return self._click_item(visit, wanted)
-        if wanted == PREV:
-            visit.place = "item"
+        if session.place == "results":
+            return self._click_results(session, name)
+        if session.place == "item":
+            return self._click_item(session, name)
+        if name == PREV:
+            session.place = "item"
             return ""
-        return nothing_called(target)
+        return no_such_target(target)
 
-    def _click_results(self, visit: Visit, wanted: str) -> str:
-        if wanted == NEXT:
-            if visit.number >= self.pages(visit):
+    def _click_results(self, session: Session, target: str) -> str:
+        if target == NEXT:
+            if session.number >= self.page_count(session):
                 return "This is the last page."
-            visit.number += 1
+            session.number += 1
             return ""
-        if wanted == PREV and visit.number > 1:
-            visit.number -= 1
+        if target == PREV and session.number > 1:
+            session.number -= 1
             return ""
-        for product in self.shown(visit):
-            if product.asin.lower() == wanted:
-                visit.place, visit.asin, visit.chosen = "item", product.asin, {}
-                visit.seen = [*visit.seen, product.asin] if product.asin not in visit.seen else visit.seen
+        for product in self.page_products(session):
+            if product.asin.lower() == target:
+                session.place, session.asin, session.chosen = "item", product.asin, {}
+                session.seen = [*session.seen, product.asin] if product.asin not in session.seen else session.seen
                 return ""
-        return nothing_called(wanted)
+        return no_such_target(target)
 
-    def _click_item(self, visit: Visit, wanted: str) -> str:
-        if wanted == BUY:
-            visit.place = "done"
+    def _click_item(self, session: Session, target: str) -> str:
+        if target == BUY:
+            session.place = "done"
             return ""
-        if wanted == PREV:
-            visit.place, visit.asin, visit.chosen = "results", "", {}
+        if target == PREV:
+            session.place, session.asin, session.chosen = "results", "", {}
             return ""
         for page in SUB_PAGES:
-            if wanted == page:
-                visit.place = page
+            if target == page:
+                session.place = page
                 return ""
-        meant = choices(self.product(visit)).get(wanted, ())
-        if len(meant) > 1:
-            return "Which one? " + " or ".join(f"click[{name}: {value}]" for name, value in meant)
-        if not meant:
-            return nothing_called(wanted)
-        visit.chosen = {**visit.chosen, meant[0][0]: meant[0][1]}
+        options = choices(self.product(session)).get(target, ())
+        if len(options) > 1:
+            return "Which one? " + " or ".join(f"click[{name}: {value}]" for name, value in options)
+        if not options:
+            return no_such_target(target)
+        name, value = options[0]
+        session.chosen = {**session.chosen, name: value}
         return ""
 
 
-def nothing_called(target: str) -> str:
-    """The complaint about a click on what is not there."""
+def no_such_target(target: str) -> str:
+    """Return the error for a click on a missing target."""
     return f"Nothing to click called '{target[:60]}' here."

@@ -1,8 +1,8 @@
 """Text to terms as Lucene 8's English analyzer does it: words, possessives, lower case, stop words, Porter stems.
 
 Source: what Apache Lucene's `StandardTokenizer`, `EnglishPossessiveFilter`, `StopFilter` and `PorterStemFilter` do, and
-Unicode Standard Annex #29. Of the annex's words those count that hold a letter or a digit; besides, each ideograph and
-each hiragana is a word, a run of Thai, Lao, Khmer or Burmese is one, and so is an emoji sequence.
+Unicode Standard Annex #29. The annex's words count if they hold a letter or a digit. Each ideograph and hiragana, each
+run of Thai, Lao, Khmer or Burmese, and each emoji sequence is a word, too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _LONGEST = 255  # characters; Lucene cuts longer words up
 _POSSESSIVE = ("'s", "\u2019s", "\uff07s")
 
 
-# WB5 to WB13b for ASCII, as most texts are: 50x96, 6.76, o'clock and a_1 are words, us-8 and 8.x are two
-# without possessive quantifiers, which Python before 3.11.5 gets wrong around a group; `regex` does not
+# WB5 to WB13b for ASCII: 50x96, 6.76, o'clock and a_1 are one word, us-8 and 8.x are two. Possessive quantifiers are
+# avoided because Python before 3.11.5 gets them wrong around a group; `regex` does not.
 _ascii_words = re.compile(
     "_*[a-z0-9][a-z0-9_]*(?:(?:(?<=[a-z])[:.'](?=[a-z])|(?<=[0-9])[.,;'](?=[0-9]))[a-z0-9_]+)*"
 ).findall
@@ -30,7 +30,7 @@ _ascii_words = re.compile(
 
 @cache
 def _unicode_words() -> Callable[[str], list[str]]:
-    """The same for all of Unicode; made at the first text that is not ASCII, as few are."""
+    """Build the word finder for Unicode, at the first text that is not ASCII."""
     import regex
 
     # Lucene has Unicode 9's words and Unicode 11's emoji: skin tones extend no word yet, ★ and its like are pictographs
@@ -70,25 +70,25 @@ def _unicode_words() -> Callable[[str], list[str]]:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, lower-cased, in order; neither stop words nor endings are gone yet."""
+    """Split a text into lower-cased words, with stop words and endings."""
     if text.isascii():
-        found: list[str] = _ascii_words(text.lower())
+        tokens: list[str] = _ascii_words(text.lower())
     else:  # no word spans a blank, and the ASCII pattern is five times as fast
         chunks = "".join(map(_lower, text)).split(" ")
-        found = [word for chunk in chunks for word in (_ascii_words if chunk.isascii() else _unicode_words())(chunk)]
-    if len(text) > _LONGEST and any(len(word) > _LONGEST for word in found):
-        return [word[at : at + _LONGEST] for word in found for at in range(0, len(word), _LONGEST)]
-    return found
+        tokens = [word for chunk in chunks for word in (_ascii_words if chunk.isascii() else _unicode_words())(chunk)]
+    if len(text) > _LONGEST and any(len(word) > _LONGEST for word in tokens):
+        return [word[at : at + _LONGEST] for word in tokens for at in range(0, len(word), _LONGEST)]
+    return tokens
 
 
 def _lower(character: str) -> str:
-    """One character's lower case as one character, as Java has it: İ is i, a final Σ is no exception."""
+    """Lower one character to one character, as Java does: İ becomes i, a final Σ is no exception."""
     return character.lower()[0]
 
 
 @lru_cache(maxsize=10_000)  # requests share most of their words
 def term(word: str) -> str:
-    """What a lower-cased word is indexed as; empty for a stop word."""
+    """Return the indexed term of a lower-cased word; empty for a stop word."""
     if word.endswith(_POSSESSIVE):
         word = word[:-2]
     return "" if word in STOP_WORDS else stem(word)

@@ -180,21 +180,21 @@ def test_a_missing_id_is_named_by_position(write: Callable[..., Path]) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"name": 3}, "product B1: key 'name' must be a string, found int"),
+        ({"name": 3}, "product B1: key 'name' must be a string, is int"),
         ({"pricing": "call us"}, "product B1: key 'pricing' holds no price: 'call us'"),
         (
             {"customization_options": {"Size": [{}]}},
             "customization_options: Size 0: key 'value' is missing",
         ),
-        ({"customization_options": ["red"]}, "product B1: key 'customization_options' must be an object, found list"),
-        ({"customization_options": {"Size": [3]}}, "product B1: customization_options: Size 0 is no JSON object"),
-        ({"customization_options": {"Size": "S"}}, "customization_options: key 'Size' must be a list, found str"),
+        ({"customization_options": ["red"]}, "product B1: key 'customization_options' must be an object, is list"),
+        ({"customization_options": {"Size": [3]}}, "product B1: customization_options: Size 0: must be a JSON object"),
+        ({"customization_options": {"Size": "S"}}, "customization_options: key 'Size' must be a list, is str"),
         (
             {"small_description": [None]},
-            "key 'small_description' must be a list of strings, found NoneType",
+            "key 'small_description' must be a list of strings, is NoneType",
         ),
-        ({"pricing": 5}, "product B1: key 'pricing' must be a string, found int"),
-        ({"asin": None}, "item 0: key 'asin' must be a string, found NoneType"),
+        ({"pricing": 5}, "product B1: key 'pricing' must be a string, is int"),
+        ({"asin": None}, "item 0: key 'asin' must be a string, is NoneType"),
     ],
 )
 def test_a_wrong_value_is_named(write: Callable[..., Path], change: dict[str, Any], said: str) -> None:
@@ -207,28 +207,28 @@ def test_a_wrong_value_is_named(write: Callable[..., Path], change: dict[str, An
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"ins": {"B1": 3}}, "items_ins_v2.json: key 'B1' must be an object, found int"),
-        ({"ins": {"B1": {"attributes": "soft"}}}, "items_ins_v2.json: B1: key 'attributes' must be a list, found str"),
-        ({"ins": {"B1": {"instruction": 3}}}, "items_ins_v2.json: B1: key 'instruction' must be a string, found int"),
-        ({"human": {"B1": {}}}, "items_human_ins.json: key 'B1' must be a list, found dict"),
+        ({"ins": {"B1": 3}}, "items_ins_v2.json: key 'B1' must be an object, is int"),
+        ({"ins": {"B1": {"attributes": "soft"}}}, "items_ins_v2.json: B1: key 'attributes' must be a list, is str"),
+        ({"ins": {"B1": {"instruction": 3}}}, "items_ins_v2.json: B1: key 'instruction' must be a string, is int"),
+        ({"human": {"B1": {}}}, "items_human_ins.json: key 'B1' must be a list, is dict"),
         (
             {"human": {"B1": [without(HUMAN, "instruction")]}},
             "human_ins.json: B1 0: key 'instruction' is missing",
         ),
         (
             {"human": {"B1": [{**HUMAN, "instruction_options": 5}]}},
-            "items_human_ins.json: B1 0: key 'instruction_options' must be a list, found int",
+            "items_human_ins.json: B1 0: key 'instruction_options' must be a list, is int",
         ),
-        ({"prices": {"B1": "cheap"}}, "prices.json: key 'B1' must be a finite number, found str"),
-        ({"prices": {"B1": float("nan")}}, "prices.json: key 'B1' must be a finite number, found nan"),
-        ({"name_nouns": {"B1": "shirt"}}, "name_nouns.json: key 'B1' must be a list, found str"),
-        ({"goals": [{**GOAL, "attributes": "soft"}]}, "goals.json: goal 0: key 'attributes' must be a list, found str"),
+        ({"prices": {"B1": "cheap"}}, "prices.json: key 'B1' must be a finite number, is str"),
+        ({"prices": {"B1": float("nan")}}, "prices.json: key 'B1' must be a finite number, is nan"),
+        ({"name_nouns": {"B1": "shirt"}}, "name_nouns.json: key 'B1' must be a list, is str"),
+        ({"goals": [{**GOAL, "attributes": "soft"}]}, "goals.json: goal 0: key 'attributes' must be a list, is str"),
         ({"goals": [{**GOAL, "price_upper": float("nan")}]}, "goal 0: key 'price_upper' must be a finite number"),
         ({"goals": [{**GOAL, "goal_options": {"color": 3}}]}, "goal 0: goal_options: key 'color' must be a string"),
-        ({"items": []}, "items_shuffle.json: no product in it"),
-        ({"items": [3]}, "items_shuffle.json: item 0 is no JSON object"),
+        ({"items": []}, "items_shuffle.json: no products"),
+        ({"items": [3]}, "items_shuffle.json: item 0: must be a JSON object"),
         ({"goals": [{}]}, "goals.json: goal 0: key 'asin' is missing"),
-        ({"goals": [3]}, "goals.json: goal 0 is no JSON object"),
+        ({"goals": [3]}, "goals.json: goal 0: must be a JSON object"),
     ],
 )
 def test_the_other_files_are_named_too(write: Callable[..., Path], files: dict[str, Any], said: str) -> None:

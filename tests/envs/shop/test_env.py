@@ -43,7 +43,7 @@ def test_gymnasium_accepts_every_mode(mode: Any, strict: bool) -> None:
         ({"goals": "synth"}, "goals must be one of synthetic, human, not 'synth'"),
         ({"observation_mode": "rich"}, "one of react, text, text_rich, html, url, not 'rich'"),
         ({"difficulty": "harder"}, "one of easy, medium, hard, not 'harder'. Did you mean 'hard'?"),
-        ({"goals": "human", "difficulty": "easy"}, "leave it out with goals='human'"),
+        ({"goals": "human", "difficulty": "easy"}, "goals='human' has no difficulties"),
         ({"max_steps": 0}, "max_steps must be at least 1"),
     ],
 )
@@ -70,7 +70,7 @@ def test_react_shows_a_visit_in_few_lines() -> None:
     """Request and search box, a line a product, a line a group of options, a line an option, a line at the end."""
     env = ShopEnv(difficulty="medium")
     first, _ = env.reset(options={"task": "shop/test/medium/1"})
-    goal = env.errand.goal
+    goal = env.shop_task.goal
     assert first == f"{goal.instruction}\n[search]"
     steps = bought(env)
     assert steps[0][0] == f"search[{', '.join(goal.attributes)} {goal.query}]"
@@ -99,7 +99,7 @@ def at_item() -> ShopEnv:
 
 def test_sub_pages_keep_the_options(at_item: ShopEnv) -> None:
     """Description, features and reviews lead back to the item with what was chosen; results forget it."""
-    product = at_item.moves.product(at_item.visit)
+    product = at_item.moves.product(at_item.session)
     name, values = next(iter(product.options.items()))
     at_item.step(f"click[{values[0]}]")
     assert at_item.step("click[description]")[0] == f"{product.description}\n[< prev] [back to search]"
@@ -109,7 +109,7 @@ def test_sub_pages_keep_the_options(at_item: ShopEnv) -> None:
     assert at_item.step("click[reviews]")[0] == "No reviews.\n[< prev] [back to search]"
     at_item.step("click[< prev]")
     assert at_item.step("click[< prev]")[0].startswith("Page 1 of ")
-    assert at_item.visit.chosen == {}
+    assert at_item.session.chosen == {}
     assert at_item.step("click[back to search]")[0] == "[search]"
 
 
@@ -323,4 +323,4 @@ def test_webshop_goes_on_after_the_purchase() -> None:
     """In strict mode an action that is refused there takes the end away: such a snapshot is a true one."""
     env = ShopEnv(strict_compat=True)
     env.restore(ended_otherwise(ShopEnv(strict_compat=True)))
-    assert env.visit.place == "done" and not env.stop_reason
+    assert env.session.place == "done" and not env.stop_reason

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.shop.env import ShopEnv
-from agentgym_envs.shop.session import searchable
+from agentgym_envs.shop.session import as_query
 from agentgym_envs.shop.tasks import ListedTasks
 from agentgym_py.env import SPLITS
 from agentgym_py.rng import Rng
@@ -100,8 +100,8 @@ def shortest(env: ShopEnv, limit: int) -> int:
 
 def start_key(env: ShopEnv) -> tuple[object, ...]:
     """What decides the future of a visit."""
-    visit = env.visit
-    return visit.place, visit.query, visit.number, visit.asin, tuple(sorted(visit.chosen.items()))
+    session = env.session
+    return session.place, session.query, session.number, session.asin, tuple(sorted(session.chosen.items()))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -110,7 +110,7 @@ def test_plans_are_shortest(folders: dict[str, Path], seed: int) -> None:
     env = ShopEnv(catalogue=folders["bare"], difficulty="easy", max_steps=10_000)
     env.reset(seed=seed)
     rng = Rng("short", seed)
-    env.step(f"search[{rng.choice(['power cord', 'shoes', 'dress', env.errand.words])}]")
+    env.step(f"search[{rng.choice(['power cord', 'shoes', 'dress', env.shop_task.words])}]")
     for _ in range(rng.below(6)):
         env.step(rng.choice([action for action in env.actions() if action != "click[buy now]"]))
     plan = env.expert()
@@ -123,12 +123,12 @@ def test_the_expert_searches_for_the_requests_words_where_that_is_short() -> Non
     own = 0
     for number in range(100):
         env.reset(options={"task": number, "split": "train"})
-        own += env.expert()[0][7:-1] in env.errand.goal.instruction
+        own += env.expert()[0][7:-1] in env.shop_task.goal.instruction
     assert own >= 90
 
 
 def values_of(env: ShopEnv) -> list[str]:
-    return [each if isinstance(each, str) else each[1] for each in env.errand.goal.options]
+    return [each if isinstance(each, str) else each[1] for each in env.shop_task.goal.options]
 
 
 def test_the_teacher_judges_a_page_option_by_option() -> None:
@@ -140,8 +140,8 @@ def test_the_teacher_judges_a_page_option_by_option() -> None:
         while not env.stop_reason and env.steps < 60:
             action = Rng("words", seed, env.steps).choice(env.actions())
             thought, offers = env.expert_thought(action), env.extra_info()["clickables"]
-            if env.visit.place == "item":
-                chosen = set(env.visit.chosen.values())
+            if env.session.place == "item":
+                chosen = set(env.session.chosen.values())
                 verdicts = [value in (chosen or offers) for value in values_of(env)]
                 yes, no = ("Chosen", "Not yet") if chosen else ("Yes", "No")
                 looked = values_of(env)[: [*verdicts, False].index(False) + 1]
@@ -161,10 +161,10 @@ def test_the_fair_expert_searches_for_what_is_asked(goals: Any, folders: dict[st
     for number in range(20):
         env.reset(options={"task": number})
         query = (env.fair_expert() or "").removeprefix("search[").removesuffix("]")
-        goal = env.errand.goal
+        goal = env.shop_task.goal
         names = [text for each in goal.options for text in ([each] if isinstance(each, str) else each)]
         for text in [*goal.attributes, goal.query, *names]:
-            assert searchable(text) in query
+            assert as_query(text) in query
         assert "price" not in query and "dollars" not in query
 
 
@@ -174,7 +174,7 @@ def test_the_fair_expert_asks_in_the_requests_own_words() -> None:
     for number in range(50):
         env.reset(options={"task": number, "split": "train"})
         query = (env.fair_expert() or "").removeprefix("search[").removesuffix("]")
-        assert env.errand.goal.instruction.startswith(f"Find me {query}, and price")
+        assert env.shop_task.goal.instruction.startswith(f"Find me {query}, and price")
 
 
 def test_the_fair_expert_knows_only_what_the_pages_show() -> None:
@@ -187,13 +187,13 @@ def test_the_fair_expert_knows_only_what_the_pages_show() -> None:
             action = env.fair_expert()
             assert action is not None
             wanted = values_of(env)
-            if env.visit.place == "results":
-                tried = env.visit.seen
-                shown = [p for p in env.moves.shown(env.visit) if p.asin not in tried]
-                fitting = [p.asin for p in shown if max(p.prices) <= env.errand.goal.price_upper]
+            if env.session.place == "results":
+                tried = env.session.seen
+                shown = [p for p in env.moves.page_products(env.session) if p.asin not in tried]
+                fitting = [p.asin for p in shown if max(p.prices) <= env.shop_task.goal.price_upper]
                 assert action == (f"click[{fitting[0]}]" if fitting else "click[next >]")
                 opened += 1
-            elif env.visit.place == "item":
+            elif env.session.place == "item":
                 lacking = set(wanted) - set(env.extra_info()["clickables"])
                 assert (action == "click[< prev]") == bool(lacking)
             env.step(action)

@@ -95,7 +95,7 @@ def test_goals_json_is_used_as_it_stands(folders: dict[str, Path], golden: dict[
     for number, goal in enumerate(golden["human"]["goals"]):
         assert env.task(number).instruction == goal["instruction_text"]
         env.reset(options={"task": number})
-        assert env.errand.goal.price_upper == goal["price_upper"]
+        assert env.shop_task.goal.price_upper == goal["price_upper"]
     with pytest.raises(UnknownNameError, match="100"):
         env.task(100)
     with pytest.raises(UnknownNameError):
@@ -154,7 +154,7 @@ def test_difficulty_is_attributes_and_options(difficulty: Any) -> None:
     seen = set()
     for number in range(60):
         env.reset(options={"task": number, "split": "test"})
-        goal = env.errand.goal
+        goal = env.shop_task.goal
         product = env.catalogue.by_asin[goal.asin]
         assert len(goal.attributes) == count and set(goal.attributes) <= set(product.attributes)
         assert [option[0] for option in goal.options] == sorted(product.options)
@@ -172,7 +172,7 @@ def test_splits_are_disjoint_in_their_products() -> None:
     for split in SPLITS:
         for number in range(50):
             env.reset(options={"task": number, "split": split})
-            assert split_of(env.catalogue.by_asin[env.errand.goal.asin]) == split
+            assert split_of(env.catalogue.by_asin[env.shop_task.goal.asin]) == split
 
 
 def test_people_wrote_finite_tasks_for_the_embedded_catalogue() -> None:
@@ -217,5 +217,5 @@ def test_a_catalogue_too_small_for_a_difficulty_says_so(folders: dict[str, Path]
     """A split without a product of the kind is an error, not an endless search."""
     tasks = GeneratedTasks(load_catalogue(folders["bare"]), "hard")
     tasks.pools["test"].clear()
-    with pytest.raises(ConfigError, match="no product of split 'test' suits difficulty 'hard'"):
+    with pytest.raises(ConfigError, match="split 'test' has no product for difficulty 'hard'"):
         tasks.get(0, "test")

@@ -114,7 +114,7 @@ def test_the_shortcuts_of_the_authors_work(folders: dict[str, Path], query: str,
     """`<r>`, `<q>`, `<c>` and `<a>` list products at random, of a query, a category or an attribute."""
     env = strict(folders["synthetic"])
     assert env.step(f"search[{query}]")[4]["valid_action"]
-    found = env.moves.hits(env.visit)
+    found = env.moves.hits(env.session)
     assert len(found) == count if count is not None else 0 < len(found) < 100
     there = strict(folders["synthetic"])
     there.restore(env.snapshot())

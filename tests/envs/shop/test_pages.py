@@ -76,7 +76,7 @@ def test_html_reads_as_text(odd_folder: Path, strict: bool) -> None:
             assert visible(page) == words
             assert clickable(page) == [name for name in info["clickables"] if name.strip()]
             assert ("search_input" in page) == info["has_search_bar"]
-            places.add(html.visit.place)
+            places.add(html.session.place)
             if html.stop_reason:
                 break
             action = Rng("page", seed, turn).choice(html.actions())
@@ -134,14 +134,14 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_option_can_be_reached(one: Path, action: str, chosen: dict[str, str]) -> None:
     """Equal values, names of buttons and brackets are no obstacle outside of strict mode."""
     env = at_item(one, "B1")
-    assert env.step(action)[4]["valid_action"] and env.visit.chosen == chosen
+    assert env.step(action)[4]["valid_action"] and env.session.chosen == chosen
 
 
 def test_an_ambiguous_value_is_asked_back(one: Path) -> None:
     """The bare value of two options chooses neither and says how to write each."""
     env = at_item(one, "B1")
     assert env.step("click[black]")[0] == "Which one? click[color: black] or click[style: black]"
-    assert env.visit.chosen == {}
+    assert env.session.chosen == {}
     assert env.extra_info()["clickables"][6:10] == ["color: black", "color: features", "café", "style: black"]
 
 
