@@ -38,8 +38,8 @@ from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.policy import Policy
-from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, padded
-from agentgym_py.policy.tokens import Sample, encode, turns
+from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples
+from agentgym_py.policy.tokens import Sample, encode, encode_turns
 from agentgym_py.training.trl_rollout import episode_return
 from agentgym_py.training.trl_rollout import row as row_of
 from agentgym_py.trajectory import Tokens, Trajectory, store
@@ -109,13 +109,13 @@ def telling(policy: Policy, tries: int) -> Iterator[list[Trajectory]]:
 def transcribed(trajectory: Trajectory, policy: Policy) -> Trajectory:
     """The trajectory in the tokens of another policy, as likely as that policy finds them."""
     bare = [replace(step, tokens=None) for step in trajectory.steps]
-    rows = list(turns(trajectory.rules, bare, policy.chat))
+    rows = list(encode_turns(trajectory.rules, bare, policy.chat))
     with torch.no_grad():
-        ids, labels = padded([encode(replace(trajectory, steps=tuple(bare)), policy.chat)], policy.model.device)
+        ids, labels = pad_samples([encode(replace(trajectory, steps=tuple(bare)), policy.chat)], policy.model.device)
         logps = iter(agent_logprobs(agent_logits(policy.model, ids, labels)).tolist())
     steps = [
         replace(step, tokens=Tokens(tuple(row.context), tuple(row.reply), tuple(islice(logps, len(row.reply))),
-                                    tuple(row.kept)))
+                                    tuple(row.mask)))
         for step, row in zip(bare, rows, strict=True)
     ]  # fmt: skip
     return replace(trajectory, steps=tuple(steps))

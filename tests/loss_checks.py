@@ -115,10 +115,10 @@ def wider(padding: int) -> Iterator[None]:
         pad = torch.nn.functional.pad
         return pad(ids, (0, padding)), pad(labels, (0, padding), value=IGNORED)
 
-    unchanged = logprobs.padded
+    unchanged = logprobs.pad_samples
     with pytest.MonkeyPatch.context() as patch:
         for module in (fit_module, logprobs):
-            patch.setattr(module, "padded", padded)
+            patch.setattr(module, "pad_samples", padded)
         yield
 
 

@@ -239,7 +239,7 @@ def _own_logprobs(policy: Policy, prompt: Sequence[int], ids: Sequence[int]) -> 
     import torch
 
     from agentgym_py.engine.decoding import processed_logprobs
-    from agentgym_py.policy.logprobs import agent_logits, padded
+    from agentgym_py.policy.logprobs import agent_logits, pad_samples
 
     model = policy.model
     if max(ids) >= model.config.get_text_config().vocab_size:
@@ -249,7 +249,7 @@ def _own_logprobs(policy: Policy, prompt: Sequence[int], ids: Sequence[int]) -> 
     model.eval()
     try:
         with torch.inference_mode():
-            said = agent_logits(model, *padded([sample], model.device))
+            said = agent_logits(model, *pad_samples([sample], model.device))
     finally:
         model.train(was_training)
     both = (processed_logprobs(said.logits_NV, _PROBED), said.logits_NV.log_softmax(-1))

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
-from agentgym_py.errors import (
-    ConfigError,
-)
+from agentgym_py.errors import ConfigError
 from agentgym_py.policy.loading import Quantized
-from agentgym_py.policy.quiet import quiet
+from agentgym_py.policy.quiet import ignore_checkpointing_warnings
 from agentgym_py.registry import install_advice
-
-if TYPE_CHECKING:
-    pass
 
 
 def is_quantized(model: Any) -> bool:
@@ -22,7 +17,7 @@ def is_quantized(model: Any) -> bool:
 
 
 def require_bits(quantize: str | None) -> None:
-    """Raise ConfigError if weights cannot be quantized this way; called before a model is loaded."""
+    """Raise ConfigError if weights cannot be quantized to `quantize`; call it before a model is loaded."""
     if quantize is None:
         return
     if quantize not in get_args(Quantized):
@@ -32,30 +27,30 @@ def require_bits(quantize: str | None) -> None:
 
 
 def require_trainable(model: Any, lora_rank: int) -> None:
-    """Raise ConfigError if every weight is to be trained and some are quantized."""
+    """Raise ConfigError if all weights would be trained and some are quantized."""
     if not lora_rank and is_quantized(model):
-        raise ConfigError("a quantized model's weights are not trained, only adapters are: lora_rank must be above 0")
+        raise ConfigError("a quantized model trains only through adapters: set lora_rank above 0")
 
 
 def input_hooks(model: Any) -> set[int]:
-    """The forward hooks on a model's input embeddings, for `stop_recomputing`."""
+    """Return the forward hooks on a model's input embeddings, for `stop_recomputing`."""
     return set(model.get_input_embeddings()._forward_hooks)
 
 
 def stop_recomputing(model: Any, before: set[int]) -> None:
-    """Turn gradient checkpointing off, and remove the hooks that came since `before`."""
-    if any(getattr(each, "gradient_checkpointing", False) for each in model.modules()):
-        with quiet():
+    """Turn gradient checkpointing off and remove the hooks that were added since `before`."""
+    if any(getattr(module, "gradient_checkpointing", False) for module in model.modules()):
+        with ignore_checkpointing_warnings():
             model.gradient_checkpointing_disable()
     hooks = model.get_input_embeddings()._forward_hooks
     for key in hooks.keys() - before:
         del hooks[key]
 
 
-def merged(model: Any) -> Any:
+def merge_adapters(model: Any) -> Any:
     """Merge a model's adapters into it.
 
-    A quantized model is dequantized first, because its format would round the adapters away.
+    A quantized model is dequantized first, because its number format would round the adapters away.
     """
     if not is_quantized(model):
         return model.merge_and_unload()
@@ -67,27 +62,25 @@ def merged(model: Any) -> Any:
     return plain.merge_and_unload()
 
 
-def lora(rank: int) -> Any:
-    """Return the LoRA configuration for all linear layers, with alpha twice the rank; None for rank 0."""
-    if not rank:
-        return None
+def lora_config(rank: int) -> Any:
+    """Return the LoRA configuration for all linear layers, with alpha twice the rank."""
     from peft import LoraConfig
 
     return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
 
 
-def headless(model: Any) -> Any:
-    """Return the model without its language model's head, but with its adapters."""
+def without_lm_head(model: Any) -> Any:
+    """Return the model without its language-model head, but with its adapters."""
     return (model.get_base_model() if hasattr(model, "peft_config") else model).base_model
 
 
-def with_adapters(model: Any, rank: int, seed: int) -> Any:
+def add_adapters(model: Any, rank: int, seed: int) -> Any:
     """Return the model with new LoRA adapters, drawn by `seed`; None for rank 0."""
     if not rank:
         return None
     import torch
     from peft import get_peft_model
 
-    with quiet(), torch.random.fork_rng(devices=[]):
+    with ignore_checkpointing_warnings(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return get_peft_model(model, lora(rank))
+        return get_peft_model(model, lora_config(rank))

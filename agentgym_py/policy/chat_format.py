@@ -1,8 +1,8 @@
 """Turns as token ids, from a tokenizer's own chat template, so that earlier turns never change.
 
 A conversation grows by appending ids: `opening`, a reply as it was sampled, `turn`, a reply, `turn`, … This needs a
-template that renders a longer conversation as a continuation of the shorter one; it is checked here, once. Contents are
-encoded as plain text: a special token that an observation spells stays text.
+template that renders a longer conversation as a continuation of the shorter one; `ChatFormat` checks that once.
+Contents are encoded as plain text: a special token that an observation spells stays text.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _Piece = int | str
 class _Renders:
     """One conversation of marks, rendered as it grows."""
 
-    asked: str  # [user] and generation prompt
-    answered: str  # [user, assistant]
-    asked_again: str  # [user, assistant, user] and generation prompt
-    answered_again: str
-    asked_thrice: str
+    first_prompt: str  # [user] and generation prompt
+    first_reply: str  # [user, assistant]
+    second_prompt: str  # [user, assistant, user] and generation prompt
+    second_reply: str
+    third_prompt: str
 
 
 class ChatFormat:
-    """How one tokenizer writes turns. `fallback` names a format to use if its own template is missing or unfit."""
+    """Write turns for one tokenizer; `fallback` is the format to use if its own template is missing or unfit."""
 
     end_of_turn: int
     """The id that ends a reply."""
@@ -62,58 +62,60 @@ class ChatFormat:
         self.tokenizer = tokenizer
         self.format = "template"
         """`template`, or the name of the fallback in use."""
-        self._added = {token.content: id_ for id_, token in tokenizer.added_tokens_decoder.items()}
-        self._cut = re.compile("|".join(re.escape(t) for t in sorted(self._added, key=len, reverse=True)) or r"(?!)")
+        self._special_ids = {token.content: id_ for id_, token in tokenizer.added_tokens_decoder.items()}
+        longest_first = sorted(self._special_ids, key=len, reverse=True)
+        self._special = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
         self._opening_after_system: list[_Piece] | None = None
         try:
-            self._adopt()
+            self._read_template()
         except TemplateError as error:
             if fallback is None:
-                raise TemplateError(f"{error} (chat_format chatml or plain takes the place of the template)") from error
-            self._take_over(fallback)
+                raise TemplateError(f"{error} (chat_format chatml or plain replaces the template)") from error
+            self._use_fallback(fallback)
 
-    # ---- what a conversation is made of --------------------------------------------------------------------------
+    # ---- the ids of a conversation -------------------------------------------------------------------------------
 
     def opening(self, user_text: str, *, system: str | None = None) -> list[int]:
-        """Ids of the first user turn, up to where the reply begins."""
+        """Encode the first user turn, up to where the reply begins."""
         if system is None:
             return self._encode(self._opening, user_text)
         if self._opening_after_system is None:
-            self._opening_after_system = self._pieces(self._checked_renders("", system=_MARK.format("S")).asked)
+            renders = self._render_growing("", system=_MARK.format("S"))
+            self._opening_after_system = self._pieces(renders.first_prompt)
         return self._encode(self._opening_after_system, system, user_text)
 
     def turn(self, observation: str) -> list[int]:
-        """Ids to append after a reply that ended with `end_of_turn`, up to where the next reply begins."""
+        """Encode what follows a reply that ended with `end_of_turn`, up to where the next reply begins."""
         return self._encode(self._turn, observation)
 
     def reply(self, text: str) -> list[int]:
-        """Ids of a reply that the model did not write (an expert's), including its end of turn."""
+        """Encode a reply that the model did not write (an expert's), including its end of turn."""
         return self._encode(self._reply, text)
 
     # ---- reading the template ------------------------------------------------------------------------------------
 
-    def _take_over(self, name: Fallback) -> None:
+    def _use_fallback(self, name: Fallback) -> None:
         """Set a built-in format on the tokenizer, so that a saved checkpoint keeps it."""
         template, end = _FALLBACKS[name]
-        if end is not None and end not in self._added:
+        if end is not None and end not in self._special_ids:
             raise TemplateError(f"the tokenizer has no token {end!r}, which the chat format {name} needs")
         self.format = name
         self.tokenizer.chat_template = template
-        self._adopt()
+        self._read_template()
 
-    def _adopt(self) -> None:
+    def _read_template(self) -> None:
+        """Cut the template into the pieces of an opening, a reply and a turn."""
         if not getattr(self.tokenizer, "chat_template", None):
             raise TemplateError("the tokenizer has no chat template")
-        renders = self._checked_renders("")
-        self._checked_renders(_THOUGHT)
-        self._opening = self._pieces(renders.asked)
-        after_reply = renders.answered[len(renders.asked) :]
-        self.end_of_turn, reply = self._reply_pieces(after_reply)
-        end_text = self._text_of(self.end_of_turn)
-        self._reply = reply
-        rest = after_reply[after_reply.rindex(end_text) + len(end_text) :]
-        self._turn = self._pieces(rest + renders.asked_again[len(renders.answered) :])
-        self._check_turns_alike(renders, rest)
+        renders = self._render_growing("")
+        self._render_growing(_THOUGHT)
+        self._opening = self._pieces(renders.first_prompt)
+        after_prompt = renders.first_reply[len(renders.first_prompt) :]
+        self.end_of_turn, self._reply = self._reply_pieces(after_prompt)
+        end_text = next(text for text, id_ in self._special_ids.items() if id_ == self.end_of_turn)
+        rest = after_prompt[after_prompt.rindex(end_text) + len(end_text) :]
+        self._turn = self._pieces(rest + renders.second_prompt[len(renders.first_reply) :])
+        self._require_equal_turns(renders, rest)
         self._check_ids()
 
     def _render(self, contents: Sequence[str], system: str | None = None) -> str:
@@ -122,17 +124,12 @@ class ChatFormat:
         if system is not None:
             messages.insert(0, {"role": "system", "content": system})
         try:
-            return str(
-                self.tokenizer.apply_chat_template(
-                    messages,
-                    tokenize=False,
-                    add_generation_prompt=len(contents) % 2 == 1,
-                )
-            )
+            prompt = len(contents) % 2 == 1
+            return str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=prompt))
         except Exception as error:  # jinja's errors, and whatever a template raises on purpose
             raise TemplateError(f"the chat template does not render a plain conversation: {error}") from error
 
-    def _checked_renders(self, thought: str, system: str | None = None) -> _Renders:
+    def _render_growing(self, thought: str, system: str | None = None) -> _Renders:
         """Render a conversation as it grows; each render must begin with the one before."""
         contents = [("" if i % 2 == 0 else thought) + _MARK.format(i) for i in range(5)]
         texts = [self._render(contents[: n + 1], system) for n in range(5)]
@@ -144,20 +141,18 @@ class ChatFormat:
                 raise TemplateError(f"the chat template does not write a message's content as it is: {texts[-1]!r}")
         return _Renders(*texts)
 
-    def _reply_pieces(self, after_reply: str) -> tuple[int, list[_Piece]]:
-        """The end-of-turn id and the pieces of a reply, from what a render has after the generation prompt."""
-        pieces = self._pieces(after_reply)
-        after = pieces[_place_of_mark(pieces) + 1 :]
-        ends = [i for i, piece in enumerate(after) if isinstance(piece, int)]
-        if not ends:
-            raise TemplateError(f"the chat template ends a reply with no special token: {after_reply!r}")
-        last = after[ends[-1]]
-        assert isinstance(last, int)
-        return last, pieces[: len(pieces) - len(after) + ends[-1] + 1]
+    def _reply_pieces(self, after_prompt: str) -> tuple[int, list[_Piece]]:
+        """Return the end-of-turn id and the pieces of a reply, from what a render has after the generation prompt."""
+        pieces = self._pieces(after_prompt)
+        content = next(i for i, piece in enumerate(pieces) if _is_mark(piece))
+        for i in range(len(pieces) - 1, content, -1):
+            if isinstance(end := pieces[i], int):
+                return end, pieces[: i + 1]
+        raise TemplateError(f"the chat template ends a reply with no special token: {after_prompt!r}")
 
-    def _check_turns_alike(self, renders: _Renders, rest: str) -> None:
-        first = rest + renders.asked_again[len(renders.answered) :]
-        second = rest + renders.asked_thrice[len(renders.answered_again) :]
+    def _require_equal_turns(self, renders: _Renders, rest: str) -> None:
+        first = rest + renders.second_prompt[len(renders.first_reply) :]
+        second = rest + renders.third_prompt[len(renders.second_reply) :]
         if first.replace(_MARK.format(2), "") != second.replace(_MARK.format(4), ""):
             raise TemplateError(f"the chat template writes the second turn {first!r} and the third {second!r}")
 
@@ -173,25 +168,25 @@ class ChatFormat:
                 )
         if [*self.opening(contents[0]), *self.reply(contents[1]), *self.turn(contents[2])] != ids[2]:
             warnings.warn(
-                "this tokenizer encodes a conversation otherwise than its turns one by one, which is how an agent sees"
-                " it: the model reads ids that its template would not give",
+                "this tokenizer encodes a whole conversation differently from its turns one by one, which is how an "
+                "agent encodes it: the model reads ids that its template would not give",
                 stacklevel=4,
             )
 
     # ---- encoding ------------------------------------------------------------------------------------------------
 
     def _pieces(self, text: str) -> list[_Piece]:
-        """The template's special tokens as ids, its texts, and the marks where contents go."""
+        """Cut a render into special tokens as ids, texts, and the marks where contents go."""
         pieces: list[_Piece] = []
-        for part, is_token in _split(self._cut, text):
+        for part, is_token in _cut(self._special, text):
             if is_token:
-                pieces.append(self._added[part])
+                pieces.append(self._special_ids[part])
             else:
-                pieces.extend(p for p, _ in _split(re.compile(_MARK.format("[0-9S]")), part))
+                pieces.extend(p for p, _ in _cut(re.compile(_MARK.format("[0-9S]")), part))
         return pieces
 
     def _encode(self, pieces: Sequence[_Piece], *contents: str) -> list[int]:
-        """Ids of the pieces with `contents` at the marks; the texts between two special tokens are encoded as one."""
+        """Encode the pieces with `contents` at the marks; the texts between two special tokens are encoded as one."""
         rest = iter(contents)
         ids: list[int] = []
         text = ""
@@ -205,10 +200,10 @@ class ChatFormat:
         return ids + self._plain(text)
 
     def _plain(self, text: str) -> list[int]:
-        """Ids of a text in which no special token of the template can occur, whatever it spells."""
+        """Encode a text as plain text, even if it spells special tokens."""
         ids: list[int] = []
         start = 0
-        for match in self._cut.finditer(text):  # cut each special token that the text spells after its first character
+        for match in self._special.finditer(text):  # cut a spelled special token after its first character
             ids += self._tokenize(text[start : match.start() + 1])
             start = match.start() + 1
         return ids + self._tokenize(text[start:])
@@ -218,12 +213,9 @@ class ChatFormat:
             return []
         return list(self.tokenizer(text, add_special_tokens=False, split_special_tokens=not special)["input_ids"])
 
-    def _text_of(self, token: int) -> str:
-        return next(str(text) for text, id_ in self._added.items() if id_ == token)
 
-
-def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, bool]]:
-    """The parts of a text, and whether each matches the pattern; empty parts are left out."""
+def _cut(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a text, and whether each matches the pattern; skip empty parts."""
     start = 0
     for match in pattern.finditer(text):
         if match.start() > start:
@@ -238,14 +230,10 @@ def _is_mark(piece: _Piece) -> bool:
     return isinstance(piece, str) and re.fullmatch(_MARK.format("[0-9S]"), piece) is not None
 
 
-def _place_of_mark(pieces: Sequence[_Piece]) -> int:
-    return next(i for i, piece in enumerate(pieces) if _is_mark(piece))
-
-
 def _difference(shorter: str, longer: str, thought: str) -> str:
     at = next((i for i, (a, b) in enumerate(zip(shorter, longer, strict=False)) if a != b), len(shorter))
     what = "strips or rewrites earlier thinking" if thought else "rewrites earlier turns"
     return (
-        f"the chat template {what}: what a shorter conversation has as {shorter[at : at + 40]!r} "
-        f"the longer one has as {longer[at : at + 40]!r}"
+        f"the chat template {what}: a shorter conversation has {shorter[at : at + 40]!r} "
+        f"where the longer one has {longer[at : at + 40]!r}"
     )

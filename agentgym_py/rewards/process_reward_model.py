@@ -34,9 +34,9 @@ from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, PolicyError, did_you_mean
 from agentgym_py.files import missing_file_hint, write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.policy.adapters import headless, merged
+from agentgym_py.policy.adapters import merge_adapters, without_lm_head
 from agentgym_py.policy.policy import require_reader
-from agentgym_py.policy.tokens import Sample, passes, turns
+from agentgym_py.policy.tokens import Sample, encode_turns, pack_rows
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.trajectory import Step, Trajectory
 
@@ -74,7 +74,7 @@ class Marked(NamedTuple):
 def marked_sample(trajectory: Trajectory, policy: Policy) -> Marked:
     """Encode a trajectory as `tokens.encode` does, and find the token at which each step is read."""
     ids, mask, marks = list[int](), list[int](), list[int]()
-    every = turns(trajectory.rules, trajectory.steps, policy.chat)
+    every = encode_turns(trajectory.rules, trajectory.steps, policy.chat)
     for step, (context, reply, kept) in zip(trajectory.steps, every, strict=True):
         marks.append(len(ids) + len(context) + end_of_thought(step, reply, policy))
         ids += context + reply
@@ -289,7 +289,7 @@ def untrained(
 
     model = copy.deepcopy(policy.model)
     if hasattr(model, "peft_config"):  # called during a training of adapters
-        model = merged(model)
+        model = merge_adapters(model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         heads = new_heads(model.config.get_text_config().hidden_size, hidden)
@@ -315,15 +315,15 @@ def states_at_marks(
     import torch
     from torch.nn.functional import one_hot
 
-    from agentgym_py.policy.logprobs import padded, widened
+    from agentgym_py.policy.logprobs import at_least_float32, pad_samples
 
     found: dict[int, Tensor] = {}
-    for part in passes([len(row.sample.input_ids) for row in rows], pass_tokens):
-        ids, _ = padded([rows[i].sample for i in part], model.device)
+    for part in pack_rows([len(row.sample.input_ids) for row in rows], pass_tokens):
+        ids, _ = pad_samples([rows[i].sample for i in part], model.device)
         with torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
-            states = headless(model)(input_ids=ids, use_cache=False).last_hidden_state  # (B, S, H)
+            states = without_lm_head(model)(input_ids=ids, use_cache=False).last_hidden_state  # (B, S, H)
         for b, i in enumerate(part):
             found[i] = states[b, torch.tensor(rows[i].marks, device=states.device)]
-    states_MH = widened(torch.cat([found[i] for i in range(len(rows))]))
+    states_MH = at_least_float32(torch.cat([found[i] for i in range(len(rows))]))
     number_M = torch.cat([torch.arange(len(row.marks), device=states_MH.device) for row in rows]).clamp(max=STEPS - 1)
     return torch.cat([states_MH, one_hot(number_M, STEPS).to(states_MH.dtype)], -1)

@@ -21,7 +21,7 @@ from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, PolicyError
 from agentgym_py.files import missing_file_hint, write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.policy.adapters import headless
+from agentgym_py.policy.adapters import without_lm_head
 from agentgym_py.policy.policy import require_reader
 from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.policy.typing import Tensor
@@ -69,7 +69,7 @@ class Member(NamedTuple):
         """Outputs of the heads at the last tokens of N samples, (N, H)."""
         import torch
 
-        from agentgym_py.policy.logprobs import padded
+        from agentgym_py.policy.logprobs import pad_samples
 
         self.policy.model.eval()
         found = np.zeros((len(samples), self.heads.out_features))
@@ -80,7 +80,7 @@ class Member(NamedTuple):
             lengths_B = torch.tensor([len(each.input_ids) for each in batch])
             with torch.no_grad():
                 values_BH = at_last_token(
-                    self.policy.model, self.heads, padded(batch, self.policy.model.device)[0], lengths_B
+                    self.policy.model, self.heads, pad_samples(batch, self.policy.model.device)[0], lengths_B
                 )
             found[rows] = values_BH.double().cpu().numpy()
         return found
@@ -90,7 +90,7 @@ def at_last_token(model: Any, heads: Any, input_ids: Tensor, lengths_B: Tensor) 
     """Outputs of `heads` at the last tokens of rows padded at their right end, (B, H); this needs no mask."""
     import torch
 
-    states = headless(model)(input_ids=input_ids, use_cache=False).last_hidden_state  # (B, S, D)
+    states = without_lm_head(model)(input_ids=input_ids, use_cache=False).last_hidden_state  # (B, S, D)
     rows = torch.arange(len(states), device=states.device)
     values_BH: Tensor = heads(states[rows, lengths_B.to(states.device) - 1].to(heads.weight.dtype))
     return values_BH

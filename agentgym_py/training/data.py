@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_py.errors import NothingToTrainOnError
-from agentgym_py.policy.tokens import Sample, encode, foreign
+from agentgym_py.policy.tokens import Sample, encode, from_other_tokenizer
 from agentgym_py.rng import Rng
 from agentgym_py.training.settings import OfflineSettings, PairSettings
 from agentgym_py.trajectory import Trajectory, preferences
@@ -62,7 +62,7 @@ def prepare(
         sample = encode(trajectory, policy.chat)
         if not trajectory.is_evidence:
             data.dropped["ended by an infrastructure error"] += 1
-        elif foreign(trajectory, policy.chat):
+        elif from_other_tokenizer(trajectory, policy.chat):
             data.dropped[FOREIGN] += 1
         elif trajectory.reward < threshold:
             data.dropped[f"below the trainer's threshold {threshold:g}"] += 1

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from agentgym_py import distributed
 from agentgym_py.errors import TrainingError
-from agentgym_py.policy.logprobs import AgentLogits, agent_logits, padded, row_sums
+from agentgym_py.policy.logprobs import AgentLogits, agent_logits, pad_samples, sum_rows
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.rng import seed_of
 from agentgym_py.training import tracking
@@ -209,13 +209,13 @@ class Fit(Generic[Row]):
     def agent_logits(self, samples: Sequence[Sample]) -> AgentLogits:
         """Run the model on samples; logits at their N agent tokens."""
         with self.optimization.autocast():
-            return agent_logits(self.module, *padded(samples, self.optimization.device))
+            return agent_logits(self.module, *pad_samples(samples, self.optimization.device))
 
     def row_logprobs(self, samples: Sequence[Sample]) -> Tensor:
         """Sums of the log-probabilities of each sample's agent tokens, (B,)."""
-        ids, labels = padded(samples, self.optimization.device)
+        ids, labels = pad_samples(samples, self.optimization.device)
         with self.optimization.autocast():
-            return row_sums(agent_logits(self.module, ids, labels), labels)
+            return sum_rows(agent_logits(self.module, ids, labels), labels)
 
     @torch.no_grad()
     def read(self, rows: Sequence[Row], values_of: Callable[[list[Row]], Tensor]) -> Tensor:

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from agentgym_py import distributed
-from agentgym_py.policy.adapters import input_hooks, merged, require_trainable, stop_recomputing, with_adapters
-from agentgym_py.policy.quiet import quiet
-from agentgym_py.policy.tokens import passes
+from agentgym_py.policy.adapters import add_adapters, input_hooks, merge_adapters, require_trainable, stop_recomputing
+from agentgym_py.policy.quiet import ignore_checkpointing_warnings
+from agentgym_py.policy.tokens import pack_rows
 from agentgym_py.training.settings import OptimizerSettings
 from agentgym_py.training.sharding import give, to_train, work_on
 
@@ -57,7 +57,7 @@ class Optimization:
         self.policy, self.settings = policy, settings
         if train_backbone:
             require_trainable(policy.model, settings.lora_rank)
-        adapters = with_adapters(policy.model, settings.lora_rank, seed)
+        adapters = add_adapters(policy.model, settings.lora_rank, seed)
         if adapters is None:
             policy.model.requires_grad_(train_backbone)  # merging adapters leaves it frozen
         else:
@@ -77,7 +77,7 @@ class Optimization:
         if settings.gradient_checkpointing:
             wrapped = getattr(self.net, "model", self.net)
             if wrapped is not None:  # a module of heads alone has no layers to recompute
-                with quiet():
+                with ignore_checkpointing_warnings():
                     wrapped.gradient_checkpointing_enable({"use_reentrant": False})
         self._rates = [group["lr"] for group in optimizer.param_groups]  # a loaded state has scaled ones
         self._backend = work_on(self.net, optimizer, settings.max_grad_norm)
@@ -116,7 +116,7 @@ class Optimization:
     ) -> list[list[Row]]:
         sequences = [sequences_of(row) if sequences_of else 1 for row in rows]
         lengths = [tokens_of(row) // number for row, number in zip(rows, sequences, strict=True)]
-        found = passes(lengths, self.settings.microbatch_tokens, sequences)
+        found = pack_rows(lengths, self.settings.microbatch_tokens, sequences)
         return [[rows[i] for i in part] for part in found]
 
     def backward(self, loss: Tensor, last: bool) -> None:
@@ -160,7 +160,7 @@ class Optimization:
         """Merge adapters into the policy and leave nothing else of the training on it."""
         stop_recomputing(self.policy.model, self._hooks)
         if self.settings.lora_rank:
-            self.policy.model = merged(self.policy.model)
+            self.policy.model = merge_adapters(self.policy.model)
         for name in ("forward", "_original_forward", "_is_accelerate_prepared"):
             vars(self.policy.model).pop(name, None)  # bound to this model: a copy would run its weights
         self.policy.model.eval()

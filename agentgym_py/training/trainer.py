@@ -141,7 +141,7 @@ def checked(report: object, trainer: Trainer | OnPolicyTrainer, policy: Policy) 
         ConfigError: that is no report.
         TrainingError: it left weights that are no numbers.
     """
-    if not policy.finite():
+    if not policy.is_finite():
         raise TrainingError(f"the trainer {type(trainer).__name__} left weights that are nan or infinite")
     if not isinstance(report, TrainReport):
         raise ConfigError(
@@ -174,7 +174,7 @@ def last_good_kept(policy: Policy, folder: Path) -> Iterator[None]:
     try:
         yield
     except TrainingError as error:
-        if not policy.finite():
+        if not policy.is_finite():
             raise
         if distributed.is_rank_zero():
             policy.save(folder)

@@ -10,7 +10,7 @@ from agentgym_py.policy.logprobs import (
     AgentLogits,
     agent_logits,
     agent_logprobs,
-    padded,
+    pad_samples,
     row_logprobs,
     sample_logprobs,
 )
@@ -71,9 +71,9 @@ def test_padding_at_the_right_changes_nothing(tiny_policy: Any, padding: int) ->
     """A padded row has the numbers of the row alone, whatever stands in the padding."""
     ids, labels = ragged(tiny_policy.model.config.vocab_size)
     ids[1, 7:] = padding
-    padded = agent_logprobs(agent_logits(tiny_policy.model, ids, labels))
+    pad_samples = agent_logprobs(agent_logits(tiny_policy.model, ids, labels))
     alone = [agent_logprobs(agent_logits(tiny_policy.model, ids[r, None, :n], labels[r, None, :n])) for r, n in ROWS]
-    torch.testing.assert_close(padded, torch.cat(alone), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(pad_samples, torch.cat(alone), rtol=1e-4, atol=1e-5)
 
 
 def test_the_head_computes_nothing_else(tiny_policy: Any) -> None:
@@ -114,9 +114,9 @@ def test_rows_are_summed(tiny_policy: Any) -> None:
 def test_samples_are_padded_and_scored(tiny_policy: Any) -> None:
     """Ids and labels end in padding; scores keep the samples' order, whatever the batches, and have no gradient."""
     samples = [Sample([5, 6, 7, 8], [0, 0, 1, 1]), Sample([9, 4], [0, 1]), Sample([7, 8, 9], [0, 1, 0])]
-    ids, labels = padded(samples)
+    ids, labels = pad_samples(samples)
     assert ids.tolist() == [[5, 6, 7, 8], [9, 4, 0, 0], [7, 8, 9, 0]]
     assert labels.tolist() == [[-100, -100, 7, 8], [-100, 4, -100, -100], [-100, 8, -100, -100]]
-    alone = [float(row_logprobs(tiny_policy.model, *padded([each]))[0].detach()) for each in samples]
+    alone = [float(row_logprobs(tiny_policy.model, *pad_samples([each]))[0].detach()) for each in samples]
     for size in (1, 2, 3):
         assert sample_logprobs(tiny_policy.model, samples, size) == pytest.approx(alone, rel=1e-5)

@@ -257,7 +257,7 @@ def test_saving_takes_the_place_of_a_checkpoint_only(tiny_policy: Any, tmp_path:
     (tmp_path / "thesis" / "chapter.txt").write_text("hi")
     (tmp_path / "file").write_text("hi")
     (tmp_path / "empty").mkdir()
-    for name, said in (("thesis", "holds other things"), ("file", "is a file")):
+    for name, said in (("thesis", "holds other files"), ("file", "is a file")):
         with pytest.raises(PolicyError, match=said):
             tiny_policy.save(tmp_path / name)
     for _ in range(2):
@@ -320,7 +320,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("agentgym_py.policy.loading._FOUND", set())
+    monkeypatch.setattr("agentgym_py.policy.loading._ON_HUB", set())
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: "a path" if hub.cached else None)
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", opened)
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
@@ -331,7 +331,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [(0, r"reachable on the hub \(.+\)"), (404, r"on the hub \(where a private model .+\)")]
+    ("status", "said"), [(0, r"reachable on the hub \(.+\)"), (404, r"on the hub \(a private model .+\)")]
 )
 def test_a_model_that_is_nowhere_costs_one_question(hub: Hub, status: int, said: str) -> None:
     """Neither a folder nor on the hub, or the hub is not reached: said at once, without a download's retries."""
@@ -364,7 +364,7 @@ def test_a_model_in_the_cache_needs_no_network(hub: Hub, status: int) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("runs/bc", "there is no such folder; beside a folder 'runs' it is not looked for on the hub"),
+        ("runs/bc", "there is no such folder; the hub is not searched because there is a folder 'runs'"),
         ("runs/mime", "there is no such folder; did you mean 'runs/mine'?; beside a folder 'runs' it is not looked"),
         ("runs/mine/checkpont", "there is no such folder; did you mean 'runs/mine/checkpoint'?"),
         ("runs/other/checkpoint", "there is no such folder ('runs/other' is not there)"),

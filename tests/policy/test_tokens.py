@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
-from agentgym_py.policy.tokens import IGNORED, encode, encode_all, foreign, passes
+from agentgym_py.policy.tokens import IGNORED, encode, from_other_tokenizer, pack_rows
 from agentgym_py.trajectory import Tokens, Trajectory
 
 
@@ -48,14 +48,6 @@ def test_a_turn_that_is_not_to_be_trained_on_is_masked(tiny_policy: Any, demos: 
     first, second = demos[0].steps[:2]
     steps = (replace(first, trained=False, tokens=record), replace(second, trained=False))
     assert not any(encode(replace(demos[0], steps=steps), tiny_policy.chat).mask)
-    assert encode_all([replace(demos[0], steps=steps)], tiny_policy.chat) == []
-
-
-def test_long_trajectories_are_left_out_whole(tiny_policy: Any, demos: list[Trajectory]) -> None:
-    """A trajectory beyond the limit is dropped, never cut."""
-    lengths = [len(encode(demo, tiny_policy.chat).input_ids) for demo in demos]
-    kept = encode_all(demos, tiny_policy.chat, max_length=min(lengths))
-    assert [len(sample.input_ids) for sample in kept] == [n for n in lengths if n <= min(lengths)]
 
 
 def test_another_tokenizers_record_is_noticed(tiny_policy: Any, demos: list[Trajectory]) -> None:
@@ -67,20 +59,22 @@ def test_another_tokenizers_record_is_noticed(tiny_policy: Any, demos: list[Traj
         return replace(demos[0], steps=(replace(step, reply=reply, tokens=record), *demos[0].steps[1:]))
 
     own, size = chat.reply(step.reply), len(tiny_policy.tokenizer)
-    assert not foreign(demos[0], chat) and not foreign(with_ids(own), chat)
-    assert not foreign(with_ids(own, reply=step.reply.replace(" ", "  ").replace(":", " :") + "\n"), chat)
-    assert not foreign(with_ids([chat.end_of_turn], reply=""), chat)
-    assert foreign(with_ids([*own[:2], own[2] + 1, *own[3:]]), chat)
-    assert foreign(with_ids([size, *own]), chat) and foreign(with_ids(own, context=(5, size)), chat)
+    assert not from_other_tokenizer(demos[0], chat) and not from_other_tokenizer(with_ids(own), chat)
+    assert not from_other_tokenizer(with_ids(own, reply=step.reply.replace(" ", "  ").replace(":", " :") + "\n"), chat)
+    assert not from_other_tokenizer(with_ids([chat.end_of_turn], reply=""), chat)
+    assert from_other_tokenizer(with_ids([*own[:2], own[2] + 1, *own[3:]]), chat)
+    assert from_other_tokenizer(with_ids([size, *own]), chat) and from_other_tokenizer(
+        with_ids(own, context=(5, size)), chat
+    )
 
 
 @pytest.mark.parametrize("most", [1, 9, 40, 1000])
 def test_passes_hold_no_more_than_they_may(most: int) -> None:
     """Each row goes once, with the next longer ones as long as the padded tokens fit; of no rows there is no pass."""
     lengths = [5, 1, 12, 3, 3, 9, 12, 2]
-    parts = list(passes(lengths, most))
+    parts = list(pack_rows(lengths, most))
     assert [lengths[i] for part in parts for i in part] == sorted(lengths) and len(set(chain(*parts))) == 8
     assert all(len(part) == 1 or len(part) * lengths[part[-1]] <= most for part in parts)
     for part, after in pairwise(parts):
         assert (len(part) + 1) * lengths[after[0]] > most, "else it were one more pass than is needed"
-    assert list(passes([], most)) == []
+    assert list(pack_rows([], most)) == []

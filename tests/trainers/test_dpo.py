@@ -16,8 +16,8 @@ from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.adapters import lora
-from agentgym_py.policy.logprobs import padded, sample_logprobs
+from agentgym_py.policy.adapters import lora_config
+from agentgym_py.policy.logprobs import pad_samples, sample_logprobs
 from agentgym_py.policy.tokens import IGNORED, Sample, encode
 from agentgym_py.training.data import Pair, length_grouped, pair_tokens, prepare_pairs
 from agentgym_py.trajectory import Trajectory
@@ -217,7 +217,7 @@ def test_the_reference_is_the_policy_before(
         samples = [side for row in rows for side in (row.chosen, row.rejected)]
         pairs = trl_reference.pair_rows(samples)
         theirs = trl_reference.trainer_of(
-            trl_reference.DPOTrainer, args, tiny_policy, pairs, trl_reference.dpo_batch, peft_config=lora(rank)
+            trl_reference.DPOTrainer, args, tiny_policy, pairs, trl_reference.dpo_batch, peft_config=lora_config(rank)
         )
         with torch.no_grad():
             for name, each in policy.model.named_parameters():
@@ -271,7 +271,7 @@ def test_observations_padding_order_and_splits_do_not_matter(
     trainer = DPO(loss_type=loss_type, label_smoothing=smoothing, sft_weight=sft_weight)
     rows = rows_of(policy, played)
     fit = loss_checks.fitted(trainer, loss_checks.moved(policy, 0.1), rows, tokens_of=pair_tokens)
-    agent = padded(sides_of(rows))[1] != IGNORED
+    agent = pad_samples(sides_of(rows))[1] != IGNORED
     loss_checks.check_observations(policy.model, agent, lambda: loss_checks.share(trainer, fit, rows))
 
     def loss_of(places: list[int], padding: int) -> Any:

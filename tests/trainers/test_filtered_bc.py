@@ -16,8 +16,8 @@ from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError, TrainingError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.logprobs import agent_logprobs, padded
-from agentgym_py.policy.tokens import Sample, encode, encode_all
+from agentgym_py.policy.logprobs import agent_logprobs, pad_samples
+from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.training.data import FOREIGN
 from agentgym_py.training.optimization import Optimization
 from agentgym_py.trajectory import Trajectory
@@ -60,7 +60,7 @@ def test_padding_order_and_splits_change_nothing(
     Alone, a batch is the mean of its own tokens.
     """
     policy, trainer = loss_checks.doubled(fresh(tiny_policy)), FilteredBC()
-    samples = encode_all(demos, policy.chat)
+    samples = [encode(demo, policy.chat) for demo in demos]
     fit = loss_checks.fitted(trainer, policy, samples)
 
     def loss_of(rows: list[int], padding: int) -> Any:
@@ -92,7 +92,7 @@ def test_the_loss_and_its_gradient_are_the_formula(
 ) -> None:
     """On a ragged batch the loss and every parameter's gradient equal those of the slow reference."""
     policy, trainer = fresh(tiny_policy), FilteredBC()
-    samples = encode_all(demos, policy.chat)
+    samples = [encode(demo, policy.chat) for demo in demos]
     loss, grads = loss_checks.share_gradients(
         trainer, loss_checks.fitted(trainer, policy, samples), samples, tokens_of(samples)
     )
@@ -115,14 +115,14 @@ def test_batches_are_padded_at_the_right(
     """As `agent_logits` needs them, even where the tokenizer pads at the left."""
     monkeypatch.setattr(tiny_policy.tokenizer, "padding_side", "left")
     policy = fresh(tiny_policy)
-    samples, seen = encode_all(demos, policy.chat), list[list[int]]()
+    samples, seen = [encode(demo, policy.chat) for demo in demos], list[list[int]]()
     policy.model.register_forward_pre_hook(
         lambda model, given, named: seen.extend(named["input_ids"].tolist()), with_kwargs=True
     )
     FilteredBC(batch_size=6, epochs=1, microbatch_tokens=10_000).train(policy, demos, seed=0, output_dir=tmp_path)
     width = max(len(sample.input_ids) for sample in samples)
-    padded = [sample.input_ids + [0] * (width - len(sample.input_ids)) for sample in samples]
-    assert sorted(seen) == sorted(padded) and min(len(sample.input_ids) for sample in samples) < width
+    rows = [sample.input_ids + [0] * (width - len(sample.input_ids)) for sample in samples]
+    assert sorted(seen) == sorted(rows) and min(len(sample.input_ids) for sample in samples) < width
 
 
 def test_it_trains_on_the_policys_device_alone(
@@ -232,7 +232,7 @@ def test_the_loss_is_trls(
 ) -> None:
     """Taken at the agent's tokens only, loss and gradients are those of trl's SFTTrainer over whole rows."""
     policy, trainer = fresh(tiny_policy), FilteredBC()
-    samples = encode_all(demos, policy.chat)
+    samples = [encode(demo, policy.chat) for demo in demos]
     fit = loss_checks.fitted(trainer, policy, samples)
     for tokens in (None, 1000):
         loss, grads = loss_checks.share_gradients(trainer, fit, samples, tokens or tokens_of(samples))
@@ -250,7 +250,7 @@ def test_labels_stand_on_agent_tokens_only(
 ) -> None:
     """In the batches as in the samples: a row of ids is a sample, and its labels the sample's mask, then padding."""
     policy = fresh(tiny_policy)
-    samples = {tuple(sample.input_ids): sample for sample in encode_all(demos, policy.chat)}
+    samples = {tuple(sample.input_ids): sample for sample in (encode(demo, policy.chat) for demo in demos)}
     with loss_checks.batches() as batches:
         FilteredBC(batch_size=3, epochs=1).train(policy, demos, seed=0, output_dir=tmp_path)
     rows = [row for ids, labels in batches for row in zip(ids, labels, strict=True)]
@@ -267,9 +267,9 @@ def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
 ) -> None:
     """Of the last states, those that predict an observation or padding have gradient zero."""
     policy, trainer = fresh(tiny_policy), FilteredBC()
-    samples = encode_all(demos, policy.chat)
+    samples = [encode(demo, policy.chat) for demo in demos]
     fit = loss_checks.fitted(trainer, policy, samples)
-    agent = padded(samples)[1] != -100
+    agent = pad_samples(samples)[1] != -100
     loss_checks.check_observations(
         policy.model, agent, lambda: loss_checks.share(trainer, fit, samples, tokens_of(samples))
     )  # fmt: skip
@@ -282,7 +282,7 @@ def test_it_learns_a_batch_by_heart(tiny_policy: Any, demos: list[Trajectory], t
         policy, demos[:2], seed=0, output_dir=tmp_path
     )
     assert report.trajectories == 2 and report.loss[0] > 2 and report.loss[-1] < 0.2
-    assert report.agent_tokens == 120 * sum(sum(s.mask) for s in encode_all(demos[:2], policy.chat))
+    assert report.agent_tokens == 120 * sum(sum(encode(demo, policy.chat).mask) for demo in demos[:2])
 
 
 def test_the_same_seed_gives_the_same_weights(

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.logprobs import padded_rows
+from agentgym_py.policy.logprobs import pad_rows
 from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.training.data import prepare
 from agentgym_py.training.fit import Fit
@@ -164,8 +164,8 @@ def kto_batch(samples: Sequence[Sample], prefix: str = "") -> dict[str, Any]:
     """Samples as trl's KTOTrainer reads them."""
     ids = [sample.input_ids for sample in samples]
     return {
-        f"{prefix}input_ids": padded_rows(ids), f"{prefix}attention_mask": padded_rows([[1] * len(row) for row in ids]),
-        f"{prefix}completion_mask": padded_rows([sample.mask for sample in samples]),
+        f"{prefix}input_ids": pad_rows(ids), f"{prefix}attention_mask": pad_rows([[1] * len(row) for row in ids]),
+        f"{prefix}completion_mask": pad_rows([sample.mask for sample in samples]),
     }  # fmt: skip
 
 
@@ -201,7 +201,7 @@ def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
     """Of the states that the loss reads, those that predict an observation or padding have gradient zero."""
     policy = fresh(tiny_policy)
     kto, fit = fit_of(loss_checks, policy, played)
-    agent = padded_rows([row.sample.mask for row in fit.rows])
+    agent = pad_rows([row.sample.mask for row in fit.rows])
     loss_checks.check_observations(policy.model, agent, lambda: loss_of(kto, fit))
 
 

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.logprobs import padded, padded_rows
+from agentgym_py.policy.logprobs import pad_rows, pad_samples
 from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.training.data import Pair, pair_tokens
 from agentgym_py.training.fit import Fit
@@ -95,8 +95,8 @@ def test_the_loss_of_masked_rows_is_the_formula(loss_checks: Any, seed: int) -> 
 def orpo_batch(rows: Sequence[Pair]) -> dict[str, Any]:
     """Pairs as trl's ORPOTrainer reads them, the two sides apart but of one width."""
     samples = [row.chosen for row in rows] + [row.rejected for row in rows]
-    ids, labels = padded(samples)
-    seen = padded_rows([[1] * len(each.input_ids) for each in samples])
+    ids, labels = pad_samples(samples)
+    seen = pad_rows([[1] * len(each.input_ids) for each in samples])
     parts = {"input_ids": ids, "labels": labels, "attention_mask": seen}
     halves = {name: each.chunk(2) for name, each in parts.items()}
     return {f"{side}_{name}": half[i] for name, half in halves.items() for i, side in enumerate(("chosen", "rejected"))}
@@ -195,7 +195,7 @@ def test_no_observation_row_of_the_hidden_states_gets_a_gradient(
     """Of the states that the loss reads, those that predict an observation or padding have gradient zero."""
     policy = fresh(tiny_policy)
     orpo, fit = fit_of(loss_checks, policy, played)
-    agent = padded_rows([each.mask for each in [row.chosen for row in fit.rows] + [row.rejected for row in fit.rows]])
+    agent = pad_rows([each.mask for each in [row.chosen for row in fit.rows] + [row.rejected for row in fit.rows]])
     loss_checks.check_observations(policy.model, agent, lambda: loss_checks.share(orpo, fit, fit.rows))
 
 

@@ -15,8 +15,8 @@ from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.logprobs import padded_rows, sample_logprobs
-from agentgym_py.policy.tokens import Sample, encode, encode_all
+from agentgym_py.policy.logprobs import pad_rows, sample_logprobs
+from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.training.data import prepare
 from agentgym_py.training.fit import Fit
 from agentgym_py.trajectory import Trajectory
@@ -178,7 +178,7 @@ def test_it_ranks_the_trajectories_of_a_task(
     report = Ranking(epochs=60, learning_rate=3e-3, sft_weight=0).train(
         policy, [*played, *others], seed=0, output_dir=tmp_path
     )
-    samples = encode_all(played, policy.chat)
+    samples = [encode(each, policy.chat) for each in played]
     before, after = (sample_logprobs(each.model, samples, 5) for each in (tiny_policy, policy))
     gained = [b - a for a, b in zip(before, after, strict=True)]
     pairs = [(i, j) for i in range(5) for j in range(5) if returns[i] > returns[j]]
@@ -211,7 +211,7 @@ def test_a_batch_is_its_tasks_whole(
         assert row.refs == pytest.approx([float(slow_logp(policy.model, each)) for each in row.samples], rel=1e-9)
 
     loss_checks.moved(policy)  # or what comes of the middle one's two pairs were equal and opposite
-    agent = padded_rows([sample.mask for row in fit.rows for sample in row.samples])
+    agent = pad_rows([sample.mask for row in fit.rows for sample in row.samples])
     loss_checks.check_observations(policy.model, agent, lambda: loss_checks.share(ranking, fit, fit.rows))
 
     def share(tasks: list[int], padding: int) -> Any:
@@ -283,7 +283,7 @@ def test_the_best_one_becomes_likelier_too(
         report = settings.train(policy, played, seed=0, output_dir=tmp_path)
         for row in report.history if settings.sft_weight else ():
             assert row["loss"] == pytest.approx(row["loss/ranking"] + row["loss/best"], abs=2e-3)
-        best = encode_all(played[1:2], policy.chat)
+        best = [encode(each, policy.chat) for each in played[1:2]]
         gained.append(sample_logprobs(policy.model, best, 1)[0] - sample_logprobs(tiny_policy.model, best, 1)[0])
     assert gained[0] > gained[1] + 1
 

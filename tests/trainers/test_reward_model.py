@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.logprobs import padded_rows
+from agentgym_py.policy.logprobs import pad_rows
 from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.rewards.reward_model import Member, RewardModel, require_reward_model
 from agentgym_py.training.fit import Fit
@@ -113,7 +113,7 @@ def test_the_loss_is_trls(
     other.score.load_state_dict({"weight": member.heads.weight})
     samples = [pair.better for pair in fit.rows] + [pair.worse for pair in fit.rows]
     ids = [sample.input_ids for sample in samples]
-    batch = {"input_ids": padded_rows(ids), "attention_mask": padded_rows([[1] * len(row) for row in ids])}
+    batch = {"input_ids": pad_rows(ids), "attention_mask": pad_rows([[1] * len(row) for row in ids])}
     rows = [{"chosen_ids": pair.better.input_ids, "rejected_ids": pair.worse.input_ids} for pair in fit.rows]
     args = trl_reference.arguments(RewardConfig, tmp_path)
     trainer = trl_reference.trainer_of(

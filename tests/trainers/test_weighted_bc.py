@@ -17,8 +17,8 @@ from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
-from agentgym_py.policy.logprobs import padded, sample_logprobs
-from agentgym_py.policy.tokens import IGNORED, encode_all
+from agentgym_py.policy.logprobs import pad_samples, sample_logprobs
+from agentgym_py.policy.tokens import IGNORED, encode
 from agentgym_py.training.data import length_grouped
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
@@ -39,7 +39,7 @@ def with_returns(trajectories: list[Trajectory], *returns: float) -> list[Trajec
 
 def weighted(policy: Policy, trajectories: list[Trajectory], *weights: float) -> list[Weighted]:
     """The rows that are trained on, of these weights."""
-    samples = encode_all(trajectories, policy.chat)
+    samples = [encode(each, policy.chat) for each in trajectories]
     return [Weighted(sample, weight) for sample, weight in zip(samples, weights, strict=True)]
 
 
@@ -148,7 +148,7 @@ def test_equal_returns_are_trls_sft(
     """Trained by trl's own SFTTrainer on the same batches, losses and weights come out the same."""
     ours, theirs, settings = fresh(tiny_policy), fresh(tiny_policy), WeightedBC(batch_size=2)
     report = settings.train(ours, demos, seed=1, output_dir=tmp_path)
-    samples = encode_all(demos, theirs.chat)
+    samples = [encode(each, theirs.chat) for each in demos]
     batches = length_grouped([len(sample.input_ids) for sample in samples], settings, 1)
     assert len(batches) == 6 and sorted(i for batch in batches for i in batch) == sorted([*range(6)] * 2)
     trainer = trl_reference.sft_trainer(theirs, samples, tmp_path, **trl_reference.settings_of(settings, 6))
@@ -207,7 +207,7 @@ def test_observations_get_no_gradient(tiny_policy: Any, demos: list[Trajectory],
     policy, trainer = fresh(tiny_policy), WeightedBC()
     rows = weighted(policy, [demos[0], demos[0]], 1.0, 3.0)
     fit = loss_checks.fitted(trainer, policy, rows, tokens_of=row_tokens)
-    agent = padded([row.sample for row in rows])[1] != IGNORED
+    agent = pad_samples([row.sample for row in rows])[1] != IGNORED
     light, heavy = loss_checks.check_observations(
         policy.model, agent, lambda: loss_checks.share(trainer, fit, rows, tokens_of(rows))
     )  # fmt: skip

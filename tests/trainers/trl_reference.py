@@ -18,8 +18,8 @@ from transformers import PrinterCallback
 from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
 
 from agentgym_py.policy import Policy
-from agentgym_py.policy.logprobs import padded_rows
-from agentgym_py.policy.quiet import quiet
+from agentgym_py.policy.logprobs import pad_rows
+from agentgym_py.policy.quiet import ignore_checkpointing_warnings
 from agentgym_py.policy.tokens import IGNORED, Sample
 
 Rows = Sequence[Mapping[str, Any]]
@@ -50,7 +50,7 @@ def arguments(kind: Any, folder: Path | str, **more: Any) -> Any:
         "report_to": "none", "disable_tqdm": True, "dataloader_pin_memory": False, "remove_unused_columns": False,
         "logging_steps": 1, "adam_beta2": 0.95,
     }  # fmt: skip
-    with quiet():
+    with ignore_checkpointing_warnings():
         return kind(output_dir=str(folder), **(usual | more))
 
 
@@ -62,7 +62,7 @@ def trainer_of(
     `collate` makes a batch of rows, padded at the right. Pass `model` to train another model than the policy's.
     """
     model = more.pop("model", policy.model)
-    with quiet():
+    with ignore_checkpointing_warnings():
         trainer = kind(
             model=copy.deepcopy(model), args=args, processing_class=policy.tokenizer,
             train_dataset=_Tokenized.from_list([dict(row) for row in rows]), data_collator=collate, **more,
@@ -111,8 +111,8 @@ def sft_batch(rows: Rows) -> dict[str, Tensor]:
     """Make a batch for trl's SFTTrainer."""
     ids = [row["input_ids"] for row in rows]
     return {
-        "input_ids": padded_rows(ids), "labels": padded_rows([row["labels"] for row in rows], IGNORED),
-        "attention_mask": padded_rows([[1] * len(each) for each in ids]),
+        "input_ids": pad_rows(ids), "labels": pad_rows([row["labels"] for row in rows], IGNORED),
+        "attention_mask": pad_rows([[1] * len(each) for each in ids]),
     }  # fmt: skip
 
 
@@ -147,8 +147,8 @@ def dpo_batch(rows: Rows) -> dict[str, Tensor]:
     """Make a batch for trl's DPOTrainer, the better ones first; `completion_mask` is 1 on agent tokens."""
     ids, mask = ([row[f"{side}_{name}"] for side in ("chosen", "rejected") for row in rows] for name in ("ids", "mask"))
     return {
-        "input_ids": padded_rows(ids), "attention_mask": padded_rows([[1] * len(each) for each in ids]),
-        "completion_mask": padded_rows(mask),
+        "input_ids": pad_rows(ids), "attention_mask": pad_rows([[1] * len(each) for each in ids]),
+        "completion_mask": pad_rows(mask),
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py import distributed
-from agentgym_py.policy.tokens import encode_all
+from agentgym_py.policy.tokens import encode
 from agentgym_py.training import tracking
 from agentgym_py.training.data import Pair, epochs_of, in_order, length_grouped, pair_tokens
 from agentgym_py.training.settings import OfflineSettings
@@ -105,7 +105,7 @@ def test_the_gradients_of_all_processes_add_up(
 ) -> None:  # fmt: skip
     """Their sum is the gradient of one process, in double precision to 1e-9; with one row some have none."""
     policy = loss_checks.doubled(fresh(tiny_policy))
-    samples = encode_all(played, policy.chat)
+    samples = [encode(each, policy.chat) for each in played]
     if kind is FilteredBC:
         batch: list[Any] = samples[:rows]
         total, tokens_of = sum(sum(sample.mask) for sample in batch), lambda sample: len(sample.input_ids)

@@ -185,10 +185,10 @@ class RewardModelling(PairSettings):
         """The part's share of the loss of a step of `pairs` pairs, and what is logged of it."""
         import torch
 
-        from agentgym_py.policy.logprobs import padded
+        from agentgym_py.policy.logprobs import pad_samples
 
         samples = [pair.better for pair in part] + [pair.worse for pair in part]
-        ids, _ = padded(samples, fit.optimization.device)
+        ids, _ = pad_samples(samples, fit.optimization.device)
         with fit.optimization.autocast():
             said_RH = fit.module(ids, torch.tensor([len(sample.input_ids) for sample in samples]))
         head_R = torch.tensor([pair.head for pair in part] * 2, device=said_RH.device)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from agentgym_py import distributed
 from agentgym_py.errors import NonFiniteError, TrainingError
-from agentgym_py.policy.logprobs import agent_logits, widened
+from agentgym_py.policy.logprobs import agent_logits, at_least_float32
 from agentgym_py.rng import Rng
 from agentgym_py.training.optimization import Optimization
 from agentgym_py.training.rl.batch import Record, TokenBatch, advantage_stats, collate, joined, mean_logs
@@ -83,7 +83,9 @@ class ActorCritic(nn.Module):
         logps_N = logprobs_NV.gather(-1, agent.targets_N[:, None])[:, 0]
         seen_NV = logprobs_NV if self.entropy_gradient else logprobs_NV.detach()
         entropy_N = -(seen_NV.exp() * seen_NV).sum(-1)
-        return Output(logps_N, entropy_N, None if self.value is None else self._values(widened(agent.hidden_NH)))
+        return Output(
+            logps_N, entropy_N, None if self.value is None else self._values(at_least_float32(agent.hidden_NH))
+        )
 
     def _values(self, hidden_NH: Tensor) -> Tensor:
         assert self.value is not None
