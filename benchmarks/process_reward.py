@@ -34,8 +34,8 @@ from agentgym_py.env.actions import format_reply
 from agentgym_py.evaluation.stats import Estimate, bootstrap
 from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.rewards.llm_judge import KEPT, OpenAIJudge
-from agentgym_py.rewards.process_reward_model import Floats, ProcessRewardModel, step_labels
+from agentgym_py.rewards.llm_judge import OpenAIJudge
+from agentgym_py.rewards.process_reward_model import Floats, ProcessRewardModel, label_steps
 from agentgym_py.rewards.state_values import Values, exact_values, monte_carlo, outcome_values
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory, store
@@ -132,10 +132,10 @@ def continued(policy: Policy, episodes: Sequence[Trajectory], tries: int, states
     """Monte Carlo values of some states of every `share`-th episode."""
     some = list(episodes)[::share]
     collector = Collector(agent_of(policy), PlayConfig(slots=128, seed=2))
-    found = monte_carlo(some, collector.collect_batch, tries=tries, states=states, discount=DISCOUNT)
+    found = monte_carlo(some, collector.collect_batch, attempts=tries, states=states, discount=DISCOUNT)
     values: Continued = [[None] * (len(each.steps) + 1) for each in episodes]
     for number, known in enumerate(found):  # an end is no estimate
-        values[number * share] = [None if v is None or not v.tries else (v.mean, v.stderr) for v in known]
+        values[number * share] = [None if v is None or not v.attempts else (v.mean, v.stderr) for v in known]
     return values
 
 
@@ -194,7 +194,7 @@ class Held(NamedTuple):
 
 def steps_of(episodes: Sequence[Trajectory], values: Sequence[Values]) -> Floats:
     """The labels of all steps of all episodes, (M, 3)."""
-    return np.concatenate([step_labels(each, known) for each, known in zip(episodes, values, strict=True)])
+    return np.concatenate([label_steps(each, known) for each, known in zip(episodes, values, strict=True)])
 
 
 def trained(
@@ -277,8 +277,8 @@ def main(words: Sequence[str] | None = None) -> None:
         learn("monte_carlo", values, error_of(found))
     if "judge" in asked.labels:
         judge = OpenAIJudge(asked.judge_model, asked.judge_base_url)
-        measure("label: judge", steps_of(test, judge.values(test, asked.out / KEPT)))
-        learn("judge", judge.values(train, asked.out / KEPT))
+        measure("label: judge", steps_of(test, judge.values(test, asked.out / MARKS_FILE)))
+        learn("judge", judge.values(train, asked.out / MARKS_FILE))
     write_atomic(
         asked.out / "process_reward.json",
         json.dumps({k: {n: asdict(e) for n, e in v.items()} for k, v in rows.items()}),

@@ -1,8 +1,7 @@
 """A language model behind an OpenAI-compatible endpoint that marks the steps of trajectories.
 
-The judge is shown the rules, the task, what happened up to a step, the step, and the next observation. It sees nothing
-later, and not whether the episode succeeded. `PROMPT` is the whole question. Its answer is read for a mark and for
-nothing else.
+The judge sees the rules, the task, what happened up to a step, the step, and the next observation. It sees nothing
+later, and not whether the episode succeeded. `PROMPT` is the whole question; of the answer only the mark is read.
 """
 
 from __future__ import annotations
@@ -29,14 +28,13 @@ from agentgym_py.http_client import (
     require_key,
     run_in_loop,
 )
-from agentgym_py.rewards.state_values import marked
+from agentgym_py.rewards.state_values import values_from_marks
 from agentgym_py.rng import seed_of
 from agentgym_py.trajectory import Trajectory
 
-KEPT = "state-marks.jsonl"
-"""The file of a training's marks. It is named like the training's states, by which `agentgym train` recognizes an
-interrupted training.
-"""
+MARKS_FILE = "state-marks.jsonl"
+"""The file of a training's marks. It is named like a saved state, by which `agentgym train` recognizes an interrupted
+training."""
 PROMPT = """\
 An agent acts in a world of text. Judge one step of it.
 
@@ -70,44 +68,44 @@ _MARK = re.compile(r"Mark: ([0-9]{1,2}(?:\.[0-9]{1,3})?)")
 _BEST = 10
 
 
-def question(trajectory: Trajectory, number: int) -> str:
-    """The question for a step: `PROMPT` with the trajectory up to there."""
+def render_question(trajectory: Trajectory, number: int) -> str:
+    """Fill `PROMPT` for a step, with the trajectory up to there."""
     steps, step = trajectory.steps, trajectory.steps[number]
-    shown = [*(each.observation for each in steps[1:]), trajectory.final_observation]
-    turns = [f"World: {each.observation}\n\nAgent: {each.reply}\n\n" for each in steps[:number]]
+    turns = [f"World: {turn.observation}\n\nAgent: {turn.reply}\n\n" for turn in steps[:number]]
+    after = steps[number + 1].observation if number + 1 < len(steps) else trajectory.final_observation
     return PROMPT.format(
         rules=trajectory.rules, task=trajectory.instruction, before=f"{''.join(turns)}World: {step.observation}",
-        step=step.reply, after=shown[number],
+        step=step.reply, after=after,
     )  # fmt: skip
 
 
-def mark_in(text: str) -> float | None:
-    """The mark in an answer's last line, from 0 to 1; None if that line is not `Mark: ` and a number."""
-    found = _MARK.fullmatch((text.strip().splitlines() or [""])[-1].strip())
-    mark = float(found[1]) / _BEST if found else 2.0
+def parse_mark(text: str) -> float | None:
+    """Read the mark in an answer's last line, from 0 to 1; None if that line is not `Mark: ` and a number."""
+    match = _MARK.fullmatch((text.strip().splitlines() or [""])[-1].strip())
+    mark = float(match[1]) / _BEST if match else 2.0
     return mark if mark <= 1 else None
 
 
 class OpenAIJudge:
-    """A model that answers `POST {base_url}/chat/completions` as OpenAI's does, and marks steps from 0 to 1.
+    """Mark steps from 0 to 1 with a model that answers `POST {base_url}/chat/completions` as OpenAI's does.
 
-    An answer without a mark, or cut at its longest, is no answer: the model is asked again, `asks` times in all, then
-    at temperature 1 where it had a lower one, and after that the step has no mark. Nor has one whose prompt is longer
-    than the model's context, or whose request stays lost; those that fail are made again as `OpenAIAgent` does.
+    An answer without a mark, or cut at `max_new_tokens`, does not count: the model is asked up to `asks` times, after
+    the first time at a temperature of at least 1. A step has no mark if no answer has one, if its prompt is longer than
+    the model's context, or if all retries of its request fail.
 
     Args:
         model: The endpoint's name of the model.
         base_url: The address, up to `/v1`.
-        temperature: Sampling temperature; None sends none, for models that take none.
-        max_new_tokens: Longest answer, as `max_tokens`.
-        asks: How often a step is asked for at most.
+        temperature: Sampling temperature; None sends none, for models that do not accept it.
+        max_new_tokens: Longest answer, sent as `max_tokens`.
+        asks: Largest number of questions per step.
         concurrency: Requests at once.
         timeout: Seconds for one answer.
-        retries: How often a request is made again.
-        extra: More fields of every request, such as `{"top_p": 0.9}`; null takes one out.
+        retries: Retries of a failed request.
+        extra: More fields of every request, such as `{"top_p": 0.9}`; null removes one.
 
     Raises:
-        ConfigError: a value that cannot be; a password in the address; no key for OpenAI's; httpx2 is not installed.
+        ConfigError: a value is invalid, the address has a password, OpenAI's key or httpx2 is missing.
     """
 
     def __init__(
@@ -124,7 +122,7 @@ class OpenAIJudge:
         extra: dict[str, Any] | None = None,
     ) -> None:
         if not model:
-            raise ConfigError("an endpoint serves models by name: model must say which one judges")
+            raise ConfigError("model must name the model that judges, because an endpoint serves models by name")
         for name, value in (("max_new_tokens", max_new_tokens), ("asks", asks)):
             if value < 1:
                 raise ConfigError(f"{name} must be at least 1, got {value}")
@@ -139,45 +137,44 @@ class OpenAIJudge:
         require_key(base_url)
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> OpenAIJudge:
-        """The judge of a trainer's settings; a ConfigError names `judge`."""
+    def from_settings(cls, settings: Mapping[str, Any]) -> OpenAIJudge:
+        """Make the judge of a trainer's setting `judge`, which a ConfigError names."""
         try:
             require_arguments(cls, settings)
             return cls(**settings)
         except ConfigError as error:
             raise ConfigError(f"judge: {error}") from error
 
-    def values(self, trajectories: Sequence[Trajectory], kept: Path | None = None) -> list[list[float | None]]:
-        """Marks of all steps, as the values of the states that they led to; see `state_values.marked`.
+    def values(self, trajectories: Sequence[Trajectory], marks_file: Path | None = None) -> list[list[float | None]]:
+        """Mark all steps; a mark is the value of the state that its step led to, and the first state has none.
 
-        Each mark is written to the file `kept` as it comes. Marks in it of the same model and the same question are not
-        asked for again.
+        Each mark is appended to `marks_file` as it arrives, and a mark in that file is not requested again.
 
         Raises:
             EndpointError: the endpoint refuses, is broken, gave no answer at all, or none that could be read.
         """
-        marks = _read(kept) if kept else {}
-        places = dict[str, tuple[Trajectory, int]]()
-        for each in trajectories:
-            for i in range(len(each.steps)):
-                places.setdefault(self._key(each, i), (each, i))
-        wanted = [(key, *place) for key, place in places.items() if key not in marks]
-        run_in_loop(gather_all([self._ask(*each, marks, kept) for each in wanted]))
-        if wanted and not any(key in marks for key in places):
-            raise EndpointError(f"{self._server.where} gave none of {len(wanted)} steps a mark that can be read")
-        return [marked(each, lambda t, i: marks.get(self._key(t, i))) for each in trajectories]
+        marks = _read_marks(marks_file) if marks_file else {}
+        questions = dict[str, tuple[Trajectory, int]]()
+        for trajectory in trajectories:
+            for number in range(len(trajectory.steps)):
+                questions.setdefault(self._key(trajectory, number), (trajectory, number))
+        missing = [(key, *question) for key, question in questions.items() if key not in marks]
+        run_in_loop(gather_all([self._collect_mark(*question, marks, marks_file) for question in missing]))
+        if missing and not any(key in marks for key in questions):
+            raise EndpointError(f"{self._server.where} gave none of {len(missing)} steps a mark that can be read")
+        return [values_from_marks(t, lambda t, i: marks.get(self._key(t, i))) for t in trajectories]
 
     def _key(self, trajectory: Trajectory, number: int) -> str:
-        """Identity of a question: model, settings and prompt."""
-        return hashlib.sha256(repr((self.model, question(trajectory, number))).encode()).hexdigest()
+        """Identify a question by model and prompt."""
+        return hashlib.sha256(repr((self.model, render_question(trajectory, number))).encode()).hexdigest()
 
-    async def _ask(
-        self, key: str, trajectory: Trajectory, number: int, marks: dict[str, float], kept: Path | None
+    async def _collect_mark(
+        self, key: str, trajectory: Trajectory, number: int, marks: dict[str, float], marks_file: Path | None
     ) -> None:
-        """Find the mark, and keep it if there is one."""
+        """Request a mark, and keep it if there is one."""
         try:
-            async with self._gate:  # only as many prompts are in memory as are being asked
-                mark = await self._mark(trajectory, number)
+            async with self._gate:  # so that memory holds only the prompts of open requests
+                mark = await self._request_mark(trajectory, number)
         except PromptTooLongError:
             return
         except RequestFailedError as lost:
@@ -187,33 +184,33 @@ class OpenAIJudge:
         if mark is None:
             return
         marks[key] = mark
-        if kept:
+        if marks_file:
             line = {"key": key, "mark": mark, "model": self.model, "trajectory": trajectory.id, "step": number}
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with add_filename(kept), kept.open("a", encoding="utf-8") as file:
+            marks_file.parent.mkdir(parents=True, exist_ok=True)
+            with add_filename(marks_file), marks_file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
 
-    async def _mark(self, trajectory: Trajectory, number: int) -> float | None:
+    async def _request_mark(self, trajectory: Trajectory, number: int) -> float | None:
         for k in range(self.asks):
-            body = {**self._fixed, "messages": [{"role": "user", "content": question(trajectory, number)}]}
+            body = {**self._fixed, "messages": [{"role": "user", "content": render_question(trajectory, number)}]}
             if k and body["temperature"] is not None:
                 body["temperature"] = max(1.0, body["temperature"])
-            sent = {name: each for name, each in body.items() if each is not None}
+            sent = {name: value for name, value in body.items() if value is not None}
             seed = seed_of("judge", trajectory.id, number, k)
-            said: Completion = await self._server.ask(self._address, sent, completion, "chat completion", seed)
-            mark = None if said.cut else mark_in(said.text)
+            answer: Completion = await self._server.ask(self._address, sent, completion, "chat completion", seed)
+            mark = None if answer.cut else parse_mark(answer.text)
             if mark is not None:
                 return mark
         return None
 
 
-def _read(path: Path) -> dict[str, float]:
-    """Read a file of marks, if it exists; a line that a kill left half written is removed from it."""
+def _read_marks(path: Path) -> dict[str, float]:
+    """Read a file of marks, if it exists, and remove a line that a kill left half written."""
     if not path.is_file():
         return {}
     text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        write_atomic(path, whole)
-    lines = [read_json(line.encode()) for line in whole.splitlines()]
+    complete = text[: text.rfind("\n") + 1]
+    if complete != text:
+        write_atomic(path, complete)
+    lines = [read_json(line.encode()) for line in complete.splitlines()]
     return {line["key"]: line["mark"] for line in lines if isinstance(line, dict) and line.keys() >= {"key", "mark"}}

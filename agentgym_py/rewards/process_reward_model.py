@@ -1,14 +1,12 @@
-"""Process reward models: what each step of a trajectory is worth, read off a language model where its thought ends.
+"""Process reward models: score each step of a trajectory with a language model, at the end of the step's thought.
 
-A step is judged at the last token of its thought; where a reply has no thought, at the reply's last token. There two
-layers make one number a dimension of the backbone's last state and the number of the step, one of `STEPS` that are
-told apart:
+A step is scored at the last token of its thought, or of its reply if there is no thought. Two layers map the backbone's
+last hidden state there and the step's number (one-hot, of `STEPS`) to one number per dimension:
 
-- `relevance`: 1 where the world could do the action and it was not done before on the same page, else 0. It needs
-  nothing but the trajectory.
+- `relevance`: 1 if the action was valid and is new for this observation, else 0. It needs only the trajectory.
 - `correctness`: the value of the state that the step led to (`agentgym_py.rewards.state_values`), from 0 to 1.
-- `progress`: by how much that is more than the value of the state before it, from -1 to 1. Summed over an episode it
-  comes to the value of the end less that of the start, however long the episode is.
+- `progress`: the gain in value over the state before, from -1 to 1. Summed over an episode it is the value of the end
+  less that of the start, whatever the episode's length.
 
 A model's folder holds `process_reward.json`, `heads.safetensors` and `backbone/`, an ordinary policy checkpoint.
 """
@@ -50,9 +48,9 @@ _FILE, _HEADS, _BACKBONE = "process_reward.json", "heads.safetensors", "backbone
 
 
 def require_process_reward(folder: str | os.PathLike[str], policy: Policy | None = None) -> None:
-    """Raise ConfigError if the folder of the setting `prm` holds no model; no weights are loaded.
+    """Raise ConfigError if the folder of the setting `prm` holds no model, or one that cannot read the policy's tokens.
 
-    With a policy, also if the model cannot read what that writes.
+    No weights are loaded.
     """
     if not (Path(folder) / _FILE).is_file():
         raise ConfigError(f"prm {folder} is no process reward model: {missing_file_hint(Path(folder), _FILE)}")
@@ -60,100 +58,99 @@ def require_process_reward(folder: str | os.PathLike[str], policy: Policy | None
         require_reader(Path(folder) / _BACKBONE, policy, f"prm {folder}")
 
 
-# ---- where a step is read -------------------------------------------------------------------------------------------
+# ---- where a step is scored -----------------------------------------------------------------------------------------
 
 
-class Marked(NamedTuple):
-    """A trajectory in tokens, and where its steps are read."""
+class StepSample(NamedTuple):
+    """A trajectory in tokens, and where its steps are scored."""
 
     sample: Sample
-    marks: list[int]
-    """Position in `sample` at which each of the T steps is read."""
+    positions: list[int]
+    """Position in `sample` at which each of the T steps is scored."""
 
 
-def marked_sample(trajectory: Trajectory, policy: Policy) -> Marked:
-    """Encode a trajectory as `tokens.encode` does, and find the token at which each step is read."""
-    ids, mask, marks = list[int](), list[int](), list[int]()
-    every = encode_turns(trajectory.rules, trajectory.steps, policy.chat)
-    for step, (context, reply, kept) in zip(trajectory.steps, every, strict=True):
-        marks.append(len(ids) + len(context) + end_of_thought(step, reply, policy))
-        ids += context + reply
-        mask += [0] * len(context) + kept
-    return Marked(Sample(ids, mask), marks)
+def encode_with_positions(trajectory: Trajectory, policy: Policy) -> StepSample:
+    """Encode a trajectory as `tokens.encode` does, and find the token at which each step is scored."""
+    ids, mask, positions = list[int](), list[int](), list[int]()
+    turns = encode_turns(trajectory.rules, trajectory.steps, policy.chat)
+    for step, turn in zip(trajectory.steps, turns, strict=True):
+        positions.append(len(ids) + len(turn.context) + end_of_thought(step, turn.reply, policy))
+        ids += turn.context + turn.reply
+        mask += [0] * len(turn.context) + turn.mask
+    return StepSample(Sample(ids, mask), positions)
 
 
 def end_of_thought(step: Step, reply: Sequence[int], policy: Policy) -> int:
-    """Position, among a reply's tokens, of the last one of its thought; of its last token if it has no thought."""
-    found = step.reply.find(step.thought) if step.thought else -1
-    if found < 0:
-        return max(len(reply) - 1, 0)  # an empty reply is read at the token before it
-    end, low, high = found + len(step.thought), 1, len(reply)
+    """Return the position, among a reply's tokens, of its thought's last one; of the reply's if it has no thought."""
+    start = step.reply.find(step.thought) if step.thought else -1
+    if start < 0:
+        return max(len(reply) - 1, 0)  # an empty reply is scored at the token before it
+    end, low, high = start + len(step.thought), 1, len(reply)
     while low < high:  # the fewest tokens that hold the thought
         middle = (low + high) // 2
         low, high = (low, middle) if len(policy.decode(reply[:middle])) >= end else (middle + 1, high)
     return low - 1
 
 
-# ---- what it should say ---------------------------------------------------------------------------------------------
+# ---- labels ---------------------------------------------------------------------------------------------------------
 
 
-def step_labels(trajectory: Trajectory, values: Sequence[float | None]) -> Floats:
-    """Labels of each step from the values of the T + 1 states, (T, 3); NaN if unknown."""
-    known = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
-    seen, relevant = set[tuple[str, str, str | None]](), list[float]()
+def label_steps(trajectory: Trajectory, values: Sequence[float | None]) -> Floats:
+    """Label each step by the values of the T + 1 states, (T, 3); NaN if unknown."""
+    values_T1 = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+    earlier, relevant = set[tuple[str, str, str | None]](), list[float]()
     for step in trajectory.steps:
-        did = (step.observation, step.action, step.action_input)
-        relevant.append(float(step.valid and did not in seen))
-        seen.add(did)
-    return np.stack([np.array(relevant, dtype=np.float64), known[1:], known[1:] - known[:-1]], -1)
+        choice = (step.observation, step.action, step.action_input)
+        relevant.append(float(step.valid and choice not in earlier))
+        earlier.add(choice)
+    return np.stack([np.array(relevant, dtype=np.float64), values_T1[1:], values_T1[1:] - values_T1[:-1]], -1)
 
 
-class Labelled(NamedTuple):
+class LabelledTrajectory(NamedTuple):
     """A trajectory with the labels of its steps."""
 
-    row: Marked
+    encoded: StepSample
     labels: Floats
     """(T, 3), NaN if unknown."""
-    states: list[str]
+    state_ids: list[str]
     """Identity of the state before each step."""
     replies: list[str]
 
 
-def labelled(trajectory: Trajectory, values: Sequence[float | None], policy: Policy) -> Labelled:
-    """Encode and label a trajectory; steps that must not be learnt from get no labels."""
-    labels = step_labels(trajectory, values)
+def label_trajectory(trajectory: Trajectory, values: Sequence[float | None], policy: Policy) -> LabelledTrajectory:
+    """Encode and label a trajectory; steps that are not trained on get no labels."""
+    labels = label_steps(trajectory, values)
     labels[[not step.trained for step in trajectory.steps]] = math.nan
-    return Labelled(
-        marked_sample(trajectory, policy), labels, _states(trajectory), [step.reply for step in trajectory.steps]
-    )
+    replies = [step.reply for step in trajectory.steps]
+    return LabelledTrajectory(encode_with_positions(trajectory, policy), labels, _state_ids(trajectory), replies)
 
 
-def _states(trajectory: Trajectory) -> list[str]:
-    """Identify the state before each step by the environment and everything that was seen and said so far."""
-    provenance, found = trajectory.provenance, list[str]()
+def _state_ids(trajectory: Trajectory) -> list[str]:
+    """Identify the state before each step by the environment and all observations and replies so far."""
+    provenance, ids = trajectory.provenance, list[str]()
     past = hashlib.sha256(repr((provenance.task_key, provenance.env_seed, trajectory.rules)).encode())
     for step in trajectory.steps:
         past.update(repr(step.observation).encode())
-        found.append(past.hexdigest())
+        ids.append(past.hexdigest())
         past.update(repr(step.reply).encode())
-    return found
+    return ids
 
 
-def paired(batch: Sequence[Labelled]) -> list[tuple[int, int]]:
-    """Pairs of a better and a worse step from one state, as positions among all steps of a batch."""
+def state_pairs(batch: Sequence[LabelledTrajectory]) -> list[tuple[int, int]]:
+    """Pair a better and a worse step from one state, as positions among all steps of a batch."""
     by_state: dict[str, list[tuple[int, str, float]]] = defaultdict(list)
     at = 0
-    for each in batch:
-        for state, reply, label in zip(each.states, each.replies, each.labels[:, CORRECTNESS], strict=True):
+    for row in batch:
+        for state, reply, label in zip(row.state_ids, row.replies, row.labels[:, CORRECTNESS], strict=True):
             if not math.isnan(label):
                 by_state[state].append((at, reply, float(label)))
             at += 1
-    found = []
+    pairs = []
     for steps in by_state.values():
-        for (one, said, first), (other, answered, second) in combinations(steps, 2):
-            if said != answered and abs(first - second) > 1e-6:
-                found.append((one, other) if first > second else (other, one))
-    return found
+        for (i, reply_i, label_i), (j, reply_j, label_j) in combinations(steps, 2):
+            if reply_i != reply_j and abs(label_i - label_j) > 1e-6:
+                pairs.append((i, j) if label_i > label_j else (j, i))
+    return pairs
 
 
 # ---- the model ------------------------------------------------------------------------------------------------------
@@ -166,22 +163,22 @@ class ProcessRewardModel:
     policy: Policy
     """The backbone with its tokenizer; its language-model head is not used."""
     heads: Any
-    """A `torch.nn.Sequential` in float32 of Linear, ReLU, Linear, from the features of `states_at_marks` to 3 numbers.
+    """A `torch.nn.Sequential` in float32 of Linear, ReLU, Linear, from the features of `states_at_steps` to 3 numbers.
     """
     weights: Mapping[str, float]
     """Weight of each dimension in the score."""
 
     def __post_init__(self) -> None:
-        check_weights(self.weights)
+        require_weights(self.weights)
 
     @classmethod
     def load(
         cls, folder: str | os.PathLike[str], *, dtype: str = "float32", device: str | None = None
     ) -> ProcessRewardModel:
-        """Load what a training wrote to its `output_dir`; `dtype` and `device` as for `Policy.load`.
+        """Load the model that a training wrote to its `output_dir`; `dtype` and `device` as for `Policy.load`.
 
         Raises:
-            PolicyError: the folder holds no process reward model, or a broken one.
+            PolicyError: the folder holds no process reward model, or a damaged one.
         """
         from safetensors import SafetensorError
         from safetensors.torch import load_file
@@ -203,7 +200,7 @@ class ProcessRewardModel:
             raise PolicyError(f"the folder {str(path)!r} holds no process reward model that opens: {error}") from error
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write all of it, `process_reward.json` last. Under several processes, which all have it, rank 0 writes."""
+        """Write the model's folder, `process_reward.json` last; of several processes, rank 0 writes."""
         from safetensors.torch import save_file
 
         if not distributed.is_rank_zero():
@@ -215,14 +212,14 @@ class ProcessRewardModel:
         write_atomic(path / _FILE, json.dumps(about, indent=1) + "\n")
 
     def by_dimension(self, trajectories: Sequence[Trajectory], batch_size: int = 16) -> list[Floats]:
-        """Predictions for each trajectory's T steps, (T, 3) each.
+        """Predict the dimensions of each trajectory's T steps, (T, 3) each.
 
         Raises:
             PolicyError: a trajectory is longer than the model's context.
         """
         import torch
 
-        rows = [marked_sample(each, self.policy) for each in trajectories]
+        rows = [encode_with_positions(trajectory, self.policy) for trajectory in trajectories]
         for trajectory, row in zip(trajectories, rows, strict=True):
             if len(row.sample.input_ids) > self.policy.max_length:
                 raise PolicyError(
@@ -230,42 +227,42 @@ class ProcessRewardModel:
                     f"{self.policy.max_length} can be read"
                 )
         self.policy.model.eval()
-        found = [np.zeros((0, len(DIMENSIONS))) for _ in rows]
-        order = sorted((i for i, row in enumerate(rows) if row.marks), key=lambda i: -len(rows[i].sample.input_ids))
+        predictions = [np.zeros((0, len(DIMENSIONS))) for _ in rows]
+        order = sorted((i for i, row in enumerate(rows) if row.positions), key=lambda i: -len(rows[i].sample.input_ids))
         for start in range(0, len(order), batch_size):
             batch = order[start : start + batch_size]
             with torch.no_grad():
-                said_MD = self.heads(states_at_marks(self.policy.model, [rows[i] for i in batch]))
-            parts = said_MD.double().cpu().split([len(rows[i].marks) for i in batch])
+                predicted_MD = self.heads(states_at_steps(self.policy.model, [rows[i] for i in batch]))
+            parts = predicted_MD.double().cpu().split([len(rows[i].positions) for i in batch])
             for i, part in zip(batch, parts, strict=True):
-                found[i] = part.numpy()
-        return found
+                predictions[i] = part.numpy()
+        return predictions
 
-    def weigh(self, said_TD: Floats) -> Floats:
-        """Weighted sum of the dimensions, (T,)."""
-        weighed: Floats = said_TD @ np.array([self.weights.get(name, 0.0) for name in DIMENSIONS])
-        return weighed
+    def combine(self, predicted_TD: Floats) -> Floats:
+        """Return the weighted sum of the dimensions, (T,)."""
+        scores_T: Floats = predicted_TD @ np.array([self.weights.get(name, 0.0) for name in DIMENSIONS])
+        return scores_T
 
     def score(self, trajectories: Sequence[Trajectory], batch_size: int = 16) -> list[Floats]:
-        """One score per step, (T,) for each trajectory; errors as `by_dimension`."""
-        return [self.weigh(said_TD) for said_TD in self.by_dimension(trajectories, batch_size)]
+        """Score each step of each trajectory, (T,) each; errors as `by_dimension`."""
+        return [self.combine(predicted_TD) for predicted_TD in self.by_dimension(trajectories, batch_size)]
 
 
-def measured(said: Sequence[Floats], labels: Sequence[Floats]) -> dict[str, float]:
-    """Mean squared error and, if both vary, correlation of predictions and labels, both (T, 3) per trajectory."""
-    found: dict[str, float] = {}
-    said_MD, wanted_MD = np.concatenate(list(said)), np.concatenate(list(labels))
+def label_error(predictions: Sequence[Floats], labels: Sequence[Floats]) -> dict[str, float]:
+    """Measure the mean squared error and, if both vary, the correlation of predictions and labels, (T, 3) each."""
+    errors: dict[str, float] = {}
+    predicted_MD, target_MD = np.concatenate(list(predictions)), np.concatenate(list(labels))
     for number, name in enumerate(DIMENSIONS[1:], 1):
-        known_M = ~np.isnan(wanted_MD[:, number])
-        one, other = said_MD[known_M, number], wanted_MD[known_M, number]
-        if known_M.any():
-            found[f"mse_{name}"] = float(((one - other) ** 2).mean())
-            if one.std() > 0 and other.std() > 0:
-                found[f"correlation_{name}"] = float(np.corrcoef(one, other)[0, 1])
-    return found
+        labelled_M = ~np.isnan(target_MD[:, number])
+        predicted, target = predicted_MD[labelled_M, number], target_MD[labelled_M, number]
+        if labelled_M.any():
+            errors[f"mse_{name}"] = float(((predicted - target) ** 2).mean())
+            if predicted.std() > 0 and target.std() > 0:
+                errors[f"correlation_{name}"] = float(np.corrcoef(predicted, target)[0, 1])
+    return errors
 
 
-def check_weights(weights: Mapping[str, float]) -> None:
+def require_weights(weights: Mapping[str, float]) -> None:
     """Raise ConfigError for weights of unknown dimensions, that are not finite, or all 0."""
     for name in weights:
         if name not in DIMENSIONS:
@@ -275,13 +272,13 @@ def check_weights(weights: Mapping[str, float]) -> None:
 
 
 def new_heads(size: int, hidden: int) -> Any:
-    """Linear-ReLU-Linear from a hidden state of `size` numbers and a step's number, with torch's initial weights."""
+    """Make Linear, ReLU, Linear from a hidden state and a one-hot step number, with torch's initial weights."""
     from torch import nn
 
     return nn.Sequential(nn.Linear(size + STEPS, hidden), nn.ReLU(), nn.Linear(hidden, len(DIMENSIONS)))
 
 
-def untrained(
+def init_process_reward_model(
     policy: Policy, labels: Sequence[Floats], hidden: int, weights: Mapping[str, float], seed: int
 ) -> ProcessRewardModel:
     """Copy the policy and give it new heads whose biases are the means of the labels, (T, 3) a trajectory."""
@@ -302,28 +299,28 @@ def untrained(
     return ProcessRewardModel(copied, heads.to(model.device, wide), weights)
 
 
-def states_at_marks(
-    model: Any, rows: Sequence[Marked], bf16: bool = False, pass_tokens: float = _PASS_TOKENS
+def states_at_steps(
+    model: Any, rows: Sequence[StepSample], bf16: bool = False, pass_tokens: float = _PASS_TOKENS
 ) -> Tensor:
-    """Features of the rows' M marks, row after row, (M, H + STEPS): last hidden states and one-hot step numbers.
+    """Compute the features of the rows' M steps, (M, H + STEPS): last hidden states and one-hot step numbers.
 
-    In float32, or wider if the backbone computes so; with `bf16` the backbone runs under autocast. A row attends only
-    to itself. The number is one-hot because near the step limit one step decides between success and failure, which a
-    model learns badly from a single number or by counting turns. One forward pass takes at most `pass_tokens` tokens,
-    padding included.
+    In float32, or wider if the backbone computes so; with `bf16` the backbone runs under autocast. The number is
+    one-hot because near the step limit one step decides between success and failure, which a model learns badly from a
+    single number or by counting turns. One forward pass takes at most `pass_tokens` tokens, padding included.
     """
     import torch
     from torch.nn.functional import one_hot
 
     from agentgym_py.policy.logprobs import at_least_float32, pad_samples
 
-    found: dict[int, Tensor] = {}
+    states: dict[int, Tensor] = {}
     for part in pack_rows([len(row.sample.input_ids) for row in rows], pass_tokens):
         ids, _ = pad_samples([rows[i].sample for i in part], model.device)
         with torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
-            states = without_lm_head(model)(input_ids=ids, use_cache=False).last_hidden_state  # (B, S, H)
+            hidden_BSH = without_lm_head(model)(input_ids=ids, use_cache=False).last_hidden_state
         for b, i in enumerate(part):
-            found[i] = states[b, torch.tensor(rows[i].marks, device=states.device)]
-    states_MH = at_least_float32(torch.cat([found[i] for i in range(len(rows))]))
-    number_M = torch.cat([torch.arange(len(row.marks), device=states_MH.device) for row in rows]).clamp(max=STEPS - 1)
+            states[i] = hidden_BSH[b, torch.tensor(rows[i].positions, device=hidden_BSH.device)]
+    states_MH = at_least_float32(torch.cat([states[i] for i in range(len(rows))]))
+    numbers = [torch.arange(len(row.positions), device=states_MH.device) for row in rows]
+    number_M = torch.cat(numbers).clamp(max=STEPS - 1)
     return torch.cat([states_MH, one_hot(number_M, STEPS).to(states_MH.dtype)], -1)

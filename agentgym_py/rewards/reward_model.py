@@ -30,20 +30,16 @@ from agentgym_py.trajectory import Trajectory
 Floats = NDArray[np.float64]
 Aggregate = Literal["mean", "min", "mean-std"]
 """Score of an ensemble: the mean of its members, their minimum, or the mean less `std_weight` standard deviations."""
-
-_FILE = "reward_model.json"
-_HEADS = "heads.safetensors"
-
-
+_FILE, _HEADS = "reward_model.json", "heads.safetensors"
 OUTCOMES = ("reward", "success", "steps", "valid")
 """Outcomes that every trajectory has; an environment's reward parts are outcomes too."""
 
 
 def outcome(trajectory: Trajectory, head: str) -> float:
-    """An outcome of a trajectory; more is better.
+    """Return an outcome of a trajectory; more is better.
 
-    `reward` (the return), `success`, `steps` (fewer are better), `valid` (share of valid actions), or else the sum of
-    the steps' reward parts of that name.
+    `reward` (the return), `success`, `steps` (fewer are better), `valid` (share of valid actions), or otherwise the sum
+    of the steps' reward parts of that name.
     """
     steps = trajectory.steps
     if head == "reward":
@@ -65,29 +61,28 @@ class Member(NamedTuple):
     heads: Any
     """A `torch.nn.Linear` in float32, from the backbone's last hidden state to H numbers."""
 
-    def read(self, samples: Sequence[Sample], batch_size: int = 16) -> Floats:
-        """Outputs of the heads at the last tokens of N samples, (N, H)."""
+    def predict(self, samples: Sequence[Sample], batch_size: int = 16) -> Floats:
+        """Return the heads' outputs at the last tokens of N samples, (N, H)."""
         import torch
 
         from agentgym_py.policy.logprobs import pad_samples
 
         self.policy.model.eval()
-        found = np.zeros((len(samples), self.heads.out_features))
+        outputs_NH = np.zeros((len(samples), self.heads.out_features))
         by_length = sorted(range(len(samples)), key=lambda i: -len(samples[i].input_ids))
         for start in range(0, len(samples), batch_size):
             rows = by_length[start : start + batch_size]
             batch = [samples[i] for i in rows]
-            lengths_B = torch.tensor([len(each.input_ids) for each in batch])
+            lengths_B = torch.tensor([len(sample.input_ids) for sample in batch])
+            ids, _ = pad_samples(batch, self.policy.model.device)
             with torch.no_grad():
-                values_BH = at_last_token(
-                    self.policy.model, self.heads, pad_samples(batch, self.policy.model.device)[0], lengths_B
-                )
-            found[rows] = values_BH.double().cpu().numpy()
-        return found
+                outputs_BH = outputs_at_last_token(self.policy.model, self.heads, ids, lengths_B)
+            outputs_NH[rows] = outputs_BH.double().cpu().numpy()
+        return outputs_NH
 
 
-def at_last_token(model: Any, heads: Any, input_ids: Tensor, lengths_B: Tensor) -> Tensor:
-    """Outputs of `heads` at the last tokens of rows padded at their right end, (B, H); this needs no mask."""
+def outputs_at_last_token(model: Any, heads: Any, input_ids: Tensor, lengths_B: Tensor) -> Tensor:
+    """Return the outputs of `heads` at the last tokens of B rows, padded at their right end, (B, H)."""
     import torch
 
     states = without_lm_head(model)(input_ids=input_ids, use_cache=False).last_hidden_state  # (B, S, D)
@@ -97,9 +92,9 @@ def at_last_token(model: Any, heads: Any, input_ids: Tensor, lengths_B: Tensor) 
 
 
 def require_reward_model(folder: str | None, policy: Policy | None = None) -> None:
-    """Raise ConfigError if the folder of the setting `reward_model` holds none; no weights are loaded.
+    """Raise ConfigError if the folder of the setting `reward_model` holds none, or one that cannot read the policy.
 
-    With a policy, also if the model cannot read what that writes.
+    No weights are loaded.
     """
     if folder is None:
         return
@@ -127,10 +122,10 @@ class RewardModel:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, dtype: str = "float32", device: str | None = None) -> RewardModel:
-        """Load what a training wrote to its `output_dir`; `dtype` and `device` as for `Policy.load`.
+        """Load the model that a training wrote to its `output_dir`; `dtype` and `device` as for `Policy.load`.
 
         Raises:
-            PolicyError: the folder holds no reward model, or a broken one.
+            PolicyError: the folder holds no reward model, or a damaged one.
         """
         from safetensors import SafetensorError
         from safetensors.torch import load_file
@@ -146,43 +141,37 @@ class RewardModel:
                     raise ValueError(f"the member {name!r} is no folder within")
                 policy = Policy.load(path / name, dtype=dtype, device=device)
                 weights = load_file(path / name / _HEADS)
-                made = nn.Linear(weights["weight"].shape[1], len(heads))
-                made.load_state_dict(weights)
-                members.append(Member(policy, made.to(policy.model.device)))
+                linear = nn.Linear(weights["weight"].shape[1], len(heads))
+                linear.load_state_dict(weights)
+                members.append(Member(policy, linear.to(policy.model.device)))
             return cls(members, heads, **rest)
         except (OSError, ValueError, LookupError, TypeError, RuntimeError, SafetensorError) as error:
             raise PolicyError(f"the folder {str(path)!r} holds no reward model that opens: {error}") from error
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write all of it, `reward_model.json` last."""
-        write(Path(folder), self.members, self.heads, self.aggregate, self.std_weight)
+        """Write the model's folder, `reward_model.json` last."""
+        save_reward_model(Path(folder), self.members, self.heads, self.aggregate, self.std_weight)
 
     def by_head(self, trajectories: Sequence[Trajectory], batch_size: int = 16) -> Floats:
-        """Outputs of each of K members' H heads for N trajectories, (K, N, H).
+        """Return the outputs of K members' H heads for N trajectories, (K, N, H).
 
         Raises:
             PolicyError: a trajectory has no turn, or is longer than the model's context.
         """
-        chat, most = self.members[0].policy.chat, self.members[0].policy.max_length
-        samples = [encode(each, chat) for each in trajectories]
+        chat, longest = self.members[0].policy.chat, self.members[0].policy.max_length
+        samples = [encode(trajectory, chat) for trajectory in trajectories]
         for trajectory, sample in zip(trajectories, samples, strict=True):
-            if not 0 < len(sample.input_ids) <= most:
-                raise PolicyError(
-                    f"the trajectory {trajectory.id!r} has {len(sample.input_ids)} tokens; a score is read at the last "
-                    f"one of 1 to {most}"
-                )
-        return np.stack([member.read(samples, batch_size) for member in self.members])
+            if not 0 < (length := len(sample.input_ids)) <= longest:
+                raise PolicyError(f"the trajectory {trajectory.id!r} has {length} tokens; it must have 1 to {longest}")
+        return np.stack([member.predict(samples, batch_size) for member in self.members])
 
     def score(self, trajectories: Sequence[Trajectory], batch_size: int = 16) -> Floats:
-        """One score per trajectory, (N,): the heads' weighted sum, aggregated over the members; errors as `by_head`."""
-        return aggregated(
-            self.by_head(trajectories, batch_size) @ np.array(list(self.heads.values())),
-            self.aggregate,
-            self.std_weight,
-        )
+        """Score N trajectories, (N,): the heads' weighted sum, aggregated over the members; errors as `by_head`."""
+        scores_KN = self.by_head(trajectories, batch_size) @ np.array(list(self.heads.values()))
+        return aggregate_scores(scores_KN, self.aggregate, self.std_weight)
 
 
-def aggregated(scores_KN: Floats, aggregate: Aggregate, std_weight: float) -> Floats:
+def aggregate_scores(scores_KN: Floats, aggregate: Aggregate, std_weight: float) -> Floats:
     """Aggregate the scores of K members for N trajectories, (N,); the standard deviation is that of a population."""
     if aggregate == "mean":
         return np.asarray(scores_KN.mean(0))
@@ -191,12 +180,12 @@ def aggregated(scores_KN: Floats, aggregate: Aggregate, std_weight: float) -> Fl
     return np.asarray(scores_KN.mean(0) - std_weight * scores_KN.std(0))
 
 
-def write(
+def save_reward_model(
     folder: Path, members: Iterable[Member], heads: Mapping[str, float], aggregate: Aggregate, std_weight: float
 ) -> None:
-    """Write a reward model's folder; each member is written as it comes, so that one at a time is in memory.
+    """Write a reward model's folder, member by member, so that one at a time is in memory.
 
-    Under several processes, which all train the members, rank 0 writes.
+    Of several processes, which all train the members, rank 0 writes.
     """
     from safetensors.torch import save_file
 
@@ -206,7 +195,7 @@ def write(
         if not distributed.is_rank_zero():
             continue
         member.policy.save(folder / names[-1])
-        weights = {name: each.detach().cpu().contiguous() for name, each in member.heads.state_dict().items()}
+        weights = {name: w.detach().cpu().contiguous() for name, w in member.heads.state_dict().items()}
         save_file(weights, folder / names[-1] / _HEADS)
     about = {"heads": dict(heads), "aggregate": aggregate, "std_weight": std_weight, "members": names}
     if distributed.is_rank_zero():

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from agentgym_py import distributed
 from agentgym_py.collection import Collector, Job, PlayConfig, torchrun
@@ -35,12 +35,13 @@ Play = Callable[[Sequence[Job]], list[Trajectory]]
 Judge = Callable[[Trajectory, int], float | None]
 """The mark of a step: how good the state is that it led to; None without a mark.
 
-What the judge is shown is its own choice. `llm_judge.OpenAIJudge` is a model behind an endpoint.
+A judge chooses what it reads of the trajectory. `llm_judge.OpenAIJudge` is a model behind an endpoint.
 """
-Of = Literal["success", "return"]
+Target = Literal["success", "return"]
 CHANGED, NO_PLAN = "whose world does not play it again", "whose expert gave no plan"
 FAILED = "whose world failed as it was to play it again"
 """Reason why a trajectory has no values."""
+T = TypeVar("T")
 
 
 class Value(NamedTuple):
@@ -53,31 +54,31 @@ class Value(NamedTuple):
     Of success it is Agresti and Coull's: computed with one more attempt that half succeeds, because eight failures do
     not prove that no attempt succeeds.
     """
-    tries: int
+    attempts: int
     """Continuations without infrastructure failure; 0 for a state in which the episode is over."""
 
 
 def exact_value(env: TextEnv, discount: float = 1.0) -> float:
-    """Value of the state of a live environment for the expert; the environment is left as it was.
+    """Return the value of a live environment's state for its expert; the environment is left as it was.
 
-    The expert's plan is played to its end: 0 if it does not succeed within the steps that are left. This is the optimal
-    value if the environment's expert claims shortest plans.
+    The expert's plan is played to its end; the value is 0 if it does not succeed within the remaining steps. This is
+    the optimal value if the environment's expert claims shortest plans.
 
     Raises:
         ExpertError: the expert failed.
     """
     if env.stop_reason:
         return float(env.succeeded)
-    here, done = env.snapshot(), 0
+    state, steps = env.snapshot(), 0
     try:
         for action in _plan(env):
             env.step(action)
-            done += 1
+            steps += 1
             if env.stop_reason:
                 break
-        return discount**done if env.stop_reason and env.succeeded else 0.0
+        return discount**steps if env.stop_reason and env.succeeded else 0.0
     finally:
-        env.restore(here)
+        env.restore(state)
 
 
 def _plan(env: TextEnv) -> list[str]:
@@ -90,7 +91,7 @@ def _plan(env: TextEnv) -> list[str]:
 
 
 def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | None = None) -> list[float]:
-    """Exact values of the T + 1 states, rebuilt by replaying the episode; environments come from `pool`.
+    """Return the exact values of the T + 1 states, rebuilt by replaying the episode; environments come from `pool`.
 
     Raises:
         SnapshotError: the environment behaves differently on replay.
@@ -98,45 +99,70 @@ def exact_values(trajectory: Trajectory, discount: float = 1.0, pool: EnvPool | 
         AgentGymError: the environment is not installed.
     """
     if pool is None:
-        with closing(EnvPool()) as own:
-            return exact_values(trajectory, discount, own)
-    found = list[float]()
-    states = snapshots_at(trajectory, range(len(trajectory.steps)), pool)
-    with pool.lent(trajectory.env_spec()) as env:
-        _to_the_end(trajectory, states, env)  # whether the replay holds comes before what the expert says
-        last = exact_value(env, discount)
+        with closing(EnvPool()) as new_pool:
+            return exact_values(trajectory, discount, new_pool)
+    with _replayed(trajectory, pool) as (env, states):  # a changed replay is an error before a failing expert is
+        last, values = exact_value(env, discount), list[float]()
         for state in states:
             env.restore(state.snapshot)
-            found.append(exact_value(env, discount))
-    return [*found, last]
+            values.append(exact_value(env, discount))
+    return [*values, last]
 
 
-def _to_the_end(trajectory: Trajectory, states: Sequence[StateSnapshot], env: TextEnv) -> None:
-    """Bring an environment to the state in which the trajectory ended; SnapshotError if the replay differs."""
-    if states:
-        env.restore(states[-1].snapshot)
-        shown = env.step(trajectory.steps[-1].reply)[0]
-    else:
-        shown = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})[0]
-    if shown != trajectory.final_observation:
-        raise SnapshotError(f"{trajectory.id}: its end showed something else than it shows now")
+@contextmanager
+def _replayed(trajectory: Trajectory, pool: EnvPool) -> Iterator[tuple[TextEnv, Sequence[StateSnapshot]]]:
+    """Replay a trajectory; yields an environment in its final state, and its earlier states.
+
+    Raises:
+        SnapshotError: the environment behaves differently on replay.
+    """
+    states = snapshots_at(trajectory, range(len(trajectory.steps)), pool)
+    with pool.lent(trajectory.env_spec()) as env:
+        if states:
+            env.restore(states[-1].snapshot)
+            observation = env.step(trajectory.steps[-1].reply)[0]
+        else:
+            observation = env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})[0]
+        if observation != trajectory.final_observation:
+            raise SnapshotError(f"{trajectory.id}: its last observation differs on replay")
+        yield env, states
 
 
-def exact_of_all(trajectories: Sequence[Trajectory], discount: float = 1.0) -> tuple[list[Values | None], Counter[str]]:
-    """Exact values of each trajectory, None for one without, and the reasons with their counts."""
-    found, without = list[Values | None](), Counter[str]()
+def exact_values_of_all(
+    trajectories: Sequence[Trajectory], discount: float = 1.0
+) -> tuple[list[list[float] | None], Counter[str]]:
+    """Return the exact values of each trajectory, None if it has none, and the reasons with their counts."""
+    return _for_each(trajectories, lambda trajectory, pool: exact_values(trajectory, discount, pool))
+
+
+def replayable(trajectories: Sequence[Trajectory]) -> tuple[list[bool], Counter[str]]:
+    """Return whether each trajectory replays step by step, without its expert, and the reasons with their counts."""
+
+    def replays(trajectory: Trajectory, pool: EnvPool) -> bool:
+        with _replayed(trajectory, pool):
+            return True
+
+    results, reasons = _for_each(trajectories, replays)
+    return [bool(result) for result in results], reasons
+
+
+def _for_each(
+    trajectories: Sequence[Trajectory], call: Callable[[Trajectory, EnvPool], T]
+) -> tuple[list[T | None], Counter[str]]:
+    """Call a function for each trajectory; None where it raises, and the reasons with their counts."""
+    results, reasons = list[T | None](), Counter[str]()
     with closing(EnvPool()) as pool:
-        for each in trajectories:
+        for trajectory in trajectories:
             try:
-                found.append(exact_values(each, discount, pool))
+                results.append(call(trajectory, pool))
             except Exception as error:
-                found.append(None)
-                without[_why(error)] += 1
-    return found, without
+                results.append(None)
+                reasons[_reason(error)] += 1
+    return results, reasons
 
 
-def _why(error: Exception) -> str:
-    """Reason for an error of a foreign environment, which may raise anything."""
+def _reason(error: Exception) -> str:
+    """Return the reason for an error of a foreign environment, which may raise anything."""
     if isinstance(error, ExpertError):
         return NO_PLAN
     if isinstance(error, AgentGymError) and not isinstance(error, InfrastructureError):
@@ -145,30 +171,14 @@ def _why(error: Exception) -> str:
     return FAILED
 
 
-def played_again(trajectories: Sequence[Trajectory]) -> tuple[list[bool], Counter[str]]:
-    """Whether each trajectory replays, step by step, and the reasons with their counts. No expert is asked."""
-    found, without = list[bool](), Counter[str]()
-    with closing(EnvPool()) as pool:
-        for each in trajectories:
-            try:
-                states = snapshots_at(each, range(len(each.steps)), pool)
-                with pool.lent(each.env_spec()) as env:
-                    _to_the_end(each, states, env)
-                found.append(True)
-            except Exception as error:
-                found.append(False)
-                without[_why(error)] += 1
-    return found, without
-
-
 def outcome_values(trajectory: Trajectory, discount: float = 1.0) -> list[float]:
-    """The episode's success, traced back to each of its T + 1 states: one continuation each, the episode's own."""
+    """Trace the episode's success back to each of its T + 1 states: one continuation each, the episode's own."""
     last = len(trajectory.steps)
     return [float(trajectory.success) * discount ** (last - i) for i in range(last + 1)]
 
 
-def marked(trajectory: Trajectory, judge: Judge) -> list[float | None]:
-    """A judge's mark of each step as the value of the state that it led to; the first state has none."""
+def values_from_marks(trajectory: Trajectory, judge: Judge) -> list[float | None]:
+    """Take a judge's mark of each step as the value of the state that it led to; the first state has none."""
     return [None, *(judge(trajectory, i) for i in range(len(trajectory.steps)))]
 
 
@@ -176,53 +186,55 @@ def monte_carlo(
     trajectories: Sequence[Trajectory],
     play: Play,
     *,
-    tries: int = 8,
+    attempts: int = 8,
     states: int | None = None,
     discount: float = 1.0,
-    of: Of = "success",
+    target: Target = "success",
     seed: int = 0,
-    first_try: int = 0,
+    first_attempt: int = 0,
 ) -> list[list[Value | None]]:
-    """Mean of `tries` continuations of each state, played as one batch; None for a state without.
+    """Estimate each state by the mean of `attempts` continuations, all played as one batch; None for other states.
 
-    At most `states` states per trajectory (None: all), drawn by `seed`; the final state costs nothing. `of` `return`
-    sums the discounted rewards to come. Attempts are numbered from `first_try`; ask again with another number for fresh
-    ones. States at which an environment fails on replay have no value.
+    At most `states` states per trajectory (None: all), drawn by `seed`; the final state costs nothing. The target
+    `return` sums the discounted rewards to come. Attempts are numbered from `first_attempt`; another number gives fresh
+    ones. A state at which an environment fails on replay has no value.
 
     Raises:
         SnapshotError: an environment behaves differently on replay.
     """
-    found: list[list[Value | None]] = []
+    values: list[list[Value | None]] = []
     places: list[tuple[int, int]] = []
     jobs: list[Job] = []
     drawn = distributed.on_rank_zero(
-        _drawn, trajectories, states, seed
-    )  # an environment that fails must fail for all processes
-    for number, (each, some) in enumerate(zip(trajectories, drawn, strict=True)):
-        over = float(each.success) if of == "success" else 0.0
-        found.append([*[None] * len(each.steps), Value(over, 0.0, 0)])
-        spec = each.env_spec()
-        for fork in some:
-            places.append((number, len(fork.steps)))
-            jobs += [Job(spec, each.task_id, each.split, first_try + k, fork) for k in range(tries)]
-    played = play(jobs)
+        _sample_states, trajectories, states, seed
+    )  # an environment that fails must fail for all
+    for number, (trajectory, snapshots) in enumerate(zip(trajectories, drawn, strict=True)):
+        last = float(trajectory.success) if target == "success" else 0.0
+        values.append([*[None] * len(trajectory.steps), Value(last, 0.0, 0)])
+        spec, task, split = trajectory.env_spec(), trajectory.task_id, trajectory.split
+        for snapshot in snapshots:
+            places.append((number, len(snapshot.steps)))
+            jobs += [Job(spec, task, split, first_attempt + k, snapshot) for k in range(attempts)]
+    episodes = play(jobs)
     for at, (number, state) in enumerate(places):
-        found[number][state] = _mean(played[at * tries : (at + 1) * tries], state, discount, of)
-    return found
+        continuations = episodes[at * attempts : (at + 1) * attempts]
+        values[number][state] = _estimate(continuations, state, discount, target)
+    return values
 
 
-def _drawn(trajectories: Sequence[Trajectory], states: int | None, seed: int) -> list[list[StateSnapshot]]:
-    """Some states of each trajectory; none if its environment fails."""
-    found = []
+def _sample_states(trajectories: Sequence[Trajectory], states: int | None, seed: int) -> list[list[StateSnapshot]]:
+    """Sample states of each trajectory; none if its environment fails."""
+    snapshots = []
     with closing(EnvPool()) as pool:
-        for each in trajectories:
-            places = Rng("states", seed, each.id).sample(range(len(each.steps)), len(each.steps))[:states]
-            found.append((or_none(partial(snapshots_at, each, places, pool)) if places else None) or [])
-    return found
+        for trajectory in trajectories:
+            steps = len(trajectory.steps)
+            places = Rng("states", seed, trajectory.id).sample(range(steps), steps)[:states]
+            snapshots.append((or_none(partial(snapshots_at, trajectory, places, pool)) if places else None) or [])
+    return snapshots
 
 
-def player(policy: Policy, temperature: float, max_new_tokens: int, seed: int) -> Play:
-    """Play continuations by the policy itself; under several processes each plays its share."""
+def policy_player(policy: Policy, temperature: float, max_new_tokens: int, seed: int) -> Play:
+    """Make a `Play` in which the policy continues; of several processes each plays its share."""
 
     def play(jobs: Sequence[Job]) -> list[Trajectory]:
         from agentgym_py.agents import ModelAgent
@@ -237,26 +249,27 @@ def player(policy: Policy, temperature: float, max_new_tokens: int, seed: int) -
     return play
 
 
-def _mean(continued: Sequence[Trajectory], state: int, discount: float, of: Of) -> Value | None:
-    """Value of a state by the episodes that continued from it."""
-    gained = [_gained(each, state, discount, of) for each in continued if each.is_evidence]
-    if not gained:
+def _estimate(continuations: Sequence[Trajectory], state: int, discount: float, target: Target) -> Value | None:
+    """Estimate a state's value by the episodes that continued from it; None if all ended with an error."""
+    values = [_value(episode, state, discount, target) for episode in continuations if episode.is_evidence]
+    if not values:
         return None
-    if len(gained) == 1:
-        return Value(gained[0], math.nan, 1)
-    return Value(fmean(gained), _stderr(gained, of), len(gained))
+    if len(values) == 1:
+        return Value(values[0], math.nan, 1)
+    return Value(fmean(values), _stderr(values, target), len(values))
 
 
-def _stderr(gained: Sequence[float], of: Of) -> float:
-    """Standard error of a mean; see `Value`."""
-    if of == "return":
-        return stdev(gained) / math.sqrt(len(gained))
-    tries = len(gained) + 1
-    mean, square = (sum([*each, 0.5]) / tries for each in (gained, [value * value for value in gained]))
-    return math.sqrt((square - mean * mean) / tries)
+def _stderr(values: Sequence[float], target: Target) -> float:
+    """Return the standard error of a mean; see `Value`."""
+    if target == "return":
+        return stdev(values) / math.sqrt(len(values))
+    attempts = len(values) + 1
+    mean, square = (sum([*terms, 0.5]) / attempts for terms in (values, [value * value for value in values]))
+    return math.sqrt((square - mean * mean) / attempts)
 
 
-def _gained(went: Trajectory, state: int, discount: float, of: Of) -> float:
-    if of == "success":
-        return float(went.success) * discount ** (len(went.steps) - state)
-    return sum(step.reward * discount**k for k, step in enumerate(went.steps[state:]))
+def _value(episode: Trajectory, state: int, discount: float, target: Target) -> float:
+    """Return what one continuation from a state came to."""
+    if target == "success":
+        return float(episode.success) * discount ** (len(episode.steps) - state)
+    return sum(step.reward * discount**k for k, step in enumerate(episode.steps[state:]))

@@ -3,7 +3,7 @@
 A trainer reads as the paper does:
 
     with Fit("filtered_bc", policy, self, samples, seed=seed, output_dir=output_dir, progress=progress) as fit:
-        for batch in fit.steps(length_grouped(lengths, self, seed)):
+        for batch in fit.steps():
             tokens = sum(sum(sample.mask) for sample in batch)
             for part in fit.microbatches(batch):
                 fit.backward(bc_loss(agent_logprobs(fit.agent_logits(part)), tokens))
@@ -35,7 +35,7 @@ from agentgym_py.policy.tokens import Sample
 from agentgym_py.rng import seed_of
 from agentgym_py.training import tracking
 from agentgym_py.training.checkpoints import Checkpoints, digest_of
-from agentgym_py.training.data import TrainingData
+from agentgym_py.training.data import TrainingData, length_grouped
 from agentgym_py.training.optimization import Optimization
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
@@ -127,8 +127,13 @@ class Fit(Generic[Row]):
 
     # ---- the loop ----------------------------------------------------------------------------------------------------
 
-    def steps(self, batches: Sequence[Sequence[int]]) -> Iterator[list[Row]]:
-        """Yield the rows of each optimizer step, by their positions; a resumed training begins after its last step."""
+    def steps(self, batches: Sequence[Sequence[int]] | None = None) -> Iterator[list[Row]]:
+        """Yield the rows of each optimizer step; a resumed training begins after its last step.
+
+        `batches` holds the rows' positions, by default of rows of similar length (`data.length_grouped`).
+        """
+        if batches is None:
+            batches = length_grouped([self._tokens_of(row) for row in self.rows], self.settings, self.seed)
         self._steps = len(batches)
         for batch in batches[self._step :]:
             torch.manual_seed(seed_of(self.seed, "step", self._step + 1, distributed.rank()) % (1 << 63))

@@ -123,7 +123,8 @@ _PPO = _ON_POLICY | {
     "lam": "gae_lambda", "value_weight": "vf_coef", "entropy_weight": "entropy_coef", "level": "credit_level",
 }  # fmt: skip
 RENAMED: Mapping[str, Mapping[str, str]] = {
-    "grpo": _GRPO, "ppo": _PPO, "r3": _PPO, "reverse_curriculum": _GRPO | {"enough": "success_threshold"},
+    "grpo": _GRPO, "ppo": _PPO, "r3": _PPO | {"prm_tries": "prm_attempts"},
+    "reverse_curriculum": _GRPO | {"enough": "success_threshold"}, "process_reward": {"tries": "attempts"},
 }  # fmt: skip
 """Settings by trainer: what a run.yaml of an earlier version calls them, and their current names."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -90,9 +91,14 @@ class TrainReport:
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Last value of whatever else the trainer logs."""
     history: Sequence[Mapping[str, float]] = ()
-    """What was logged, step by step; of an on-policy trainer iteration by iteration."""
+    """What was logged, by step; an on-policy trainer logs by iteration."""
     notes: Sequence[str] = ()
-    """What its safety nets noticed, with numbers; each was warned of once."""
+    """What the trainer warned of, with numbers."""
+
+    def with_note(self, note: str) -> TrainReport:
+        """Warn of something, and return the report with it among its notes."""
+        warnings.warn(note, stacklevel=3)
+        return replace(self, notes=(*self.notes, note))
 
 
 @runtime_checkable

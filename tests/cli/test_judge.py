@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 
 from agentgym_py import http_client
 from agentgym_py.policy import Policy
-from agentgym_py.rewards.llm_judge import KEPT
+from agentgym_py.rewards.llm_judge import MARKS_FILE
 from agentgym_py.testing.model_server import ModelServer, serving
 from agentgym_py.trajectory import store
 
@@ -46,7 +46,7 @@ def test_a_judge_from_the_command_line(
         assert status == 0 and "judge/process_reward: 2 trajectories" in out, err
         assert len(server.bodies) - before == 6 - answered
         files = [each for each in Path("judge").rglob("*") if each.is_file()]
-        assert {each.name for each in files} >= {"train.json", "heads.safetensors", KEPT}
+        assert {each.name for each in files} >= {"train.json", "heads.safetensors", MARKS_FILE}
         assert not any(SECRET.encode() in each.read_bytes() for each in files)
         words[-1] = "http://127.0.0.1:1/v1"
         status, _, err = agentgym(*[*words, "--out", "none"])

@@ -365,7 +365,7 @@ def test_a_model_in_the_cache_needs_no_network(hub: Hub, status: int) -> None:
     ("name", "said"),
     [
         ("runs/bc", "there is no such folder; the hub is not searched because there is a folder 'runs'"),
-        ("runs/mime", "there is no such folder; did you mean 'runs/mine'?; beside a folder 'runs' it is not looked"),
+        ("runs/mime", "there is no such folder; did you mean 'runs/mine'?; the hub is not searched"),
         ("runs/mine/checkpont", "there is no such folder; did you mean 'runs/mine/checkpoint'?"),
         ("runs/other/checkpoint", "there is no such folder ('runs/other' is not there)"),
         ("./nope", "there is no such folder"),
@@ -386,7 +386,7 @@ def test_the_hub_is_not_asked_where_it_is_switched_off(hub: Hub, monkeypatch: py
     import huggingface_hub
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(UnknownNameError, match="nor is it in the hub's cache, and HF_HUB_OFFLINE keeps"):
+    with pytest.raises(UnknownNameError, match="nor is it in the hub's cache, and HF_HUB_OFFLINE turns"):
         Policy.load("some/one")
     assert not hub.asked
 

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py import http_client
 from agentgym_py.errors import ConfigError, EndpointError
-from agentgym_py.rewards.llm_judge import KEPT, OpenAIJudge, mark_in, question
+from agentgym_py.rewards.llm_judge import MARKS_FILE, OpenAIJudge, parse_mark, render_question
 from agentgym_py.rewards.process_reward_model import ProcessRewardModel
 from agentgym_py.testing.model_server import ModelServer, serving
 from agentgym_py.trajectory import Trajectory
@@ -59,7 +59,7 @@ def steps(server: ModelServer) -> list[str]:
 def test_it_is_shown_all_up_to_the_step_and_nothing_of_later(episode: Any) -> None:
     """Rules, task, history, the step, what the world showed; braces in them are text."""
     whole = episode("a", "b{x}", "c", rules="THE {rules}", instruction="buy a {thing}", final_observation="the end")
-    first, second, last = (question(whole, i) for i in range(3))
+    first, second, last = (render_question(whole, i) for i in range(3))
     order = ["THE {rules}", "buy a {thing}", "World: page 0", "Action: a", "World: page 1", "Action: b{x}", "page 2"]
     places = [second.index(each) for each in order]
     assert places == sorted(places) and "Action: c" not in second and "the end" not in second
@@ -90,7 +90,7 @@ def test_it_is_shown_all_up_to_the_step_and_nothing_of_later(episode: Any) -> No
 )
 def test_only_a_line_of_its_own_at_the_end_is_a_mark(text: str, mark: float | None) -> None:
     """From 0 to 10, and to the letter."""
-    assert mark_in(text) == mark
+    assert parse_mark(text) == mark
 
 
 def test_marks_are_the_values_of_the_states_that_steps_led_to(server: ModelServer, played: list[Trajectory]) -> None:
@@ -152,12 +152,12 @@ def test_wrong_settings_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=rf"^judge: .*\b{name}\b"):
             ProcessReward(labels="judge", judge={"model": "m", **url, name: value})
-    with pytest.raises(ConfigError, match="judge is of labels judge"):
+    with pytest.raises(ConfigError, match="judge needs labels judge"):
         ProcessReward(judge={"model": "m"})
-    with pytest.raises(ConfigError, match=r"of the prm_ settings: judge: .*model"):
+    with pytest.raises(ConfigError, match=r"the prm_ settings: judge: .*model"):
         R3(prm_labels="judge")
     monkeypatch.setenv("OPENAI_API_KEY", "k" * 20)
-    assert R3(prm_labels="judge", prm_judge={"model": "m"}).modelling(1.0).judge == {"model": "m"}
+    assert R3(prm_labels="judge", prm_judge={"model": "m"}).prm_settings(1.0).judge == {"model": "m"}
 
 
 # ---- marks are kept -------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_wrong_settings_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_is_asked_twice(server: ModelServer, played: list[Trajectory], tmp_path: Path) -> None:
     """Marks are kept as they come: what broke off goes on, past a torn line; another model, or other words, are new."""
-    kept = tmp_path / "new" / KEPT
+    kept = tmp_path / "new" / MARKS_FILE
     server.breaks_after = 2  # five are lost: it is broken
     with pytest.raises(EndpointError, match="gave no answer: 500"):
         OpenAIJudge("m", server.url, concurrency=1, retries=0).values(played, kept)
@@ -200,7 +200,10 @@ def test_marks_are_what_a_process_reward_model_learns(
     )  # fmt: skip
     with pytest.warns(UserWarning, match=r"the judge gave 1 of 8 steps no mark that can be read"):
         report = how.train(tiny_policy, played, seed=0, output_dir=tmp_path)
-    assert report.notes == ("the judge gave 1 of 8 steps no mark that can be read",) and report.trajectories == 2
+    assert (
+        report.notes == ("the judge gave 1 of 8 steps no mark that can be read: they have no label",)
+        and report.trajectories == 2
+    )
     one, two = ProcessRewardModel.load(tmp_path).score(played)
     assert one[[0, 2, 3]] == pytest.approx([0.2, 0.8, 0.8], abs=0.2)
     assert two[[0, 2]] == pytest.approx([0.2, 0.2], abs=0.2), "the second steps are alike until their thoughts end"
@@ -224,5 +227,5 @@ def test_r3_asks_a_judge_of_some_episodes(server: ModelServer, toy_envs: Any, tm
     with pytest.warns(UserWarning, match="the judge gave 1 steps no mark"):
         report = trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
     assert [row["prm_episodes"] for row in report.history] == [3.0] * 3 and len(report.notes) == 1
-    of = {json.loads(line)["trajectory"] for line in (tmp_path / KEPT).read_text().splitlines()}
+    of = {json.loads(line)["trajectory"] for line in (tmp_path / MARKS_FILE).read_text().splitlines()}
     assert 0 < len(of) <= 9 and len(rollouts.episodes) == 24

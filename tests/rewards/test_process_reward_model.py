@@ -19,12 +19,12 @@ from agentgym_py.policy.tokens import encode
 from agentgym_py.rewards.process_reward_model import (
     STEPS,
     ProcessRewardModel,
+    encode_with_positions,
     end_of_thought,
-    marked_sample,
-    measured,
+    label_error,
+    label_steps,
     new_heads,
-    states_at_marks,
-    step_labels,
+    states_at_steps,
 )
 from agentgym_py.trajectory import Step, Trajectory
 
@@ -50,7 +50,7 @@ def test_a_step_is_read_where_its_thought_ends(tiny_policy: Any, played: list[Tr
     """The tokens up to there hold the whole thought and one token fewer does not; without one it is the last token."""
     thoughts = 0
     for trajectory in played:
-        sample, marks = marked_sample(trajectory, tiny_policy)
+        sample, marks = encode_with_positions(trajectory, tiny_policy)
         assert sample == encode(trajectory, tiny_policy.chat) and len(marks) == len(trajectory.steps)
         at = 0
         for step, mark in zip(trajectory.steps, marks, strict=True):
@@ -92,7 +92,7 @@ def test_labels_are_of_the_state_that_a_step_led_to(episode: Any) -> None:
     made = episode("a", "b", "b", "c")
     steps = [replace(step, observation="page") for step in made.steps]
     made = replace(made, steps=(*steps[:3], replace(steps[3], valid=False)))
-    found = step_labels(made, [0.5, 0.25, None, 0.0, 1.0])
+    found = label_steps(made, [0.5, 0.25, None, 0.0, 1.0])
     expected = [[1, 0.25, -0.25], [1, math.nan, math.nan], [0, 0.0, math.nan], [0, 1.0, 1.0]]
     np.testing.assert_array_equal(found, expected)
 
@@ -101,7 +101,7 @@ def test_how_far_off_a_model_is() -> None:
     """Errors and correlations of what is known; where all is the same there is no correlation."""
     labels = [np.array([[1, 0.0, 0.5], [1, 1.0, math.nan]]), np.array([[0, math.nan, 0.5]])]
     said = [np.array([[0, 0.5, 0.0], [0, 0.7, 9.0]]), np.array([[0, 9.0, 1.0]])]
-    found = measured(said, labels)
+    found = label_error(said, labels)
     assert found == {
         "mse_correctness": pytest.approx((0.25 + 0.09) / 2), "correlation_correctness": pytest.approx(1.0),
         "mse_progress": pytest.approx(0.25),
@@ -115,7 +115,7 @@ def test_it_says_what_the_formula_says_row_by_row(judge: ProcessRewardModel, pla
     """Linear, ReLU, Linear of the last state at each mark and the step's number, of each trajectory alone."""
     first, _, second = judge.heads
     for trajectory, said_TD in zip(played, judge.by_dimension(played, batch_size=4), strict=True):
-        sample, marks = marked_sample(trajectory, judge.policy)
+        sample, marks = encode_with_positions(trajectory, judge.policy)
         with torch.no_grad():
             ids = torch.tensor([sample.input_ids])
             states = judge.policy.model(input_ids=ids, output_hidden_states=True).hidden_states[-1][0]
@@ -132,12 +132,12 @@ def test_rows_are_read_in_any_passes(
     tiny_policy: Any, played: list[Trajectory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In passes of few tokens or in one: the same states, in the order of the rows, and no gradient but at marks."""
-    rows = [marked_sample(each, tiny_policy) for each in played]
-    whole = states_at_marks(tiny_policy.model, rows)
+    rows = [encode_with_positions(each, tiny_policy) for each in played]
+    whole = states_at_steps(tiny_policy.model, rows)
     for tokens in (1, 600):
         monkeypatch.setattr("agentgym_py.rewards.process_reward_model._PASS_TOKENS", tokens)
-        torch.testing.assert_close(states_at_marks(tiny_policy.model, rows), whole, rtol=1e-4, atol=1e-5)
-    assert len(whole) == sum(len(row.marks) for row in rows)
+        torch.testing.assert_close(states_at_steps(tiny_policy.model, rows), whole, rtol=1e-4, atol=1e-5)
+    assert len(whole) == sum(len(row.positions) for row in rows)
 
 
 def test_the_numbers_of_steps_after_the_last_one_told_apart_count_as_it(
@@ -146,7 +146,7 @@ def test_the_numbers_of_steps_after_the_last_one_told_apart_count_as_it(
     """Where three are told apart, the fourth step is read as the third."""
     monkeypatch.setattr("agentgym_py.rewards.process_reward_model.STEPS", 3)
     long = max(played, key=lambda each: len(each.steps))
-    read = states_at_marks(tiny_policy.model, [marked_sample(long, tiny_policy)])[:, -3:]
+    read = states_at_steps(tiny_policy.model, [encode_with_positions(long, tiny_policy)])[:, -3:]
     assert len(long.steps) > 3 and read.argmax(-1).tolist() == [0, 1, *[2] * (len(long.steps) - 2)]
     assert (read.sum(-1) == 1).all()
 

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agentgym_py.errors import ConfigError, PolicyError
-from agentgym_py.rewards.reward_model import Member, RewardModel, aggregated, outcome
+from agentgym_py.rewards.reward_model import Member, RewardModel, aggregate_scores, outcome
 from agentgym_py.trajectory import Trajectory
 
 
@@ -59,10 +59,10 @@ def test_a_score_is_the_heads_weighted_sum_at_the_last_token(tiny_policy: Any, p
 def test_an_ensemble_is_its_mean_its_least_or_cautious() -> None:
     """With the population's deviation; of one member they are all the same."""
     scores_KN = np.array([[1.0, 5.0], [3.0, 5.0]])
-    assert aggregated(scores_KN, "mean", 9.0).tolist() == [2.0, 5.0]
-    assert aggregated(scores_KN, "min", 9.0).tolist() == [1.0, 5.0]
-    assert aggregated(scores_KN, "mean-std", 2.0).tolist() == [0.0, 5.0]
-    assert {tuple(aggregated(scores_KN[:1], how, 2.0)) for how in ("mean", "min", "mean-std")} == {(1.0, 5.0)}
+    assert aggregate_scores(scores_KN, "mean", 9.0).tolist() == [2.0, 5.0]
+    assert aggregate_scores(scores_KN, "min", 9.0).tolist() == [1.0, 5.0]
+    assert aggregate_scores(scores_KN, "mean-std", 2.0).tolist() == [0.0, 5.0]
+    assert {tuple(aggregate_scores(scores_KN[:1], how, 2.0)) for how in ("mean", "min", "mean-std")} == {(1.0, 5.0)}
     with pytest.raises(ConfigError, match="aggregate"):
         RewardModel([], {"reward": 1.0}, "max")  # type: ignore[arg-type]  # what a file may say
 

@@ -19,13 +19,13 @@ from agentgym_py.rewards.state_values import (
     FAILED,
     NO_PLAN,
     Value,
-    exact_of_all,
     exact_value,
     exact_values,
-    marked,
+    exact_values_of_all,
     monte_carlo,
     outcome_values,
-    played_again,
+    replayable,
+    values_from_marks,
 )
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
@@ -102,7 +102,7 @@ def test_a_live_world_is_left_as_it_was() -> None:
 def test_a_world_that_shows_something_else_is_refused() -> None:
     """On the way, and at the end; worlds go back to the pool."""
     whole = Collector(RandomAgent()).collect(Job(WORLDS[0], 1))
-    with pytest.raises(SnapshotError, match="its end showed something else"):
+    with pytest.raises(SnapshotError, match="its last observation differs on replay"):
         exact_values(replace(whole, final_observation="Thanks."))
     steps = (whole.steps[0], replace(whole.steps[1], observation="A page."), *whole.steps[2:])
     with pytest.raises(SnapshotError, match="step 2 showed something else"):
@@ -130,12 +130,12 @@ def test_an_expert_that_fails_is_said_to_have_failed(
 
     whole = exact_values(played[1])
     monkeypatch.setattr(world, "expert", fails_once)
-    assert exact_of_all([*played[:2], changed]) == ([None, whole, None], {NO_PLAN: 1, CHANGED: 1})
+    assert exact_values_of_all([*played[:2], changed]) == ([None, whole, None], {NO_PLAN: 1, CHANGED: 1})
     failed.clear()
     with pytest.raises(ExpertError, match=f"expert gave no plan: {type(error).__name__}"):
         exact_values(played[0])
     failed.clear()
-    assert played_again([*played[:2], changed]) == ([True, True, False], {CHANGED: 1}) and not failed
+    assert replayable([*played[:2], changed]) == ([True, True, False], {CHANGED: 1}) and not failed
 
 
 def test_a_world_that_fails_has_no_values(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,16 +151,16 @@ def test_a_world_that_fails_has_no_values(toy_envs: Any, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(world, "begin", fails)
     with pytest.warns(UserWarning, match=r"a world failed while a state was rebuilt: TimeoutError: no world"):
-        found, without = exact_of_all(played)
+        found, without = exact_values_of_all(played)
     assert found[0] == whole and found[1] is None and found[2] is not None and without == {FAILED: 1}
-    assert played_again(played) == ([True, False, True], {FAILED: 1})
+    assert replayable(played) == ([True, False, True], {FAILED: 1})
     asked = list[int]()
 
     def play(jobs: Any) -> Any:
         asked.append(len(jobs))
         return Collector(Coin(0.5)).collect_batch(jobs)
 
-    first, second, third = monte_carlo(played, play, tries=2, states=2)
+    first, second, third = monte_carlo(played, play, attempts=2, states=2)
     assert asked == [8] and all(value is None for value in second[:-1])
     assert all(sum(value is not None for value in each[:-1]) == 2 for each in (first, third))
 
@@ -183,17 +183,17 @@ def test_continuations_estimate_the_policys_value_without_bias(toy_envs: Any, di
     """Within 4 standard errors of the known value at every state, and the errors are as large as they say."""
     collector = Collector(Coin(0.6), PlayConfig(seed=1, slots=512))
     whole = next(e for k in range(9) if not (e := collector.collect(Job(toy_envs.CHAIN, 0, attempt=k))).success)
-    (found,) = monte_carlo([whole], collector.collect_batch, tries=400, discount=discount)
+    (found,) = monte_carlo([whole], collector.collect_batch, attempts=400, discount=discount)
     at = [int(step.observation) for step in whole.steps]
     known = [reached(place, 12 - i, 0.6, discount) for i, place in enumerate(at)]
     for value, expected in zip(found, known, strict=False):
-        assert value is not None and value.tries == 400
+        assert value is not None and value.attempts == 400
         assert abs(value.mean - expected) <= 4 * max(value.stderr, 1e-9)
     assert any(0.05 < value.mean < 0.95 for value in found if value), "else it is no test"
     assert found[-1] == Value(0.0, 0.0, 0)
     begun = replace(whole, steps=whole.steps[:1])  # where chance has most to say
     again = [
-        monte_carlo([begun], collector.collect_batch, tries=10, first_try=1000 + 10 * k, discount=discount)
+        monte_carlo([begun], collector.collect_batch, attempts=10, first_attempt=1000 + 10 * k, discount=discount)
         for k in range(60)
     ]
     small, state = [value for ((value, _),) in again if value], 0
@@ -210,15 +210,15 @@ def test_all_states_of_all_episodes_are_one_batch_within_the_budget(toy_envs: An
         return collector.collect_batch(jobs)
 
     played = collector.collect_batch([Job(toy_envs.CHAIN, task) for task in range(3)])
-    found = monte_carlo(played, play, tries=5, states=2)
+    found = monte_carlo(played, play, attempts=5, states=2)
     assert len(asked) == 1 and len(asked[0]) == 3 * 2 * 5
     assert [sum(value is not None for value in values) for values in found] == [3, 3, 3]
     for job in asked[0]:
         assert job.start is not None and job.task in {each.task_id for each in played}
         (source,) = (each for each in played if each.task_id == job.task)
         assert job.start.steps == source.steps[: len(job.start.steps)]
-    assert monte_carlo(played, play, tries=5, states=2) == found
-    assert monte_carlo(played, play, tries=5, states=2, first_try=5) != found
+    assert monte_carlo(played, play, attempts=5, states=2) == found
+    assert monte_carlo(played, play, attempts=5, states=2, first_attempt=5) != found
     assert len({job.attempt for job in asked[-1]} | {job.attempt for job in asked[0]}) == 10
 
 
@@ -226,7 +226,7 @@ def test_returns_are_valued_too(toy_envs: Any) -> None:
     """What is still to come, discounted: for who always goes right a sum that can be written down."""
     collector = Collector(Coin(1.0))
     whole = collector.collect(Job(toy_envs.CHAIN, 0))
-    (found,) = monte_carlo([whole], collector.collect_batch, tries=2, of="return", discount=0.9)
+    (found,) = monte_carlo([whole], collector.collect_batch, attempts=2, target="return", discount=0.9)
     left = [sum(-0.05 * 0.9**k for k in range(n)) + 0.9 ** (n - 1) for n in (5, 4, 3, 2, 1)]
     assert [value and value.mean for value in found] == pytest.approx([*left, 0.0])
     assert all(value and value.stderr == 0 for value in found)
@@ -242,19 +242,19 @@ def test_continuations_that_fail_by_infrastructure_do_not_count(toy_envs: Any) -
         played = collector.collect_batch(jobs)
         return [replace(e, error="lost") if gone else e for gone, e in zip(lost, played, strict=True)]
 
-    (found,) = monte_carlo([whole], play, tries=2)
+    (found,) = monte_carlo([whole], play, attempts=2)
     assert found == [None, *[Value(1.0, math.nan, 1)] * 4, Value(1.0, 0.0, 0)], "one try says nothing of chance"
 
 
 def test_tries_that_all_came_to_the_same_leave_an_error(toy_envs: Any) -> None:
     """None of eight, or all, is no certainty: Agresti and Coull's error, of one more try that half succeeds."""
     collector = Collector(Coin(0.0))
-    (found,) = monte_carlo([collector.collect(Job(toy_envs.CHAIN, 0))], collector.collect_batch, tries=8)
+    (found,) = monte_carlo([collector.collect(Job(toy_envs.CHAIN, 0))], collector.collect_batch, attempts=8)
     share = 0.5 / 9
     expected = (share * (1 - share) / 9) ** 0.5
     assert all(value and value.mean == 0 and value.stderr == pytest.approx(expected) for value in found[:-1])
     collector = Collector(Coin(1.0))
-    (sure,) = monte_carlo([collector.collect(Job(toy_envs.CHAIN, 0))], collector.collect_batch, tries=8)
+    (sure,) = monte_carlo([collector.collect(Job(toy_envs.CHAIN, 0))], collector.collect_batch, attempts=8)
     assert all(value and value.mean == 1 and value.stderr == pytest.approx(expected) for value in sure[:-1])
 
 
@@ -269,4 +269,4 @@ def test_an_outcome_is_traced_back(episode: Any) -> None:
 
 def test_a_judges_marks_are_of_what_a_step_led_to(episode: Any) -> None:
     """Each step is shown once; the first state has no mark."""
-    assert marked(episode("a", "b"), lambda t, i: len(t.steps[i].reply) / 100 + i) == [None, 0.21, 1.21]
+    assert values_from_marks(episode("a", "b"), lambda t, i: len(t.steps[i].reply) / 100 + i) == [None, 0.21, 1.21]

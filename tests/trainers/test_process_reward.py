@@ -15,8 +15,14 @@ from agentgym_py.collection import Collector, Job
 from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
-from agentgym_py.rewards.process_reward_model import Labelled, ProcessRewardModel, labelled, paired, step_labels
-from agentgym_py.rewards.state_values import exact_values, marked, monte_carlo, player
+from agentgym_py.rewards.process_reward_model import (
+    LabelledTrajectory,
+    ProcessRewardModel,
+    label_steps,
+    label_trajectory,
+    state_pairs,
+)
+from agentgym_py.rewards.state_values import exact_values, monte_carlo, policy_player, values_from_marks
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.process_reward import ProcessReward, process_loss
 
@@ -100,13 +106,13 @@ def played() -> list[Trajectory]:
 
 def test_pairs_are_of_one_state(tiny_policy: Any, played: list[Trajectory]) -> None:
     """Two steps that replied otherwise to all the same, one of them better; the better one first, nothing else."""
-    data = [labelled(each, exact_values(each, 0.9), tiny_policy) for each in played]
+    data = [label_trajectory(each, exact_values(each, 0.9), tiny_policy) for each in played]
     flat = [
         ((t.provenance.task_key, t.steps[: i + 1][-1].observation, [s.reply for s in t.steps[:i]]), t.steps[i].reply, v)
         for t, each in zip(played, data, strict=True)
         for i, v in enumerate(each.labels[:, 1].tolist())
     ]
-    found = paired(data)
+    found = state_pairs(data)
     expected = {
         (a, b)
         for a, (state, said, value) in enumerate(flat)
@@ -120,8 +126,8 @@ def test_a_step_that_must_not_be_learnt_has_no_label(tiny_policy: Any, episode: 
     """As the ones before a fork."""
     whole = episode("a", "b")
     half = replace(whole, steps=(replace(whole.steps[0], trained=False), whole.steps[1]))
-    found = labelled(half, [0.5, 0.5, 1.0], tiny_policy)
-    assert np.isnan(found.labels[0]).all() and not np.isnan(found.labels[1]).any() and len(found.row.marks) == 2
+    found = label_trajectory(half, [0.5, 0.5, 1.0], tiny_policy)
+    assert np.isnan(found.labels[0]).all() and not np.isnan(found.labels[1]).any() and len(found.encoded.positions) == 2
 
 
 def test_where_the_values_come_from(toy_envs: Any) -> None:
@@ -139,10 +145,10 @@ def test_where_the_values_come_from(toy_envs: Any) -> None:
     exact = ProcessReward(labels="exact", discount=0.8).values(changed, dropped, never, 0)
     assert exact[:2] == (changed[:2], [exact_values(each, 0.8) for each in changed[:2]]) and math.isnan(exact.stderr)
     assert dropped == {"whose world does not play it again": 1}
-    how = ProcessReward(labels="monte_carlo", tries=3, states=2, discount=0.8, max_new_tokens=1)
-    play = player(policy, 1.0, 1, 5)
+    how = ProcessReward(labels="monte_carlo", attempts=3, states=2, discount=0.8, max_new_tokens=1)
+    play = policy_player(policy, 1.0, 1, 5)
     _, values, stderr = how.values(episodes, Counter(), play, 5)
-    known = monte_carlo(episodes, play, tries=3, states=2, discount=0.8, seed=5)
+    known = monte_carlo(episodes, play, attempts=3, states=2, discount=0.8, seed=5)
     assert values == [[None if v is None else v.mean for v in each] for each in known]
     assert sum(value is not None for each in values for value in each) == 9 and len(jobs) == 3
     assert stderr == pytest.approx(np.mean([v.stderr for each in known for v in each[:-1] if v]))
@@ -157,10 +163,10 @@ def test_only_exact_labels_ask_the_expert(toy_envs: Any, tmp_path: Path, monkeyp
     monkeypatch.setattr(type(toy_envs.CHAIN.make()), "expert", none)
     policy = toy_envs.word_policy()
     episodes = [group[0] for group in toy_envs.rollouts(policy, toy_envs.CHAIN, 3).groups(3, 1)]
-    how = ProcessReward(labels="monte_carlo", tries=2, states=2, max_new_tokens=1, epochs=1.0)
+    how = ProcessReward(labels="monte_carlo", attempts=2, states=2, max_new_tokens=1, epochs=1.0)
     report = how.train(policy, episodes, seed=0, output_dir=tmp_path / "judge")
     assert report.trajectories == 3 and not report.dropped and 0 < report.metrics["label_stderr"] < 0.5
-    single = replace(how, tries=1).train(policy, episodes, seed=0, output_dir=tmp_path / "single")
+    single = replace(how, attempts=1).train(policy, episodes, seed=0, output_dir=tmp_path / "single")
     assert "label_stderr" not in single.metrics
     with pytest.raises(NothingToTrainOnError, match="3 whose expert gave no plan"):
         replace(how, labels="exact").train(policy, episodes, seed=0, output_dir=tmp_path / "none")
@@ -186,7 +192,7 @@ def test_it_learns_a_batch_by_heart(
     policy = fresh(tiny_policy)
     report = ProcessReward(**settings).train(policy, played, seed=0, output_dir=tmp_path)
     model = ProcessRewardModel.load(tmp_path)
-    labels = np.concatenate([step_labels(each, exact_values(each, 0.9)) for each in played])
+    labels = np.concatenate([label_steps(each, exact_values(each, 0.9)) for each in played])
     said = np.concatenate(model.by_dimension(played))
     wrong = ((said - labels) ** 2).mean()
     assert policy.digest() == tiny_policy.digest() and report.trajectories == 8 and report.metrics["pairs"] > 0
@@ -201,7 +207,7 @@ def test_a_gradient_that_is_not_finite_stops_it(
     tiny_policy: Any, played: list[Trajectory], tmp_path: Path, backbone: bool
 ) -> None:
     """The step is not taken, and no model is written that says nothing but NaN."""
-    marks = [marked(each, lambda t, i: 1e30 if t.success else 0.1) for each in played]
+    marks = [values_from_marks(each, lambda t, i: 1e30 if t.success else 0.1) for each in played]
     how = ProcessReward(epochs=1.0, train_backbone=backbone)
     with pytest.raises(TrainingError, match=r"gradient norm (nan|inf) at step 1 of 1: the step was not taken"):
         how.train_on(tiny_policy, played, marks, seed=0, output_dir=tmp_path / "judge")
@@ -210,7 +216,7 @@ def test_a_gradient_that_is_not_finite_stops_it(
 
 def test_a_judges_marks_are_learnt(tiny_policy: Any, played: list[Trajectory], tmp_path: Path) -> None:
     """`train_on` takes the values of anybody; what is left out of the trajectories needs none."""
-    marks = [marked(each, lambda t, i: 0.9 if t.success else 0.1) for each in played]
+    marks = [values_from_marks(each, lambda t, i: 0.9 if t.success else 0.1) for each in played]
     data = [*played, replace(played[0], error="lost")]
     how = ProcessReward(epochs=30.0, learning_rate=0.004, weights={"correctness": 1.0})
     report = how.train_on(tiny_policy, data, [*marks, [None] * 9], seed=0, output_dir=tmp_path)
@@ -226,7 +232,7 @@ class StopError(Exception):
     """Stops a training before its first step."""
 
 
-def step_of(how: ProcessReward, model: ProcessRewardModel, data: list[Labelled]) -> dict[str, float]:
+def step_of(how: ProcessReward, model: ProcessRewardModel, data: list[LabelledTrajectory]) -> dict[str, float]:
     """Add the gradient of one step on all the data; what is logged of it."""
     logged = dict[str, float]()
     fit = replace(how, batch_size=len(data), epochs=1.0).fit(model, data, seed=0)
@@ -246,19 +252,19 @@ def test_only_the_marks_states_get_a_gradient(
 ) -> None:
     """Neither padding, nor an observation, nor another token of a reply; a step's parts make the whole's gradient."""
     how, policy = ProcessReward(labels="exact"), loss_checks.doubled(fresh(tiny_policy))
-    data = [labelled(each, exact_values(each, 0.9), policy) for each in played]
-    model, whole = how.untrained(policy, data, 0), dict[str, float]()
+    data = [label_trajectory(each, exact_values(each, 0.9), policy) for each in played]
+    model, whole = how.init_model(policy, data, 0), dict[str, float]()
     kept = loss_checks.state_gradients(model.policy.model, lambda: whole.update(step_of(how, model, data)))
     read = [int((each > 0).sum()) for each in kept]
-    assert sum(read) == sum(len(each.row.marks) for each in data)
+    assert sum(read) == sum(len(each.encoded.positions) for each in data)
     trained = [*model.heads.parameters(), *model.policy.model.parameters()]
     expected = [("", p.grad.clone()) for p in trained]
     for p in trained:
         p.grad = None
     parts, loss = list[list[str]](), ProcessReward.loss
 
-    def watched(self: ProcessReward, fit: Any, part: list[Labelled], *totals: int) -> Any:
-        parts.append([row.states[0] for row in part])
+    def watched(self: ProcessReward, fit: Any, part: list[LabelledTrajectory], *totals: int) -> Any:
+        parts.append([row.state_ids[0] for row in part])
         return loss(self, fit, part, *totals)
 
     monkeypatch.setattr(ProcessReward, "loss", watched)
@@ -291,11 +297,13 @@ def test_what_is_logged_of_a_step(tiny_policy: Any, played: list[Trajectory], tm
     """The loss is made of its two terms; of pairs the number in a step."""
     how = ProcessReward(labels="exact", epochs=2, pair_weight=0.5)
     report = how.train(tiny_policy, played, seed=0, output_dir=tmp_path)
-    data = [labelled(each, exact_values(each, 0.9), tiny_policy) for each in played]
+    data = [label_trajectory(each, exact_values(each, 0.9), tiny_policy) for each in played]
     assert {*report.metrics} == {"loss", "mse", "pairwise", "pairs", "steps", "grad_norm"}
     assert report.metrics["steps"] == sum(len(each.labels) for each in data)
     for row in report.history:
-        assert row["loss"] == pytest.approx(row["mse"] + 0.5 * row["pairwise"]) and row["pairs"] == len(paired(data))
+        assert row["loss"] == pytest.approx(row["mse"] + 0.5 * row["pairwise"]) and row["pairs"] == len(
+            state_pairs(data)
+        )
 
 
 def test_dropout_is_drawn_by_the_seed(toy_envs: Any) -> None:
@@ -304,8 +312,8 @@ def test_dropout_is_drawn_by_the_seed(toy_envs: Any) -> None:
     weights = []
     for number, dropout in enumerate((0.5, 0.5, 0.0)):
         policy, how = toy_envs.word_policy(), ProcessReward(epochs=2, batch_size=2)
-        data = [labelled(each, exact_values(each, 0.9), policy) for each in played]
-        model = how.untrained(policy, data, 0)
+        data = [label_trajectory(each, exact_values(each, 0.9), policy) for each in played]
+        model = how.init_model(policy, data, 0)
         for layer in model.policy.model.model.layers:
             layer.self_attn.attention_dropout = dropout
         torch.manual_seed(number)
@@ -329,7 +337,7 @@ def test_nothing_to_train_on_says_why(tiny_policy: Any, episode: Any, tmp_path: 
 
 def test_wrong_settings_are_refused() -> None:
     """Each by its name."""
-    wrong: dict[str, Any] = {"labels": "taste", "discount": 0.0, "hidden": 0, "tries": 0, "states": 0, "epochs": 0.0}
+    wrong: dict[str, Any] = {"labels": "taste", "discount": 0.0, "hidden": 0, "attempts": 0, "states": 0, "epochs": 0.0}
     wrong |= {"pair_weight": -1.0, "max_new_tokens": 0, "weights": {"taste": 1.0}, "learning_rate": 0.0}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match="taste" if name == "weights" else name):
@@ -337,7 +345,7 @@ def test_wrong_settings_are_refused() -> None:
     with pytest.raises(ConfigError, match="discount"):
         ProcessReward(discount=1.1)
     for weights in {"progress": 1.0}, {"progress": 1.0, "relevance": 0.0}:
-        with pytest.raises(ConfigError, match="no progress at discount 1"):
+        with pytest.raises(ConfigError, match="at 1 the progress of every step is 0"):
             ProcessReward(discount=1.0, weights=weights)
     ProcessReward(discount=1.0, weights={"correctness": 1.0})
     with pytest.raises(ConfigError, match="lora_rank"):

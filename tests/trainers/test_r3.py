@@ -15,11 +15,11 @@ from agentgym_py.collection import branching
 from agentgym_py.errors import ConfigError, NothingToTrainOnError
 from agentgym_py.policy import Policy
 from agentgym_py.policy.tokens import IGNORED
-from agentgym_py.rewards.process_reward_model import ProcessRewardModel, marked_sample
+from agentgym_py.rewards.process_reward_model import ProcessRewardModel, encode_with_positions
 from agentgym_py.rewards.state_values import CHANGED
 from agentgym_py.training.rl.batch import Record, collate, record_of
 from agentgym_trainers.ppo import PPO, settings_loss
-from agentgym_trainers.r3 import R3, ProcessRewards, placed
+from agentgym_trainers.r3 import R3, ProcessRewards, scatter_step_rewards
 
 FEW: dict[str, Any] = {"tasks_per_iteration": 16, "prm_first_epochs": 2.0, "prm_epochs": 1.0, "learning_rate": 0.02}
 
@@ -33,11 +33,11 @@ def test_a_step_is_paid_where_its_thought_ends() -> None:
     labels = torch.tensor([IGNORED if each < 0 else each for each in own])
     turns = torch.tensor([0, 0, 0, 1, 1, 2, 2])
     record = Record(labels.clamp(min=0), labels, turns, torch.zeros(7))
-    found = placed(record, [3, 7, 8], [0.5, -1.0, 2.0])
+    found = scatter_step_rewards(record, [3, 7, 8], [0.5, -1.0, 2.0])
     assert found.tolist() == [0.0, 0.5, 0.0, 0.0, -1.0, 0.0, 2.0]
     labels[3] = IGNORED
     gap = Record(record.input_ids, labels, turns[1:], torch.zeros(6))
-    assert placed(gap, [3, 7, 8], [0.5, -1.0, 2.0]).tolist() == [0.5, 0.0, 0.0, -1.0, 0.0, 2.0]
+    assert scatter_step_rewards(gap, [3, 7, 8], [0.5, -1.0, 2.0]).tolist() == [0.5, 0.0, 0.0, -1.0, 0.0, 2.0]
 
 
 def test_a_reward_is_the_sum_of_three(toy_envs: Any, loss_checks: Any) -> None:
@@ -50,7 +50,7 @@ def test_a_reward_is_the_sum_of_three(toy_envs: Any, loss_checks: Any) -> None:
     ref = record.old_logps_n - torch.rand(record.n, generator=torch.Generator().manual_seed(0))
     paid = [0.1 * i - 0.2 for i in range(len(episode.steps))]
     record.ref_logps_n = ref
-    record.process_rewards_n = placed(record, marked_sample(episode, policy).marks, paid)
+    record.process_rewards_n = scatter_step_rewards(record, encode_with_positions(episode, policy).positions, paid)
     expected, at = [], 0
     for step, of_step in zip(episode.steps, paid, strict=True):
         for k in range(len(step.tokens.ids)):
@@ -137,7 +137,7 @@ def test_an_expert_that_fails_is_warned_of(toy_envs: Any, tmp_path: Path, monkey
 
     monkeypatch.setattr(type(toy_envs.CHAIN.make()), "expert", none)
     with (
-        pytest.warns(UserWarning, match="of 16 episodes no step was labelled of 16 whose expert gave no plan"),
+        pytest.warns(UserWarning, match=r"16 of 16 episodes have no labelled step \(whose expert gave no plan"),
         pytest.raises(NothingToTrainOnError),
     ):
         toy_envs.improved(toy_envs.CHAIN, R3(**FEW), 32, tmp_path)
@@ -156,7 +156,7 @@ def test_with_lora_the_model_is_whole(toy_envs: Any, tmp_path: Path) -> None:
 
 def test_continuations_are_of_the_budget(toy_envs: Any, tmp_path: Path) -> None:
     """Monte Carlo labels cost episodes, which are counted; with too few left, fewer are labelled."""
-    trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=2, prm_states=2, prm_episodes=4)
+    trainer = R3(**FEW, prm_labels="monte_carlo", prm_attempts=2, prm_states=2, prm_episodes=4)
     _, report, rollouts = toy_envs.improved(toy_envs.CHAIN, trainer, 120, tmp_path)
     spent = report.dropped["played on to value a state"]
     assert len(rollouts.episodes) <= 120 and report.trajectories + spent == len(rollouts.episodes)
@@ -166,7 +166,7 @@ def test_continuations_are_of_the_budget(toy_envs: Any, tmp_path: Path) -> None:
 
 def test_continuations_are_not_scored(toy_envs: Any, tmp_path: Path) -> None:
     """Whether they succeed is all that is asked of them: a reward model reads what the policy learns from, no more."""
-    trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=2, prm_states=2, prm_episodes=4)
+    trainer = R3(**FEW, prm_labels="monte_carlo", prm_attempts=2, prm_states=2, prm_episodes=4)
     policy, scored = toy_envs.word_policy(), list[int]()
     rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 80)
 
@@ -220,13 +220,13 @@ def test_without_any_label_it_is_no_ppo(
     """
     toy_envs.improved(toy_envs.CHAIN, R3(**FEW), 48, tmp_path / "made")
     monkeypatch.setattr(
-        "agentgym_trainers.process_reward.exact_of_all",
+        "agentgym_trainers.process_reward.exact_values_of_all",
         lambda given, _: ([None] * len(given), Counter({CHANGED: len(given)})),
     )
     policy = toy_envs.word_policy()
     before, rollouts = policy.digest(), toy_envs.rollouts(policy, toy_envs.CHAIN, 5 * 16)
     trainer = R3(**FEW, critic_warmup=warmup, checkpoint_minutes=0.0)
-    why = r"of 16 episodes no step was labelled of 16 whose world does not play it again"
+    why = r"16 of 16 episodes have no labelled step \(whose world does not play it again"
     with pytest.warns(UserWarning, match=why), pytest.raises(NothingToTrainOnError, match=why):
         trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path / "none")
     assert policy.digest() == before and len(rollouts.episodes) == (warmup + 1) * 16
@@ -235,28 +235,30 @@ def test_without_any_label_it_is_no_ppo(
         _, report, _ = toy_envs.improved(
             toy_envs.CHAIN, R3(**FEW, prm=str(tmp_path / "made")), 5 * 16, tmp_path / "given"
         )
-    assert len([each for each in said if "no step was labelled" in str(each.message)]) == 1
-    assert any("no step was labelled" in note for note in report.notes)
+    assert len([each for each in said if "have no labelled step" in str(each.message)]) == 1
+    assert any("have no labelled step" in note for note in report.notes)
     assert {row["prm_episodes"] for row in report.history} == {0.0} and report.trajectories == 5 * 16
 
 
 def test_a_budget_that_is_too_small_for_continuations_is_refused(toy_envs: Any, tmp_path: Path) -> None:
     """Before anything is played; at its end, what cannot be labelled any more is noted."""
-    trainer = R3(**FEW, prm_labels="monte_carlo", prm_tries=4, prm_states=4, prm_episodes=1)
+    trainer = R3(**FEW, prm_labels="monte_carlo", prm_attempts=4, prm_states=4, prm_episodes=1)
     policy = toy_envs.word_policy()
     rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 47)
-    with pytest.raises(ConfigError, match="tasks_per_iteration 16 leaves less than prm_tries 4 times prm_states 4"):
+    with pytest.raises(
+        ConfigError, match="too few for prm_labels monte_carlo: labelling one takes prm_attempts 4 times prm_states 4"
+    ):
         trainer.improve(policy, rollouts, seed=0, output_dir=tmp_path)
     assert not rollouts.episodes
     replace(trainer, beta=0.0).check_round(47)
-    many = R3(**FEW, prm_labels="monte_carlo", prm_tries=2, prm_states=2, prm_episodes=16)
+    many = R3(**FEW, prm_labels="monte_carlo", prm_attempts=2, prm_states=2, prm_episodes=16)
     policy, report, _ = toy_envs.improved(
         toy_envs.CHAIN, many, 56, tmp_path / "held"
     )  # enough is held back to learn from
     assert report.history[0]["prm_episodes"] == 6 and policy.digest() != toy_envs.word_policy().digest()
-    with pytest.warns(UserWarning, match="episodes were left to label steps by, and an episode takes 16"):
+    with pytest.warns(UserWarning, match="episodes of the budget are left, and labelling an episode takes 16"):
         _, report, _ = toy_envs.improved(toy_envs.CHAIN, trainer, 16 + 16 + 16 + 8, tmp_path / "tight")
-    assert any("8 episodes were left" in note for note in report.notes), report.notes
+    assert any("8 episodes of the budget are left" in note for note in report.notes), report.notes
 
 
 def test_a_model_of_other_tokens_or_none_is_refused(toy_envs: Any, tmp_path: Path) -> None:
@@ -287,7 +289,7 @@ def test_a_model_comes_back_in_the_policys_format(toy_envs: Any, tmp_path: Path)
     rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 16)
     episodes = [group[0] for group in rollouts.groups(16, 1)]
     judge, again = (ProcessRewards(R3(**FEW), policy, rollouts, seed=0) for _ in range(2))
-    judge._learn(episodes, Counter(), [])
+    judge._train(episodes, Counter(), [])
     judge.save(tmp_path)
     again.load(tmp_path)
     assert judge.model is not None and again.model is not None
@@ -337,13 +339,13 @@ def test_wrong_settings_are_refused() -> None:
     """Each by its name; outcome labels that say nothing of progress, too."""
     wrong: dict[str, Any] = {"alpha": -1.0, "beta": -1.0, "prm_every": -1, "prm_episodes": 0, "clip": -1.0}
     wrong |= {"prm_labels": "taste", "prm_discount": 0.0, "prm_first_epochs": 0.0, "prm_learning_rate": 0.0}
-    wrong |= {"prm_tries": 0, "prm_states": 0}
+    wrong |= {"prm_attempts": 0, "prm_states": 0}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name.removeprefix("prm_").removeprefix("first_")):
             R3(**{name: value})
     with pytest.raises(ConfigError, match="alpha and beta must not both be 0"):
         R3(alpha=0.0, beta=0.0)
-    with pytest.raises(ConfigError, match="no progress"):
+    with pytest.raises(ConfigError, match="the progress of every step is 0"):
         R3(prm_labels="outcome", prm_discount=1.0)
     with pytest.raises(ConfigError, match="taste"):
         R3(prm_weights={"taste": 1.0})

@@ -20,7 +20,7 @@ from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.rewards.reward_model import Member, RewardModel, require_reward_model
 from agentgym_py.training.fit import Fit
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.reward_model import Judged, RewardModelling, _untrained, bradley_terry_loss, require_heads
+from agentgym_trainers.reward_model import HeadPair, RewardModelling, _new_member, bradley_terry_loss, require_heads
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +36,11 @@ def played(episode: Any) -> list[Trajectory]:
 
 def fit_of(
     policy: Any, played: list[Trajectory], loss_checks: Any, **settings: Any
-) -> tuple[RewardModelling, Member, Fit[Judged]]:
+) -> tuple[RewardModelling, Member, Fit[HeadPair]]:
     """A training of one member on all pairs in one batch, in double precision."""
     asked = RewardModelling(**{"batch_size": 6, **settings})
-    _, judged, _ = asked._judged(policy, played, 0)
-    member = _untrained(policy, len(asked.heads), 0)
+    _, judged, _ = asked._prepare(policy, played, 0)
+    member = _new_member(policy, len(asked.heads), 0)
     loss_checks.doubled(member.policy)
     member.heads.double()
     fit = asked.fit(member, judged, 0)

@@ -27,7 +27,7 @@ from agentgym_py.checks import require_at_least, require_positive
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
-from agentgym_py.training.data import Pair, TrainingData, length_grouped, no_data_error, pair_tokens, prepare_pairs
+from agentgym_py.training.data import Pair, TrainingData, no_data_error, pair_tokens, prepare_pairs
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import PairSettings
 from agentgym_py.training.trainer import KEEP_FAILURES_AND_RETRY, TrainerInfo
@@ -120,11 +120,10 @@ class DPO(PairSettings):
         if not data.samples:
             raise no_data_error("dpo", data.dropped)
         rows = self.rows(policy, data)
-        lengths = [pair_tokens(pair) for pair in rows]
         with Fit(
             "dpo", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, tokens_of=pair_tokens
         ) as fit:
-            for batch in fit.steps(length_grouped(lengths, self, seed)):
+            for batch in fit.steps():
                 for part in fit.microbatches(batch):
                     fit.backward(*self.loss(fit, part, len(batch)))
                 fit.step()

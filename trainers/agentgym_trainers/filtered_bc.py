@@ -22,7 +22,7 @@ from agentgym_py.errors import ConfigError
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
-from agentgym_py.training.data import length_grouped, no_data_error, prepare
+from agentgym_py.training.data import no_data_error, prepare
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import TrainerInfo
@@ -73,9 +73,8 @@ class FilteredBC(OfflineSettings):
         data = prepare(policy, trajectories, self.max_length, self.threshold)
         if not data.samples:
             raise no_data_error("filtered_bc", data.dropped)
-        lengths = [len(sample.input_ids) for sample in data.samples]
         with Fit("filtered_bc", policy, self, data.samples, seed=seed, output_dir=output_dir, progress=progress) as fit:
-            for batch in fit.steps(length_grouped(lengths, self, seed)):
+            for batch in fit.steps():
                 tokens = sum(sum(sample.mask) for sample in batch)
                 for part in fit.microbatches(batch):
                     fit.backward(*self.loss(fit, part, tokens))

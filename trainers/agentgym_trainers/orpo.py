@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from agentgym_py.checks import require_at_least
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
-from agentgym_py.training.data import Pair, length_grouped, no_data_error, pair_tokens, prepare_pairs
+from agentgym_py.training.data import Pair, no_data_error, pair_tokens, prepare_pairs
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import PairSettings
 from agentgym_py.training.trainer import KEEP_FAILURES_AND_RETRY, TrainerInfo
@@ -100,11 +100,10 @@ class ORPO(PairSettings):
         if not data.samples:
             raise no_data_error("orpo", data.dropped)
         rows = [Pair(*two) for two in zip(data.samples[::2], data.samples[1::2], strict=True)]
-        lengths = [pair_tokens(pair) for pair in rows]
         with Fit(
             "orpo", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, tokens_of=pair_tokens
         ) as fit:
-            for batch in fit.steps(length_grouped(lengths, self, seed)):
+            for batch in fit.steps():
                 for part in fit.microbatches(batch):
                     fit.backward(*self.loss(fit, part, len(batch)))
                 fit.step()

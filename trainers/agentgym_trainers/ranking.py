@@ -23,7 +23,7 @@ from agentgym_py.checks import require_at_least, require_positive
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
-from agentgym_py.training.data import TrainingData, length_grouped, no_data_error, prepare
+from agentgym_py.training.data import TrainingData, no_data_error, prepare
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import KEEP_FAILURES_AND_RETRY, TrainerInfo
@@ -136,12 +136,11 @@ class Ranking(OfflineSettings):
         rows = self.rows(policy, data, groups)
         rest = [i for group in groups for i in group]
         used = TrainingData([data.trajectories[i] for i in rest], [data.samples[i] for i in rest], data.dropped)
-        lengths = [ranked_tokens(row) for row in rows]
         with Fit(
             "ranking", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress,
             tokens_of=ranked_tokens, sequences_of=lambda row: len(row.samples),
         ) as fit:  # fmt: skip
-            for batch in fit.steps(length_grouped(lengths, self, seed)):
+            for batch in fit.steps():
                 for part in fit.microbatches(batch):
                     fit.backward(*self.loss(fit, part, len(batch)))
                 fit.step()

@@ -27,7 +27,7 @@ from agentgym_py.checks import require_positive
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
-from agentgym_py.training.data import TrainingData, length_grouped, no_data_error, prepare
+from agentgym_py.training.data import TrainingData, no_data_error, prepare
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import KEEP_FAILURES, TrainerInfo
@@ -119,12 +119,11 @@ class WeightedBC(OfflineSettings):
         if not data.samples:
             raise no_data_error("weighted_bc", data.dropped)
         rows = [Weighted(sample, weight) for sample, weight in zip(data.samples, weights_B, strict=True)]
-        lengths = [len(sample.input_ids) for sample in data.samples]
         with Fit(
             "weighted_bc", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress,
             tokens_of=lambda row: len(row.sample.input_ids),
         ) as fit:  # fmt: skip
-            for batch in fit.steps(length_grouped(lengths, self, seed)):
+            for batch in fit.steps():
                 tokens = sum(sum(row.sample.mask) for row in batch)
                 for part in fit.microbatches(batch):
                     fit.backward(*self.loss(fit, part, tokens))
