@@ -34,7 +34,7 @@ from agentgym_py.env.actions import format_reply
 from agentgym_py.evaluation.stats import Estimate, bootstrap
 from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
-from agentgym_py.rewards.llm_judge import OpenAIJudge
+from agentgym_py.rewards.llm_judge import MARKS_FILE, OpenAIJudge
 from agentgym_py.rewards.process_reward_model import Floats, ProcessRewardModel, label_steps
 from agentgym_py.rewards.state_values import Values, exact_values, monte_carlo, outcome_values
 from agentgym_py.rng import Rng
