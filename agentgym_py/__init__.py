@@ -38,7 +38,7 @@ _LAZY = {
     "Policy": "agentgym_py.policy",
     "RandomAgent": "agentgym_py.agents",
 }
-"""Where names live that would slow the import down."""
+"""Modules of names whose import would be slow."""
 
 register_envs()
 

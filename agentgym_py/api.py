@@ -1,4 +1,4 @@
-"""The front door: what `import agentgym_py as ag` offers. Each function imports what it needs when it is called."""
+"""The public functions of `import agentgym_py as ag`; each imports what it needs when called."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Result:
     """An evaluation and its episodes."""
 
     name: str
-    """Of the agent."""
+    """The agent's name."""
     evaluation: Evaluation
-    """Success rate with its interval, return, steps, kinds of failure."""
+    """Success rate with its interval, return, steps, failures by kind."""
     trajectories: list[Trajectory]
     manifest: Mapping[str, Any]
-    """What decides the episodes: agent, envs, tasks, seed. Only results of the same question can be compared."""
+    """What determines the episodes: agent, envs, tasks, seed. `compare` needs results with the same tasks."""
 
     def __str__(self) -> str:
         """Return the success rate with its 95 % interval: `expert: success 97.0 % [94, 99], 300 episodes`."""
@@ -55,8 +55,8 @@ def make(env: str, **kwargs: Any) -> TextEnv:
         kwargs: Its arguments, such as `difficulty`, `max_steps`, `split`.
 
     Raises:
-        UnknownNameError: no such environment is installed.
-        ConfigError: it cannot be made with these arguments.
+        UnknownNameError: No such environment is installed.
+        ConfigError: It cannot be made with these arguments.
     """
     return EnvSpec(env, kwargs).make()
 
@@ -73,21 +73,21 @@ def collect(
     play: PlayConfig | None = None,
     progress: Callable[[Trajectory], None] | None = None,
 ) -> list[Trajectory]:
-    """Play episodes.
+    """Collect episodes of an agent.
 
     Args:
         env: One environment or several, by name or as `EnvSpec(name, kwargs)`.
         agent: Name of an installed agent (`expert`, `random`), an agent such as `ExpertAgent(fair=True)`, or a policy.
-        tasks: How many of the split's tasks, or their numbers.
+        tasks: How many tasks of the split, or their numbers.
         split: `train`, `valid` or `test`.
         attempts: Episodes per task.
-        temperature: A policy samples at it.
+        temperature: Sampling temperature of a policy.
         max_new_tokens: Longest reply of a policy.
         play: Seed, slots, executor, timeouts.
-        progress: Called with each episode that ends.
+        progress: Called with each finished episode.
 
     Returns:
-        Trajectories in the order of the tasks, attempts of one task side by side.
+        Trajectories in the order of the tasks, with attempts at a task next to each other.
     """
     from agentgym_py.collection import Collector, PlayConfig, jobs_for
 
@@ -112,28 +112,28 @@ def train(
     Args:
         trainer: Name of an installed trainer, or a trainer with its settings, such as `DPO(beta=1.0)`.
         policy: Trained in place; a name such as `tiny`, or a folder, is loaded first.
-        trajectories: What it learns from; the trainer selects what it needs.
-        seed: Of the order of the data and of new weights.
-        output_dir: Keeps the states of the training, from which an interrupted one resumes; None keeps none.
-        progress: Called with the steps done and their number.
-        settings: The trainer's, if it is given by name.
+        trajectories: The training data; the trainer selects what it needs.
+        seed: Seed of the data order and of new weights.
+        output_dir: Folder for training states, from which an interrupted training resumes; None keeps none.
+        progress: Called with the number of steps done and the total.
+        settings: The trainer's settings, if `trainer` is a name.
 
     Returns:
-        The policy and a report. Saving is up to you: `policy.save(folder)`.
+        The policy and a report. Save the policy with `policy.save(folder)`.
 
     Raises:
-        ConfigError: the trainer plays episodes itself; `evolve` runs it.
-        NothingToTrainOnError: no trajectory carries a token to learn from.
+        ConfigError: The trainer is on-policy; `evolve` runs it.
+        NothingToTrainOnError: No trajectory has a token to train on.
     """
     from agentgym_py.policy import Policy
     from agentgym_py.training import Trainer
 
-    made = _trainer(trainer, settings)
-    if not isinstance(made, Trainer):
-        raise ConfigError(f"{trainer} plays episodes itself and does not train on trajectories: use evolve")
+    instance = _trainer(trainer, settings)
+    if not isinstance(instance, Trainer):
+        raise ConfigError(f"{trainer} is on-policy and does not train on stored trajectories: use evolve")
     loaded = Policy.load(policy) if isinstance(policy, str) else policy
     with TemporaryDirectory(prefix="agentgym") if output_dir is None else nullcontext(output_dir) as folder:
-        report = made.train(loaded, trajectories, seed=seed, output_dir=Path(folder), progress=progress)
+        report = instance.train(loaded, trajectories, seed=seed, output_dir=Path(folder), progress=progress)
     return loaded, report
 
 
@@ -149,18 +149,18 @@ def evaluate(
     play: PlayConfig | None = None,
     progress: Callable[[Trajectory], None] | None = None,
 ) -> Result:
-    """Measure an agent or a policy; arguments as for `collect`, and a policy replies greedily by default.
+    """Evaluate an agent or a policy; arguments as for `collect`, and a policy replies greedily by default.
 
     Raises:
-        ConfigError: nothing was measured.
+        ConfigError: No episode counts.
     """
     from agentgym_py.collection import PlayConfig
     from agentgym_py.evaluation import evaluate as measure
     from agentgym_py.evaluation.folder import manifest_of
 
-    how, player, specs = play or PlayConfig(), _agent(agent, temperature, max_new_tokens), _specs(env)
-    manifest = manifest_of(player, specs, split, range(tasks), attempts, how.prompt, how.seed)
-    evaluation, episodes = measure(player, specs, split, range(tasks), attempts=attempts, play=how, progress=progress)
+    play, player, specs = play or PlayConfig(), _agent(agent, temperature, max_new_tokens), _specs(env)
+    manifest = manifest_of(player, specs, split, range(tasks), attempts, play.prompt, play.seed)
+    evaluation, episodes = measure(player, specs, split, range(tasks), attempts=attempts, play=play, progress=progress)
     return Result(player.name, evaluation, episodes, manifest)
 
 
@@ -168,10 +168,10 @@ def compare(**results: Result | str | os.PathLike[str]) -> Comparison:
     """Compare evaluations of the same tasks, paired: `compare(before=first, after=second)`.
 
     Args:
-        results: By name a `Result`, or a folder that `agentgym eval --out` wrote.
+        results: For each name a `Result`, or a folder of `agentgym eval --out`.
 
     Raises:
-        ConfigError: fewer than two, or evaluations of different questions.
+        ConfigError: There are fewer than two, or they evaluate different tasks.
     """
     from agentgym_py.evaluation.compare import Entrant
     from agentgym_py.evaluation.compare import compare as compare_entrants
@@ -187,19 +187,19 @@ def compare(**results: Result | str | os.PathLike[str]) -> Comparison:
 def evolve(env: str | Sequence[str] = "shop", *, out: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
     """Run AgentEvol: rounds of explore, select, evolve and evaluate.
 
-    The run is that of `agentgym evolve`: the same folder, checks, output and resumption.
+    The same as the command `agentgym evolve`, with its folder, checks, output and resumption.
 
     Args:
         env: One environment or several.
-        out: The run's folder; an interrupted run in it resumes.
-        options: Those of `agentgym evolve` by their names, groups as mappings:
+        out: The run's folder; an interrupted run resumes.
+        options: Options of `agentgym evolve` by name, groups as mappings:
             `evolve("shop", out="runs/a", rounds=2, trainer={"name": "dpo", "beta": 1.0})`.
 
     Returns:
         The test result, as in the run's `test.json`.
 
     Raises:
-        AgentGymError: an option is wrong, or the run failed.
+        AgentGymError: An option is wrong, or the run failed.
     """
     from agentgym_py.cli import run_command
     from agentgym_py.evolution.run_folder import RunFolder
@@ -214,17 +214,17 @@ def evolve(env: str | Sequence[str] = "shop", *, out: str | os.PathLike[str], **
 
 
 def _specs(env: Envs) -> list[EnvSpec]:
-    several = [env] if isinstance(env, str | EnvSpec) else env
-    return [EnvSpec(each) if isinstance(each, str) else each for each in several]
+    envs = [env] if isinstance(env, str | EnvSpec) else env
+    return [EnvSpec(spec) if isinstance(spec, str) else spec for spec in envs]
 
 
 def _agent(player: Player, temperature: float, max_new_tokens: int) -> Agent:
-    """An agent from its name, itself, or a policy."""
+    """An agent from a name, an agent or a policy."""
     from agentgym_py.policy import Policy
 
     if isinstance(player, str):
-        made: Agent = registry.load("agentgym.agents", player)()
-        return made
+        agent: Agent = registry.load("agentgym.agents", player)()
+        return agent
     if not isinstance(player, Policy):
         return player
     from agentgym_py.agents import ModelAgent
@@ -235,23 +235,23 @@ def _agent(player: Player, temperature: float, max_new_tokens: int) -> Agent:
 
 def _trainer(trainer: str | Trainer, settings: Mapping[str, Any]) -> Trainer | OnPolicyTrainer:
     if isinstance(trainer, str):
-        made: Trainer | OnPolicyTrainer = registry.load("agentgym.trainers", trainer)(**settings)
-        return made
+        instance: Trainer | OnPolicyTrainer = registry.load("agentgym.trainers", trainer)(**settings)
+        return instance
     if settings:
-        raise ConfigError(f"settings {', '.join(settings)} belong into the trainer: give it by name, or with them")
+        raise ConfigError(f"settings {', '.join(settings)} need the trainer's name; set them in the trainer itself")
     return trainer
 
 
 def _options(options: Mapping[str, Any], prefix: str = "--") -> list[str]:
-    """Options of a command from keyword arguments; a mapping is a group, its `name` the option itself."""
+    """Command-line options for keyword arguments; a mapping is a group, its `name` the option itself."""
     words: list[str] = []
     for key, value in options.items():
         if isinstance(value, Mapping):
-            rest = {name: each for name, each in value.items() if name != "name"}
+            rest = {name: item for name, item in value.items() if name != "name"}
             words += [f"{prefix}{key}", str(value["name"])] if "name" in value else []
             words += _options(rest, f"{prefix}{key}.")
         elif isinstance(value, list | tuple):
-            words += [word for each in value for word in (f"{prefix}{key}", str(each))]
+            words += [word for item in value for word in (f"{prefix}{key}", str(item))]
         elif value is not None:
             words += [f"{prefix}{key}", str(value).lower() if isinstance(value, bool) else str(value)]
     return words

@@ -1,4 +1,4 @@
-"""The errors of agentgym-py and the sentence that helps with a misspelt name."""
+"""The errors of agentgym-py, and hints for misspelt names."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ class AgentGymError(Exception):
     ::
 
         AgentGymError
-        ├── ConfigError (ValueError)        a setting has a wrong value
-        ├── UnknownNameError (LookupError)  no environment, trainer, agent, model or task of that name
-        ├── ResetNeededError (RuntimeError)      step, snapshot or expert before the first reset
-        ├── ActionError (TypeError)         step was given something that is no string
-        ├── SnapshotError (ValueError)      bytes that are no snapshot of this environment
-        ├── CatalogueError (ValueError)     a world's data files are missing or broken
-        ├── DataError (ValueError)          a trajectory file cannot be read as what it claims to be
-        ├── TemplateError (ValueError)      a chat template that rewrites earlier turns
-        ├── PolicyError (RuntimeError)      a model that cannot be loaded or run
-        │   └── NonFiniteError (ArithmeticError) one that says nan or infinity
-        ├── RunError (RuntimeError)         a run folder that is in use, incomplete or not a run
-        ├── ConformanceError (AssertionError) a world breaks the contract of `TextEnv`
-        ├── WorkerError (RuntimeError)      a process that played episodes died
-        ├── EndpointError (RuntimeError)    a model's endpoint refuses, or does not answer any more
-        ├── ExpertError (RuntimeError)      a world's expert failed where its plan was wanted
-        ├── InfrastructureError (ConnectionError) what an episode needs is gone, or does not answer in time
-        ├── TrainingError (RuntimeError)    a training that went wrong: its loss is not finite
-        └── NothingToTrainOnError (RuntimeError) a round in which every trajectory was selected out
+        ├── ConfigError (ValueError)                        a setting has a wrong value
+        ├── UnknownNameError (LookupError)                  no environment, trainer, agent, model or task has that name
+        ├── ResetNeededError (RuntimeError)                 step, snapshot or expert before the first reset
+        ├── ActionError (TypeError)                         the action passed to step is not a string
+        ├── SnapshotError (ValueError)                      bytes that are not a snapshot of this environment
+        ├── CatalogueError (ValueError)                     a world's data files are missing or broken
+        ├── DataError (ValueError)                          a trajectory file cannot be read
+        ├── TemplateError (ValueError)                      a chat template that rewrites earlier turns
+        ├── PolicyError (RuntimeError)                      a model that cannot be loaded or run
+        │   └── NonFiniteError (ArithmeticError)            a model's output is nan or infinite
+        ├── RunError (RuntimeError)                         a run folder is in use, incomplete or not a run
+        ├── ConformanceError (AssertionError)               a world breaks the contract of `TextEnv`
+        ├── WorkerError (RuntimeError)                      a worker process died
+        ├── EndpointError (RuntimeError)                    a model's endpoint refuses, or no longer answers
+        ├── ExpertError (RuntimeError)                      a world's expert failed when its plan was needed
+        ├── InfrastructureError (ConnectionError)           what an episode depends on is gone, or too slow
+        ├── TrainingError (RuntimeError)                    training failed, such as with a loss that is not finite
+        └── NothingToTrainOnError (RuntimeError)            a round selected no trajectory
 
-    What a language model writes never raises: a bad action is an observation.
+    What a language model writes never raises: a bad action leads to an observation.
     """
 
 
 class ConfigError(AgentGymError, ValueError):
-    """A setting has a wrong value; the message begins with the setting's name where there is one."""
+    """A setting has a wrong value; the message begins with its name."""
 
 
 class UnknownNameError(AgentGymError, LookupError):
-    """Nothing of that name is registered or stored."""
+    """Nothing with that name is registered or stored."""
 
 
 class ResetNeededError(AgentGymError, RuntimeError):
@@ -48,19 +48,19 @@ class ResetNeededError(AgentGymError, RuntimeError):
 
 
 class ActionError(AgentGymError, TypeError):
-    """`step` was given something that is no string."""
+    """The action passed to `step` is not a string."""
 
 
 class SnapshotError(AgentGymError, ValueError):
-    """Bytes that are no snapshot of this environment."""
+    """Bytes that are not a snapshot of this environment."""
 
 
 class CatalogueError(AgentGymError, ValueError):
-    """A world's data files are missing or broken; names the file, the entry and the key."""
+    """A world's data files are missing or broken; the message names file, entry and key."""
 
 
 class DataError(AgentGymError, ValueError):
-    """A trajectory file cannot be read as what it claims to be."""
+    """A trajectory file cannot be read in the format that it claims."""
 
 
 class TemplateError(AgentGymError, ValueError):
@@ -72,7 +72,7 @@ class PolicyError(AgentGymError, RuntimeError):
 
 
 class NonFiniteError(PolicyError, ArithmeticError):
-    """A model says nan or infinity where a number is wanted, so that nothing can be drawn."""
+    """A model's output is nan or infinite, so nothing can be sampled from it."""
 
 
 class RunError(AgentGymError, RuntimeError):
@@ -80,51 +80,50 @@ class RunError(AgentGymError, RuntimeError):
 
 
 class ConformanceError(AgentGymError, AssertionError):
-    """A world breaks the contract of `TextEnv`; the message is the conformance kit's report."""
+    """A world breaks the contract of `TextEnv`; the message is the report of the conformance kit."""
 
 
 class WorkerError(AgentGymError, RuntimeError):
-    """A process that played episodes died, for example of memory."""
+    """A worker process died, for example out of memory."""
 
 
 class EndpointError(AgentGymError, RuntimeError):
-    """A model's endpoint refuses what it is asked; or it, or an environment server, does not answer any more."""
+    """A model's endpoint refuses a request, or it or an environment server no longer answers."""
 
 
 class ExpertError(AgentGymError, RuntimeError):
-    """A world's expert failed where its plan was wanted."""
+    """A world's expert failed when its plan was needed."""
 
 
 class InfrastructureError(AgentGymError, ConnectionError):
-    """A server that an episode needs is gone or does not answer, its world takes too long, or its process died.
+    """A server that an episode depends on does not answer, its world is too slow, or its process died.
 
-    Such an episode is no evidence, and never reward 0.
+    Such an episode is no evidence about the agent, and does not count as reward 0.
     """
 
 
 class TrainingError(AgentGymError, RuntimeError):
-    """A training that went wrong, such as one whose loss is not finite; the policy is what was last good."""
+    """Training failed, for example because the loss is not finite; the policy is back at its last good weights."""
 
 
 class NothingToTrainOnError(AgentGymError, RuntimeError):
-    """A round selected no trajectory, so that training would be a silent no-op."""
+    """A round selected no trajectory, so training would do nothing."""
 
 
 NEAR = 0.65
-"""How alike two names are, by difflib's ratio, of which one may be a slip for the other: `shpo` is `shop`, `nope` is
-not."""
+"""difflib's ratio from which one name may be a typo of another: `shpo` of `shop`, but not `nope`."""
 
 
 def nearest(name: str, choices: Iterable[str], cutoff: float = NEAR) -> str | None:
-    """The one of `choices` that is most like `name` in any case, if one is near."""
-    known = {choice.lower(): choice for choice in sorted(choices, reverse=True)}
-    near = difflib.get_close_matches(name.lower(), sorted(known), n=1, cutoff=cutoff)
-    return known[near[0]] if near else None
+    """Return the choice most similar to `name`, ignoring case; None if none is near."""
+    by_lower = {choice.lower(): choice for choice in sorted(choices, reverse=True)}
+    near = difflib.get_close_matches(name.lower(), sorted(by_lower), n=1, cutoff=cutoff)
+    return by_lower[near[0]] if near else None
 
 
 def did_you_mean(name: str, choices: Iterable[str], there_is: str = "Installed", cutoff: float = NEAR) -> str:
-    """A clause for an error message: the nearest of `choices` to `name`, and what there is."""
-    known = sorted(choices)
-    meant = nearest(name, known, cutoff)
-    hint = f" Did you mean {meant!r}?" if meant else ""
-    return f"{hint} {there_is}: {', '.join(known) or 'none'}."
+    """Return a clause for an error message: the choice nearest to `name`, and all choices."""
+    names = sorted(choices)
+    near = nearest(name, names, cutoff)
+    hint = f" Did you mean {near!r}?" if near else ""
+    return f"{hint} {there_is}: {', '.join(names) or 'none'}."

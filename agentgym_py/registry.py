@@ -1,4 +1,4 @@
-"""Find environments, trainers and agents: installed ones by name, through entry points, others by their source."""
+"""Find environments, trainers and agents: installed ones by their entry points, others by their source."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Group = Literal["agentgym.envs", "agentgym.trainers", "agentgym.agents"]
 _NOUN = {"agentgym.envs": "environment", "agentgym.trainers": "trainer", "agentgym.agents": "agent"}
 
 
-def _is_env(found: type) -> bool:
-    own = not found.__module__.startswith("agentgym_py.")
-    return own and any(base.__name__ == "TextEnv" for base in found.__mro__[1:])
+def _is_env(cls: type) -> bool:
+    is_ours = cls.__module__.startswith("agentgym_py.")
+    return not is_ours and any(base.__name__ == "TextEnv" for base in cls.__mro__[1:])
 
 
-def _is_trainer(found: type) -> bool:
-    return is_dataclass(found) and not {"train", "improve"}.isdisjoint(dir(found))
+def _is_trainer(cls: type) -> bool:
+    return is_dataclass(cls) and not {"train", "improve"}.isdisjoint(dir(cls))
 
 
-def _is_agent(found: type) -> bool:
-    return "act" in dir(found) and "Protocol" not in [base.__name__ for base in found.__bases__]
+def _is_agent(cls: type) -> bool:
+    return "act" in dir(cls) and "Protocol" not in [base.__name__ for base in cls.__bases__]
 
 
 _RULES = {
@@ -41,10 +41,10 @@ _RULES = {
     "agentgym.trainers": "a trainer is a dataclass with a method train or improve",
     "agentgym.agents": "an agent is a class with a method act",
 }
-_FITS: Mapping[str, Callable[[type], bool]] = {
+_IS_MEMBER: Mapping[str, Callable[[type], bool]] = {
     "agentgym.envs": _is_env, "agentgym.trainers": _is_trainer, "agentgym.agents": _is_agent,
 }  # fmt: skip
-"""Which classes of a source are of a group."""
+"""Whether a class of a source belongs to a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +52,25 @@ class Plugin:
     """One installed entry point."""
 
     name: str
-    """The registered name; of an environment its Gymnasium id."""
+    """The registered name; the Gymnasium id of an environment."""
     target: str
     """`module:attribute`."""
     package: str
     """The distribution that contains it."""
     broken: str | None = None
-    """Why it cannot be loaded; None if it can, or was not tried."""
+    """Why it does not load; None if it does, or was not tried."""
 
 
 @cache
 def entry_points_of(group: Group) -> dict[str, EntryPoint]:
-    """Find the entry points of a group, by name; nothing is imported."""
-    found: dict[str, EntryPoint] = {}
+    """Find the entry points of a group by name; nothing is imported."""
+    points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
-        if point.name in found and found[point.name].value != point.value:
-            used = found[point.name]
-            both = f"{_package(used)} and {_package(point)}"
-            warn(f"Two packages register {point.name!r} in {group}, {both}; {used.value} is used")
-            continue
-        found[point.name] = point
-    return found
+        first = points.setdefault(point.name, point)
+        if first.value != point.value:
+            both = f"{_package(first)} and {_package(point)}"
+            warn(f"Two packages register {point.name!r} in {group}, {both}; {first.value} is used")
+    return points
 
 
 def _package(point: EntryPoint) -> str:
@@ -80,30 +78,30 @@ def _package(point: EntryPoint) -> str:
 
 
 def warn(message: str) -> None:
-    """Warn in one line, without a source line, which would be of the importing code."""
+    """Warn in one line, without a line of source, which would belong to the importing code."""
     warnings.warn_explicit(message, UserWarning, "agentgym_py", 0)
 
 
 def names(group: Group) -> list[str]:
-    """The registered names of a group, sorted; nothing is imported."""
+    """Return the registered names of a group, sorted; nothing is imported."""
     return sorted(entry_points_of(group))
 
 
-def installed(env_id: str) -> str | None:
-    """`module:attribute` of the installed environment of that id; None without one."""
+def installed_target(env_id: str) -> str | None:
+    """Return `module:attribute` of an installed environment; None if it is not installed."""
     point = entry_points_of("agentgym.envs").get(env_id)
     return point.value if point else None
 
 
 def load(group: Group, name: str) -> Any:
-    """Import the plugin of that name, or of that source: `FILE.py`, `FILE.py:Class`, `module:Class`.
+    """Import a plugin by its name or its source: `FILE.py`, `FILE.py:Class`, `module:Class`.
 
     Raises:
-        UnknownNameError: not installed, or installed and broken; the message says which.
+        UnknownNameError: it is not installed, or does not load.
     """
     points = entry_points_of(group)
     if name not in points and is_source(name):
-        return load_source(name, _NOUN[group], _RULES[group], _FITS[group])
+        return load_source(name, _NOUN[group], _RULES[group], _IS_MEMBER[group])
     if name not in points:
         raise UnknownNameError(f"No {_NOUN[group]} {name!r} is installed." + did_you_mean(name, points))
     point = points[name]
@@ -114,8 +112,8 @@ def load(group: Group, name: str) -> Any:
 
 
 def plugins(group: Group, check: Callable[[str, Any], str | None] = lambda name, target: None) -> list[Plugin]:
-    """Load every plugin of a group; warn of a broken one, also if `check` says what is wrong with it."""
-    found = []
+    """Load every plugin of a group; warn about one that does not load, or for which `check` returns a problem."""
+    loaded = []
     for name, point in sorted(entry_points_of(group).items()):
         try:
             target = point.load()
@@ -124,12 +122,12 @@ def plugins(group: Group, check: Callable[[str, Any], str | None] = lambda name,
             broken = repr(error)
         if broken:
             warn(f"{_NOUN[group]} plugin {name!r} ({point.value}) is broken: {broken}")
-        found.append(Plugin(name, point.value, _package(point), broken))
-    return found
+        loaded.append(Plugin(name, point.value, _package(point), broken))
+    return loaded
 
 
 def install_advice(extra: str, package: Path = Path(__file__).parent) -> str:
-    """The command that installs an extra of this package: in its clone if the package runs from there."""
+    """Return the command that installs an extra of this package, from its clone if it runs from one."""
     clone = package.parent
     if (clone / "pyproject.toml").is_file() and (clone / "constraints.txt").is_file():
         return f'cd {quote(str(clone))} && pip install -c constraints.txt -e ".[{extra}]"'
@@ -140,57 +138,57 @@ def install_advice(extra: str, package: Path = Path(__file__).parent) -> str:
 
 
 def is_source(name: str) -> bool:
-    """Whether a name is a source; `module:AgentShop-v0`, as `gymnasium.make` takes it, is none."""
-    place, _, wanted = name.partition(":")
-    return place.endswith(".py") or (bool(place) and wanted.isidentifier())
+    """Return whether a name is a source; `module:AgentShop-v0`, as `gymnasium.make` takes it, is not."""
+    place, _, class_name = name.partition(":")
+    return place.endswith(".py") or (bool(place) and class_name.isidentifier())
 
 
 def absolute_source(name: str) -> str:
-    """The name; of a file with its whole path, so that it can be read again from another folder."""
-    place, colon, wanted = name.partition(":")
-    return f"{Path(place).absolute()}{colon}{wanted}" if place.endswith(".py") else name
+    """Return a source with the absolute path of its file, so that it is valid in other folders too."""
+    place, colon, class_name = name.partition(":")
+    return f"{Path(place).absolute()}{colon}{class_name}" if place.endswith(".py") else name
 
 
 def source_file(name: str) -> Path:
-    """The file of a source, which is imported if it is a module."""
+    """Return the file of a source; a module is imported."""
     place = name.partition(":")[0]
     return Path(place).absolute() if place.endswith(".py") else Path(import_source(place).__file__ or "")
 
 
 def source_digest(path: Path) -> str:
-    """SHA-256 of a source's file; what it imports does not count."""
+    """Return the SHA-256 of a source's file, without what it imports."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def load_source(name: str, noun: str, rule: str, fits: Callable[[type], bool]) -> Any:
-    """The class of a source; without a class in the name the only one in the file that `fits`.
+def load_source(name: str, noun: str, rule: str, is_member: Callable[[type], bool]) -> Any:
+    """Return the class of a source; without a class in its name, the only one in the file for which `is_member` holds.
 
-    Errors call it by its `noun`, and say with the `rule` what one is.
+    `noun` and `rule` (what such a class is) go into error messages.
 
     Raises:
         UnknownNameError: there is no such file, module or class, or it does not load.
     """
-    place, _, wanted = name.partition(":")
+    place, _, class_name = name.partition(":")
     module = import_source(place)
-    classes = {key: each for key, each in vars(module).items() if inspect.isclass(each) and fits(each)}
-    own = [each for each in classes.values() if each.__module__ == module.__name__]
-    if wanted in classes:
-        return classes[wanted]
+    classes = {key: value for key, value in vars(module).items() if inspect.isclass(value) and is_member(value)}
+    defined_here = [cls for cls in classes.values() if cls.__module__ == module.__name__]
+    if class_name in classes:
+        return classes[class_name]
     if not classes:
         raise UnknownNameError(f"{place} defines no {noun}: {rule}.")
-    if wanted:
-        raise UnknownNameError(f"{place} has no {noun} {wanted!r}." + did_you_mean(wanted, classes, "There are"))
-    if len(own) != 1:
-        several = f"{place} defines {len(own)} {noun}s: name one as {place}:Class."
-        raise UnknownNameError(several + did_you_mean("", classes, "There are"))
-    return own[0]
+    there_are = did_you_mean(class_name, classes, "There are")
+    if class_name:
+        raise UnknownNameError(f"{place} has no {noun} {class_name!r}.{there_are}")
+    if len(defined_here) != 1:
+        raise UnknownNameError(f"{place} defines {len(defined_here)} {noun}s: name one as {place}:Class.{there_are}")
+    return defined_here[0]
 
 
 def import_source(place: str) -> ModuleType:
-    """The module of a file or of a dotted name, whose folder stays on `sys.path`, where spawned processes look too.
+    """Import a file or a dotted name; its folder stays on `sys.path`, because spawned processes import it too.
 
     Raises:
-        UnknownNameError: there is none, or it does not load.
+        UnknownNameError: it does not exist, or does not load.
     """
     path = Path(place).absolute() if place.endswith(".py") else None
     if path and not path.is_file():
@@ -208,10 +206,10 @@ def import_source(place: str) -> ModuleType:
 
 
 def _describe(error: BaseException) -> str:
-    """What was raised, and where, in a line."""
+    """The error and its place, in one line."""
     last = traceback.extract_tb(error.__traceback__)[-1]
-    file, line, what = last.filename, last.lineno, str(error)
+    file, line, message = last.filename, last.lineno, str(error)
     if isinstance(error, SyntaxError):
-        file, line, what = str(error.filename), error.lineno, error.msg
+        file, line, message = str(error.filename), error.lineno, error.msg
     where = "" if file.startswith("<") else f" ({file}, line {line})"
-    return f"{type(error).__name__}: {what}{where}"
+    return f"{type(error).__name__}: {message}{where}"

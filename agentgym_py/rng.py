@@ -19,8 +19,8 @@ def seed_of(*parts: object) -> int:
 class Rng:
     """SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 
-    Neither `random.Random` nor `numpy.random.Generator` promises the same `choice` or `sample` in the next release, and
-    their states are too large for a snapshot. Tasks must never change.
+    Tasks must never change, but neither `random.Random` nor `numpy.random.Generator` promises the same `choice` or
+    `sample` in the next release; and their states are too large for a snapshot.
     """
 
     __slots__ = ("state",)
@@ -29,7 +29,7 @@ class Rng:
         self.state = seed_of(*seed)
 
     def bits(self) -> int:
-        """The next 64 random bits."""
+        """Draw 64 random bits."""
         self.state = (self.state + 0x9E3779B97F4A7C15) & _MASK
         z = self.state
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
@@ -37,17 +37,17 @@ class Rng:
         return z ^ (z >> 31)
 
     def below(self, n: int) -> int:
-        """A uniform integer in [0, n); the bias of the multiplication is below n / 2**64."""
+        """Draw a uniform integer in [0, n); the bias of the multiplication is below n / 2**64."""
         if n <= 0:
             raise ValueError(f"below needs n > 0, got {n}")
-        # `bits` written out, because a task takes hundreds of numbers and the call would double the cost
+        # `bits` inlined: a task draws hundreds of numbers, and the call would double the cost
         self.state = z = (self.state + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
         return ((z ^ (z >> 31)) * n) >> 64
 
     def uniform(self) -> float:
-        """A uniform float in [0, 1)."""
+        """Draw a uniform float in [0, 1)."""
         return (self.bits() >> 11) * (1.0 / (1 << 53))
 
     def choice(self, items: Sequence[T]) -> T:

@@ -56,7 +56,7 @@ def test_a_policy_is_trained_measured_and_compared(tiny_policy: ag.Policy, fresh
 
 def test_wrong_trainers_are_refused(tiny_policy: ag.Policy) -> None:
     """One that plays itself, settings beside an object, a name that is none."""
-    with pytest.raises(ConfigError, match="plays episodes itself"):
+    with pytest.raises(ConfigError, match="is on-policy"):
         ag.train("grpo", tiny_policy, [])
     with pytest.raises(UnknownNameError, match="filtered_bc"):
         ag.train("filtered_cb", tiny_policy, [])

@@ -13,7 +13,7 @@ import pytest
 
 from agentgym_py import registry
 from agentgym_py.agents import ExpertAgent
-from agentgym_py.checks import fits, parameters_of, require_arguments
+from agentgym_py.checks import has_type, parameters_of, require_arguments
 from agentgym_py.env import EnvSpec, Outcome, Reply, Task, TextEnv
 from agentgym_py.errors import ConfigError, SnapshotError
 
@@ -36,7 +36,7 @@ TRAINERS = registry.names("agentgym.trainers")
 )
 def test_a_value_fits_its_type(hint: Any, good: list[Any], wrong: list[Any]) -> None:
     """Numbers of numpy are numbers, true is no number, and a whole number is one with a fraction, too."""
-    assert all(fits(value, hint) for value in good) and not any(fits(value, hint) for value in wrong)
+    assert all(has_type(value, hint) for value in good) and not any(has_type(value, hint) for value in wrong)
 
 
 @pytest.mark.parametrize("value", ["5", 2.5, True])

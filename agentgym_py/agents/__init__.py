@@ -1,4 +1,4 @@
-"""Who replies in an episode: a model, the expert, chance, a person, or a model behind an API."""
+"""Agents: a model, the expert, a random agent, a person, or a model behind an API."""
 
 from agentgym_py.agents.base import Agent, AgentReply, Episode
 from agentgym_py.agents.expert import ExpertAgent

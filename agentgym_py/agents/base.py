@@ -1,4 +1,4 @@
-"""Agents: what replies to observations. The expert, a random agent and a language model."""
+"""The protocols of agents, which reply to observations."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from agentgym_py.trajectory import Step, Tokens
 from agentgym_py.trajectory.types import Usage
 
 EXPERT = "expert"
-"""Name of the agent that follows the world's expert."""
+"""Name of `ExpertAgent`."""
 
 
 @dataclass(slots=True)
 class Episode:
-    """A live episode: what an agent may look at."""
+    """A live episode, as an agent sees it."""
 
     env: TextEnv
     task: Task
     seed: int
-    """Seed of everything that the agent draws in this episode."""
+    """Seed of the agent's randomness in this episode."""
     rules: str
     observation: str
     steps: list[Step] = field(default_factory=list)
@@ -32,20 +32,20 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """One reply; `tokens` where a model gave it, `usage` where an endpoint did."""
+    """One reply, with `tokens` from a local model or `usage` from an endpoint."""
 
     text: str
     tokens: Tokens | None = None
     usage: Usage | None = None
     error: str | None = None
-    """An infrastructure failure in place of a reply: the episode ends, and is no evidence."""
+    """An infrastructure failure in place of a reply: the episode ends and is no evidence."""
 
 
 class Agent(Protocol):
-    """Replies to a batch of live episodes; None gives an episode up (out of context, nothing left to do).
+    """Replies to a batch of live episodes; None gives an episode up (context full, nothing left to do).
 
-    An agent with an attribute `slots` plays at most that many episodes at once. So that no episode waits for another's
-    reply, an agent may also be an `AsyncAgent` or a `StreamingAgent`.
+    An attribute `slots` limits the number of concurrent episodes. With an `AsyncAgent` or a `StreamingAgent` no episode
+    waits for another's reply.
     """
 
     name: str
@@ -53,23 +53,23 @@ class Agent(Protocol):
 
     @property
     def policy_digest(self) -> str | None:
-        """SHA-256 of the weights that act now, where there are any."""
+        """SHA-256 of the current weights, if there are any."""
         ...
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
-        """One reply an episode, in order."""
+        """Reply to each episode, in order."""
         ...
 
 
 @runtime_checkable
 class AsyncAgent(Protocol):
-    """An agent whose replies come from a server, each by a request of its own."""
+    """An agent whose replies come from a server, one request per reply."""
 
     is_async: bool
-    """Whether `areply` is used in place of `act`."""
+    """Whether the collector uses `areply` instead of `act`."""
 
     async def areply(self, episode: Episode) -> AgentReply | None:
-        """Reply to one episode; awaited in the loop of `agentgym_py.http_client`."""
+        """Reply to one episode; awaited in the event loop of `agentgym_py.http_client`."""
         ...
 
 
@@ -77,28 +77,24 @@ class ReplyStream(Protocol):
     """Replies to live episodes, a few at a time."""
 
     def __call__(self, live: Mapping[int, Episode]) -> Sequence[tuple[int, AgentReply | None]]:
-        """Return some replies by the episodes' numbers, at least one; the others are still being generated."""
+        """Return at least one reply with its episode's number; others are still being generated."""
         ...
 
 
 @runtime_checkable
 class StreamingAgent(Protocol):
-    """An agent that generates replies here and can return each as soon as it is complete."""
+    """An agent that generates replies locally and returns each as soon as it is complete."""
 
     def reply_stream(self) -> ReplyStream | None:
-        """Start a stream for one collection; None when `act` must be used."""
+        """Start a stream for one collection; None if the collector must use `act`."""
         ...
 
 
-def title_of(agent: Agent) -> str:
-    """Its name, and of an expert which one it is: `the exact expert` or `the fair expert`."""
-    return title(agent.name, agent.sampling)
-
-
-def title(name: str, sampling: Mapping[str, Any]) -> str:
-    """The same of an agent of which only this is known."""
+def agent_title(name: str, sampling: Mapping[str, Any]) -> str:
+    """Return an agent's name for tables; an expert is `the exact expert` or `the fair expert`."""
     return f"the {'fair' if sampling.get('fair') else 'exact'} expert" if name == EXPERT else name
 
 
-def _seed(episode: Episode) -> int:
+def reply_seed(episode: Episode) -> int:
+    """Return the seed of the episode's next reply."""
     return seed_of(episode.seed, len(episode.steps))

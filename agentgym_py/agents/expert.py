@@ -1,4 +1,4 @@
-"""The agent that follows the world's expert."""
+"""The world's expert as an agent."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from agentgym_py.env.actions import format_reply
 
 
 class ExpertAgent:
-    """Does what the world's expert says, asked again before each step.
+    """Does the first action of the expert's plan, replanned before each step.
 
-    The exact expert knows everything; with `fair` it is the one that knows only what the episode has shown
-    (`TextEnv.fair_expert`). An agent that sees no more than that can learn all that the fair one does, but not what the
-    exact one does for reasons that it cannot see (Weihs et al., arXiv:2007.12173, on the imitation gap). With
-    `thoughts` the teacher's thought (`TextEnv.expert_thought`) stands before an action, where there is one.
+    The exact expert knows the whole state, the `fair` one only what the episode has shown (`TextEnv.fair_expert`). A
+    policy can learn all that the fair expert does, but not what the exact one does for reasons that it cannot observe
+    (the imitation gap: Weihs et al., arXiv:2007.12173). With `thoughts` a reply begins with `TextEnv.expert_thought`.
     """
 
     name = EXPERT
@@ -27,7 +26,7 @@ class ExpertAgent:
         self.sampling: dict[str, Any] = {"fair": fair, "thoughts": thoughts}
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
-        """The expert's next action from where each episode stands."""
+        """Return the expert's next action in each episode."""
         return [self._reply(episode.env) for episode in episodes]
 
     def _reply(self, env: TextEnv) -> AgentReply | None:
@@ -38,7 +37,7 @@ class ExpertAgent:
 
 
 def format_expert_reply(env: TextEnv, action: str, thought: str = "") -> str:
-    """Return the ReAct text of an action; the bare action in a world that does not read ReAct text."""
+    """Return the ReAct text of an action; the bare action if the world does not parse ReAct text."""
     bare = env.parse(action)
     text = format_reply(bare.action, thought, bare.action_input)
     return action if env.parse(text).action == text else text

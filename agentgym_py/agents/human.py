@@ -1,4 +1,4 @@
-"""A person as an agent: acts are typed at the terminal, or come through a pipe, a line each."""
+"""A person as an agent, who types actions at the terminal or sends them through a pipe, one per line."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from agentgym_py.trajectory import Trajectory
 from agentgym_py.trajectory.types import opening_text
 
 COMMANDS = {
-    ":actions": "lists what can be done here",
+    ":actions": "lists the actions",
     ":skip": "gives this episode up",
-    ":help": "shows this",
-    ":quit": "ends the evaluation, as Ctrl-D does; episodes that are over are kept",
+    ":help": "shows this help",
+    ":quit": "ends the evaluation, like Ctrl-D; finished episodes are kept",
 }
-"""Words of the agent itself; no world has an action that begins with a colon."""
+"""Commands of the agent itself; no action of a world begins with a colon."""
 _HINTS = 8
-"""Valid actions that are shown unasked."""
+"""How many valid actions are shown with an observation."""
 
 
 class PersonAgent:
-    """You: it shows each observation on stderr with some of the valid actions, and reads an action a line from stdin.
+    """You: shows each observation and some valid actions on stderr, and reads one action per line from stdin.
 
-    Tool calls may stand in one line: `name {"argument": 1}`. At Ctrl-D or the end of a pipe it raises
-    KeyboardInterrupt, as Ctrl-C does. It never shows what an expert would do.
+    A tool call is typed in one line: `name {"argument": 1}`. Ctrl-D and the end of a pipe raise KeyboardInterrupt, as
+    Ctrl-C does. It never shows what an expert would do.
     """
 
     name = "person"
@@ -40,32 +40,32 @@ class PersonAgent:
         self.sampling: dict[str, Any] = {}
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
-        """What is typed, or None for an episode that is given up."""
+        """Return what is typed, or None for `:skip`."""
         return [self._reply(episode) for episode in episodes]
 
     def _reply(self, episode: Episode) -> AgentReply | None:
-        env, seen = episode.env, episode.observation
+        env, text = episode.env, episode.observation
         if not episode.steps:
-            seen = f"{episode.task.id}. Write an action, or :help.\n\n{opening_text(episode.rules, seen)}"
-        _say("", seen, *_hints(env))
-        while (said := next_line(sys.stderr)) is not None and said != ":quit":
-            if said == ":skip":
+            text = f"{episode.task.id}. Write an action, or :help.\n\n{opening_text(episode.rules, text)}"
+        _print("", text, *_hints(env))
+        while (line := next_line(sys.stderr)) is not None and line != ":quit":
+            if line == ":skip":
                 return None
-            if said and not said.startswith(":"):
-                return AgentReply(from_keyboard(said, env.tools()))
-            _say(listed(env) if said == ":actions" else helped(COMMANDS))
+            if line and not line.startswith(":"):
+                return AgentReply(from_keyboard(line, env.tools()))
+            _print(list_actions(env) if line == ":actions" else list_commands(COMMANDS))
         raise KeyboardInterrupt
 
-    def tell(self, trajectory: Trajectory) -> None:
+    def show_end(self, trajectory: Trajectory) -> None:
         """Show how an episode ended."""
         outcome = "Solved" if trajectory.success else "Given up" if trajectory.given_up else "Not solved"
-        _say(trajectory.final_observation * bool(trajectory.steps), f"{outcome}: reward {trajectory.reward:g}.")
+        _print(trajectory.final_observation if trajectory.steps else "", f"{outcome}: reward {trajectory.reward:g}.")
 
 
 def next_line(out: TextIO) -> str | None:
-    """The next line of stdin, without spaces around it; None where there are no more. A pipe's is shown on `out`."""
+    """Read a line from stdin, stripped; None at the end. A line from a pipe is echoed on `out`."""
     if sys.stdin.isatty() and sys.stdout.isatty():
-        with suppress(ImportError):  # with it `input` knows the arrow keys
+        with suppress(ImportError):  # makes the arrow keys work in `input`
             import readline  # noqa: F401
         try:
             return input("> ").strip()
@@ -82,23 +82,25 @@ def next_line(out: TextIO) -> str | None:
     return line.strip()
 
 
-def listed(env: TextEnv) -> str:
-    """What can be done here, an action a line as a person enters it."""
+def list_actions(env: TextEnv) -> str:
+    """Return the actions, one per line, in typed form."""
     actions = env.actions()
     return "This world does not list its actions." if actions is None else "\n".join(map(to_keyboard, actions))
 
 
-def helped(commands: Mapping[str, str]) -> str:
-    """The commands, a line each."""
-    return "\n".join([*(f"{name:9} {what}" for name, what in commands.items()), "Anything else is an action."])
+def list_commands(commands: Mapping[str, str]) -> str:
+    """Return the help for commands, one per line."""
+    return "\n".join(
+        [*(f"{name:9} {description}" for name, description in commands.items()), "Anything else is an action."]
+    )
 
 
 def _hints(env: TextEnv) -> Iterator[str]:
     actions = env.actions() or []
-    yield from (f"  {to_keyboard(each)}" for each in islice(actions, _HINTS))
+    yield from (f"  {to_keyboard(action)}" for action in islice(actions, _HINTS))
     if len(actions) > _HINTS:
         yield f"  … and {len(actions) - _HINTS} more: :actions"
 
 
-def _say(*lines: str) -> None:
+def _print(*lines: str) -> None:
     print(*lines, sep="\n", file=sys.stderr)

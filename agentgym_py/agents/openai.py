@@ -1,7 +1,7 @@
 """A model behind an OpenAI-compatible endpoint as an agent: chat completions, as ReAct text or with tool calls.
 
-What the model writes is text for a world and never run. The key comes from the environment variable `OPENAI_API_KEY`,
-goes into the header of a request, and nowhere else.
+The model's text goes to the world and is never executed. The key comes from the environment variable `OPENAI_API_KEY`
+and goes only into the header of a request.
 """
 
 from __future__ import annotations
@@ -34,36 +34,35 @@ _ACT = function_tool("act", "Do one action.", {"action": text_parameter("The act
 
 
 class OpenAIAgent:
-    """A model that answers `POST {base_url}/chat/completions` as OpenAI's does; many episodes are asked for at once.
+    """A model that answers `POST {base_url}/chat/completions` like OpenAI's; it replies to many episodes concurrently.
 
-    A request that is refused for now (408, 409, 429, 5xx), times out, cannot connect or is answered with something else
-    than a completion is made again, after what `Retry-After` says or after 1, 2, 4, … seconds, less up to half by
-    chance. If it stays unanswered its episode ends with an infrastructure failure, which is no evidence; an endpoint
-    that has never answered, or left five requests in a row unanswered, is an EndpointError, as are at once a wrong key
-    and a wrong address. A prompt that is longer than the model's context gives its episode up.
+    A request is retried if it is refused for now (408, 409, 429, 5xx), times out, cannot connect or gets no completion:
+    after `Retry-After`, or after 1, 2, 4, … seconds, randomly shortened by up to half. If all retries fail, the episode
+    ends with an infrastructure failure, which is no evidence. An endpoint that never answered, or failed five requests
+    in a row, raises an EndpointError; a wrong key or address does so at once. An episode whose prompt is longer than
+    the model's context is given up.
 
     Args:
-        model: The endpoint's name of the model.
+        model: The endpoint's name for the model.
         base_url: The address, up to `/v1`.
-        tools: Offer the world's tools (where it has none, one called `act`) and take the first tool call of a reply;
-            else, and where a reply calls none, its text is taken.
-        temperature: Sampling temperature; None sends none, for models that take none.
+        tools: Offer the world's tools (or one called `act` if it has none) and use the first tool call of a reply;
+            without a call, or if false, use its text.
+        temperature: Sampling temperature; None sends none, for models that refuse it.
         max_new_tokens: Longest reply, as `max_tokens`.
-        concurrency: Requests at once.
-        timeout: Seconds for one answer.
-        retries: How often a request is made again.
-        prompt_price: Price of a million tokens that are sent, in any currency.
-        completion_price: Price of a million tokens that are answered.
-        seeds: Send a seed, for endpoints that draw by it.
-        extra: More fields of every request, such as `{"top_p": 0.9}`; null takes one out.
+        concurrency: Number of concurrent requests.
+        timeout: Seconds for one response.
+        retries: How often a request is retried.
+        prompt_price: Price of a million prompt tokens, in any currency.
+        completion_price: Price of a million completion tokens.
+        seeds: Send a seed, for endpoints that support it.
+        extra: More fields of every request, such as `{"top_p": 0.9}`; null removes one.
 
     Raises:
-        ConfigError: a value that cannot be; a password in the address; no key for OpenAI's; httpx2 is not installed.
+        ConfigError: an invalid value; a password in the address; no key for OpenAI; httpx2 is not installed.
     """
 
     policy_digest: str | None = None
     is_async = True
-    """No episode waits for another's reply."""
 
     def __init__(
         self,
@@ -82,11 +81,11 @@ class OpenAIAgent:
         extra: dict[str, Any] | None = None,
     ) -> None:
         if not model:
-            raise ConfigError("an endpoint serves models by name: say which model")
+            raise ConfigError("model is missing: name one of the endpoint's models")
         if max_new_tokens < 1:
             raise ConfigError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
         if (prompt_price is None) != (completion_price is None) or min(prompt_price or 0, completion_price or 0) < 0:
-            raise ConfigError("prompt_price and completion_price belong together, and must not be negative")
+            raise ConfigError("prompt_price and completion_price must be set together and not be negative")
         self.name = model
         self.sampling: dict[str, Any] = {
             "base_url": checked_address(base_url), "tools": tools, "temperature": temperature,
@@ -96,7 +95,7 @@ class OpenAIAgent:
         self._tools, self._seeds = tools, seeds
         self._prices = (prompt_price, completion_price or 0) if prompt_price is not None else None
         self._waiting = 0
-        """Replies that are asked for; where the last of them is lost, and none ever came, nobody is there."""
+        """Number of pending replies; if the last one fails and none ever came, the endpoint is down."""
         self._server = HttpClient(
             f"{self.sampling['base_url']} (model {model!r})", concurrency=concurrency, timeout=timeout, retries=retries,
             advice="An address ends in /v1 with most servers",
@@ -106,25 +105,25 @@ class OpenAIAgent:
     # ---- episodes ---------------------------------------------------------------------------------------------------
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
-        """One reply an episode, `concurrency` of them asked for at a time.
+        """Reply to each episode, with `concurrency` requests at a time.
 
         Raises:
-            EndpointError: the endpoint refuses, or is broken.
+            EndpointError: the endpoint refuses the request or is down.
         """
         return run_in_loop(gather_all([self.areply(episode) for episode in episodes]))
 
     async def areply(self, episode: Episode) -> AgentReply | None:
-        """The same for one episode."""
+        """Reply to one episode."""
         tools = _tools_of(episode.env) if self._tools else None
         body = {**self._fixed, "messages": messages(episode, tools)} | ({"tools": tools} if tools else {})
         seed = seed_of(episode.seed, len(episode.steps))
         if self._seeds:
             body["seed"] = seed >> 33  # 31 bits, which every server takes
-        sent = {key: each for key, each in body.items() if each is not None}
+        fields = {key: value for key, value in body.items() if value is not None}
         address = f"{self.sampling['base_url']}/chat/completions"
         self._waiting += 1
         try:
-            answer = await self._server.ask(address, sent, completion, "chat completion", seed)
+            answer = await self._server.ask(address, fields, completion, "chat completion", seed)
         except PromptTooLongError:
             return None
         except RequestFailedError as lost:
@@ -136,26 +135,26 @@ class OpenAIAgent:
         return AgentReply(_text(answer.message, episode.env, tools), usage=self._usage(answer))
 
     def _usage(self, answer: Completion) -> Usage:
-        asked, said = (_count(answer.usage.get(key)) for key in ("prompt_tokens", "completion_tokens"))
+        sent, received = (_count(answer.usage.get(key)) for key in ("prompt_tokens", "completion_tokens"))
         cost = None
-        if self._prices and asked is not None and said is not None:
-            cost = (asked * self._prices[0] + said * self._prices[1]) / 1e6
-        return Usage(asked, said, cost, answer.model)
+        if self._prices and sent is not None and received is not None:
+            cost = (sent * self._prices[0] + received * self._prices[1]) / 1e6
+        return Usage(sent, received, cost, answer.model)
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A chat completion, as far as it is used."""
+    """The parts of a chat completion that are used."""
 
     message: Mapping[str, Any]
     usage: Mapping[str, Any]
     model: str
     cut: bool
-    """Whether it ended because it may not be longer."""
+    """Whether it was cut at `max_tokens`."""
 
     @property
     def text(self) -> str:
-        """What the model wrote."""
+        """The model's text."""
         return _content(self.message.get("content"))
 
 
@@ -163,12 +162,12 @@ class Completion:
 
 
 def messages(episode: Episode, tools: Sequence[Mapping[str, Any]] | None = None) -> list[dict[str, Any]]:
-    """The episode so far as a conversation that the next reply is wanted of.
+    """Return the episode so far as a conversation, to which the model replies.
 
-    With `tools` a step that called one (every step, where `act` is offered) is a tool call, and what it brought the
-    tool's answer; else steps are the texts as they were.
+    With `tools`, a step that called one (every step, if `act` is offered) becomes a tool call and its answer; others
+    keep their text.
     """
-    names = {each["function"]["name"] for each in tools or ()}
+    names = {tool["function"]["name"] for tool in tools or ()}
     turns: list[dict[str, Any]] = []
     answers = [*(step.observation for step in episode.steps[1:]), episode.observation]
     first = episode.steps[0].observation if episode.steps else episode.observation
@@ -182,42 +181,42 @@ def messages(episode: Episode, tools: Sequence[Mapping[str, Any]] | None = None)
 
 
 def _tools_of(env: TextEnv) -> list[dict[str, Any]]:
-    """The world's tools; `act` where it has none, or reads no calls, as one that reproduces a strict original."""
-    reads = env.read(format_reply("name", "", "{}")).arguments == {}
-    return env.tools() or [_ACT] if reads else [_ACT]
+    """The world's tools; `act` if it has none or does not parse calls, like one that reproduces a strict original."""
+    parses_calls = env.read(format_reply("name", "", "{}")).arguments == {}
+    return env.tools() or [_ACT] if parses_calls else [_ACT]
 
 
-# ---- what comes back: anything at all -------------------------------------------------------------------------------
+# ---- what comes back, which may be anything --------------------------------------------------------------------------
 
 
 def _text(message: Mapping[str, Any], env: TextEnv, tools: Sequence[Mapping[str, Any]] | None) -> str:
-    """What the world is given: the text as it is, or a tool call, in ReAct text where the world reads that alike."""
+    """The text for the world: the message as it is, or its tool call, in ReAct form if the world parses that alike."""
     content = _content(message.get("content"))
     call = _first_call(message.get("tool_calls")) if tools else None
     if call is None:
         return content
     name, arguments = call
     if tools == [_ACT]:
-        given = read_json(arguments.encode("utf-8", "surrogatepass"))
-        action = given.get("action") if isinstance(given, dict) and name == "act" else None
+        values = read_json(arguments.encode("utf-8", "surrogatepass"))
+        action = values.get("action") if isinstance(values, dict) and name == "act" else None
         return format_expert_reply(env, action, content.strip()) if isinstance(action, str) else arguments
     text = format_reply(name, content.strip(), arguments)
-    said = env.parse(text)
-    if (said.action, said.thought, said.action_input) == (name, content.strip(), arguments):
+    reply = env.parse(text)
+    if (reply.action, reply.thought, reply.action_input) == (name, content.strip(), arguments):
         return text
     function = {"name": name, "arguments": arguments}
     return json.dumps({"content": content, "tool_calls": [{"function": function}]}, ensure_ascii=False)
 
 
 def _content(content: object) -> str:
-    """The text of a message, which some servers send in parts."""
+    """The text of a message; some servers send it in parts."""
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
 
 
 def _first_call(calls: object) -> tuple[str, str] | None:
-    """Name and arguments of the first call, as they were written; a world says what is wrong with them."""
+    """Name and arguments of the first call, unchecked; the world reports what is wrong with them."""
     call = calls[0] if isinstance(calls, list) and calls else None
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
@@ -227,9 +226,9 @@ def _first_call(calls: object) -> tuple[str, str] | None:
 
 
 def completion(data: object) -> Completion | None:
-    """What a server's JSON says, None where that is no chat completion."""
+    """Read a chat completion from a server's JSON; None if it is not one."""
     try:
-        choice = data["choices"][0]  # type: ignore[index]  # whatever it is
+        choice = data["choices"][0]  # type: ignore[index]  # it may be anything
         message = choice["message"]
     except (KeyError, IndexError, TypeError):
         return None

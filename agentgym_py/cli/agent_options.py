@@ -194,4 +194,4 @@ def phases_of(agent: Agent, shown_on: Console) -> Phases:
 def tell(agent: Agent, trajectory: Trajectory) -> None:
     """Show a person how an episode ended."""
     if isinstance(agent, PersonAgent):
-        agent.tell(trajectory)
+        agent.show_end(trajectory)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentgym_py.agents.base import title_of
+from agentgym_py.agents.base import agent_title
 from agentgym_py.checks import Basic, require_at_least
 from agentgym_py.cli.agent_options import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
 from agentgym_py.cli.env_options import add_env_options, env_specs, require_tasks
@@ -104,7 +104,7 @@ def run(args: Values) -> int:
     ]
     with executor:
         _stream(plans, target, episodes)
-    return _summary(str(target), title_of(agents[0]), episodes.json)
+    return _summary(str(target), agent_title(agents[0].name, agents[0].sampling), episodes.json)
 
 
 def _temperature(value: Any) -> float:

@@ -158,7 +158,7 @@ def _run(args: Values, repeated: tuple[str, Mapping[str, Any], bool] | None) -> 
     out = EvalFolder.free(chosen.out) if chosen.out else None
     world_versions = env_versions(envs, chosen.split)
     (agent,), executor = who.make(model, [chosen.temperature])
-    from agentgym_py.agents.base import title_of
+    from agentgym_py.agents.base import agent_title
     from agentgym_py.evaluation import evaluate
     from agentgym_py.evaluation.text import decoding
 
@@ -175,7 +175,7 @@ def _run(args: Values, repeated: tuple[str, Mapping[str, Any], bool] | None) -> 
     for held in ([repeated[1]] if repeated else []) + ([out.manifest()] if out and out.has_begun else []):
         if same_weights(held, manifest):  # the same agent in another place: its rows carry the name that they had
             agent.name = manifest["agent"]["name"] = held["agent"]["name"]
-    title = f"{title_of(agent)}{decoding(agent.sampling)}"
+    title = f"{agent_title(agent.name, agent.sampling)}{decoding(agent.sampling)}"
     with _kept(out, manifest) as (before, keep), executor, phases_of(agent, console(chosen.json)) as phases:
         phase = phases.begin(f"{chosen.split}, {title}", len(envs) * chosen.tasks * chosen.attempts)
         for trajectory in before:

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentgym_py.agents.human import helped, listed, next_line
+from agentgym_py.agents.human import list_actions, list_commands, next_line
 from agentgym_py.cli.env_options import WORLD, add_env_kwargs, env_spec, print_env_error
 from agentgym_py.cli.parser import read_options, suggestion
 from agentgym_py.env import TextEnv
@@ -26,7 +26,7 @@ COMMANDS = {
     ":quit": "leaves, as Ctrl-D does",
 }
 """Words of `play` itself; no world has an action that begins with a colon."""
-HELP = helped(COMMANDS)
+HELP = list_commands(COMMANDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _play(env: TextEnv) -> None:
 def _answer(env: TextEnv, command: str) -> str:
     """What `play` itself says to one of its commands."""
     if command == ":actions":
-        return listed(env)
+        return list_actions(env)
     if command == ":hint":
         return "\n".join(map(to_keyboard, env.expert()[:1])) or "The expert knows no way from here."
     if command in ("", ":help"):

@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import yaml
 
-from agentgym_py.checks import fits
+from agentgym_py.checks import has_type
 from agentgym_py.errors import nearest
 
 _NAMES = {NoneType: "null", bool: "true or false", dict: "a mapping", list: "a list", str: "text"}
@@ -78,7 +78,7 @@ def _convert(value: Any, hint: Any) -> Any:
         value = scalar(value, hint)
     if hint is bool:
         return _require(isinstance(value, bool), value)
-    return _require(fits(value, hint), value)
+    return _require(has_type(value, hint), value)
 
 
 def _require(true: bool, value: Any) -> Any:
@@ -137,7 +137,7 @@ def scalar(value: Any, hint: Any = Any) -> Any:
         read = yaml.load(value, Loader=_Loader) if isinstance(value, str) else value  # noqa: S506  # a SafeLoader
     except yaml.YAMLError:
         return value
-    return value if fits(value, hint) and not fits(read, hint) else read
+    return value if has_type(value, hint) and not has_type(read, hint) else read
 
 
 def as_plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from agentgym_py.agents.base import title
+from agentgym_py.agents.base import agent_title
 from agentgym_py.errors import ConfigError
 from agentgym_py.evaluation.folder import SAME_QUESTION, EvalFolder, differences
 from agentgym_py.evaluation.stats import (
@@ -59,7 +59,7 @@ class Entrant:
     def who(self) -> str:
         """The agent and how it decodes."""
         agent = self.manifest["agent"]
-        return f"{title(agent['name'], agent['sampling'])}{decoding(agent['sampling'])}"
+        return f"{agent_title(agent['name'], agent['sampling'])}{decoding(agent['sampling'])}"
 
     @property
     def success(self) -> Estimate:

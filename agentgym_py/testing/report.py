@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.env.registration import env_id, target_of
-from agentgym_py.registry import installed
+from agentgym_py.registry import installed_target
 from agentgym_py.testing.harness import Moves, Settings
 
 _RESTORE = """before = env.snapshot()
@@ -65,7 +65,7 @@ class Failure:
         name = env_id(spec.name)
         kwargs = "".join(f", {key}={value!r}" for key, value in spec.kwargs.items())
         make = f"gymnasium.make({name!r}, disable_env_checker=True{kwargs}).unwrapped"
-        registered = installed(name) == target_of(name)
+        registered = installed_target(name) == target_of(name)
         lines = [
             "import agentgym_py, gymnasium",
             *([] if registered else _registration(name)),
@@ -232,5 +232,5 @@ def _registration(name: str) -> list[str]:
     module = target.partition(":")[0]
     file = getattr(sys.modules.get(module), "__file__", None)
     path = [f"import sys; sys.path.append({str(Path(file).parent)!r})"] if file and "." not in module else []
-    other = [f"gymnasium.registry.pop({name!r})  # an installed world of this name"] if installed(name) else []
+    other = [f"gymnasium.registry.pop({name!r})  # an installed world of this name"] if installed_target(name) else []
     return [*path, *other, f"gymnasium.register({name!r}, {target!r})"]

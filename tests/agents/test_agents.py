@@ -129,7 +129,7 @@ def test_a_model_gives_up_where_its_context_is_full(tiny_policy: Any) -> None:
     """An episode that leaves no room for a whole reply ends there; where no opening could leave it, nothing begins."""
     policy = Policy(copy.deepcopy(tiny_policy.model), tiny_policy.tokenizer, "test")
     limit = policy.max_length - len(policy.chat.opening(""))
-    with pytest.raises(ConfigError, match=f"max_new_tokens {limit + 1} leaves no room for a prompt in 'test''s 4096"):
+    with pytest.raises(ConfigError, match=f"max_new_tokens {limit + 1} leaves no room for a prompt in the 4096 tokens"):
         ModelAgent(policy, HFEngine(policy), SamplingParams(max_new_tokens=limit + 1))
     ModelAgent(policy, HFEngine(policy), SamplingParams(max_new_tokens=limit))
     policy.model.config.max_position_embeddings = 500

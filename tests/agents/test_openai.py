@@ -543,7 +543,7 @@ def test_others_cost_nothing() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"model": ""}, "say which model"),
+        ({"model": ""}, "model is missing"),
         ({"base_url": "localhost:8000/v1"}, "base_url must be an address such as http://localhost:8000/v1"),
         ({"base_url": "ftp://a/v1"}, "base_url must be an address"),
         ({"base_url": "http://a:99999/v1"}, "base_url must be an address"),
@@ -552,8 +552,8 @@ def test_others_cost_nothing() -> None:
         ({"base_url": f"https://me:{SECRET}@a/v1"}, "base_url must hold no user and no password"),
         ({"concurrency": 0}, "concurrency must be at least 1"),
         ({"timeout": 0}, "timeout must be above 0"),
-        ({"prompt_price": 1.0}, "prompt_price and completion_price belong together"),
-        ({"prompt_price": -1.0, "completion_price": 1.0}, "must not be negative"),
+        ({"prompt_price": 1.0}, "prompt_price and completion_price must be set together"),
+        ({"prompt_price": -1.0, "completion_price": 1.0}, "not be negative"),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], said: str) -> None:
