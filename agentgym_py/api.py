@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_py import registry
+from agentgym_py.checks import require_arguments
 from agentgym_py.env import EnvSpec, TextEnv
 from agentgym_py.errors import ConfigError
 from agentgym_py.trajectory import Trajectory
@@ -88,9 +89,15 @@ def collect(
 
     Returns:
         Trajectories in the order of the tasks, with attempts at a task next to each other.
+
+    Raises:
+        UnknownNameError: No such environment, agent or split.
+        ConfigError: An impossible number of tasks, or wrong arguments of an environment.
     """
     from agentgym_py.collection import Collector, PlayConfig, jobs_for
 
+    if isinstance(tasks, int) and tasks < 1:
+        raise ConfigError(f"tasks must be 1 or more, got {tasks}")
     numbers = range(tasks) if isinstance(tasks, int) else tasks
     jobs = jobs_for(env, split, numbers, attempts)
     player = _agent(agent, temperature, max_new_tokens)
@@ -122,7 +129,7 @@ def train(
         The policy and a report. Save the policy with `policy.save(folder)`.
 
     Raises:
-        ConfigError: The trainer is on-policy; `evolve` runs it.
+        ConfigError: The trainer does not take a setting, or is on-policy: `evolve` runs it.
         NothingToTrainOnError: No trajectory has a token to train on.
     """
     from agentgym_py.policy import Policy
@@ -235,8 +242,9 @@ def _agent(player: Player, temperature: float, max_new_tokens: int) -> Agent:
 
 def _trainer(trainer: str | Trainer, settings: Mapping[str, Any]) -> Trainer | OnPolicyTrainer:
     if isinstance(trainer, str):
-        instance: Trainer | OnPolicyTrainer = registry.load("agentgym.trainers", trainer)(**settings)
-        return instance
+        trainer_class: type[Trainer | OnPolicyTrainer] = registry.load("agentgym.trainers", trainer)
+        require_arguments(trainer_class, settings)
+        return trainer_class(**settings)
     if settings:
         raise ConfigError(f"settings {', '.join(settings)} need the trainer's name; set them in the trainer itself")
     return trainer

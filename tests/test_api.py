@@ -60,6 +60,16 @@ def test_wrong_trainers_are_refused(tiny_policy: ag.Policy) -> None:
         ag.train("grpo", tiny_policy, [])
     with pytest.raises(UnknownNameError, match="filtered_bc"):
         ag.train("filtered_cb", tiny_policy, [])
+    with pytest.raises(ConfigError, match=r"no argument 'epocs'\. Did you mean 'epochs'\?"):
+        ag.train("filtered_bc", tiny_policy, [], epocs=1.0)
+    with pytest.raises(ConfigError, match="no argument 'bta'"):
+        ag.train("dpo", tiny_policy, [], bta=0.1)
+
+
+def test_tasks_are_one_or_more() -> None:
+    """A slip of the sign is no empty result."""
+    with pytest.raises(ConfigError, match="tasks must be 1 or more, got -1"):
+        ag.collect("maze", tasks=-1)
 
 
 def test_evolve_is_the_commands_run(tmp_path: Path) -> None:
