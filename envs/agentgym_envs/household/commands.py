@@ -1,4 +1,4 @@
-"""Commands as text: how they are read, which can be done here, and the tools that stand for them."""
+"""Commands as text: parsing, the admissible ones, and their tools."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _VERB_AT = {kind: verb for verb, kind in STATIONS.items()}
 
 
 def read_command(text: str, put: Mapping[tuple[str, str], str], help_: bool = True) -> Command | None:
-    """The command that a text is, to the letter; None where it is none."""
+    """Parse a text literally as a command; None if it is none."""
     words = text.split(" ")
     verb = words[0]
     if len(words) == 6:
-        known = _TWO.get((verb, words[3])) or put.get((verb, words[3]))
-        return Command(known, f"{words[1]} {words[2]}", f"{words[4]} {words[5]}") if known else None
+        name = _TWO.get((verb, words[3])) or put.get((verb, words[3]))
+        return Command(name, f"{words[1]} {words[2]}", f"{words[4]} {words[5]}") if name else None
     if len(words) == 4 and verb == "go" and words[1] == "to":
         return Command("go", f"{words[2]} {words[3]}")
     if len(words) == 3 and verb in _ONE:
@@ -36,80 +36,81 @@ def read_command(text: str, put: Mapping[tuple[str, str], str], help_: bool = Tr
 
 
 def put_command(thing: str, place: str, old: bool = False) -> str:
-    """The command that puts a thing somewhere."""
+    """Write the command that puts a thing into a receptacle."""
     return f"put {thing} in/on {place}" if old else f"move {thing} to {place}"
 
 
 def admissible(house: House, old: bool = False) -> list[str]:
-    """Every command that can be done here, sorted."""
+    """List the admissible commands, sorted."""
     room, at = house.room, house.at
     here = room.at_point[at]
-    held = None if house.held == NOWHERE else room.things[house.held]
-    found = [going for going, point in room.goings if point != at]
-    found += ("inventory", "look")
+    thing = None if house.held == NOWHERE else room.things[house.held]
+    commands = [going for going, point in room.go_commands if point != at]
+    commands += ("inventory", "look")
     if not old:
-        found.append("help")
+        commands.append("help")
     visible: list[int] = []
     for r in here:
         place = room.receptacles[r]
-        found.append(f"examine {place.name}")
-        if held:
-            found += _treatments(held, place)
+        commands.append(f"examine {place.name}")
+        if thing:
+            commands += _treatments(thing, place)
         if place.openable:
             if r not in house.opened:
-                found.append(f"open {place.name}")
+                commands.append(f"open {place.name}")
                 continue
-            found.append(f"close {place.name}")
+            commands.append(f"close {place.name}")
         lying = house.contents[r]
         visible += lying
-        if not held:
-            found += [f"take {room.things[o].name} from {place.name}" for o in lying if o in room.takeable]
-        elif room.takes(r, held.kind):
-            found.append(put_command(held.name, place.name, old))
+        if not thing:
+            commands += [f"take {room.things[o].name} from {place.name}" for o in lying if o in room.takeable]
+        elif room.takes(r, thing.kind):
+            commands.append(put_command(thing.name, place.name, old))
     if "examine_held_only" not in house.quirks:
-        found += [f"examine {room.things[o].name}" for o in dict.fromkeys(visible) if o != house.held]
+        commands += [f"examine {room.things[o].name}" for o in dict.fromkeys(visible) if o != house.held]
     if room.usable:
-        found += [f"use {room.things[o].name}" for o in room.usable if any(o in house.contents[r] for r in here)]
-    if held:
-        found.append(f"examine {held.name}")
-        found += _slices(house, held)
-    found.sort()
-    return found
+        commands += [f"use {room.things[o].name}" for o in room.usable if any(o in house.contents[r] for r in here)]
+    if thing:
+        commands.append(f"examine {thing.name}")
+        commands += _slices(house, thing)
+    commands.sort()
+    return commands
 
 
-def _treatments(held: Thing, place: Receptacle) -> list[str]:
-    """What can be done to the thing in the hand with a receptacle."""
+def _treatments(thing: Thing, place: Receptacle) -> list[str]:
+    """List the commands that treat the held thing with a receptacle."""
     verb = _VERB_AT.get(place.kind)
-    return [f"{verb} {held.name} with {place.name}"] if verb and ABLE[verb] in held.abilities else []
+    return [f"{verb} {thing.name} with {place.name}"] if verb and ABLE[verb] in thing.abilities else []
 
 
-def _slices(house: House, held: Thing) -> list[str]:
-    """What can be sliced here with the thing in the hand."""
-    if held.kind not in KNIVES:
+def _slices(house: House, knife: Thing) -> list[str]:
+    """List the commands that slice with the held thing here."""
+    if knife.kind not in KNIVES:
         return []
     laid = (house.room.things[o] for o, point in house.laid if point == house.at)
-    return [f"slice {each.name} with {held.name}" for each in laid if "sliceable" in each.abilities]
+    return [f"slice {thing.name} with {knife.name}" for thing in laid if "sliceable" in thing.abilities]
 
 
-def spoken(reply: Reply, old: bool = False) -> str:
-    """The command that a reply means: its text, or what its tool call stands for."""
+def command_text(reply: Reply, old: bool = False) -> str:
+    """Return the command of a reply: its text or that of its tool call."""
     if reply.arguments is None:
         return reply.action if reply.action_input is None else f"{reply.action} {reply.action_input}"
     form = _tools(old).get(reply.action)
-    given = [str(reply.arguments.get(name, "")) for name in form[1]] if form else []
-    return form[0].format(*given) if form else reply.action
+    if not form:
+        return reply.action
+    return form[0].format(*(str(reply.arguments.get(name, "")) for name in form[1]))
 
 
 def tools(old: bool = False) -> list[dict[str, Any]]:
-    """JSON schemas of the commands, one tool a verb."""
+    """Return the JSON schemas of the commands, one tool per verb."""
     return [_schema(name, *parts) for name, parts in _tools(old).items()]
 
 
 def _tools(old: bool) -> Mapping[str, tuple[str, tuple[str, ...], str]]:
-    """Tool name to the command's form, its parameters and what it does."""
+    """Map tool names to the command's form, its parameters and its description."""
     put = ("put_in", "put {} in/on {}") if old else ("move", "move {} to {}")
     both = ("object", "receptacle")
-    found = {
+    forms = {
         "go_to": ("go to {}", ("receptacle",), "Walk to a receptacle."),
         "open": ("open {}", ("receptacle",), "Open the receptacle where you are."),
         "close": ("close {}", ("receptacle",), "Close the receptacle where you are."),
@@ -124,7 +125,7 @@ def _tools(old: bool) -> Mapping[str, tuple[str, tuple[str, ...], str]]:
         "look": ("look", (), "Look around."),
         "inventory": ("inventory", (), "Say what you hold."),
     }
-    return found if old else {**found, "help": ("help", (), "List the commands.")}
+    return forms if old else {**forms, "help": ("help", (), "List the commands.")}
 
 
 _MEANING = {
@@ -137,4 +138,4 @@ _MEANING = {
 
 def _schema(name: str, form: str, parameters: tuple[str, ...], meaning: str) -> dict[str, Any]:
     del form
-    return function_tool(name, meaning, {each: text_parameter(_MEANING[each]) for each in parameters})
+    return function_tool(name, meaning, {parameter: text_parameter(_MEANING[parameter]) for parameter in parameters})

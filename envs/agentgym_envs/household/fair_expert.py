@@ -1,4 +1,4 @@
-"""An expert who must look for things: it knows only the receptacles and what they have shown so far."""
+"""The fair expert: it searches for things and knows only the receptacles and what the episode has shown."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ from collections.abc import Collection
 
 from agentgym_envs.household.expert import delivery, fetch, plan
 from agentgym_envs.household.house import House
-from agentgym_envs.household.priors import likely, stands
+from agentgym_envs.household.priors import can_start, frequency
 from agentgym_envs.household.room import NOWHERE
 
 
-def known_things(house: House) -> set[int]:
-    """The things whose place follows from what was told: those in receptacles that were seen, and those handled."""
+def find_known_things(house: House) -> set[int]:
+    """Return the things whose place the observations imply: those in seen receptacles and those handled."""
     return house.handled.union(*(house.contents[r] for r in house.seen))
 
 
-def untold(house: House) -> list[str]:
-    """The names of things that nothing has told of: neither what was seen nor what ALFWorld's list of commands names.
+def undisclosed_names(house: House) -> list[str]:
+    """List the names of things that neither the observations nor ALFWorld's admissible commands have disclosed.
 
-    That list names what stands open where one is, looked at or not, and lamps even behind a door.
+    The commands name what lies open at the agent's place, looked at or not, and lamps even behind a door.
     """
     room = house.room
     here = {o for r in room.at_point[house.at] for o in house.contents[r]}
-    told = known_things(house).union(house.visible(), here & room.usable)
-    vessels = {name for o in told for name in room.things[o].inside}
-    return [each.name for o, each in enumerate(room.things) if o not in told and each.name not in vessels]
+    disclosed = find_known_things(house).union(house.visible(), here & room.usable)
+    vessels = {name for o in disclosed for name in room.things[o].inside}
+    return [thing.name for o, thing in enumerate(room.things) if o not in disclosed and thing.name not in vessels]
 
 
 def next_command(house: House, old: bool = False) -> str | None:
-    """The next command of somebody who remembers everything and searches where such things are likely.
+    """Return the next command of an agent that remembers all observations and searches likely places first.
 
-    Enough is known: the shortest way. Two are wanted and one is known: that one is brought first. Else the receptacle
-    is next that promises most for a command.
+    If it knows enough, it follows a shortest plan. If the task needs two things and it knows one, it delivers that one
+    first. Otherwise it looks into the receptacle with the most expected gain per command.
     """
-    known = known_things(house)
-    way = _way(house, known, old)
-    return way[0] if way else _explore(house, known)
+    known_things = find_known_things(house)
+    plan_ = _known_plan(house, known_things, old)
+    return plan_[0] if plan_ else _explore(house, known_things)
 
 
-def reason(house: House, action: str, old: bool = False) -> str:
-    """Why somebody who knows only what was told would do an action: what they will do with it, or what they look for.
+def thought(house: House, action: str, old: bool = False) -> str:
+    """Return the fair expert's thought before an action: what it will do next, or what it is looking for.
 
-    Before anything was seen they also say what they are after, in the same words however the task is worded.
+    Before it has seen anything it also states its aim, in the same words for every wording of the task.
     """
     after = "" if house.seen else f"I am after {_aim(house)}."
     return " ".join(filter(None, (after, _purpose(house, action, old))))
@@ -55,42 +55,42 @@ def _aim(house: House) -> str:
 
 
 def _purpose(house: House, action: str, old: bool) -> str:
-    known = known_things(house)
-    way = _way(house, known, old)
-    if way and way[0] == action:
-        deed = next((text for text in way if not text.startswith(("go to ", "open "))), "be where the lamp is on")
-        return "" if deed == action else f"I want to {deed}."
+    known_things = find_known_things(house)
+    plan_ = _known_plan(house, known_things, old)
+    if plan_ and plan_[0] == action:
+        command = next((text for text in plan_ if not text.startswith(("go to ", "open "))), "be where the lamp is on")
+        return "" if command == action else f"I want to {command}."
     place = action.removeprefix("go to ").removeprefix("open ").removeprefix("examine ")
     if house.room.by_name.get(place, NOWHERE) in house.seen or place not in house.room.by_name:
         return ""
-    return f"I have not found a {_missing(house, known)} yet. {place} may hold one."
+    return f"I have not found a {_missing(house, known_things)} yet. {place} may hold one."
 
 
-def _way(house: House, known: set[int], old: bool) -> list[str] | None:
-    return plan(house, known, old) or _on_the_way(house, known, old)
+def _known_plan(house: House, known_things: set[int], old: bool) -> list[str] | None:
+    return plan(house, known_things, old) or _partial_plan(house, known_things, old)
 
 
-def _on_the_way(house: House, known: Collection[int], old: bool) -> list[str] | None:
-    """What can be done before everything is known: bring the first of two, take what shall be seen by a lamp."""
+def _partial_plan(house: House, known_things: Collection[int], old: bool) -> list[str] | None:
+    """Plan before everything is known: deliver the first of two things, or take the thing to look at."""
     room, goal = house.room, house.room.goal
-    brought = any(o in known and o in room.wanted for r in room.targets for o in house.contents[r])
-    if goal.count == 2 and not brought:
-        return delivery(house, known, old)
-    return fetch(house, known, old) if goal.lamp and house.held not in room.wanted else None
+    delivered = any(o in known_things and o in room.goal_things for r in room.targets for o in house.contents[r])
+    if goal.count == 2 and not delivered:
+        return delivery(house, known_things, old)
+    return fetch(house, known_things, old) if goal.lamp and house.held not in room.goal_things else None
 
 
-def _missing(house: House, known: set[int]) -> str:
-    """The type of thing that is looked for: what is wanted, and then the lamp."""
+def _missing(house: House, known_things: set[int]) -> str:
+    """Return the type of thing to search for: the goal's, then the lamp."""
     goal = house.room.goal
-    return goal.lamp if goal.lamp and not known.isdisjoint(house.room.wanted) else goal.thing
+    return goal.lamp if goal.lamp and not known_things.isdisjoint(house.room.goal_things) else goal.thing
 
 
-def _explore(house: House, known: set[int]) -> str | None:
-    """Look into the unseen receptacle that promises most of what is missing; None when all were seen."""
-    room, missing = house.room, _missing(house, known)
+def _explore(house: House, known_things: set[int]) -> str | None:
+    """Look into the most promising unseen receptacle; None if all are seen."""
+    room, missing = house.room, _missing(house, known_things)
     unseen = [r for places in room.of_kind.values() for r in places if r not in house.seen]
-    fit = [r for r in unseen if stands(missing, room.receptacles[r].kind, room.fitting)] or unseen
-    best = max(fit, key=lambda r: likely(missing, room.receptacles[r].kind) / _cost(house, r), default=NOWHERE)
+    fit = [r for r in unseen if can_start(missing, room.receptacles[r].kind, room.fitting)] or unseen
+    best = max(fit, key=lambda r: frequency(missing, room.receptacles[r].kind) / _cost(house, r), default=NOWHERE)
     if best == NOWHERE:
         return None
     name = room.receptacles[best].name
@@ -100,6 +100,6 @@ def _explore(house: House, known: set[int]) -> str | None:
 
 
 def _cost(house: House, receptacle: int) -> int:
-    """The commands until one sees what is in a receptacle."""
+    """Count the commands until the contents of a receptacle are seen."""
     walk = not house.here(receptacle)
     return max(1, walk + (not house.accessible(receptacle)))

@@ -1,4 +1,4 @@
-"""ALFWorld's own games: `*.tw-pddl` files in a folder, each a PDDL problem with its grammar, read into rooms."""
+"""ALFWorld's own games: `*.tw-pddl` files, each a PDDL problem with its grammar, read into rooms."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _PAIRS = (
 _WITHOUT_EFFECT = frozenset(
     {"wasinreceptacle", "checked", "examined", "full", "isreceptacleobjectfull", "moveable", "ison", "="}
 )
-"""Predicates that no command of ALFWorld asks for."""
-_KNOWN = frozenset({*_ABILITIES, *_MARKS, *_PAIRS, *_WITHOUT_EFFECT, "openable", "opened", "isreceptacleobject"})
+"""Predicates without effect on ALFWorld's commands."""
+_PREDICATES = frozenset({*_ABILITIES, *_MARKS, *_PAIRS, *_WITHOUT_EFFECT, "openable", "opened", "isreceptacleobject"})
 _GOALS: Mapping[tuple[str, ...], tuple[str, State]] = {
     (): ("pick_and_place_simple", ""),
     ("cleanable", "isclean"): ("pick_clean_then_place_in_recep", "clean"),
@@ -51,12 +51,12 @@ class Game:
     name: str
     path: Path
     split: str
-    """The split whose folder it lies in; empty where no folder says so."""
+    """The split of its folder; empty for any other folder."""
 
 
 @dataclass(frozen=True)
 class Games:
-    """The games of a folder, found at once and read when they are played."""
+    """The games of a folder, listed at once and read on demand."""
 
     folder: Path
     games: Mapping[str, Game] = field(init=False)
@@ -65,18 +65,19 @@ class Games:
         if not self.folder.is_dir():
             raise CatalogueError(f"{self.folder}: no such folder")
         paths = sorted(self.folder.rglob(f"*{SUFFIX}"))
-        found = [_game(self.folder, path) for path in paths if not _passed_over(path.relative_to(self.folder))]
-        if not found:
-            but = f" but {len(paths)} that ALFWorld passes over (sliced things, movable receptacles)" if paths else ""
+        usable = [path for path in paths if not _is_skipped(path.relative_to(self.folder))]
+        if not usable:
+            but = f" but {len(paths)} that ALFWorld skips (sliced things, movable receptacles)" if paths else ""
             raise CatalogueError(f"{self.folder}: no *{SUFFIX} in it{but}")
         games: dict[str, Game] = {}
-        for game in found:
+        for path in usable:
+            game = _game(self.folder, path)
             if (other := games.setdefault(game.name, game)) is not game:
                 raise CatalogueError(f"{other.path} and {game.path} are both called {game.name!r}: rename one of them")
         object.__setattr__(self, "games", games)
 
     def of(self, split: str) -> list[Game]:
-        """The games of a split, in the order of their names; those that no folder assigns belong to each."""
+        """Return the games of a split by name; games without a split's folder belong to every split."""
         return self._by_split[split]
 
     @cached_property
@@ -85,33 +86,33 @@ class Games:
         return {split: [game for game in games if game.split in ("", split)] for split in SPLITS}
 
     def get(self, name: str | int, split: str) -> Game:
-        """A game by its name, or number `name` of a split."""
+        """Return a game by its name, or number `name` of a split."""
         if isinstance(name, str):
             if name not in self.games:
                 raise UnknownNameError(f"No game {name!r} in {self.folder}." + self._hint(name))
             return self.games[name]
         listed = self.of(split)
         if not 0 <= name < len(listed):
-            raise UnknownNameError(f"No game {name} in split {split!r} of {self.folder}: {self._shares()}.")
+            raise UnknownNameError(f"No game {name} in split {split!r} of {self.folder}: {self._split_sizes()}.")
         return listed[name]
 
     def _hint(self, name: str) -> str:
         near = nearest(name, self.games)
         return f" Did you mean {near!r}?" if near else f" It has {len(self.games)}."
 
-    def _shares(self) -> str:
-        """How many games each split has."""
+    def _split_sizes(self) -> str:
+        """Write how many games each split has."""
         return "it has " + ", ".join(f"{len(self.of(split))} in {split!r}" for split in SPLITS)
 
     def draw(self, rng: Rng, split: str) -> Game:
-        """A random game of a split."""
+        """Draw a random game of a split."""
         if not self.of(split):
-            raise UnknownNameError(f"No game in split {split!r} of {self.folder}: {self._shares()}.")
+            raise UnknownNameError(f"No game in split {split!r} of {self.folder}: {self._split_sizes()}.")
         return rng.choice(self.of(split))
 
 
-def _passed_over(inner: Path) -> bool:
-    """Whether ALFWorld leaves a game out too: tasks with sliced things or vessels, by the names of their folders."""
+def _is_skipped(inner: Path) -> bool:
+    """Tell whether ALFWorld skips a game, too: sliced things or movable receptacles, by the names of its folders."""
     return any("movable" in part or "Sliced" in part for part in inner.parts)
 
 
@@ -124,10 +125,10 @@ def _game(folder: Path, path: Path) -> Game:
 
 
 def read_game(path: Path) -> tuple[Room, Dialect]:
-    """The room of a game file, and the dialect that its grammar speaks.
+    """Read the room of a game file and the dialect of its grammar.
 
     Raises:
-        CatalogueError: the file cannot be read, or holds what this world does not know; the message says what.
+        CatalogueError: the file cannot be read or holds something unknown; the message says what.
     """
     try:
         raw = path.read_bytes()
@@ -146,20 +147,20 @@ def read_game(path: Path) -> tuple[Room, Dialect]:
 
 
 def read_problem(problem: str, instruction: str) -> Room:
-    """The room that a PDDL problem describes; ValueError names what is wrong or unknown in it."""
+    """Read the room of a PDDL problem; ValueError names what is wrong or unknown."""
     sections = {part[0]: part[1:] for part in read_sexpr(problem)[1:] if isinstance(part, list) and part}
     facts = _Facts.of(sections[":init"], _declared(sections[":objects"]))
     return _room(facts, read_goal(sections[":goal"]), instruction)
 
 
 def _declared(objects: Sequence[Node]) -> dict[str, str]:
-    """What `:objects` lists, with the type that follows each group."""
+    """Map the names in `:objects` to the type that follows their group."""
     types: dict[str, str] = {}
     group: list[str] = []
     words = iter(objects)
     for word in words:
         if not isinstance(word, str):
-            raise ValueError(f"{_shown(word)} in :objects is no name")
+            raise ValueError(f"{_format(word)} in :objects must be a name")
         if word == "-":
             types.update(dict.fromkeys(group, str(next(words, ""))))
             group = []
@@ -170,63 +171,63 @@ def _declared(objects: Sequence[Node]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Facts:
-    """What is the case at the start, by predicate."""
+    """The initial facts, by predicate."""
 
     pairs: Mapping[str, list[tuple[str, str]]]
     marked: Mapping[str, set[str]]
-    """Predicate of one argument to those that it holds for."""
+    """Predicate of one argument to the ids for which it holds."""
     types: Mapping[str, str]
-    """Everything that a fact names, and what it is declared to be."""
+    """Every id in a fact to its declared type."""
 
     @classmethod
     def of(cls, init: Sequence[Node], declared: Mapping[str, str]) -> _Facts:
-        """The facts of an `:init`."""
+        """Read the facts of an `:init`."""
         pairs: dict[str, list[tuple[str, str]]] = {name: [] for name in _PAIRS}
-        marked: dict[str, set[str]] = {name: set() for name in _KNOWN}
+        marked: dict[str, set[str]] = {name: set() for name in _PREDICATES}
         types: dict[str, str] = {}
         for fact in init:
             if not isinstance(fact, list) or not fact or not isinstance(fact[0], str):
-                raise ValueError(f"{_shown(fact)} in :init is no fact")
+                raise ValueError(f"{_format(fact)} in :init must be a fact")
             name, *rest = fact
-            if name not in _KNOWN:
-                raise ValueError(f"unknown predicate {name!r} in :init: {_shown(fact)}")
+            if name not in _PREDICATES:
+                raise ValueError(f"unknown predicate {name!r} in :init: {_format(fact)}")
             if name == "=":
                 continue
-            given = [each for each in rest if isinstance(each, str)]
-            wanted = len(given) if name in _WITHOUT_EFFECT else 2 if name in pairs else 1
-            if not len(rest) == len(given) == wanted:
-                raise ValueError(f"{_shown(fact)} in :init has the wrong number of arguments")
-            for each in given:
-                if each not in declared:
-                    raise ValueError(f"{each} in :init is not in :objects: {_shown(fact)}")
-                types[each] = declared[each]
+            ids = [arg for arg in rest if isinstance(arg, str)]
+            arity = len(ids) if name in _WITHOUT_EFFECT else 2 if name in pairs else 1
+            if not len(rest) == len(ids) == arity:
+                raise ValueError(f"{_format(fact)} in :init has the wrong number of arguments")
+            for id_ in ids:
+                if id_ not in declared:
+                    raise ValueError(f"{id_} in :init is not in :objects: {_format(fact)}")
+                types[id_] = declared[id_]
             if name in pairs:
-                pairs[name].append((given[0], given[1]))
+                pairs[name].append((ids[0], ids[1]))
             elif name not in _WITHOUT_EFFECT:
-                marked[name].add(given[0])
+                marked[name].add(ids[0])
         return cls(pairs, marked, types)
 
     def all(self, kind: str) -> list[str]:
-        """The ids that are declared to be of a kind, in the order in which lists name them."""
-        return sorted(each for each, type_ in self.types.items() if type_ == kind)
+        """List the ids of a declared type, in the order of listings."""
+        return sorted(id_ for id_, type_ in self.types.items() if type_ == kind)
 
-    def one(self, name: str) -> dict[str, str]:
-        """The second of each first, for a predicate that says one thing of each; ValueError where it says two."""
-        found: dict[str, str] = {}
+    def mapping(self, name: str) -> dict[str, str]:
+        """Map first to second arguments of a functional predicate; ValueError if a first one has two values."""
+        values: dict[str, str] = {}
         for first, second in self.pairs[name]:
-            if found.setdefault(first, second) != second:
-                raise ValueError(f"two of {name!r} for {first} in :init, {found[first]} and {second}")
-        return found
+            if values.setdefault(first, second) != second:
+                raise ValueError(f"two of {name!r} for {first} in :init, {values[first]} and {second}")
+        return values
 
 
-def _numbered(ids: Iterable[str]) -> dict[str, str]:
-    """ALFWorld's names: ids ascending, each with the highest number of its type that is still free."""
-    kinds = {each: _kind(each) for each in sorted(ids) if "_bar_" in each}
-    left = Counter(kinds.values())
+def _number_names(ids: Iterable[str]) -> dict[str, str]:
+    """Give ids ALFWorld's names: in ascending order, with the highest free number of their type."""
+    kinds = {id_: _kind(id_) for id_ in sorted(ids) if "_bar_" in id_}
+    number = Counter(kinds.values())
     names = {}
-    for each, kind in kinds.items():
-        names[each] = f"{kind} {left[kind]}"
-        left[kind] -= 1
+    for id_, kind in kinds.items():
+        names[id_] = f"{kind} {number[kind]}"
+        number[kind] -= 1
     return names
 
 
@@ -240,13 +241,14 @@ def _type(name: str) -> str:
 
 def _room(facts: _Facts, goal: Goal, instruction: str) -> Room:
     places, things = facts.all("receptacle"), facts.all("object")
-    for each in (*places, *things):
-        if "_bar_" not in each:
-            raise ValueError(f"{each} has no '_bar_' after its type, so it has no name")
-    names, where, kinds = _numbered(facts.types), facts.one("receptacleatlocation"), facts.one("receptacletype")
+    for id_ in (*places, *things):
+        if "_bar_" not in id_:
+            raise ValueError(f"{id_} has no '_bar_' after its type, so it has no name")
+    names = _number_names(facts.types)
+    where, kinds = facts.mapping("receptacleatlocation"), facts.mapping("receptacletype")
     agents = {point for _, point in facts.pairs["atlocation"]}
     if len(agents) != 1:
-        raise ValueError(f"the agent must stand at one location, found {len(agents)}")
+        raise ValueError(f"the agent must be at one location, is at {len(agents)}")
     points = sorted({*where.values(), *agents, *(point for _, point in facts.pairs["objectatlocation"])})
     point_at = {point: i for i, point in enumerate(points)}
     fitting: dict[str, set[str]] = {}
@@ -255,12 +257,12 @@ def _room(facts: _Facts, goal: Goal, instruction: str) -> Room:
     return Room(
         receptacles=tuple(
             Receptacle(
-                names[each],
-                _type(kinds.get(each, "")),
-                point_at[where[each]] if each in where else NOWHERE,
-                each in facts.marked["openable"],
+                names[id_],
+                _type(kinds.get(id_, "")),
+                point_at[where[id_]] if id_ in where else NOWHERE,
+                id_ in facts.marked["openable"],
             )
-            for each in places
+            for id_ in places
         ),
         things=_things(facts, things, names),
         fitting={kind: frozenset(types) for kind, types in fitting.items()},
@@ -272,7 +274,7 @@ def _room(facts: _Facts, goal: Goal, instruction: str) -> Room:
 
 
 def _start(facts: _Facts, places: Sequence[str], things: Sequence[str], point_at: Mapping[str, int]) -> Start:
-    place_at, thing_at = {each: i for i, each in enumerate(places)}, {each: i for i, each in enumerate(things)}
+    place_at, thing_at = {id_: i for i, id_ in enumerate(places)}, {id_: i for i, id_ in enumerate(things)}
     contents: list[set[int]] = [set() for _ in places]
     for thing, place in facts.pairs["inreceptacle"]:
         if thing in thing_at and place in place_at:
@@ -280,31 +282,31 @@ def _start(facts: _Facts, places: Sequence[str], things: Sequence[str], point_at
     laid = facts.pairs["objectatlocation"]
     return Start(
         at=point_at[facts.pairs["atlocation"][0][1]],
-        contents=tuple(tuple(sorted(each)) for each in contents),
-        opened=frozenset(place_at[each] for each in facts.marked["opened"] if each in place_at),
+        contents=tuple(tuple(sorted(indices)) for indices in contents),
+        opened=frozenset(place_at[id_] for id_ in facts.marked["opened"] if id_ in place_at),
         laid=frozenset((thing_at[thing], point_at[point]) for thing, point in laid if thing in thing_at),
         **{
-            mark: frozenset(thing_at[each] for each in facts.marked[name] if each in thing_at)
+            mark: frozenset(thing_at[id_] for id_ in facts.marked[name] if id_ in thing_at)
             for name, mark in _MARKS.items()
         },
     )
 
 
 def _things(facts: _Facts, ids: Sequence[str], names: Mapping[str, str]) -> tuple[Thing, ...]:
-    types = facts.one("objecttype")
+    types = facts.mapping("objecttype")
     inside: dict[str, list[str]] = {}
     for inner, outer in sorted(facts.pairs["inreceptacleobject"]):
         if facts.types[inner] == "object":
             inside.setdefault(outer, []).append(names[inner])
     return tuple(
         Thing(
-            names[each],
-            _type(types.get(each, "")),
-            frozenset(ability for ability in _ABILITIES if each in facts.marked[ability]),
-            each in facts.marked["isreceptacleobject"],
-            tuple(inside.get(each, ())),
+            names[id_],
+            _type(types.get(id_, "")),
+            frozenset(ability for ability in _ABILITIES if id_ in facts.marked[ability]),
+            id_ in facts.marked["isreceptacleobject"],
+            tuple(inside.get(id_, ())),
         )
-        for each in ids
+        for id_ in ids
     )
 
 
@@ -312,30 +314,32 @@ def _things(facts: _Facts, ids: Sequence[str], names: Mapping[str, str]) -> tupl
 
 
 def read_goal(goal: Sequence[Node]) -> Goal:
-    """The goal of a problem, where it is one of ALFWorld's six; ValueError names the part that is not."""
+    """Read the goal of a problem; ValueError if it is none of ALFWorld's six kinds."""
     atoms = [atom for node in goal for atom in _atoms(node)]
     by_name: dict[str, list[tuple[str, ...]]] = {}
     for name, *rest in atoms:
         by_name.setdefault(name, []).append(tuple(rest))
     kinds = {variable: _type(kind) for variable, kind in by_name.pop("objecttype", [])}
     places = {_type(kind) for _, kind in by_name.pop("receptacletype", [])}
-    made = _by_lamp(by_name, kinds) if "istoggled" in by_name else _by_place(by_name, kinds, places)
-    if made is None:
-        raise ValueError(f"a goal that is none of ALFWorld's six tasks: {_shown(list(goal))}")
-    return made
+    result = _lamp_goal(by_name, kinds) if "istoggled" in by_name else _place_goal(by_name, kinds, places)
+    if result is None:
+        raise ValueError(f"the goal is none of ALFWorld's six tasks: {_format(list(goal))}")
+    return result
 
 
-def _by_lamp(by_name: Mapping[str, list[tuple[str, ...]]], kinds: Mapping[str, str]) -> Goal | None:
-    wanted = {"toggleable", "istoggled", "receptacleatlocation", "atlocation", "inreceptacle", "holds"}
-    if set(by_name) != wanted or any(len(found) != 1 for found in by_name.values()) or len(kinds) != 2:
+def _lamp_goal(by_name: Mapping[str, list[tuple[str, ...]]], kinds: Mapping[str, str]) -> Goal | None:
+    names = {"toggleable", "istoggled", "receptacleatlocation", "atlocation", "inreceptacle", "holds"}
+    if set(by_name) != names or any(len(atoms) != 1 for atoms in by_name.values()) or len(kinds) != 2:
         return None
-    lamp, held = by_name["istoggled"][0][0], by_name["holds"][0][1]
+    lamp, thing = by_name["istoggled"][0][0], by_name["holds"][0][1]
     lit = by_name["inreceptacle"][0][0] == by_name["toggleable"][0][0] == lamp
-    fits = lit and {lamp, held} == set(kinds)
-    return Goal("look_at_obj_in_light", kinds[held], lamp=kinds[lamp]) if fits else None
+    fits = lit and {lamp, thing} == set(kinds)
+    return Goal("look_at_obj_in_light", kinds[thing], lamp=kinds[lamp]) if fits else None
 
 
-def _by_place(by_name: Mapping[str, list[tuple[str, ...]]], kinds: Mapping[str, str], places: set[str]) -> Goal | None:
+def _place_goal(
+    by_name: Mapping[str, list[tuple[str, ...]]], kinds: Mapping[str, str], places: set[str]
+) -> Goal | None:
     rest = tuple(sorted(set(by_name) - {"inreceptacle", "not ="}))
     lying = by_name.get("inreceptacle", [])
     same = len(set(kinds.values())) == 1 == len(places) == len({place for _, place in lying})
@@ -351,7 +355,7 @@ def _by_place(by_name: Mapping[str, list[tuple[str, ...]]], kinds: Mapping[str, 
 
 
 def _atoms(node: Node) -> list[list[str]]:
-    """The atoms of a conjunction, whose variables are all bound by `exists`; `not =` is the one negation."""
+    """List the atoms of a conjunction with variables bound by `exists`; the only negation is `not =`."""
     if isinstance(node, list) and node:
         name, *rest = node
         if name == "and":
@@ -360,14 +364,14 @@ def _atoms(node: Node) -> list[list[str]]:
             return _atoms(rest[1])
         if name == "not" and len(rest) == 1 and isinstance(rest[0], list) and rest[0][:1] == ["="]:
             return [["not =", *map(str, rest[0][1:])]]
-        given = [each for each in node if isinstance(each, str)]
-        if isinstance(name, str) and len(given) == len(node):
-            if name not in _KNOWN and name != "holds":
-                raise ValueError(f"unknown predicate {name!r} in :goal: {_shown(node)}")
-            return [given]
-    raise ValueError(f"a goal may hold 'and', 'exists' and facts, found {_shown(node)}")
+        atom = [word for word in node if isinstance(word, str)]
+        if isinstance(name, str) and len(atom) == len(node):
+            if name not in _PREDICATES and name != "holds":
+                raise ValueError(f"unknown predicate {name!r} in :goal: {_format(node)}")
+            return [atom]
+    raise ValueError(f"a goal must consist of 'and', 'exists' and facts, not {_format(node)}")
 
 
-def _shown(node: Any) -> str:
-    text = f"({' '.join(map(_shown, node))})" if isinstance(node, list) else str(node)
+def _format(node: Any) -> str:
+    text = f"({' '.join(map(_format, node))})" if isinstance(node, list) else str(node)
     return text if len(text) <= 200 else f"{text[:200]}…"

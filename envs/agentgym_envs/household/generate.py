@@ -1,4 +1,4 @@
-"""Rooms from a seed: receptacles of a real scene, things where such things lie, and a task that is often set there."""
+"""Rooms from a seed: receptacles of an ALFRED scene, things by their priors, and a task by its frequency."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib.resources import files
 from itertools import accumulate
 from typing import Any
 
-from agentgym_envs.household.priors import LAMP, LAMP_STANDS, likely, stands
+from agentgym_envs.household.priors import LAMP, LAMP_STANDS, can_start, frequency
 from agentgym_envs.household.room import (
     NOWHERE,
     OPENABLE,
@@ -33,26 +33,26 @@ _STATES: Mapping[str, State] = {
     "pick_cool_then_place_in_recep": "cool",
 }
 _VALID_SCENE, _PAIR_SPLITS = 8, ("train", "train", "valid", "train", "train", "test")
-"""Of the scenes that ALFRED does not hold out every eighth is for valid; pairs are dealt out in turn."""
+"""Every eighth of the scenes that ALFRED does not hold out is for valid; pairs are assigned in turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What a difficulty asks for."""
+    """The parameters of a difficulty."""
 
     kinds: tuple[str, ...]
     receptacles: int
-    """How many a room has at most."""
+    """Maximum number of receptacles."""
     classes: int
-    """How many types of things a room has at most, beside the wanted one."""
+    """Maximum number of types of things, beside the goal's."""
     copies: int
-    """How many of each type at most."""
+    """Maximum number of things of a type."""
     spare: int
-    """How many more wanted things than needed at most."""
+    """Maximum number of spare goal things."""
     hidden: bool
-    """Whether what is wanted may lie behind a door."""
+    """Whether goal things may lie behind a door."""
     anywhere: bool
-    """Whether what is wanted lies in every receptacle alike, not more often where such things lie."""
+    """Whether goal things lie in every receptacle with equal probability, not by their priors."""
 
 
 _ALL = (
@@ -77,8 +77,8 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    """What may be asked for: a thing and a receptacle (or lamp), and the scenes where that can be."""
+class Request:
+    """A thing and a receptacle (or lamp) for a task, and the scenes in which it is possible."""
 
     thing: str
     place: str
@@ -87,22 +87,22 @@ class Errand:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What the data file says of things, receptacles and scenes."""
+    """The data file: things, receptacles and scenes."""
 
     fitting: Mapping[str, frozenset[str]]
     abilities: Mapping[str, frozenset[str]]
-    """Type of thing to what it is able to."""
+    """Type of thing to its abilities."""
     vessels: frozenset[str]
     templates: Mapping[str, Sequence[str]]
     targets: Mapping[str, Mapping[str, int]]
-    """Kind of task to `thing>place` and how often real games ask for it."""
+    """Kind of task to `thing>place` and its frequency in ALFWorld's games."""
     scenes: Mapping[str, Sequence[Scene]]
     """Split to its scenes."""
 
 
 @cache
 def tables() -> Tables:
-    """The data file, read once in a process."""
+    """Read the data file, once per process."""
     raw = (files("agentgym_data") / "household" / "tables.json.gz").read_bytes()
     data: dict[str, Any] = json.loads(gzip.decompress(raw))
     fitting = {kind: frozenset(things) for kind, things in data["fitting"].items()}
@@ -111,12 +111,12 @@ def tables() -> Tables:
         for thing in things:
             able.setdefault(thing, set()).add(ability)
     scenes: dict[str, list[Scene]] = {"train": [], "valid": [], "test": []}
-    kept = 0
+    not_held_out = 0
     for values in data["scenes"].values():
         split = "test" if values["held_out"] else "train"
         if split == "train":
-            kept += 1
-            split = "valid" if kept % _VALID_SCENE == 0 else "train"
+            not_held_out += 1
+            split = "valid" if not_held_out % _VALID_SCENE == 0 else "train"
         shared = tuple(map(tuple, values["shared"]))
         scenes[split].append(Scene(tuple(values["receptacles"].items()), shared, tuple(values["things"])))
     return Tables(
@@ -130,9 +130,9 @@ def tables() -> Tables:
 
 
 @cache
-def errands(kind: str, split: str, hidden: bool) -> tuple[list[Errand], list[int]]:
-    """What tasks of a kind may ask for in a split, with running sums of how often they do."""
-    found, weights = [], []
+def possible_requests(kind: str, split: str, hidden: bool) -> tuple[list[Request], list[int]]:
+    """Return the requests of a kind of task in a split, with cumulative sums of their frequencies."""
+    requests, weights = [], []
     for i, (pair, weight) in enumerate(tables().targets[kind].items()):
         if _PAIR_SPLITS[i % len(_PAIR_SPLITS)] != split:
             continue
@@ -140,9 +140,9 @@ def errands(kind: str, split: str, hidden: bool) -> tuple[list[Errand], list[int
         goal = _goal(kind, thing, place)
         scenes = tuple(scene for scene in tables().scenes[split] if _possible(scene, goal, hidden))
         if scenes:
-            found.append(Errand(thing, place, scenes))
+            requests.append(Request(thing, place, scenes))
             weights.append(weight)
-    return found, list(accumulate(weights))
+    return requests, list(accumulate(weights))
 
 
 def _goal(kind: str, thing: str, place: str) -> Goal:
@@ -152,7 +152,7 @@ def _goal(kind: str, thing: str, place: str) -> Goal:
 
 
 def _possible(scene: Scene, goal: Goal, hidden: bool) -> bool:
-    """Whether a scene has what a goal needs, and a place for the wanted thing that is not where it shall go."""
+    """Tell whether a scene has what a goal needs, and a start for the goal thing other than its target."""
     kinds = {kind for kind, _ in scene.receptacles}
     needed = {goal.place} if goal.place else set()
     if goal.state:
@@ -163,33 +163,33 @@ def _possible(scene: Scene, goal: Goal, hidden: bool) -> bool:
 
 
 def _sources(kinds: set[str], goal: Goal, hidden: bool) -> list[str]:
-    """The types of receptacles where a wanted thing may lie at first."""
+    """List the types of receptacles where a goal thing can start."""
     fitting = tables().fitting
     fit = (kind for kind in kinds if goal.thing in fitting.get(kind, ()) and kind != goal.place)
     return sorted(kind for kind in fit if hidden or kind not in OPENABLE)
 
 
 def generate(rng: Rng, split: str, difficulty: str, *, shared: bool) -> Room:
-    """A room with a task, its lists in ascending order; `shared` lets receptacles share a point as in the scene."""
+    """Draw a room with a task, its lists ascending; with `shared`, receptacles share points as in the scene."""
     level = LEVELS[difficulty]
     kind = rng.choice(level.kinds)
-    found, sums = errands(kind, split, level.hidden)
-    errand = found[_weighted(rng, sums)]
-    goal = _goal(kind, errand.thing, errand.place)
+    requests, sums = possible_requests(kind, split, level.hidden)
+    request = requests[_draw_index(rng, sums)]
+    goal = _goal(kind, request.thing, request.place)
     template = rng.choice(tables().templates[kind])
-    scene = rng.choice(errand.scenes)
-    counts = _furnished(rng, scene, goal, level)
-    lying = _things(rng, scene, goal, level, counts)
-    instruction = template.format(thing=errand.thing, place=errand.place) + "."
-    return _built(counts, lying, scene if shared else None, goal, instruction)
+    scene = rng.choice(request.scenes)
+    counts = _draw_receptacles(rng, scene, goal, level)
+    lying = _draw_things(rng, scene, goal, level, counts)
+    instruction = template.format(thing=request.thing, place=request.place) + "."
+    return _build_room(counts, lying, scene if shared else None, goal, instruction)
 
 
-def _weighted(rng: Rng, sums: Sequence[int]) -> int:
+def _draw_index(rng: Rng, sums: Sequence[int]) -> int:
     return bisect(sums, rng.below(sums[-1]))
 
 
-def _furnished(rng: Rng, scene: Scene, goal: Goal, level: Level) -> dict[str, int]:
-    """How many receptacles of each type a room has: those that the task needs, and others of the scene."""
+def _draw_receptacles(rng: Rng, scene: Scene, goal: Goal, level: Level) -> dict[str, int]:
+    """Draw the number of receptacles of each type: those that the task needs, and others of the scene."""
     kinds = {kind for kind, _ in scene.receptacles}
     musts = [rng.choice(_sources(kinds, goal, level.hidden))]
     if goal.place:
@@ -206,45 +206,44 @@ def _furnished(rng: Rng, scene: Scene, goal: Goal, level: Level) -> dict[str, in
     return dict(sorted(counts.items()))
 
 
-def _things(
+def _draw_things(
     rng: Rng, scene: Scene, goal: Goal, level: Level, counts: Mapping[str, int]
 ) -> dict[str, list[tuple[str, int]]]:
-    """Types of things, and for each thing of a type the receptacle (type and place in it) where it lies."""
-    others = [thing for thing in scene.things if thing not in (goal.thing, LAMP)]
-    if len(others) > level.classes:
-        others = rng.sample(others, level.classes)
+    """Draw the things: type to the receptacle (type and number) of each thing of the type."""
+    types = [thing for thing in scene.things if thing not in (goal.thing, LAMP)]
+    if len(types) > level.classes:
+        types = rng.sample(types, level.classes)
     lying = {}
-    for thing in sorted(others):
-        often = _often(thing)
-        spots = {kind: often[kind] * n for kind, n in counts.items() if kind in often}
+    for thing in sorted(types):
+        weights = _frequencies(thing)
+        spots = {kind: weights[kind] * n for kind, n in counts.items() if kind in weights}
         if spots:
-            lying[thing] = _spots(rng, spots, counts, 1 + rng.below(level.copies))
+            lying[thing] = _draw_spots(rng, spots, counts, 1 + rng.below(level.copies))
     fit = _sources(set(counts), goal, level.hidden)
-    sources = {kind: counts[kind] * (1 if level.anywhere else likely(goal.thing, kind)) for kind in fit}
-    wanted = goal.count + rng.below(level.spare + 1)
-    lying[goal.thing] = _spots(rng, sources, counts, wanted)
-    if goal.count == 2 and level.spare and rng.below(4) == 0:  # one lies there already
+    sources = {kind: counts[kind] * (1 if level.anywhere else frequency(goal.thing, kind)) for kind in fit}
+    lying[goal.thing] = _draw_spots(rng, sources, counts, goal.count + rng.below(level.spare + 1))
+    if goal.count == 2 and level.spare and rng.below(4) == 0:  # one is delivered already
         lying[goal.thing][0] = (goal.place, rng.below(counts[goal.place]))
     if goal.lamp:
-        lamp = {kind: _often(LAMP)[kind] * n for kind, n in counts.items() if kind in LAMP_STANDS}
-        lying[LAMP] = _spots(rng, lamp, counts, 1)
+        lamp = {kind: _frequencies(LAMP)[kind] * n for kind, n in counts.items() if kind in LAMP_STANDS}
+        lying[LAMP] = _draw_spots(rng, lamp, counts, 1)
     return lying
 
 
 @cache
-def _often(thing: str) -> Mapping[str, int]:
-    """The types of receptacles that a thing can lie on, and how often it does."""
+def _frequencies(thing: str) -> Mapping[str, int]:
+    """Return the frequency of a thing by type of receptacle."""
     fitting = tables().fitting
     kinds = LAMP_STANDS if thing == LAMP else fitting
-    return {kind: likely(thing, kind) for kind in kinds if stands(thing, kind, fitting)}
+    return {kind: frequency(thing, kind) for kind in kinds if can_start(thing, kind, fitting)}
 
 
-def _spots(rng: Rng, weights: Mapping[str, int], counts: Mapping[str, int], times: int) -> list[tuple[str, int]]:
-    """Receptacles drawn by weight: the type of each, and which of its type."""
+def _draw_spots(rng: Rng, weights: Mapping[str, int], counts: Mapping[str, int], times: int) -> list[tuple[str, int]]:
+    """Draw receptacles by weight: their type and number."""
     kinds, sums = list(weights), list(accumulate(weights.values()))
     spots = []
     for _ in range(times):
-        kind = kinds[_weighted(rng, sums)]
+        kind = kinds[_draw_index(rng, sums)]
         spots.append((kind, rng.below(counts[kind])))
     return spots
 
@@ -259,10 +258,14 @@ def _receptacle(kind: str, number: int, point: int) -> Receptacle:
     return Receptacle(f"{kind} {number}", kind, point, kind in OPENABLE)
 
 
-def _built(
-    counts: Mapping[str, int], lying: Mapping[str, list[tuple[str, int]]], scene: Scene | None, goal: Goal, told: str
+def _build_room(
+    counts: Mapping[str, int],
+    lying: Mapping[str, list[tuple[str, int]]],
+    scene: Scene | None,
+    goal: Goal,
+    instruction: str,
 ) -> Room:
-    """The room of all that was drawn."""
+    """Build the room from its parts."""
     spots = [(kind, n) for kind in counts for n in range(counts[kind])]
     first = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
     points = list(_points(spots, scene.shared) if scene else range(len(spots)))
@@ -280,20 +283,20 @@ def _built(
         fitting=tables().fitting,
         start=Start(middle, tuple(map(tuple, contents))),
         goal=goal,
-        instruction=told,
+        instruction=instruction,
         points=tuple(f"loc {i + 1}" for i in range(middle + 1)),
     )
 
 
 def _points(spots: Sequence[tuple[str, int]], shared: Sequence[tuple[str, ...]]) -> Iterator[int]:
-    """The point of each receptacle: its own, or that of the group of types in which it is reached."""
-    left = [list(group) for group in shared]
+    """Yield the point of each receptacle: its own, or that of its group of types."""
+    groups = [list(group) for group in shared]
     used: dict[int, int] = {}
     points = 0
     for kind, _ in spots:
-        group = next((i for i, kinds in enumerate(left) if kind in kinds), NOWHERE)
+        group = next((i for i, kinds in enumerate(groups) if kind in kinds), NOWHERE)
         if group != NOWHERE:
-            left[group].remove(kind)
+            groups[group].remove(kind)
         if group in used and group != NOWHERE:
             yield used[group]
             continue

@@ -1,4 +1,4 @@
-"""A household that is being lived in: what has changed since the start, which commands can be done, what they do."""
+"""The state of a household in an episode, and the rules of its commands."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ QUIRKS: Mapping[str, str] = {
     "lamps_stay_on": "use switches a lamp on and never off",
     "marked_openings": "only receptacles that the room marks can be opened; the others of their type stand open",
 }
-"""What ALFWorld does that a real household does not, or not always; each can be switched."""
+"""ALFWorld's departures from a real household, each of which can be switched."""
 KNIVES = frozenset({"knife", "butterknife"})
 _MARKS = ("opened", "clean", "hot", "cool", "lit", "sliced", "seen", "handled")
 
 
 class Command(NamedTuple):
-    """One command, read."""
+    """A parsed command."""
 
     verb: str
     """One of `go`, `open`, `close`, `take`, `move`, `clean`, `heat`, `cool`, `use`, `slice`, `examine`, `look`, ..."""
@@ -34,7 +34,7 @@ class Command(NamedTuple):
 class House:
     """The state of an episode and its rules.
 
-    `do` changes the state and returns "", or changes nothing and returns what is wrong.
+    `do` changes the state and returns "", or changes nothing and returns an error message.
     """
 
     __slots__ = (
@@ -50,75 +50,73 @@ class House:
         self.opened, self.clean, self.hot, self.cool = map(set, (start.opened, start.clean, start.hot, start.cool))
         self.lit, self.sliced, self.laid = set(start.lit), set(start.sliced), set(start.laid)
         self.left: set[tuple[int, int]] = set()
-        """Thing and receptacle: what was taken from where and never put back there."""
+        """Thing and receptacle from which it was taken and to which it was not returned."""
         self.seen: set[int] = set()
-        """Receptacles whose contents were told; who remembers knows all that lies in them."""
+        """Receptacles whose contents were observed."""
         self.handled: set[int] = set()
-        """Things that were held."""
+        """Things that have been held."""
 
-    # ---- what is the case -----------------------------------------------------------------------------------------
+    # ---- queries ---------------------------------------------------------------------------------------------------
 
     def here(self, receptacle: int) -> bool:
-        """Whether the agent stands at a receptacle."""
+        """Tell whether the agent is at a receptacle."""
         return self.room.receptacles[receptacle].point == self.at
 
     def accessible(self, receptacle: int) -> bool:
-        """Whether a receptacle stands open or has no door."""
+        """Tell whether a receptacle is open or has no door."""
         return receptacle in self.opened or not self.room.receptacles[receptacle].openable
 
     def won(self) -> bool:
-        """Whether the goal is reached."""
+        """Tell whether the goal is reached."""
         room, goal = self.room, self.room.goal
         if goal.lamp:
-            if self.held not in room.wanted:
+            if self.held not in room.goal_things:
                 return False
             near = (o for r in room.at_point[self.at] for o in self.contents[r])
             return any(o in self.lit and o in room.lamps for o in near)
-        good = room.wanted & self._marked(goal.state) if goal.state else room.wanted
-        for r in room.goals if good else ():
-            found = good.intersection(self.contents[r])
-            if len(found) >= goal.count:
-                return True
-        return False
+        ready = room.goal_things & self.in_state(goal.state) if goal.state else room.goal_things
+        return bool(ready) and any(
+            len(ready.intersection(self.contents[r])) >= goal.count for r in room.goal_receptacles
+        )
 
-    def _marked(self, state: str) -> set[int]:
+    def in_state(self, state: str) -> set[int]:
+        """Return the things in a state: clean, hot or cool."""
         return self.clean if state == "clean" else self.hot if state == "hot" else self.cool
 
     def places(self, thing: int) -> list[int]:
-        """The receptacles that a thing lies in."""
-        return [r for r, found in enumerate(self.contents) if thing in found]
+        """List the receptacles that hold a thing."""
+        return [r for r, things in enumerate(self.contents) if thing in things]
 
     def visible(self) -> list[int]:
-        """The things that lie open to view here."""
+        """List the visible things at the agent's place."""
         here = (r for r in self.room.at_point[self.at] if self.accessible(r))
         return [o for r in here for o in self.contents[r]]
 
     # ---- commands -------------------------------------------------------------------------------------------------
 
     def do(self, command: Command) -> str:
-        """Do one command, or say what is wrong."""
-        return _DEEDS[command.verb](self, command.first, command.second)
+        """Do a command, or return an error message."""
+        return _RULES[command.verb](self, command.first, command.second)
 
     def _receptacle(self, name: str) -> tuple[int, str]:
-        """The receptacle of a name, where the agent stands at it; else what is wrong."""
-        found = self.room.by_name.get(name, NOWHERE)
-        if found == NOWHERE or self.room.receptacles[found].point == NOWHERE:
+        """Find a receptacle by name; return an error message with it unless the agent is there."""
+        place = self.room.by_name.get(name, NOWHERE)
+        if place == NOWHERE or self.room.receptacles[place].point == NOWHERE:
             return NOWHERE, f"there is no {name} in this room"
-        return found, "" if self.here(found) else f"you are not at the {name}"
+        return place, "" if self.here(place) else f"you are not at the {name}"
 
     def _holding(self, name: str) -> tuple[int, str]:
-        found = self.room.thing_by_name.get(name, NOWHERE)
-        wrong = found == NOWHERE or found != self.held
-        return found, f"you do not hold the {name}" if wrong else ""
+        thing = self.room.thing_by_name.get(name, NOWHERE)
+        return thing, "" if thing == self.held != NOWHERE else f"you do not hold the {name}"
 
     def _go(self, name: str, _: str) -> str:
-        found, wrong = self._receptacle(name)
-        if found == NOWHERE:
-            return wrong
-        if not wrong:
+        place, error = self._receptacle(name)
+        if place == NOWHERE:
+            return error
+        if not error:
             return f"you are at the {name} already"
-        self.at = self.room.receptacles[found].point
-        self._see(found)
+        self.at = self.room.receptacles[place].point
+        self._see(place)
         return ""
 
     def _see(self, receptacle: int) -> None:
@@ -126,73 +124,73 @@ class House:
             self.seen.add(receptacle)
 
     def _open(self, name: str, _: str) -> str:
-        found, wrong = self._receptacle(name)
-        if wrong:
-            return wrong
-        if not self.room.receptacles[found].openable:
+        place, error = self._receptacle(name)
+        if error:
+            return error
+        if not self.room.receptacles[place].openable:
             return f"the {name} cannot be opened"
-        if found in self.opened:
+        if place in self.opened:
             return f"the {name} is open already"
-        self.opened.add(found)
-        self.seen.add(found)
+        self.opened.add(place)
+        self.seen.add(place)
         return ""
 
     def _close(self, name: str, _: str) -> str:
-        found, wrong = self._receptacle(name)
-        if wrong:
-            return wrong
-        if found not in self.opened or not self.room.receptacles[found].openable:
+        place, error = self._receptacle(name)
+        if error:
+            return error
+        if place not in self.opened or not self.room.receptacles[place].openable:
             return f"the {name} is not open"
-        self.opened.discard(found)
+        self.opened.discard(place)
         return ""
 
     def _take(self, name: str, source: str) -> str:
-        found, wrong = self._receptacle(source)
-        if wrong:
-            return wrong
-        if not self.accessible(found):
+        place, error = self._receptacle(source)
+        if error:
+            return error
+        if not self.accessible(place):
             return f"the {source} is closed"
         thing = self.room.thing_by_name.get(name, NOWHERE)
-        if thing not in self.contents[found]:
+        if thing not in self.contents[place]:
             return f"there is no {name} in the {source}"
         if self.held != NOWHERE:
             return f"you hold the {self.room.things[self.held].name}: put it down first"
         if not self.room.can(thing, "pickupable"):
             return f"the {name} cannot be taken"
-        self.contents[found].remove(thing)
+        self.contents[place].remove(thing)
         self.held = thing
         self.handled.add(thing)
         self.laid.discard((thing, self.at))
-        self.left.add((thing, found))
+        self.left.add((thing, place))
         return ""
 
     def _move(self, name: str, target: str) -> str:
-        thing, wrong = self._holding(name)
-        if wrong:
-            return wrong
-        found, wrong = self._receptacle(target)
-        if wrong:
-            return wrong
-        if not self.accessible(found):
+        thing, error = self._holding(name)
+        if error:
+            return error
+        place, error = self._receptacle(target)
+        if error:
+            return error
+        if not self.accessible(place):
             return f"the {target} is closed"
-        if not self.room.takes(found, self.room.things[thing].kind):
+        if not self.room.takes(place, self.room.things[thing].kind):
             return f"a {self.room.things[thing].kind} does not go there"
-        if thing not in self.contents[found]:
-            self.contents[found].append(thing)
-            self.contents[found].sort()
+        if thing not in self.contents[place]:
+            self.contents[place].append(thing)
+            self.contents[place].sort()
         self.held = NOWHERE
         self.laid.add((thing, self.at))
-        self.left.discard((thing, found))
+        self.left.discard((thing, place))
         return ""
 
     def _treat(self, verb: str, name: str, station: str) -> str:
-        thing, wrong = self._holding(name)
-        if wrong:
-            return wrong
-        found, wrong = self._receptacle(station)
-        if wrong:
-            return wrong
-        if self.room.receptacles[found].kind != STATIONS[verb] or not self.room.can(thing, ABLE[verb]):
+        thing, error = self._holding(name)
+        if error:
+            return error
+        place, error = self._receptacle(station)
+        if error:
+            return error
+        if self.room.receptacles[place].kind != STATIONS[verb] or not self.room.can(thing, ABLE[verb]):
             return f"you cannot {verb} the {name} with the {station}"
         if verb == "clean":
             self.clean.add(thing)
@@ -225,9 +223,9 @@ class House:
         return ""
 
     def _slice(self, name: str, knife: str) -> str:
-        tool, wrong = self._holding(knife)
-        if wrong:
-            return wrong
+        tool, error = self._holding(knife)
+        if error:
+            return error
         thing = self.room.thing_by_name.get(name, NOWHERE)
         if (thing, self.at) not in self.laid:
             return f"you have put no {name} down here"
@@ -238,10 +236,10 @@ class House:
 
     def _examine(self, name: str, _: str) -> str:
         if name in self.room.by_name:
-            found, wrong = self._receptacle(name)
-            if not wrong:
-                self._see(found)
-            return wrong
+            place, error = self._receptacle(name)
+            if not error:
+                self._see(place)
+            return error
         thing = self.room.thing_by_name.get(name, NOWHERE)
         if thing != NOWHERE and (thing == self.held or self._in_view(thing)):
             return ""
@@ -262,14 +260,14 @@ class House:
     # ---- snapshots ------------------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        """The state as JSON values."""
+        """Return the state as JSON values."""
         marks = {name: sorted(getattr(self, name)) for name in _MARKS}
         pairs = {"laid": sorted(map(list, self.laid)), "left": sorted(map(list, self.left))}
         return {"at": self.at, "held": self.held, "contents": [list(c) for c in self.contents], **marks, **pairs}
 
     @classmethod
     def from_json(cls, room: Room, quirks: frozenset[str], state: Mapping[str, Any]) -> House:
-        """The house of `to_json`'s values; KeyError, TypeError or ValueError where they are no house of this room."""
+        """Rebuild a house from `to_json`; KeyError, TypeError or ValueError if it is impossible in this room."""
         places, things, points = len(room.receptacles), len(room.things), len(room.points)
         house = cls(room, quirks)
         house.at = _index(state["at"], points)
@@ -277,7 +275,7 @@ class House:
         contents = state["contents"]
         if type(contents) is not list or len(contents) != places:
             raise ValueError("'contents' must be a list for each receptacle")
-        house.contents = [_indices(found, things) for found in contents]
+        house.contents = [_indices(indices, things) for indices in contents]
         for name in _MARKS:
             setattr(house, name, set(_indices(state[name], places if name in ("opened", "seen") else things)))
         house.laid = _pairs(state["laid"], things, points)
@@ -286,7 +284,7 @@ class House:
         return house
 
     def _check(self) -> None:
-        """Things are where they can be: what can be taken in one place or in the hand, the rest where it was."""
+        """Require every thing in one place or in the hand, and unmovable things where they were; else ValueError."""
         start = self.room.start.contents
         for o in range(len(self.room.things)):
             if self.room.can(o, "pickupable"):
@@ -295,36 +293,36 @@ class House:
                 raise ValueError(f"the {self.room.things[o].name} cannot have been moved")
         before = sum(map(len, start))
         now = sum(map(len, self.contents)) + (self.held != NOWHERE)
-        lying = {o for found in self.contents for o in found} | {self.held} - {NOWHERE}
-        if lying != {o for found in start for o in found} or now > before:
-            raise ValueError("things have come or gone")
+        present = {o for things in self.contents for o in things} | {self.held} - {NOWHERE}
+        if present != {o for things in start for o in things} or now > before:
+            raise ValueError("things have appeared or disappeared")
 
 
 def _index(value: object, size: int, least: int = 0) -> int:
     if type(value) is not int or not least <= value < size:
-        raise ValueError(f"{value!r} is no number from {least} to {size - 1}")
+        raise ValueError(f"{value!r} is no integer from {least} to {size - 1}")
     return value
 
 
 def _indices(values: object, size: int) -> list[int]:
     if type(values) is not list:
         raise TypeError(f"{values!r} is no list")
-    found = [_index(value, size) for value in values]
-    if found != sorted(set(found)):
+    indices = [_index(value, size) for value in values]
+    if indices != sorted(set(indices)):
         raise ValueError(f"{values!r} is not ascending")
-    return found
+    return indices
 
 
 def _pairs(values: object, first: int, second: int) -> set[tuple[int, int]]:
     if type(values) is not list:
         raise TypeError(f"{values!r} is no list")
-    found = [(_index(a, first), _index(b, second)) for a, b in values]
-    if found != sorted(set(found)):
+    pairs = [(_index(a, first), _index(b, second)) for a, b in values]
+    if pairs != sorted(set(pairs)):
         raise ValueError(f"{values!r} is not ascending")
-    return set(found)
+    return set(pairs)
 
 
-_DEEDS: Mapping[str, Callable[[House, str, str], str]] = {
+_RULES: Mapping[str, Callable[[House, str, str], str]] = {
     "go": House._go,
     "open": House._open,
     "close": House._close,
@@ -340,12 +338,12 @@ _DEEDS: Mapping[str, Callable[[House, str, str], str]] = {
     "inventory": House._nothing,
     "help": House._nothing,
 }
-VERBS = tuple(_DEEDS)
+VERBS = tuple(_RULES)
 
 
-def needs(house: House, thing: int) -> str:
-    """The treatment that a thing still needs for the goal, or ""."""
+def missing_treatment(house: House, thing: int) -> str:
+    """Return the treatment that a thing still needs for the goal, or ""."""
     state = house.room.goal.state
-    if not state or thing in house._marked(state):
+    if not state or thing in house.in_state(state):
         return ""
     return TREATMENT[state]

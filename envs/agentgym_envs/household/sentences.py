@@ -1,4 +1,4 @@
-"""The sentences of a household and the commands that it understands: ALFWorld's, to the letter, and ours."""
+"""A household's sentences and commands: ALFWorld's literally, and this project's own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentgym_envs.household.commands import ANY, NEW, OLD, read_command
 from agentgym_envs.household.house import Command, House
 
 Dialect = Literal["new", "old"]
-"""ALFWorld's sentences since 0.4 (`move O to R`), or those until 0.3.5 (`put O in/on R`)."""
+"""ALFWorld's sentences since 0.4 (`move O to R`), or up to 0.3.5 (`put O in/on R`)."""
 NOTHING = "Nothing happens."
 WELCOME = "-= Welcome to TextWorld, ALFRED! =-\n\n"
 _HELP = """Available commands:
@@ -54,52 +54,52 @@ RULES = {
 
 
 def listing(names: Sequence[str]) -> str:
-    """`nothing`, `a x 1`, `a x 1, and a y 1`, and so on."""
+    """Write `nothing`, `a x 1`, `a x 1, and a y 1`, and so on."""
     if len(names) < 2:
         return f"a {names[0]}" if names else "nothing"
     return f"a {', a '.join(names[:-1])}, and a {names[-1]}"
 
 
 @dataclass(frozen=True, slots=True)
-class Alfworld:
-    """ALFWorld's sentences, to the letter."""
+class AlfworldSentences:
+    """ALFWorld's sentences, literally."""
 
     dialect: Dialect = "new"
 
     def read(self, text: str) -> Command | None:
-        """A command of this dialect; ALFWorld knows no synonyms."""
+        """Parse a command of this dialect; ALFWorld has no synonyms."""
         new = self.dialect == "new"
         return read_command(text.strip(), NEW if new else OLD, help_=new)
 
-    def first(self, house: House) -> str:
-        """How an episode opens."""
+    def opening(self, house: House) -> str:
+        """Open an episode with the room and the task."""
         room = house.room
         facing = self._facing(house)
-        middle = f"You are in the middle of a room. Looking quickly around you, you see {listing(room.listed)}."
+        middle = f"You are in the middle of a room. Looking quickly around you, you see {listing(room.listed_names)}."
         return f"{WELCOME}{facing or middle}\n\nYour task is to: {room.instruction}"
 
-    def refusal(self, wrong: str) -> str:
-        """What is said to what cannot be done."""
-        del wrong
+    def refusal(self, error: str) -> str:
+        """Answer a command that cannot be done."""
+        del error
         return NOTHING
 
-    def told(self, house: House, command: Command) -> str:
-        """What a command that was done gives to read."""
+    def report(self, house: House, command: Command) -> str:
+        """Describe the effect of a command."""
         verb, first, second = command.verb, command.first, command.second
         if verb == "go":
             place = house.room.by_name[first]
             point = first if self.dialect == "new" else house.room.points[house.at]
-            return f"You arrive at {point}. {described(house, place)}"
+            return f"You arrive at {point}. {describe_receptacle(house, place)}"
         if verb == "open":
-            return f"You open the {first}. {described(house, house.room.by_name[first])}"
+            return f"You open the {first}. {describe_receptacle(house, house.room.by_name[first])}"
         if verb == "examine":
-            return self._examined(house, first)
+            return self._examine(house, first)
         if verb == "move":
             new = self.dialect == "new"
             return f"You move the {first} to the {second}." if new else f"You put the {first} in/on the {second}."
-        return self._others(house, verb, first, second)
+        return self._simple_report(house, verb, first, second)
 
-    def _others(self, house: House, verb: str, first: str, second: str) -> str:
+    def _simple_report(self, house: House, verb: str, first: str, second: str) -> str:
         if verb == "take":
             return f"You pick up the {first} from the {second}."
         if verb in ("clean", "heat", "cool"):
@@ -107,20 +107,20 @@ class Alfworld:
         if verb == "close":
             return f"You close the {first}."
         if verb == "use":
-            return self._used(house, first)
+            return self._use(house, first)
         if verb == "slice":
             return f"You sliced the {first} with the {second}."
         if verb == "look":
-            return self._looked(house)
+            return self._look(house)
         if verb == "inventory":
-            held = house.held
-            return "You are not carrying anything." if held < 0 else f"You are carrying: a {_thing(house, held)}."
+            thing = house.held
+            return "You are not carrying anything." if thing < 0 else f"You are carrying: a {_thing(house, thing)}."
         return self._help()
 
     def _help(self) -> str:
         return _HELP
 
-    def _used(self, house: House, name: str) -> str:
+    def _use(self, house: House, name: str) -> str:
         on = house.room.thing_by_name[name] in house.lit
         return f"You turn {'on' if on else 'off'} the {name}."
 
@@ -129,22 +129,22 @@ class Alfworld:
         if not here:
             return ""
         names = [house.room.receptacles[r].name for r in here]
-        told = names[0] if len(names) == 1 else f"{', '.join(names[:-1])}, and {names[-1]}"
-        return f"You are facing the {told}. Next to it, you see {listing(list(self._strewn(house, here)))}."
+        listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])}, and {names[-1]}"
+        return f"You are facing the {listed}. Next to it, you see {listing(list(self._lying_about(house, here)))}."
 
-    def _strewn(self, house: House, here: Iterable[int]) -> Iterable[str]:
-        """What ALFWorld takes for lying about: put down here, and taken before from another receptacle here."""
+    def _lying_about(self, house: House, here: Iterable[int]) -> Iterable[str]:
+        """Yield ALFWorld's things lying about: put down here, and taken before from another receptacle here."""
         for thing, point in sorted(house.laid):
             if point == house.at:
                 yield from (_thing(house, thing) for r in here if (thing, r) in house.left)
 
-    def _looked(self, house: House) -> str:
+    def _look(self, house: House) -> str:
         middle = "You are in the middle of a room. Looking quickly around you, you see nothing."
         return self._facing(house) or middle
 
-    def _examined(self, house: House, name: str) -> str:
+    def _examine(self, house: House, name: str) -> str:
         if name in house.room.by_name:
-            return described(house, house.room.by_name[name])
+            return describe_receptacle(house, house.room.by_name[name])
         thing = house.room.thing_by_name[name]
         if house.room.things[thing].vessel:
             return f"This is a normal {name}. In it, you see {listing(house.room.things[thing].inside)}."
@@ -168,36 +168,38 @@ class Alfworld:
 
 
 @dataclass(frozen=True, slots=True)
-class React(Alfworld):
-    """The same sentences for people and language models: what cannot be done is told why, look shows what is here."""
+class ReactSentences(AlfworldSentences):
+    """The same sentences for people and language models: errors say why, and look shows what is here."""
 
     def read(self, text: str) -> Command | None:
-        """A command in any case and spacing, of either dialect."""
+        """Parse a command in any case and spacing, of either dialect."""
         return read_command(" ".join(text.lower().split()).rstrip("."), ANY)
 
-    def first(self, house: House) -> str:
-        """How an episode opens."""
-        return f"{self._looked(house)}\n\nYour task is to: {house.room.instruction}"
+    def opening(self, house: House) -> str:
+        """Open an episode with the room and the task."""
+        return f"{self._look(house)}\n\nYour task is to: {house.room.instruction}"
 
-    def refusal(self, wrong: str) -> str:
-        """What is said to what cannot be done; a name that nothing here has may be of any length."""
-        if len(wrong) > _LONGEST:
-            wrong = f"{wrong[:_LONGEST]}…"
-        return f"Nothing happens: {wrong}." if wrong else f"Nothing happens: no such action. There are {_FORMS}."
+    def refusal(self, error: str) -> str:
+        """Answer a command that cannot be done; a long error (names are of any length) is cut."""
+        if len(error) > _LONGEST:
+            error = f"{error[:_LONGEST]}…"
+        return f"Nothing happens: {error}." if error else f"Nothing happens: no such action. There are {_FORMS}."
 
     def _help(self) -> str:
         return f"Actions: {_FORMS}."
 
-    def _looked(self, house: House) -> str:
+    def _look(self, house: House) -> str:
         here = house.room.at_point[house.at]
         if here:
-            told = " ".join(described(house, r) for r in here)
-            return f"You are at {house.room.receptacles[here[0]].name}. {told}"
-        return f"You are in the middle of a room. Looking quickly around you, you see {listing(house.room.listed)}."
+            descriptions = " ".join(describe_receptacle(house, r) for r in here)
+            return f"You are at {house.room.receptacles[here[0]].name}. {descriptions}"
+        return (
+            f"You are in the middle of a room. Looking quickly around you, you see {listing(house.room.listed_names)}."
+        )
 
-    def _examined(self, house: House, name: str) -> str:
+    def _examine(self, house: House, name: str) -> str:
         if name in house.room.by_name:
-            return described(house, house.room.by_name[name])
+            return describe_receptacle(house, house.room.by_name[name])
         thing = house.room.thing_by_name[name]
         inside = house.room.things[thing].inside
         return self._condition(house, thing) + (f" In it, you see {listing(inside)}." if inside else "")
@@ -207,13 +209,13 @@ def _thing(house: House, thing: int) -> str:
     return house.room.things[thing].name
 
 
-def described(house: House, place: int) -> str:
-    """What is to be seen of a receptacle."""
+def describe_receptacle(house: House, place: int) -> str:
+    """Describe a receptacle and its visible contents."""
     receptacle = house.room.receptacles[place]
     if receptacle.openable and place not in house.opened:
         return f"The {receptacle.name} is closed."
     things = house.room.things
-    seen = listing([things[o].name for o in house.contents[place]])
+    contents = listing([things[o].name for o in house.contents[place]])
     if receptacle.openable:
-        return f"The {receptacle.name} is open. In it, you see {seen}."
-    return f"On the {receptacle.name}, you see {seen}."
+        return f"The {receptacle.name} is open. In it, you see {contents}."
+    return f"On the {receptacle.name}, you see {contents}."

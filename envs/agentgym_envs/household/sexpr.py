@@ -1,4 +1,4 @@
-"""Nested lists in brackets, as PDDL is written: a small reader that says in which line something is wrong."""
+"""A small reader of s-expressions, as PDDL uses them, whose errors name the line."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _WORD = re.compile(r";[^\n]*|\(|\)|[^\s();]+")
 
 
 def read_sexpr(text: str) -> list[Node]:
-    """The one list that a text holds, in lower case as PDDL has no case; ValueError where it holds something else.
+    """Read the one list of a text, in lower case because PDDL ignores case; ValueError for any other text.
 
-    Closing brackets that follow the end are passed over: ALFWorld writes one too many.
+    Extra closing brackets at the end are ignored: ALFWorld writes one too many.
     """
     stack: list[list[Node]] = []
-    whole: list[Node] | None = None
+    root: list[Node] | None = None
     for number, word in enumerate(_WORD.findall(text.lower())):
         if word == "(":
-            if whole is not None:
+            if root is not None:
                 raise ValueError(f"{_where(text, number)} after the end")
             stack.append([])
         elif word == ")":
@@ -26,20 +26,20 @@ def read_sexpr(text: str) -> list[Node]:
                 done = stack.pop()
                 stack[-1].append(done)
             elif stack:
-                whole = stack.pop()
-            elif whole is None:
+                root = stack.pop()
+            elif root is None:
                 raise ValueError(f"{_where(text, number)} outside of brackets")
         elif word[0] != ";":
             if not stack:
-                place = "outside of brackets" if whole is None else "after the end"
+                place = "outside of brackets" if root is None else "after the end"
                 raise ValueError(f"{_where(text, number)} {place}")
             stack[-1].append(word)
-    if whole is None:
-        raise ValueError("a bracket is never closed" if stack else "nothing in it")
-    return whole
+    if root is None:
+        raise ValueError("a bracket is never closed" if stack else "the text is empty")
+    return root
 
 
 def _where(text: str, number: int) -> str:
-    """The line of a word, and the word."""
-    found = next(islice(_WORD.finditer(text), number, None))
-    return f"line {text.count(chr(10), 0, found.start()) + 1}: {found.group()!r}"
+    """Format the line of a word, and the word."""
+    match = next(islice(_WORD.finditer(text), number, None))
+    return f"line {text.count(chr(10), 0, match.start()) + 1}: {match.group()!r}"

@@ -14,7 +14,7 @@ import pytest
 from agentgym_envs.household.commands import admissible
 from agentgym_envs.household.house import House
 from agentgym_envs.household.room import OPENABLE, Goal, Receptacle, Room, Start, Thing
-from agentgym_envs.household.sentences import Alfworld
+from agentgym_envs.household.sentences import AlfworldSentences
 from agentgym_py.rng import Rng
 
 _RECORDED = Path(__file__).parent / "recorded"
@@ -105,7 +105,7 @@ def small_room(rng: Rng, goal: Goal) -> Room:
 
 def wander(house: House, rng: Rng, steps: int) -> Iterator[House]:
     """The states of a random walk that has not won yet."""
-    voice = Alfworld()
+    voice = AlfworldSentences()
     for _ in range(steps):
         yield house
         command = voice.read(rng.choice(admissible(house)))
@@ -125,7 +125,7 @@ def clone(house: House) -> House:
 
 def shortest(house: House, limit: int = 14) -> int | None:
     """The fewest commands that win, found breadth first; None beyond `limit` or where nothing leads there."""
-    voice, useless = Alfworld(), ("examine", "look", "inventory", "help", "close", "slice")
+    voice, useless = AlfworldSentences(), ("examine", "look", "inventory", "help", "close", "slice")
     layer, seen = [house], {_key(house)}
     for depth in range(1, limit + 1):
         following = []

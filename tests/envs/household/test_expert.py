@@ -9,9 +9,9 @@ import pytest
 
 from agentgym_envs.household.env import HouseholdEnv
 from agentgym_envs.household.expert import plan
-from agentgym_envs.household.fair_expert import known_things, next_command
+from agentgym_envs.household.fair_expert import find_known_things, next_command
 from agentgym_envs.household.house import QUIRKS, House
-from agentgym_envs.household.sentences import Alfworld
+from agentgym_envs.household.sentences import AlfworldSentences
 from agentgym_py.env import SPLITS
 from agentgym_py.rng import Rng
 
@@ -46,7 +46,7 @@ def test_a_thing_may_lie_in_two_places(small: SimpleNamespace, kind: int) -> Non
     for seed in range(60):
         room = small.draw(Rng("twice", seed), small.goals[kind])
         contents = list(map(set, room.start.contents))
-        contents[room.goals[0]].add(1)
+        contents[room.goal_receptacles[0]].add(1)
         start = replace(room.start, contents=tuple(tuple(sorted(found)) for found in contents))
         house = House(replace(room, start=start), frozenset(QUIRKS))
         if not house.won() and len(house.places(1)) > 1 and tried < 8:
@@ -135,7 +135,7 @@ def test_the_searcher_knows_only_what_was_told(mode: str) -> None:
             command, house = env.fair_expert(), env.house
             unseen = [r for r in range(len(house.contents)) if r not in house.seen]
             before = [list(found) for found in house.contents]
-            known = known_things(house)
+            known = find_known_things(house)
             movable = [o for r in unseen for o in before[r] if o not in known]
             for r in unseen:
                 house.contents[r] = sorted(o for o in before[r] if o in known)
@@ -158,7 +158,7 @@ def test_the_searcher_sees_what_is_told(small: SimpleNamespace) -> None:
         env.reset(seed=seed)
         told = ""
         while not env.stop_reason:
-            names = {env.house.room.things[o].name for o in known_things(env.house)}
+            names = {env.house.room.things[o].name for o in find_known_things(env.house)}
             assert all(f"a {name}" in told or f"the {name}" in told for name in names)
             told += env.step(env.fair_expert() or "")[0]
 
@@ -203,7 +203,7 @@ def test_the_searcher_gives_up_when_everything_was_seen(small: SimpleNamespace) 
     """Where the wanted thing is not in the room there is no next command in the end."""
     room = small.draw(Rng("shortest", 3), small.goals[0])
     object.__setattr__(room.start, "contents", tuple(() for _ in room.receptacles))
-    house, voice = House(room, frozenset()), Alfworld()
+    house, voice = House(room, frozenset()), AlfworldSentences()
     for _ in range(2 * len(room.receptacles) + 1):
         text = next_command(house)
         if text is None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentgym_envs.household.env import HouseholdEnv
 from agentgym_envs.household.games import read_game, read_goal, read_problem
 from agentgym_envs.household.house import QUIRKS, House
-from agentgym_envs.household.sentences import Alfworld
+from agentgym_envs.household.sentences import AlfworldSentences
 from agentgym_envs.household.sexpr import read_sexpr
 from agentgym_py.errors import CatalogueError, ConfigError, SnapshotError, UnknownNameError
 
@@ -59,7 +59,7 @@ def test_what_lies_where_nobody_gets_counts() -> None:
     """The goal asks for no place to stand at; such an episode is won at its first command."""
     more = "(receptacleType Shelf_bar_3 CabinetType) (inReceptacle Mug_bar_1 Shelf_bar_3)"
     house = House(read_problem(problem(more), "put a mug in cabinet."), frozenset(QUIRKS))
-    assert house.won() and "shelf 1" not in house.room.listed
+    assert house.won() and "shelf 1" not in house.room.listed_names
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,16 @@ def test_what_lies_where_nobody_gets_counts() -> None:
         (problem("(receptacleAtLocation Shelf_bar_1 loc_bar_8)"), "two of 'receptacleatlocation' for shelf_bar_1"),
         (problem("(objectType Mug_bar_1 ShelfType)"), "two of 'objecttype' for mug_bar_1"),
         (problem("(pickupable mug)", objects="Mug"), "mug has no '_bar_' after its type"),
-        (problem(objects="(mug)"), "in :objects is no name"),
-        (problem("()"), "is no fact"),
-        (problem("(atLocation agent1 loc_bar_8)"), "agent must stand at one location, found 2"),
+        (problem(objects="(mug)"), "in :objects must be a name"),
+        (problem("()"), "must be a fact"),
+        (problem("(atLocation agent1 loc_bar_8)"), "agent must be at one location, is at 2"),
         (problem(goal="(:goal (isBroken ?o))"), "unknown predicate 'isbroken' in :goal"),
-        (problem(goal="(:goal (forall (?o - object) (isClean ?o)))"), "may hold 'and', 'exists' and facts"),
+        (problem(goal="(:goal (forall (?o - object) (isClean ?o)))"), "must consist of 'and', 'exists' and facts"),
         (problem(goal="(:goal (and (objectType ?o MugType) (isSliced ?o)))"), "none of ALFWorld's six tasks"),
         (problem()[:-2], "never closed"),
         (problem() + " again", "after the end"),
         ("again", "outside of brackets"),
-        ("", "nothing in it"),
+        ("", "the text is empty"),
     ],
 )
 def test_what_is_not_known_is_said(text: str, says: str) -> None:
@@ -186,7 +186,7 @@ def test_trajectory_data_may_lie_beside(tmp_path: Path, games: Path, name: str, 
 def test_a_folder_of_what_alfworld_passes_over_says_so(tmp_path: Path, games: Path) -> None:
     """Its games are none that could be played."""
     written(tmp_path, "AppleSliced-1/game.tw-pddl", games)
-    with pytest.raises(CatalogueError, match="but 1 that ALFWorld passes over"):
+    with pytest.raises(CatalogueError, match="but 1 that ALFWorld skips"):
         HouseholdEnv(games=tmp_path)
 
 
@@ -224,7 +224,7 @@ def test_a_thing_that_lies_in_two_receptacles_can_be_taken_from_one() -> None:
     """Real games have such things; the other still seems to hold it, as it does in ALFWorld."""
     room = read_problem(problem("(inReceptacle Mug_bar_1 Shelf_bar_1)"), "put a mug in cabinet.")
     house = House(room, frozenset(QUIRKS))
-    voice = Alfworld()
+    voice = AlfworldSentences()
     for text in ("go to shelf 1", "take mug 1 from shelf 1"):
         command = voice.read(text)
         assert command and not house.do(command)

@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 
 from agentgym_envs.household.env import HouseholdEnv
-from agentgym_envs.household.generate import LEVELS, errands, generate, tables
+from agentgym_envs.household.generate import LEVELS, generate, possible_requests, tables
 from agentgym_envs.household.house import QUIRKS, House
-from agentgym_envs.household.priors import LAMP, stands
+from agentgym_envs.household.priors import LAMP, can_start
 from agentgym_envs.household.room import NOWHERE, OPENABLE
 from agentgym_py.env import SPLITS
 from agentgym_py.rng import Rng
@@ -23,14 +23,14 @@ def test_rooms_make_sense(difficulty: str) -> None:
     for seed in range(150):
         room = generate(Rng("room", seed), SPLITS[seed % 3], difficulty, shared=bool(seed % 2))
         assert not House(room, frozenset(QUIRKS)).won()
-        assert len(room.listed) <= max(level.receptacles, 4) and room.goal.kind in level.kinds
+        assert len(room.listed_names) <= max(level.receptacles, 4) and room.goal.kind in level.kinds
         for place, found in zip(room.receptacles, room.start.contents, strict=True):
-            assert all(stands(room.things[o].kind, place.kind, room.fitting) for o in found)
+            assert all(can_start(room.things[o].kind, place.kind, room.fitting) for o in found)
             assert place.point != NOWHERE and place.openable == (place.kind in OPENABLE)
         for names in (room.receptacles, room.things):
             kinds = Counter(each.kind for each in names)
             assert {each.name for each in names} == {f"{k} {n + 1}" for k, count in kinds.items() for n in range(count)}
-        wanted = sum(o in room.wanted for found in room.start.contents for o in found)
+        wanted = sum(o in room.goal_things for found in room.start.contents for o in found)
         assert room.goal.count <= wanted <= room.goal.count + level.spare
         assert (room.goal.lamp == LAMP) == bool(room.lamps)
 
@@ -39,7 +39,7 @@ def test_splits_share_no_scene_and_no_pair() -> None:
     """Scenes and pairs of thing and receptacle each belong to one split, and every kind of task has some in each."""
     assert [len(tables().scenes[split]) for split in SPLITS] == [84, 12, 24]
     for kind in tables().targets:
-        pairs = [{(each.thing, each.place) for each in errands(kind, split, True)[0]} for split in SPLITS]
+        pairs = [{(each.thing, each.place) for each in possible_requests(kind, split, True)[0]} for split in SPLITS]
         assert all(pairs) and not pairs[0] & pairs[1] and not pairs[0] & pairs[2] and not pairs[1] & pairs[2]
 
 
@@ -62,7 +62,7 @@ def test_targets_are_asked_for_as_often_as_in_real_games() -> None:
         goal = generate(Rng("target", seed), "train", "easy", shared=False).goal
         asked[goal.kind][goal.thing, goal.place or goal.lamp] += 1
     for kind, counts in asked.items():
-        found, sums = errands(kind, "train", False)
+        found, sums = possible_requests(kind, "train", False)
         for errand, low, high in zip(found, (0, *sums), sums, strict=False):
             share, times = (high - low) / sums[-1], counts.total()
             assert abs(counts[errand.thing, errand.place] - share * times) < 1 + 4 * (share * times) ** 0.5, errand
@@ -111,7 +111,7 @@ def test_the_order_of_lists_does_not_change_the_room() -> None:
             }
             for room in rooms
         ]
-        assert lying[0] == lying[1] and rooms[0].listed != rooms[1].listed
+        assert lying[0] == lying[1] and rooms[0].listed_names != rooms[1].listed_names
         assert up.task(number).optimal_steps == down.task(number).optimal_steps
 
 

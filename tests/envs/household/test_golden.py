@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from agentgym_envs.household.env import HouseholdEnv, Mode
-from agentgym_envs.household.sentences import Alfworld
+from agentgym_envs.household.sentences import AlfworldSentences
 
 
 def played(games: Path, **kwargs: Any) -> HouseholdEnv:
@@ -98,7 +98,7 @@ def test_both_experts_solve_every_recorded_game(games: Path) -> None:
 
 def test_the_published_episodes_speak_the_old_dialect(recorded: dict[str, Any], games: Path) -> None:
     """Commands and answers of the thirty published prompts are of our old dialect, some edits by hand aside."""
-    voice, count = Alfworld("old"), 0
+    voice, count = AlfworldSentences("old"), 0
     env = played(games, dialect="old")
     env.reset(options={"task": 0})
     for episode in recorded["react"]:
@@ -111,7 +111,7 @@ def test_the_published_episodes_speak_the_old_dialect(recorded: dict[str, Any], 
                 continue
             assert command is not None, step["command"]
             if command.verb in ("take", "move", "clean", "heat", "cool", "close"):
-                assert voice.told(env.house, command) == step["feedback"]
+                assert voice.report(env.house, command) == step["feedback"]
                 count += 1
             elif command.verb in ("go", "open"):
                 shape = r"(You open the \w+ \d+\. )?(The \w+ \d+ is (closed|open)\.|On the \w+ \d+, you see)"

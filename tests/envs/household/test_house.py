@@ -13,7 +13,7 @@ from agentgym_envs.household.commands import ANY, NEW, admissible, read_command
 from agentgym_envs.household.env import HouseholdEnv
 from agentgym_envs.household.house import QUIRKS, VERBS, Command, House
 from agentgym_envs.household.room import Goal, Receptacle, Room, Start, Thing
-from agentgym_envs.household.sentences import Alfworld, React, listing
+from agentgym_envs.household.sentences import AlfworldSentences, ReactSentences, listing
 from agentgym_py.rng import Rng
 
 FOOD = frozenset({"pickupable", "cleanable", "heatable", "coolable", "sliceable"})
@@ -39,14 +39,14 @@ def kitchen() -> Room:
     return Room(places, things, fitting, start, goal, "put a apple in sofa.", ("loc 1", "loc 2", "loc 3", "loc 4"))
 
 
-def live(*texts: str, without: str = "", voice: Alfworld | None = None) -> tuple[House, list[str]]:
+def live(*texts: str, without: str = "", voice: AlfworldSentences | None = None) -> tuple[House, list[str]]:
     """The kitchen after some commands, and what was told."""
-    voice = voice or Alfworld()
+    voice = voice or AlfworldSentences()
     house, told = House(kitchen(), frozenset(QUIRKS) - {without}), []
     for text in texts:
         command = voice.read(text)
         wrong = house.do(command) if command else ""
-        told.append(voice.told(house, command) if command and not wrong else voice.refusal(wrong))
+        told.append(voice.report(house, command) if command and not wrong else voice.refusal(wrong))
     return house, told
 
 
@@ -58,7 +58,7 @@ def test_shared_points_make_the_second_receptacle_unreachable_by_name() -> None:
     house, told = live("go to fridge 1", "go to microwave 1", "examine microwave 1")
     assert told[1:] == ["Nothing happens.", "On the microwave 1, you see nothing."]
     assert "go to microwave 1" not in admissible(house)
-    apart = House(kitchen().apart(), frozenset())
+    apart = House(kitchen().without_shared_points(), frozenset())
     apart.do(Command("go", "fridge 1"))
     assert "go to microwave 1" in admissible(apart) and "examine microwave 1" not in admissible(apart)
 
@@ -82,7 +82,7 @@ def test_look_sees_what_was_put_down_here_from_elsewhere_here() -> None:
 
 def test_look_shows_what_is_here_in_our_own_words() -> None:
     """In mode react it tells the receptacles in the middle of the room, and what is where one stands."""
-    _, told = live("look", "go to shelf 1", "look", voice=React(), without="blind_look")
+    _, told = live("look", "go to shelf 1", "look", voice=ReactSentences(), without="blind_look")
     assert told[0].endswith("you see a fridge 1, a microwave 1, a shelf 1, and a sinkbasin 1.")
     assert told[2] == "You are at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a knife 1."
 
@@ -109,7 +109,7 @@ def test_a_lamp_is_only_ever_switched_on(without: str, second: str) -> None:
 def test_doors_that_a_room_does_not_mark_open_without_the_quirk() -> None:
     """The microwave here has none that opens, until every one of its type has."""
     assert live("go to microwave 1", "open microwave 1")[1][1] == "Nothing happens."
-    house = House(kitchen().all_openable(), frozenset())
+    house = House(kitchen().with_all_doors(), frozenset())
     house.do(Command("go", "microwave 1"))
     assert "open microwave 1" in admissible(house)
 
@@ -127,7 +127,7 @@ def test_vessels_show_what_is_in_them_and_never_lose_it() -> None:
     """In ALFWorld that hides their state; our own words tell it."""
     take = ("go to shelf 1", "take bowl 1 from shelf 1", "examine bowl 1")
     assert live(*take)[1][-1] == "This is a normal bowl 1. In it, you see a egg 1."
-    assert live(*take, voice=React())[1][-1] == "There's nothing special about bowl 1. In it, you see a egg 1."
+    assert live(*take, voice=ReactSentences())[1][-1] == "There's nothing special about bowl 1. In it, you see a egg 1."
 
 
 def test_refusals_say_what_is_wrong() -> None:
@@ -136,7 +136,7 @@ def test_refusals_say_what_is_wrong() -> None:
         "go to sofa 1", "open fridge 1", "go to fridge 1", "go to fridge 1", "take apple 1 from fridge 1",
         "close fridge 1", "open fridge 1", "open fridge 1", "take mug 1 from fridge 1", "take apple 1 from fridge 1",
         "take apple 1 from fridge 1", "clean apple 1 with fridge 1", "go to sinkbasin 1", "put apple 1 in sinkbasin 1",
-        "slice apple 1 with knife 1", "use apple 1", "fly", "open sinkbasin 1", "examine mug 3", voice=React(),
+        "slice apple 1 with knife 1", "use apple 1", "fly", "open sinkbasin 1", "examine mug 3", voice=ReactSentences(),
     )[1]  # fmt: skip
     wrong = [text.removeprefix("Nothing happens: ") for text in said if text.startswith("Nothing happens: ")]
     assert wrong[:-3] == [
@@ -204,7 +204,7 @@ def test_a_state_survives_json_and_nothing_else_does(small: SimpleNamespace) -> 
 )
 def test_our_own_words_may_be_said_in_many_ways(text: str, command: Command | None) -> None:
     """Any case and spacing, and both dialects."""
-    assert React().read(text) == command
+    assert ReactSentences().read(text) == command
 
 
 def test_lists_read_as_in_the_original() -> None:
