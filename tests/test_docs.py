@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+import agentgym_py
 from agentgym_py import registry
 from agentgym_py.cli import COMMANDS, build, main
 from agentgym_py.cli.parser import normalize_argv
@@ -224,3 +225,9 @@ def test_cards_have_the_figures_of_the_benchmarks() -> None:
                         assert float(text.rstrip(" %")) == float(row[column].rstrip(" %")), (name, column)
                         compared += 1
     assert compared >= 17
+
+
+def test_the_python_page_has_every_public_name() -> None:
+    """And its examples use none that there is not."""
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\bag\.(\w+)", page)) == set(agentgym_py.__all__) - {"__version__"}
