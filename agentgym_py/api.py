@@ -42,10 +42,10 @@ class Result:
 
     def __str__(self) -> str:
         """Return the success rate with its 95 % interval: `expert: success 97.0 % [94, 99], 300 episodes`."""
-        from agentgym_py.evaluation.text import percent
+        from agentgym_py.evaluation.text import format_rate
 
         success = self.evaluation.success
-        return f"{self.name}: success {percent(success)}, {len(self.trajectories)} episodes"
+        return f"{self.name}: success {format_rate(success)}, {len(self.trajectories)} episodes"
 
 
 def make(env: str, **kwargs: Any) -> TextEnv:
@@ -163,10 +163,10 @@ def evaluate(
     """
     from agentgym_py.collection import PlayConfig
     from agentgym_py.evaluation import evaluate as measure
-    from agentgym_py.evaluation.folder import manifest_of
+    from agentgym_py.evaluation.folder import make_manifest
 
     play, player, specs = play or PlayConfig(), _agent(agent, temperature, max_new_tokens), _specs(env)
-    manifest = manifest_of(player, specs, split, range(tasks), attempts, play.prompt, play.seed)
+    manifest = make_manifest(player, specs, split, range(tasks), attempts, play.prompt, play.seed)
     evaluation, episodes = measure(player, specs, split, range(tasks), attempts=attempts, play=play, progress=progress)
     return Result(player.name, evaluation, episodes, manifest)
 
@@ -185,8 +185,8 @@ def compare(**results: Result | str | os.PathLike[str]) -> Comparison:
 
     def entrant(name: str, result: Result | str | os.PathLike[str]) -> Entrant:
         if isinstance(result, Result):
-            return Entrant.of(name, result.manifest, result.trajectories)
-        return Entrant.read(Path(result))
+            return Entrant.from_trajectories(name, result.manifest, result.trajectories)
+        return Entrant.load(Path(result))
 
     return compare_entrants([entrant(name, result) for name, result in results.items()])
 

@@ -19,7 +19,7 @@ from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.evaluation import evaluate
 from agentgym_py.evaluation.stats import Estimate
-from agentgym_py.evaluation.text import percent
+from agentgym_py.evaluation.text import format_rate
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy import Policy
 
@@ -53,12 +53,12 @@ def run(name: str, out: Path, expert_tasks: int, threads: int) -> str:
         folder.write_json("unmet.json", {"success": asdict(unmet(name, path / "rounds/00/checkpoint", threads))})
 
     def beside(agent: Agent) -> str:
-        return percent(evaluate(agent, [EnvSpec(name)], "test", TASKS, play=PlayConfig(slots=64))[0].success)
+        return format_rate(evaluate(agent, [EnvSpec(name)], "test", TASKS, play=PlayConfig(slots=64))[0].success)
 
     training, fresh = metrics["training"], Estimate(**folder.read_json("unmet.json")["success"])
     cells = [
         name, str(metrics["selection"]["kept"]), f"{training['tokens']:,}", f"{metrics['seconds']:.0f}",
-        percent(fresh), f"**{percent(Estimate(**test['success']))}**", f"{test['reward']['value']:.3f}",
+        format_rate(fresh), f"**{format_rate(Estimate(**test['success']))}**", f"{test['reward']['value']:.3f}",
         f"{test['steps']:.1f}",
         f"{100 * test['invalid']:.1f} %", beside(ExpertAgent(fair=True)), beside(RandomAgent()),
     ]  # fmt: skip

@@ -25,7 +25,7 @@ from agentgym_py.collection import PlayConfig
 from agentgym_py.env import EnvSpec
 from agentgym_py.evaluation import evaluate, stats
 from agentgym_py.evaluation.compare import Entrant, compare
-from agentgym_py.evaluation.folder import EvalFolder, manifest_of
+from agentgym_py.evaluation.folder import EvalFolder, make_manifest
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory.store import append
 
@@ -69,7 +69,7 @@ def paired(tasks: int, tries: int, gain: float, a: float) -> Interval:
     def draw(rng: np.random.Generator) -> tuple[stats.Estimate, float]:
         rates = (1 - gain) * rng.beta(a, a, tasks)
         first, second = (rng.binomial(tries, rates + more) / tries for more in (gain, 0.0))
-        return stats.compare_means(first, second, resamples=DRAWS, seed=int(rng.integers(1 << 31))).difference, gain
+        return stats.compare_rates(first, second, resamples=DRAWS, seed=int(rng.integers(1 << 31))).difference, gain
 
     return draw
 
@@ -167,14 +167,15 @@ WORLD = EnvSpec("calculator", {"difficulty": "easy"})
 
 def evaluated(folder: Path, agent: Erring, tasks: int, tries: int) -> Entrant:
     """An agent's evaluation, written to a folder and read again as `agentgym compare` does."""
-    out = EvalFolder.free(folder)
-    manifest = manifest_of(agent, [WORLD], "test", range(tasks), tries, "none", 0) | {"options": {}}
-    with out.begun(manifest):
+    out = EvalFolder.unfinished(folder)
+    manifest = make_manifest(agent, [WORLD], "test", range(tasks), tries, "none", 0) | {"options": {}}
+    with out.recording(manifest):
         append(
-            out.rows, evaluate(agent, WORLD, "test", range(tasks), attempts=tries, play=PlayConfig(prompt="none"))[1]
+            out.trajectories,
+            evaluate(agent, WORLD, "test", range(tasks), attempts=tries, play=PlayConfig(prompt="none"))[1],
         )
         out.finish({})
-    return Entrant.read(folder)
+    return Entrant.load(folder)
 
 
 def claims(errs: tuple[float, float], tasks: int, tries: int, repeats: int) -> str:

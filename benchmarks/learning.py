@@ -21,7 +21,7 @@ from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.evaluation import Evaluation, evaluate
 from agentgym_py.evaluation.stats import Estimate
-from agentgym_py.evaluation.text import percent
+from agentgym_py.evaluation.text import format_rate
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
@@ -104,11 +104,11 @@ def main() -> None:
         for name, row in result["rows"].items():
             success = Estimate(**row["success"])
             tail = f"{row['reward']['value']:.3f} | {row['steps']:.1f} | {100 * row['invalid']:.1f} % |"
-            print(f"| {result['seed']} | {name} | {percent(success)} | {tail}")
+            print(f"| {result['seed']} | {name} | {format_rate(success)} | {tail}")
         print(f"| {result['seed']} | (rounds, seconds) | {result['seconds']:.0f} | | | |")
     for difficulty, (random, expert) in floor.items():
-        print(f"| - | random, {difficulty} | {percent(random.success)} | {random.reward.value:.3f} | | |")
-        print(f"| - | expert, {difficulty} | {percent(expert.success)} | {expert.reward.value:.3f} | | |")
+        print(f"| - | random, {difficulty} | {format_rate(random.success)} | {random.reward.value:.3f} | | |")
+        print(f"| - | expert, {difficulty} | {format_rate(expert.success)} | {expert.reward.value:.3f} | | |")
     write_atomic(args.out / "results.json", json.dumps(results, indent=1))
 
 

@@ -20,7 +20,7 @@ from agentgym_py.agents import ModelAgent
 from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.evaluation.stats import bootstrap_mean
-from agentgym_py.evaluation.text import decimal
+from agentgym_py.evaluation.text import format_mean
 from agentgym_py.policy import Policy
 from agentgym_py.rewards.reward_model import RewardModel
 from agentgym_py.trajectory import Trajectory
@@ -43,7 +43,7 @@ def right(found: Sequence[Trajectory], said: Sequence[float], alike: bool = Fals
         if a.task_id == b.task_id and abs(a.reward - b.reward) > 1e-9:
             hits.append(0.5 + 0.5 * float(np.sign((x - y) * (a.reward - b.reward))))
             tasks.append(a.task_id)
-    return f"{decimal(bootstrap_mean(hits, clusters=tasks))} of {len(hits)} pairs"
+    return f"{format_mean(bootstrap_mean(hits, clusters=tasks))} of {len(hits)} pairs"
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -16,7 +16,7 @@ from agentgym_envs.shop.env import ShopEnv
 from agentgym_py.agents import Agent, AgentReply, Episode, ExpertAgent, RandomAgent
 from agentgym_py.env import EnvSpec
 from agentgym_py.evaluation import evaluate
-from agentgym_py.evaluation.text import percent
+from agentgym_py.evaluation.text import format_rate
 
 
 class First:
@@ -63,7 +63,7 @@ def main() -> None:
         row = []
         for difficulty in ("easy", "medium", "hard"):
             shop = EnvSpec("shop", {"difficulty": difficulty})
-            row.append(percent(evaluate(agent, [shop], "test", tasks)[0].success))
+            row.append(format_rate(evaluate(agent, [shop], "test", tasks)[0].success))
         print(f"| {name} | {' | '.join(row)} |")
 
 

@@ -37,7 +37,7 @@ from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.evaluation import evaluate
 from agentgym_py.evaluation.stats import Estimate, improvement
-from agentgym_py.evaluation.text import decimal
+from agentgym_py.evaluation.text import format_mean
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import write_atomic
 from agentgym_py.policy import Policy
@@ -227,7 +227,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def interval_of(gain: Estimate) -> str:
     """A gain, with its interval where there are several runs."""
-    return decimal(gain) if gain.n > 1 else f"{gain.value:.3f}"
+    return format_mean(gain) if gain.n > 1 else f"{gain.value:.3f}"
 
 
 def tenths(rows: Sequence[Mapping[str, Any]]) -> str:

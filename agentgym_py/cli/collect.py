@@ -146,7 +146,7 @@ def _stream(plans: Sequence[tuple[Collector, Sequence[Job]]], target: Path, epis
 def _summary(path: str, who: str, as_json: bool) -> int:
     """Say what was played; the exit status is 1 where nothing of it is any evidence."""
     from agentgym_py.evaluation import summarise
-    from agentgym_py.evaluation.text import left, lost, percent
+    from agentgym_py.evaluation.text import failure_note, format_rate, given_up_note
 
     played = list(store.read(path))
     summary = summarise(played)
@@ -154,11 +154,11 @@ def _summary(path: str, who: str, as_json: bool) -> int:
     if as_json:
         print_json({"file": path, "agent": who, "trajectories": len(played), **summary.as_dict()})
         return status
-    print(f"{path}: {len(played)} trajectories of {who}, success {percent(summary.success)}")
+    print(f"{path}: {len(played)} trajectories of {who}, success {format_rate(summary.success)}")
     if summary.given_up:
-        print(f"{left(summary.given_up)} by the agent", file=sys.stderr)
+        print(f"{given_up_note(summary.given_up)} by the agent", file=sys.stderr)
     if summary.errors:
-        print(lost(played), file=sys.stderr)
+        print(failure_note(played), file=sys.stderr)
     if summary.spent:
         print(summary.spent, file=sys.stderr)
     return status

@@ -39,10 +39,10 @@ def run(args: Values) -> int:
         names = [os.path.commonprefix(group).rstrip("/-_") for group in groups]  # noqa: RUF071  # ppo-1, ppo-2: ppo
         if "" in names or len(set(names)) < len(names):
             names = args["folders"]
-        runs = [[Entrant.read(path) for path in group] for group in groups]
+        runs = [[Entrant.load(path) for path in group] for group in groups]
         found = compare_algorithms([Algorithm(*each) for each in zip(names, runs, strict=True)])
     else:
-        found = compare([Entrant.read(path) for group in groups for path in group])
+        found = compare([Entrant.load(path) for group in groups for path in group])
     if args["json"]:
         print_json(found.as_dict())
     else:

@@ -25,10 +25,10 @@ from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import require_split
 from agentgym_py.errors import EndpointError, PolicyError, RunError, UnknownNameError
 from agentgym_py.evaluation.folder import (
-    SAME_ROWS,
+    SAME_EPISODES,
     EvalFolder,
     differences,
-    manifest_of,
+    make_manifest,
     read_manifest,
     same_weights,
 )
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from agentgym_py.collection.collector import Progress
     from agentgym_py.env import EnvSpec
     from agentgym_py.evaluation import Evaluation
-    from agentgym_py.evaluation.experts_comparison import BesideExperts
+    from agentgym_py.evaluation.experts_comparison import ExpertsComparison
     from agentgym_py.evaluation.stats import Estimate
     from agentgym_py.trajectory import Trajectory
 
@@ -155,16 +155,16 @@ def _require_there(model: Any, manifest: str) -> None:
 def _run(args: Values, repeated: tuple[str, Mapping[str, Any], bool] | None) -> int:
     """Evaluate; `repeated` is a manifest's path, the manifest, and whether another agent may play it."""
     chosen, who, model, envs = read(args)
-    out = EvalFolder.free(chosen.out) if chosen.out else None
+    out = EvalFolder.unfinished(chosen.out) if chosen.out else None
     world_versions = env_versions(envs, chosen.split)
     (agent,), executor = who.make(model, [chosen.temperature])
     from agentgym_py.agents.base import agent_title
     from agentgym_py.evaluation import evaluate
-    from agentgym_py.evaluation.text import decoding
+    from agentgym_py.evaluation.text import decoding_label
 
     asked = settings_of(args, envs)
     tasks = range(chosen.tasks)
-    manifest = manifest_of(agent, envs, chosen.split, tasks, chosen.attempts, who.prompt, who.seed) | {
+    manifest = make_manifest(agent, envs, chosen.split, tasks, chosen.attempts, who.prompt, who.seed) | {
         "options": json_safe(asked), **_made_with(who.agent == "model")
     }  # fmt: skip
     manifest |= {"sources": files} if (files := sources_of(asked)) else {}
@@ -175,7 +175,7 @@ def _run(args: Values, repeated: tuple[str, Mapping[str, Any], bool] | None) -> 
     for held in ([repeated[1]] if repeated else []) + ([out.manifest()] if out and out.has_begun else []):
         if same_weights(held, manifest):  # the same agent in another place: its rows carry the name that they had
             agent.name = manifest["agent"]["name"] = held["agent"]["name"]
-    title = f"{agent_title(agent.name, agent.sampling)}{decoding(agent.sampling)}"
+    title = f"{agent_title(agent.name, agent.sampling)}{decoding_label(agent.sampling)}"
     with _kept(out, manifest) as (before, keep), executor, phases_of(agent, console(chosen.json)) as phases:
         phase = phases.begin(f"{chosen.split}, {title}", len(envs) * chosen.tasks * chosen.attempts)
         for trajectory in before:
@@ -196,7 +196,7 @@ def _run(args: Values, repeated: tuple[str, Mapping[str, Any], bool] | None) -> 
         summary, experts = _result(played, agent)
         result = json_safe(summary | made_by)
         if out:
-            result["rows"] = hashlib.sha256(out.rows.read_bytes()).hexdigest()
+            result["rows"] = hashlib.sha256(out.trajectories.read_bytes()).hexdigest()
             out.finish(result)
     if chosen.json:
         print_json(result)
@@ -214,7 +214,7 @@ def _made_with(model: bool) -> dict[str, Any]:
 
 def _check(path: str, held: Mapping[str, Any], another: bool, now: Mapping[str, Any]) -> None:
     """Refuse what would be another evaluation than a manifest's, but for `another` agent; warn of other packages."""
-    keys = [key for key in SAME_ROWS if key != "options" and not (another and key == "agent")]
+    keys = [key for key in SAME_EPISODES if key != "options" and not (another and key == "agent")]
     if other := differences(held, now, keys):
         advice = ""
         if any(each.startswith("agent's policy_digest") for each in other):
@@ -232,11 +232,11 @@ def _kept(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[tuple
     if out is None:
         yield [], lambda _: None
         return
-    with out.begun(manifest) as before:
+    with out.recording(manifest) as before:
         written = list[bool]()
         """Of each episode whether it is evidence, that is, no infrastructure failure ended it."""
         try:
-            with store.TrajectoryWriter(out.rows) as writer:
+            with store.TrajectoryWriter(out.trajectories) as writer:
 
                 def keep(trajectory: Trajectory) -> None:
                     writer.append(trajectory)
@@ -246,7 +246,7 @@ def _kept(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[tuple
         except BaseException as error:
             good = sum(each.error is None for each in before) + sum(written)
             if not good:
-                out.forget()
+                out.discard()
             if isinstance(error, KeyboardInterrupt | EndpointError):
                 lost = len(before) + len(written) - good
                 said = f"{out.folder.path}: {good or 'no'} episode{'s are' if good != 1 else ' is'} kept"
@@ -256,15 +256,15 @@ def _kept(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[tuple
             raise
 
 
-def _result(played: Sequence[Trajectory], agent: Agent) -> tuple[dict[str, Any], BesideExperts]:
-    from agentgym_py.evaluation.evaluate import as_json, in_worlds
-    from agentgym_py.evaluation.experts_comparison import beside_experts
+def _result(played: Sequence[Trajectory], agent: Agent) -> tuple[dict[str, Any], ExpertsComparison]:
+    from agentgym_py.evaluation.evaluate import group_by_env, summary_dict
+    from agentgym_py.evaluation.experts_comparison import compare_with_experts
 
-    experts = beside_experts(played)
-    summary = as_json(played)
-    groups = in_worlds(played)
+    experts = compare_with_experts(played)
+    summary = summary_dict(played)
+    groups = group_by_env(played)
     for name, group in groups.items():
-        of_world = experts if len(groups) == 1 else beside_experts(group)
+        of_world = experts if len(groups) == 1 else compare_with_experts(group)
         summary["worlds"][name]["experts"] = of_world.as_dict()
     return {
         "agent": agent.name, "policy_digest": agent.policy_digest, "sampling": agent.sampling,
@@ -272,21 +272,21 @@ def _result(played: Sequence[Trajectory], agent: Agent) -> tuple[dict[str, Any],
     }, experts  # fmt: skip
 
 
-def _show(summary: Evaluation, played: Sequence[Trajectory], experts: BesideExperts, title: str) -> None:
-    from agentgym_py.evaluation.evaluate import by_world
-    from agentgym_py.evaluation.text import decimal, left, lost, percent
+def _show(summary: Evaluation, played: Sequence[Trajectory], experts: ExpertsComparison, title: str) -> None:
+    from agentgym_py.evaluation.evaluate import summarise_by_env
+    from agentgym_py.evaluation.text import failure_note, format_mean, format_rate, given_up_note
     from agentgym_py.report.terminal import print_table
 
-    lines = [("all", str(summary.success.n), percent(summary.success))]
+    lines = [("all", str(summary.success.n), format_rate(summary.success))]
     for name, by_k in (("pass@", summary.pass_at), ("pass^", summary.pass_all)):
-        lines += [(f"{name}{k}", str(each.n), percent(each)) for k, each in by_k.items() if k > 1]
-    worlds = by_world(played)
+        lines += [(f"{name}{k}", str(each.n), format_rate(each)) for k, each in by_k.items() if k > 1]
+    worlds = summarise_by_env(played)
     for world, each in worlds.items():
         rows = {f"kind {key}": of_kind for key, of_kind in each.by_kind.items()}
         rows |= {f"difficulty {key}": of_difficulty for key, of_difficulty in each.by_difficulty.items()}
         if len(worlds) > 1:  # kinds of two worlds may have one name
             rows = {f"world {world}": each.success} | {f"{world}, {name}": row for name, row in rows.items()}
-        lines += [(name, str(estimate.n), percent(estimate)) for name, estimate in rows.items()]
+        lines += [(name, str(estimate.n), format_rate(estimate)) for name, estimate in rows.items()]
     out = console()
     out.print(title, soft_wrap=True)
     print_table(out, ("", "tasks", "success [95 %]"), lines)
@@ -294,24 +294,26 @@ def _show(summary: Evaluation, played: Sequence[Trajectory], experts: BesideExpe
     print_table(out, ("beside the experts", "tasks", "mean [95 %]"), _beside(experts))
     means = f"{summary.steps:.1f} steps an episode, {100 * summary.invalid:.1f} % invalid actions"
     tokens = "" if summary.tokens is None else f", {summary.tokens:.1f} tokens sampled an episode"
-    out.print(f"\nreward {decimal(summary.reward)}, {means}{tokens}", soft_wrap=True)
+    out.print(f"\nreward {format_mean(summary.reward)}, {means}{tokens}", soft_wrap=True)
     if summary.spent:
         out.print(str(summary.spent), soft_wrap=True)
     for kind, each_kind in summary.failures.items():
         out.print(f"failed, {kind}: {each_kind.count}, such as {each_kind.example}", soft_wrap=True)
     if summary.given_up:
-        out.print(f"{left(summary.given_up)} by the agent, whose context was full or who had nothing left to do")
+        out.print(
+            f"{given_up_note(summary.given_up)} by the agent, whose context was full or who had nothing left to do"
+        )
     if summary.errors:
-        out.print(lost(played), soft_wrap=True)
+        out.print(failure_note(played), soft_wrap=True)
 
 
-def _beside(experts: BesideExperts) -> list[tuple[str, str, str]]:
+def _beside(experts: ExpertsComparison) -> list[tuple[str, str, str]]:
     """The rows of the second table; what no world of these has is left out."""
-    from agentgym_py.evaluation.text import decimal
+    from agentgym_py.evaluation.text import format_mean
 
     rows: dict[str, Estimate] = {
         "regret": experts.regret, "success by path length": experts.weighted_success,
         "step efficiency of successes": experts.efficiency, "tool F1": experts.tool_f1,
         "plan success": experts.plan_success, "timing of tool calls": experts.timing,
     }  # fmt: skip
-    return [(name, str(each.n), decimal(each)) for name, each in rows.items() if each.n]
+    return [(name, str(each.n), format_mean(each)) for name, each in rows.items() if each.n]

@@ -1,4 +1,4 @@
-"""What episodes show: success rates with intervals, kinds of failure, paired comparisons."""
+"""Evaluate agents: success rates with intervals, kinds of failure, paired comparisons."""
 
 from agentgym_py.evaluation.evaluate import Evaluation, evaluate, summarise
 

@@ -1,4 +1,4 @@
-"""The evaluator: an agent on held-out tasks, with intervals."""
+"""Evaluate an agent on tasks, and summarise episodes with intervals."""
 
 from __future__ import annotations
 
@@ -15,45 +15,48 @@ from agentgym_py.collection.collector import Progress
 from agentgym_py.env import EnvSpec
 from agentgym_py.env.registration import short_name
 from agentgym_py.errors import ConfigError
-from agentgym_py.evaluation.failures import Failure, failures
+from agentgym_py.evaluation.failures import Failure, count_failures
 from agentgym_py.evaluation.stats import Estimate, bootstrap_mean, pass_all, pass_at, success_rate
 from agentgym_py.files import canonical_json
 from agentgym_py.trajectory import Trajectory
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What endpoints counted in a batch of episodes, those that an infrastructure failure ended included."""
+class ApiUsage:
+    """What API endpoints counted in a batch of episodes, including those with an infrastructure failure."""
 
     replies: int
-    """How many replies they gave; of what is asked again only the last answer counts."""
+    """Number of replies; of a repeated request only the last one counts."""
     prompt_tokens: int
     completion_tokens: int
     uncounted: int
-    """Replies of which the endpoint did not say both; they add nothing to the sums."""
+    """Replies without both token counts; they add nothing to the sums."""
     cost: float | None
-    """By the prices that their user gave; None without them."""
+    """By the user's prices; None without them."""
     models: tuple[str, ...]
-    """What the endpoints call the models that answered."""
+    """Names of the models that answered, as the endpoints report them."""
 
     def __str__(self) -> str:
-        tokens = f"{self.prompt_tokens:,} prompt and {self.completion_tokens:,} completion tokens"
-        unknown = f", {self.uncounted} replies not counted" * bool(self.uncounted)
-        return f"{self.replies:,} replies, {tokens}{unknown}" + ("" if self.cost is None else f", cost {self.cost:.4g}")
+        text = (
+            f"{self.replies:,} replies, {self.prompt_tokens:,} prompt and {self.completion_tokens:,} completion tokens"
+        )
+        if self.uncounted:
+            text += f", {self.uncounted} replies not counted"
+        return text if self.cost is None else f"{text}, cost {self.cost:.4g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a batch of episodes says of an agent; episodes that an infrastructure failure ended are left out."""
+    """The summary of an agent's episodes, without those that an infrastructure failure ended."""
 
     success: Estimate
-    """Success rate: Wilson's interval, or clustered by task where a task was played more than once."""
+    """Success rate with Wilson's interval; clustered by task if tasks have several attempts."""
     reward: Estimate
-    """Mean return with its bootstrap interval, which is nan where there are too few tasks for one."""
+    """Mean return with its bootstrap interval, which is nan if there are too few tasks for one."""
     steps: float
-    """Mean length of an episode in steps."""
+    """Mean number of steps of an episode."""
     invalid: float
-    """Share of actions that the world could not do."""
+    """Share of invalid actions."""
     by_kind: Mapping[str, Estimate]
     """Success rate by task type."""
     by_difficulty: Mapping[str, Estimate]
@@ -61,27 +64,27 @@ class Evaluation:
     errors: int
     """Episodes left out."""
     given_up: int
-    """Episodes that the agent ended, such as a model whose context was full; they count."""
+    """Episodes that the agent ended, for example because its context was full; they count."""
     tokens: float | None
-    """Mean number of tokens that the model sampled in an episode; None where the agent is none, or its endpoint did
-    not say."""
+    """Mean number of tokens that the model sampled per episode; None without a model or if its endpoint does not
+    report it."""
     pass_at: Mapping[int, Estimate]
-    """By k, the chance that one of k tries at a task succeeds, without bias; of tasks with at least k
-    attempts. Empty if each was played once."""
+    """By k, the unbiased chance that one of k attempts at a task succeeds, over tasks with at least k attempts. Empty
+    if every task has one attempt."""
     pass_all: Mapping[int, Estimate]
-    """By k, pass^k: the chance that all of k tries succeed."""
+    """By k, pass^k: the chance that all of k attempts succeed."""
     failures: Mapping[str, Failure]
-    """By kind (`behaviour.FAILURES`): how many episodes failed so, and one of them."""
-    spent: Spent | None
-    """What it took, where an endpoint replied."""
+    """By kind (`failures.FAILURES`), how many episodes failed that way, and one of them."""
+    spent: ApiUsage | None
+    """What API endpoints counted, if one replied."""
     rewards: Mapping[float, int]
-    """How many episodes came to each return, which is rounded to two digits."""
+    """Number of episodes by return, rounded to two significant digits."""
     surprisal: float | None
     """Mean negative log-probability, in nats, of the tokens that a model sampled: at a temperature above 0 an estimate
-    of their entropy. None where no such tokens are recorded."""
+    of their entropy. None without recorded tokens."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as JSON values."""
+        """Return the summary as JSON values."""
         return asdict(self)
 
 
@@ -96,124 +99,123 @@ def evaluate(
     progress: Progress | None = None,
     before: Sequence[Trajectory] = (),
 ) -> tuple[Evaluation, list[Trajectory]]:
-    """Let `agent` play these tasks of a split, each `attempts` times; return the summary and the episodes.
+    """Let `agent` attempt these tasks of a split `attempts` times each; return the summary and the episodes.
 
-    `progress` is called with each episode in order. `before` are the first episodes of an evaluation that was
-    interrupted.
+    `progress` is called with each episode in order. `before` holds the first episodes of an interrupted evaluation.
 
     Raises:
-        ConfigError: nothing was measured, as there is nothing to play or the agent gave up every episode before its
-            first reply.
+        ConfigError: there are no tasks, or the agent gave up every episode before its first reply.
     """
     jobs = jobs_for(envs, split, tasks, attempts)
     if not jobs:
         raise ConfigError("nothing to evaluate: worlds, tasks and attempts must not be none")
-    played = list(before)
-    for trajectory in Collector(agent, play or PlayConfig()).iter_ordered(jobs[len(played) :]):
-        played.append(trajectory)
+    trajectories = list(before)
+    for trajectory in Collector(agent, play or PlayConfig()).iter_ordered(jobs[len(trajectories) :]):
+        trajectories.append(trajectory)
         if progress:
             progress(trajectory)
-    if played and all(t.given_up and not t.steps for t in played):
+    if trajectories and all(t.given_up and not t.steps for t in trajectories):
         raise ConfigError(
-            f"{agent.name} gave up all {len(played)} episodes before its first reply (a model does where the opening "
-            "and max_new_tokens do not fit into its context): nothing was measured"
+            f"{agent.name} gave up all {len(trajectories)} episodes before its first reply, so nothing was measured; a "
+            "model does so if the opening and max_new_tokens do not fit into its context"
         )
-    return summarise(played), played
+    return summarise(trajectories), trajectories
 
 
 def summarise(trajectories: Sequence[Trajectory]) -> Evaluation:
-    """Success, reward and behaviour of one agent's episodes."""
-    good = [t for t in trajectories if t.is_evidence]
-    steps = [step for t in good for step in t.steps]
+    """Summarise success, reward and behaviour of one agent's episodes."""
+    evidence = [t for t in trajectories if t.is_evidence]
+    steps = [step for t in evidence for step in t.steps]
     return Evaluation(
-        success=_success(good),
-        reward=bootstrap_mean([t.reward for t in good], clusters=[t.provenance.task_key for t in good]),
-        steps=fmean(len(t.steps) for t in good) if good else 0.0,
+        success=_success(evidence),
+        reward=bootstrap_mean([t.reward for t in evidence], clusters=[t.provenance.task_key for t in evidence]),
+        steps=fmean(len(t.steps) for t in evidence) if evidence else 0.0,
         invalid=fmean(not step.valid for step in steps) if steps else 0.0,
-        by_kind=_grouped(good, lambda t: t.kind),
-        by_difficulty=_grouped(good, lambda t: t.difficulty),
-        errors=len(trajectories) - len(good),
-        given_up=sum(t.given_up for t in good),
-        tokens=_tokens_an_episode(good),
-        pass_at=_passes(good, pass_at),
-        pass_all=_passes(good, pass_all),
-        failures=failures(good),
-        spent=_spent(trajectories),
-        rewards=dict(Counter(sorted(float(f"{t.reward:.2g}") for t in good))),  # asdict knows no Counter
-        surprisal=_surprisal(good),
+        by_kind=_success_by(evidence, lambda t: t.kind),
+        by_difficulty=_success_by(evidence, lambda t: t.difficulty),
+        errors=len(trajectories) - len(evidence),
+        given_up=sum(t.given_up for t in evidence),
+        tokens=_tokens_per_episode(evidence),
+        pass_at=_pass_rates(evidence, pass_at),
+        pass_all=_pass_rates(evidence, pass_all),
+        failures=count_failures(evidence),
+        spent=_api_usage(trajectories),
+        rewards=dict(Counter(sorted(float(f"{t.reward:.2g}") for t in evidence))),  # asdict knows no Counter
+        surprisal=_surprisal(evidence),
     )
 
 
 def _surprisal(trajectories: Sequence[Trajectory]) -> float | None:
     records = [step.tokens for t in trajectories for step in t.steps if step.tokens]
-    sampled = sum(sum(each.mask) for each in records)
-    return -math.fsum(sum(each.logprobs) for each in records) / sampled if sampled else None
+    sampled = sum(sum(record.mask) for record in records)
+    return -math.fsum(sum(record.logprobs) for record in records) / sampled if sampled else None
 
 
-def _tokens_an_episode(trajectories: Sequence[Trajectory]) -> float | None:
-    spent = _spent(trajectories)
-    if spent and not spent.uncounted:
-        return spent.completion_tokens / len(trajectories)
+def _tokens_per_episode(trajectories: Sequence[Trajectory]) -> float | None:
+    usage = _api_usage(trajectories)
+    if usage and not usage.uncounted:
+        return usage.completion_tokens / len(trajectories)
     if not any(t.has_tokens for t in trajectories):
         return None
     return fmean(sum(sum(step.tokens.mask) for step in t.steps if step.tokens) for t in trajectories)
 
 
-def _spent(trajectories: Sequence[Trajectory]) -> Spent | None:
+def _api_usage(trajectories: Sequence[Trajectory]) -> ApiUsage | None:
     usages = [step.usage for t in trajectories for step in t.steps if step.usage]
     if not usages:
         return None
-    counted = [(u.prompt_tokens, u.completion_tokens) for u in usages]
-    whole = [(asked, said) for asked, said in counted if asked is not None and said is not None]
+    pairs = [(u.prompt_tokens, u.completion_tokens) for u in usages]
+    counted = [(prompt, completion) for prompt, completion in pairs if prompt is not None and completion is not None]
     costs = [u.cost for u in usages if u.cost is not None]
-    return Spent(
-        replies=len(usages), prompt_tokens=sum(asked for asked, _ in whole), uncounted=len(usages) - len(whole),
-        completion_tokens=sum(said for _, said in whole), cost=math.fsum(costs) if costs else None,
+    return ApiUsage(
+        replies=len(usages), prompt_tokens=sum(prompt for prompt, _ in counted), uncounted=len(usages) - len(counted),
+        completion_tokens=sum(completion for _, completion in counted), cost=math.fsum(costs) if costs else None,
         models=tuple(sorted({u.model for u in usages if u.model})),
     )  # fmt: skip
 
 
-def _passes(trajectories: Sequence[Trajectory], formula: Callable[[int, int, int], float]) -> dict[int, Estimate]:
-    """`formula(k, successes, tries)` over tasks, for k the powers of two up to the most tries at a task, and that."""
-    tries: defaultdict[Hashable, list[bool]] = defaultdict(list)
+def _pass_rates(trajectories: Sequence[Trajectory], formula: Callable[[int, int, int], float]) -> dict[int, Estimate]:
+    """Return the mean over tasks of `formula(k, successes, attempts)`, for powers of two and the maximum as k."""
+    outcomes: defaultdict[Hashable, list[bool]] = defaultdict(list)
     for trajectory in trajectories:
-        tries[trajectory.provenance.task_key].append(trajectory.success)
-    most = max(map(len, tries.values()), default=1)
-    found = {}
-    for k in sorted({*(1 << power for power in range(most.bit_length())), most} if most > 1 else ()):
-        values = [formula(k, sum(each), len(each)) for each in tries.values() if len(each) >= k]
-        found[k] = success_rate(values, range(len(values)))
-    return found
+        outcomes[trajectory.provenance.task_key].append(trajectory.success)
+    attempts = max(map(len, outcomes.values()), default=1)
+    rates = {}
+    for k in sorted({*(1 << power for power in range(attempts.bit_length())), attempts} if attempts > 1 else ()):
+        values = [formula(k, sum(task), len(task)) for task in outcomes.values() if len(task) >= k]
+        rates[k] = success_rate(values, range(len(values)))
+    return rates
 
 
 def _success(trajectories: Sequence[Trajectory]) -> Estimate:
     return success_rate([t.success for t in trajectories], [t.provenance.task_key for t in trajectories])
 
 
-def _grouped(trajectories: Sequence[Trajectory], key: Callable[[Trajectory], str]) -> dict[str, Estimate]:
+def _success_by(trajectories: Sequence[Trajectory], key: Callable[[Trajectory], str]) -> dict[str, Estimate]:
     groups: defaultdict[str, list[Trajectory]] = defaultdict(list)
     for trajectory in trajectories:
         groups[key(trajectory)].append(trajectory)
     return {name: _success(group) for name, group in sorted(groups.items())}
 
 
-def by_world(played: Sequence[Trajectory]) -> dict[str, Evaluation]:
-    """A summary of each world's episodes."""
-    return {name: summarise(group) for name, group in in_worlds(played).items()}
-
-
-def in_worlds(played: Sequence[Trajectory]) -> dict[str, list[Trajectory]]:
-    """The episodes of each world, by its short name, with its arguments where it was made in several ways."""
+def group_by_env(trajectories: Sequence[Trajectory]) -> dict[str, list[Trajectory]]:
+    """Group episodes by env: its short name, followed by its arguments if there are several variants."""
     groups: defaultdict[tuple[str, str], list[Trajectory]] = defaultdict(list)
-    for each in played:
-        groups[each.provenance.env_id, canonical_json(each.provenance.env_kwargs)].append(each)
-    made = Counter(env_id for env_id, _ in groups)
+    for trajectory in trajectories:
+        groups[trajectory.provenance.env_id, canonical_json(trajectory.provenance.env_kwargs)].append(trajectory)
+    variants = Counter(env_id for env_id, _ in groups)
     return {
-        short_name(env_id) + (f" {kwargs}" if made[env_id] > 1 else ""): group
+        short_name(env_id) + (f" {kwargs}" if variants[env_id] > 1 else ""): group
         for (env_id, kwargs), group in groups.items()
     }
 
 
-def as_json(played: Sequence[Trajectory]) -> dict[str, Any]:
-    """The summary of all as JSON values, and under `worlds` that of each world: where several are mixed, all pools."""
-    return summarise(played).as_dict() | {"worlds": {name: each.as_dict() for name, each in by_world(played).items()}}
+def summarise_by_env(trajectories: Sequence[Trajectory]) -> dict[str, Evaluation]:
+    """Summarise each env's episodes."""
+    return {name: summarise(group) for name, group in group_by_env(trajectories).items()}
+
+
+def summary_dict(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
+    """Return the summary of all episodes as JSON values, and under `worlds` that of each env."""
+    worlds = {name: summary.as_dict() for name, summary in summarise_by_env(trajectories).items()}
+    return summarise(trajectories).as_dict() | {"worlds": worlds}

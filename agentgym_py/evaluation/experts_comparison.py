@@ -1,4 +1,4 @@
-"""An agent's episodes beside the experts' plans for the same tasks."""
+"""Compare an agent's episodes with the experts' plans for the same tasks."""
 
 from __future__ import annotations
 
@@ -12,58 +12,61 @@ from typing import Any
 from agentgym_py.collection.env_pool import EnvPool
 from agentgym_py.env import TextEnv
 from agentgym_py.errors import AgentGymError
-from agentgym_py.evaluation.failures import ANSWERS
 from agentgym_py.evaluation.stats import Estimate, bootstrap_mean, success_rate
 from agentgym_py.trajectory import Trajectory
 
+ANSWER_TOOLS = frozenset({"finish", "answer"})
+"""Tools that give the answer; an env that has one shows when its agent stops calling the others."""
+
 
 @dataclass(frozen=True, slots=True)
-class BesideExperts:
-    """An agent's episodes beside what the world's experts do in the same tasks; intervals are clustered by task.
+class ExpertsComparison:
+    """An agent's episodes compared with the env's experts on the same tasks; intervals are clustered by task.
 
-    The exact expert knows all; the fair one, which knows only what an episode has shown, says which tools are needed.
+    The exact expert knows the whole state. The fair one knows only what an episode has shown, so it tells which tools
+    are needed.
     """
 
     regret: Estimate
-    """The exact expert's return less the agent's."""
+    """The exact expert's return minus the agent's."""
     weighted_success: Estimate
     """Success weighted by path length: optimal steps / steps taken, 0 for a failure (Anderson et al. 2018).
 
-    Optimal steps are the task's where the world knows them, else those of the exact expert's plan.
+    Optimal steps are the task's if the env knows them, else those of the exact expert's plan.
     """
     efficiency: Estimate
-    """Optimal steps / steps taken, of the successes."""
+    """Optimal steps / steps taken, of successes."""
     tool_f1: Estimate
-    """F1 of the set of tools called, by valid actions, against the set that the fair expert calls."""
+    """F1 of the set of tools that valid actions call, against the set that the fair expert calls."""
     plan_success: Estimate
-    """Share of episodes in which every tool that the fair expert needs was called by a valid action."""
+    """Share of episodes in which valid actions call every tool that the fair expert needs."""
     timing: Estimate
-    """Share of steps that called a tool where the fair expert would call one, or answered where it would answer.
+    """Share of steps that call a tool when the fair expert would, or answer when it would.
 
-    Of worlds in which answering is a tool of its own (`ANSWERS`); no data elsewhere.
+    No data for envs without a tool that answers (`ANSWER_TOOLS`).
     """
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as JSON values."""
+        """Return the comparison as JSON values."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What an expert did in a task."""
+    """An expert's plan for a task, executed."""
 
     reward: float
     steps: int
     tools: frozenset[str]
 
 
-def beside_experts(trajectories: Iterable[Trajectory]) -> BesideExperts:
-    """Let both experts play every task as these episodes began, and compare.
+def compare_with_experts(trajectories: Iterable[Trajectory]) -> ExpertsComparison:
+    """Let both experts play the task of each episode from its start, and compare.
 
-    Episodes in which a world fails now are left out, as those in which it failed then.
+    Episodes with an infrastructure failure are left out, as are those in which the env fails now.
     """
     plans: dict[Hashable, tuple[_Plan, _Plan]] = {}
-    found: defaultdict[str, list[tuple[Hashable, float]]] = defaultdict(list)
+    metrics: defaultdict[str, list[tuple[Hashable, float]]] = defaultdict(list)
     with closing(EnvPool()) as pool:
         for trajectory in trajectories:
             if not trajectory.is_evidence:
@@ -74,69 +77,66 @@ def beside_experts(trajectories: Iterable[Trajectory]) -> BesideExperts:
             try:
                 if task not in plans:
                     plans[task] = _plan(env, trajectory, fair=False), _plan(env, trajectory, fair=True)
-                figures = [*_figures(trajectory, *plans[task]), *_timing(env, trajectory)]
+                values = [*_metrics(trajectory, *plans[task]), *_timing(env, trajectory)]
             except AgentGymError:
                 raise
-            except Exception:  # a stranger's world may fail anyhow
+            except Exception:  # an env may raise anything
                 pool.drop(env)
                 continue
             pool.give(spec, env)
-            for name, value in figures:
-                found[name].append((task, value))
-    tasks, values = zip(*found["regret"], strict=True) if found["regret"] else ((), ())
-    rest = (
-        success_rate([value for _, value in found[name]], [task for task, _ in found[name]])
-        for name in BesideExperts.__slots__[1:]
-    )
-    return BesideExperts(bootstrap_mean(values, clusters=tasks), *rest)
+            for name, value in values:
+                metrics[name].append((task, value))
+    columns = {name: tuple(zip(*metrics[name], strict=True)) or ((), ()) for name in ExpertsComparison.__slots__}
+    tasks, regrets = columns.pop("regret")
+    rates = {name: success_rate(values, tasks) for name, (tasks, values) in columns.items()}
+    return ExpertsComparison(regret=bootstrap_mean(regrets, clusters=tasks), **rates)
 
 
-def _begin(env: TextEnv, trajectory: Trajectory) -> None:
+def _reset(env: TextEnv, trajectory: Trajectory) -> None:
     env.reset(seed=trajectory.provenance.env_seed, options={"task": trajectory.task_id})
 
 
-def _next(env: TextEnv, fair: bool) -> str | None:
+def _next_action(env: TextEnv, fair: bool) -> str | None:
     return env.fair_expert() if fair else next(iter(env.expert()), None)
 
 
 def _plan(env: TextEnv, trajectory: Trajectory, fair: bool) -> _Plan:
-    _begin(env, trajectory)
+    _reset(env, trajectory)
     reward, tools = 0.0, list[str]()
-    while not env.stop_reason and (action := _next(env, fair)) is not None:
+    while not env.stop_reason and (action := _next_action(env, fair)) is not None:
         tools.append(_tool(env.parse(action).action))
         reward += env.step(action)[1]
     return _Plan(reward, len(tools), frozenset(tools))
 
 
 def _tool(action: str) -> str:
-    """The name of the tool, or the first word of a bare action such as `click[back]`."""
+    """Return the tool's name, or the first word of an action such as `click[back]`."""
     word = re.search(r"\w+", action)
     return word[0] if word else ""
 
 
-def _figures(trajectory: Trajectory, exact: _Plan, fair: _Plan) -> Iterator[tuple[str, float]]:
-    """The figures of one episode by name."""
+def _metrics(trajectory: Trajectory, exact: _Plan, fair: _Plan) -> Iterator[tuple[str, float]]:
     optimal, steps = trajectory.optimal_steps or exact.steps, len(trajectory.steps)
     path = optimal / max(optimal, steps) if optimal else 1.0
-    called = {_tool(step.action) for step in trajectory.steps if step.valid}
-    both = len(called) + len(fair.tools)
+    tools = {_tool(step.action) for step in trajectory.steps if step.valid}
+    total = len(tools) + len(fair.tools)
     yield "regret", exact.reward - trajectory.reward
     yield "weighted_success", trajectory.success * path
     if trajectory.success:
         yield "efficiency", path
-    yield "tool_f1", 2 * len(called & fair.tools) / both if both else 1.0
-    yield "plan_success", float(fair.tools <= called)
+    yield "tool_f1", 2 * len(tools & fair.tools) / total if total else 1.0
+    yield "plan_success", float(fair.tools <= tools)
 
 
 def _timing(env: TextEnv, trajectory: Trajectory) -> Iterator[tuple[str, float]]:
-    """Of each step whether a tool was called, or not, as the fair expert would have in that state."""
-    _begin(env, trajectory)
-    if not ANSWERS & {each["function"]["name"] for each in env.tools() or ()}:
+    """Yield for each step whether it calls a tool, or answers, as the fair expert would in its state."""
+    _reset(env, trajectory)
+    if not ANSWER_TOOLS & {tool["function"]["name"] for tool in env.tools() or ()}:
         return
     for step in trajectory.steps:
-        wanted = _next(env, fair=True)
-        if wanted is None:
+        expert_action = _next_action(env, fair=True)
+        if expert_action is None:
             break
-        answers = _tool(env.parse(wanted).action) in ANSWERS
-        yield "timing", float(bool(step.action) and (_tool(step.action) in ANSWERS) == answers)
+        answers = _tool(env.parse(expert_action).action) in ANSWER_TOOLS
+        yield "timing", float(bool(step.action) and (_tool(step.action) in ANSWER_TOOLS) == answers)
         env.step(step.reply)

@@ -1,4 +1,4 @@
-"""What episodes show beside success: kinds of failure, and how far from the world's own experts they are."""
+"""How episodes fail."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from agentgym_py.env import StopReason
 from agentgym_py.trajectory import Step, Trajectory
 
 FAILURES = ("gave up", "no valid action", "wrong goal", "looped", "out of steps")
-"""Kinds of failure, in the order in which an episode is asked for them."""
-ANSWERS = frozenset({"finish", "answer"})
-"""Tools that give the answer: a world that has one shows when its agent stopped calling others."""
+"""Kinds of failure; the first one that applies counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +22,10 @@ class Failure:
     """Id of the first such trajectory."""
 
 
-def failure(trajectory: Trajectory) -> str | None:
-    """Which of `FAILURES` an episode is; None for a success, and where infrastructure failed.
+def failure_kind(trajectory: Trajectory) -> str | None:
+    """Return which of `FAILURES` an episode is; None for a success or an infrastructure failure.
 
-    An episode that ran out of steps looped if half of them or more did what was done before on the same page.
+    An episode that ran out of steps looped if at least half of its steps repeat an action on the same observation.
     """
     if trajectory.success or not trajectory.is_evidence:
         return None
@@ -37,20 +35,17 @@ def failure(trajectory: Trajectory) -> str | None:
         return "no valid action"
     if trajectory.stop_reason is StopReason.TERMINATED:
         return "wrong goal"
-    return "looped" if _looped(trajectory.steps) else "out of steps"
+    return "looped" if _is_loop(trajectory.steps) else "out of steps"
 
 
-def _looped(steps: Sequence[Step]) -> bool:
+def _is_loop(steps: Sequence[Step]) -> bool:
     return 2 * len({(step.observation, step.action, step.action_input) for step in steps}) <= len(steps)
 
 
-def failures(trajectories: Iterable[Trajectory]) -> dict[str, Failure]:
-    """The kinds of failure that there are, with how often and an example."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+def count_failures(trajectories: Iterable[Trajectory]) -> dict[str, Failure]:
+    """Count the failures of each kind that occurs."""
+    ids: defaultdict[str, list[str]] = defaultdict(list)
     for trajectory in trajectories:
-        if kind := failure(trajectory):
-            found[kind].append(trajectory.id)
-    return {kind: Failure(len(found[kind]), found[kind][0]) for kind in FAILURES if kind in found}
-
-
-# ---- beside the experts ---------------------------------------------------------------------------------------------
+        if kind := failure_kind(trajectory):
+            ids[kind].append(trajectory.id)
+    return {kind: Failure(len(ids[kind]), ids[kind][0]) for kind in FAILURES if kind in ids}

@@ -1,4 +1,4 @@
-"""Intervals and paired comparisons: never a bare mean. numpy only; every random draw has a seed."""
+"""Confidence intervals and paired comparisons. numpy only; every random draw has a seed."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_DRAWS_AT_ONCE = 1 << 20
+_BLOCK_SIZE = 1 << 20
 SMALL_SAMPLE = 30
-"""A table notes fewer observations than this."""
-LEAST_SAMPLE = 10
-"""Fewer values get no bootstrap interval, because they do not show how skewed they are."""
-LEAST_SEEDS = 5
-"""A table notes fewer training seeds than this."""
-_POWER = 0.8
+"""Tables carry a note if there are fewer observations."""
+MIN_BOOTSTRAP = 10
+"""Fewer values get no bootstrap interval, because they do not show their skewness."""
+MIN_SEEDS = 5
+"""Tables carry a note if there are fewer training seeds."""
+_LEVEL, _POWER = 0.95, 0.8
+_UPPER = (1 + _LEVEL) / 2
+_Z = NormalDist().inv_cdf(_UPPER)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value and its interval; all three are nan where there is no data, both ends where it is too little for one."""
+    """A value and its interval; all three are nan without data, both ends if there is too little for an interval."""
 
     value: float
     low: float
     high: float
     n: int
-    """Independent observations: episodes, or tasks where the interval is clustered by task."""
-    level: float = 0.95
+    """Independent observations: episodes, or tasks if the interval is clustered by task."""
+    level: float = _LEVEL
 
     @property
     def small(self) -> bool:
@@ -39,33 +41,33 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
-    """Two agents on the same tasks compared by success."""
+class PairedComparison:
+    """Two agents compared by success on the same tasks."""
 
     difference: Estimate
     """Success rate of the first minus that of the second."""
     only_first: int
-    """Tasks in which only the first succeeded; with several rollouts, in which it did more often."""
+    """Tasks in which only the first succeeded; with several rollouts, in which it succeeded more often."""
     only_second: int
-    """The same of the second."""
+    """The same for the second."""
     p: float
-    """Two-sided: McNemar's exact p; with several rollouts that of `sign_flips`."""
+    """Two-sided: McNemar's exact p, or with several rollouts that of `sign_flips`."""
     detectable: float
-    """The smallest difference detected with this many tasks, at p < 1 - level, in 80 % of comparisons."""
+    """The smallest difference that this many tasks detect, at p < 0.05, in 80 % of comparisons."""
 
 
-def wilson(successes: float, n: int, level: float = 0.95) -> Estimate:
-    """Success rate with Wilson's score interval (Wilson 1927); with n = 0 the interval is [0, 1]."""
+def wilson(successes: float, n: int) -> Estimate:
+    """Estimate a success rate with Wilson's score interval (Wilson 1927); with n = 0 the interval is [0, 1]."""
     if not 0 <= successes <= n:
         raise ValueError(f"successes must be in [0, {n}], got {successes}")
     if n == 0:
-        return Estimate(math.nan, 0.0, 1.0, 0, level)
-    low, high = _wilson_ends(successes / n, n, NormalDist().inv_cdf((1 + level) / 2))
-    return Estimate(successes / n, low, high, n, level)
+        return Estimate(math.nan, 0.0, 1.0, 0)
+    low, high = _wilson_ends(successes / n, n, _Z)
+    return Estimate(successes / n, low, high, n)
 
 
 def _wilson_ends(rate: float, n: float, z: float) -> tuple[float, float]:
-    """Wilson's interval, `z` standard errors wide to each side."""
+    """Return Wilson's interval, `z` standard errors to each side."""
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     return (0.0 if rate == 0 else centre - half), (1.0 if rate == 1 else centre + half)
@@ -75,84 +77,82 @@ def bootstrap_mean(
     values: ArrayLike,
     *,
     clusters: Sequence[Hashable] | None = None,
-    level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Estimate:
-    """Mean of `values` (N,) with the expanded percentile bootstrap interval (Efron 1979; Hesterberg 2015, 3.3).
+    """Estimate the mean of `values` (N,) with the expanded percentile bootstrap (Efron 1979; Hesterberg 2015, 3.3).
 
-    Plain percentiles are too narrow in small samples: of n normal values they hold the mean
-    P(|t| < 1.96 sqrt((n - 1) / n)) of the time, 90 % with n = 10, instead of 95 %. The expanded ones are those further
-    out that make up for it (The American Statistician 69:371).
+    Plain percentiles are too narrow in small samples: of n normal values they contain the mean with probability
+    P(|t| < 1.96 sqrt((n - 1) / n)), 90 % for n = 10, instead of 95 %. Expanded percentiles lie further out to correct
+    for it (The American Statistician 69:371).
 
-    With `clusters` (N labels, such as task ids) whole clusters are drawn: rollouts of one task are not independent.
-    The ends are nan where the interval would claim what the data cannot say: fewer observations than `LEAST_SAMPLE`, or
-    all of them equal, which gives every draw the same mean.
+    With `clusters` (N labels, such as task ids) whole clusters are drawn, because rollouts of one task are dependent.
+    The ends are nan if there are fewer observations than `MIN_BOOTSTRAP`, or if all are equal, because every draw would
+    have the same mean.
     """
     values_N = np.asarray(values, dtype=np.float64)
     if values_N.ndim != 1 or (clusters is not None and len(clusters) != len(values_N)):
-        raise ValueError("values must be one row, and clusters as long")
+        raise ValueError("values must have one dimension, and clusters the same length")
     sums_C, counts_C = _by_cluster(values_N, clusters)
     if len(sums_C) == 0:
-        return Estimate(math.nan, math.nan, math.nan, 0, level)
+        return Estimate(math.nan, math.nan, math.nan, 0)
     mean = float(sums_C.sum() / counts_C.sum())
-    if len(sums_C) < LEAST_SAMPLE or np.allclose(sums_C / counts_C, mean, rtol=1e-12, atol=0):
-        return Estimate(mean, math.nan, math.nan, len(sums_C), level)
-    low, high = _ends(_resampled_means(sums_C, counts_C, resamples, seed), len(sums_C), level)
-    return Estimate(mean, low, high, len(sums_C), level)
+    if len(sums_C) < MIN_BOOTSTRAP or np.allclose(sums_C / counts_C, mean, rtol=1e-12, atol=0):
+        return Estimate(mean, math.nan, math.nan, len(sums_C))
+    low, high = _ends(_resampled_means(sums_C, counts_C, resamples, seed), len(sums_C))
+    return Estimate(mean, low, high, len(sums_C))
 
 
 def bootstrap(
     statistic: Callable[[NDArray[np.intp]], Sequence[float]],
     clusters: Sequence[Hashable],
     *,
-    level: float = 0.95,
     resamples: int = 1_000,
     seed: int = 0,
 ) -> list[Estimate]:
-    """Some figures of N rows, `statistic` of their positions, with intervals as `bootstrap_mean` has them.
+    """Estimate statistics that are no mean, such as a correlation, with intervals as in `bootstrap_mean`.
 
-    Rows with the same label in `clusters` (N) are drawn together. For what is no mean, such as a correlation. The ends
-    are nan where there are fewer clusters than `LEAST_SAMPLE`, or some draw has no such figure.
+    `statistic` computes K values from row indices. Rows with the same label in `clusters` (N,) are drawn together. The
+    ends are nan if there are fewer clusters than `MIN_BOOTSTRAP`, or if a draw gives a value that is not finite.
     """
     rows: dict[Hashable, list[int]] = {}
     for row, label in enumerate(clusters):
         rows.setdefault(label, []).append(row)
-    parts = [np.array(each, dtype=np.intp) for each in rows.values()]
-    whole, many = [float(value) for value in statistic(np.arange(len(clusters)))], len(parts)
-    if many < LEAST_SAMPLE:
-        return [Estimate(value, math.nan, math.nan, many, level) for value in whole]
-    drawn_RC = np.random.default_rng(seed).integers(0, many, (resamples, many))
-    draws_RK = np.array([statistic(np.concatenate([parts[c] for c in drawn_C])) for drawn_C in drawn_RC])
+    groups = [np.array(indices, dtype=np.intp) for indices in rows.values()]
+    values, n = [float(value) for value in statistic(np.arange(len(clusters)))], len(groups)
+    if n < MIN_BOOTSTRAP:
+        return [Estimate(value, math.nan, math.nan, n) for value in values]
+    chosen_RC = np.random.default_rng(seed).integers(0, n, (resamples, n))
+    draws_RK = np.array([statistic(np.concatenate([groups[c] for c in chosen_C])) for chosen_C in chosen_RC])
     return [
-        Estimate(value, *(_ends(draws_R, many, level) if np.isfinite(draws_R).all() else (math.nan,) * 2), many, level)
-        for value, draws_R in zip(whole, draws_RK.T, strict=True)
+        Estimate(value, *(_ends(draws_R, n) if np.isfinite(draws_R).all() else (math.nan,) * 2), n)
+        for value, draws_R in zip(values, draws_RK.T, strict=True)
     ]
 
 
-def success_rate(outcomes: ArrayLike, clusters: Sequence[Hashable], *, level: float = 0.95) -> Estimate:
-    """Rate of `outcomes` (N,), each from 0 to 1; those with the same label in `clusters` (N) are not independent.
+def success_rate(outcomes: ArrayLike, clusters: Sequence[Hashable]) -> Estimate:
+    """Estimate the rate of `outcomes` (N,) from 0 to 1; those with the same label in `clusters` (N,) are dependent.
 
-    Wilson's interval where each label stands once. Else Wilson's for as many independent episodes as would have the
-    rate's clustered variance, with Student's t for the number of clusters (Korn and Graubard 1998, Survey Methodology
-    24:193; with Wilson's formula Dean and Pagano 2015, J. Survey Statistics and Methodology 3:484): a bootstrap is too
-    narrow where almost all fail. Where all clusters are alike each counts as one observation.
+    If all labels differ, the interval is Wilson's. Otherwise it is Wilson's for the number of independent episodes that
+    has the rate's clustered variance, with Student's t for the number of clusters (Korn and Graubard 1998, Survey
+    Methodology 24:193; with Wilson's formula Dean and Pagano 2015, J. Survey Statistics and Methodology 3:484), because
+    a bootstrap is too narrow if almost all fail. If all clusters are alike, each counts as one observation.
     """
     values_N = np.asarray(outcomes, dtype=np.float64)
     sums_C, counts_C = _by_cluster(values_N, clusters)
     number, total = len(sums_C), len(values_N)
     if number == total and np.isin(values_N, (0, 1)).all():
-        return wilson(float(sums_C.sum()), number, level)
+        return wilson(float(sums_C.sum()), number)
     rate = float(sums_C.sum() / total)
     variance = float(((sums_C - rate * counts_C) ** 2).sum()) / total**2 * number / max(1, number - 1)
     if number < 2 or variance < 1e-12:
-        return wilson(rate * number, number, level)
-    low, high = _wilson_ends(rate, rate * (1 - rate) / variance, t_quantile((1 + level) / 2, number - 1))
-    return Estimate(rate, low, high, number, level)
+        return wilson(rate * number, number)
+    low, high = _wilson_ends(rate, rate * (1 - rate) / variance, t_quantile(_UPPER, number - 1))
+    return Estimate(rate, low, high, number)
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """Exact two-sided p of McNemar's test from the two discordant counts; 1.0 where there are none."""
+    """Return the exact two-sided p of McNemar's test from the two discordant counts; 1.0 if both are 0."""
     if min(only_first, only_second) < 0:
         raise ValueError("counts must not be negative")
     discordant = only_first + only_second
@@ -164,111 +164,95 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
 
 def sign_flips(differences: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> float:
-    """Two-sided p of the mean of `differences` (T,) between two agents, one a task, being 0.
+    """Test whether the mean of `differences` (T,) between two agents, one per task, is 0; return the two-sided p.
 
-    If the agents are alike, each difference may as well have the other sign (Fisher's randomisation test): the share of
-    drawn signs with a mean as far from 0, never less than 1 in `resamples` + 1. With one rollout a task this is what
-    McNemar's exact test counts out.
+    If the agents are alike, each difference is as likely to have the other sign (Fisher's randomisation test): p is the
+    share of random signs whose mean is as far from 0, at least 1 / (`resamples` + 1). With one rollout per task
+    McNemar's exact test computes the same without sampling.
     """
-    found_T = np.asarray(differences, dtype=np.float64)
-    found_T = found_T[found_T != 0]
-    signs = np.random.default_rng(seed)
-    far = abs(found_T.sum()) * (1 - 1e-9)  # sums in another order round otherwise
-    rows, as_far = max(1, _DRAWS_AT_ONCE // max(1, len(found_T))), 1
+    differences_T = np.asarray(differences, dtype=np.float64)
+    differences_T = differences_T[differences_T != 0]
+    rng = np.random.default_rng(seed)
+    threshold = abs(differences_T.sum()) * (1 - 1e-9)  # sums in another order round differently
+    rows, extreme = max(1, _BLOCK_SIZE // max(1, len(differences_T))), 1
     for start in range(0, resamples, rows):
-        drawn_BT = 2.0 * signs.integers(0, 2, (min(rows, resamples - start), len(found_T))) - 1
-        as_far += int((abs(drawn_BT @ found_T) >= far).sum())
-    return as_far / (resamples + 1)
+        signs_BT = 2.0 * rng.integers(0, 2, (min(rows, resamples - start), len(differences_T))) - 1
+        extreme += int((abs(signs_BT @ differences_T) >= threshold).sum())
+    return extreme / (resamples + 1)
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """`ps` adjusted for that many looks: who claims those of at most 0.05 errs anywhere in 5 % of cases (Holm 1979)."""
-    adjusted, reached = [1.0] * len(ps), 0.0
+    """Adjust p values for multiple comparisons, controlling the family-wise error rate (Holm 1979)."""
+    adjusted, highest = [1.0] * len(ps), 0.0
     for rank, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
-        reached = max(reached, min(1.0, (len(ps) - rank) * ps[index]))
-        adjusted[index] = reached
+        highest = max(highest, min(1.0, (len(ps) - rank) * ps[index]))
+        adjusted[index] = highest
     return adjusted
 
 
-def paired_difference(
-    only_first: float, only_second: float, n: int, level: float = 0.95, squares: float | None = None
-) -> Estimate:
-    """Difference of two success rates on the same `n` tasks, from the two discordant counts.
+def paired_difference(only_first: float, only_second: float, n: int, squares: float | None = None) -> Estimate:
+    """Estimate the difference of two success rates on the same `n` tasks from the two discordant counts.
 
-    The interval is Wald's after 1/2 is added to each of the four counts, cut at -1 and 1 (Agresti and Min 2005,
-    Statistics in Medicine 24:729): unlike a bootstrap's it keeps a width where the agents never differ. For several
-    rollouts a task the counts are the sums of the differences either way, and `squares` that of their squares.
+    The interval is Wald's after 1/2 is added to each of the four counts, clipped to [-1, 1] (Agresti and Min 2005,
+    Statistics in Medicine 24:729): unlike a bootstrap's it keeps a width if the agents never differ. With several
+    rollouts per task the counts are the sums of the differences in each direction, `squares` that of their squares.
     """
     if n == 0:
-        return Estimate(math.nan, -1.0, 1.0, 0, level)
+        return Estimate(math.nan, -1.0, 1.0, 0)
     centre = (only_first - only_second) / (n + 2)
-    half = NormalDist().inv_cdf((1 + level) / 2) * _paired_error(only_first, only_second, n, squares)
-    return Estimate((only_first - only_second) / n, max(-1.0, centre - half), min(1.0, centre + half), n, level)
+    half = _Z * _paired_error(only_first, only_second, n, squares)
+    return Estimate((only_first - only_second) / n, max(-1.0, centre - half), min(1.0, centre + half), n)
 
 
 def _paired_error(only_first: float, only_second: float, n: int, squares: float | None = None) -> float:
-    """Standard error of the difference after Agresti and Min's four halves."""
-    found = only_first + only_second if squares is None else squares
-    return math.sqrt(found + 1 - (only_first - only_second) ** 2 / (n + 2)) / (n + 2)
+    """Return the standard error of the difference with Agresti and Min's four halves added."""
+    squares = only_first + only_second if squares is None else squares
+    return math.sqrt(squares + 1 - (only_first - only_second) ** 2 / (n + 2)) / (n + 2)
 
 
-def compare(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Paired:
-    """Two agents' outcomes (N,), 0 or 1, on the same tasks in the same order.
+def compare_rates(first: ArrayLike, second: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> PairedComparison:
+    """Compare two agents' success rates (T,) on the same tasks in the same order.
 
-    Raises:
-        ValueError: rows of different length, or values other than 0 and 1.
-    """
-    first_N, second_N = _pair(first, second)
-    if not np.isin(np.concatenate([first_N, second_N]), (0.0, 1.0)).all():
-        raise ValueError("outcomes must be 0 or 1")
-    return compare_means(first_N, second_N, level=level)
-
-
-def compare_means(
-    first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
-) -> Paired:
-    """Two agents' success rates (T,) in the same tasks in the same order.
-
-    With one rollout a task McNemar's test and Agresti and Min's interval; with several the paired bootstrap and
-    `sign_flips`. Where the bootstrap has no interval (few tasks, or all differ alike) it is Agresti and Min's too.
+    With one rollout per task this is McNemar's test and Agresti and Min's interval; with several, `sign_flips` and the
+    paired bootstrap, or Agresti and Min's interval if the bootstrap has none (few tasks, or equal differences).
     """
     differences_T = np.subtract(*_pair(first, second))
     better, worse = differences_T > 0, differences_T < 0
     counts, squares = (int(better.sum()), int(worse.sum())), float((differences_T**2).sum())
     sums, n = (float(differences_T[better].sum()), float(-differences_T[worse].sum())), len(differences_T)
     if np.isin(np.concatenate([np.ravel(first), np.ravel(second)]), (0.0, 1.0)).all():
-        difference, p = paired_difference(*counts, n, level), mcnemar(*counts)
+        difference, p = paired_difference(*counts, n), mcnemar(*counts)
     else:
-        difference = bootstrap_mean(differences_T, level=level, resamples=resamples, seed=seed)
+        difference = bootstrap_mean(differences_T, resamples=resamples, seed=seed)
         p = sign_flips(differences_T, resamples=resamples, seed=seed)
         if math.isnan(difference.low):
-            difference = paired_difference(*sums, n, level, squares)
-    shown = NormalDist().inv_cdf((1 + level) / 2) + NormalDist().inv_cdf(_POWER)
-    detectable = shown * _paired_error(*sums, n, squares) if n else math.nan
-    return Paired(difference, *counts, p, detectable)
+            difference = paired_difference(*sums, n, squares)
+    errors = _Z + NormalDist().inv_cdf(_POWER)
+    detectable = errors * _paired_error(*sums, n, squares) if n else math.nan
+    return PairedComparison(difference, *counts, p, detectable)
 
 
 def pass_at(k: int, successes: int, n: int) -> float:
-    """Chance that one of `k` tries succeeds, without bias from `successes` of `n` (Chen et al. 2021, arXiv:2107.03374).
+    """Estimate without bias the chance that one of `k` attempts succeeds (Chen et al. 2021, arXiv:2107.03374).
 
-    NaN where n < k.
+    NaN if n < k.
     """
     return math.nan if n < k else 1 - math.comb(n - successes, k) / math.comb(n, k)
 
 
 def pass_all(k: int, successes: int, n: int) -> float:
-    """pass^k, the chance that all of `k` tries succeed, without bias (Yao et al. 2024, arXiv:2406.12045).
+    """Estimate without bias pass^k, the chance that all of `k` attempts succeed (Yao et al. 2024, arXiv:2406.12045).
 
-    NaN where n < k.
+    NaN if n < k.
     """
     return math.nan if n < k else math.comb(successes, k) / math.comb(n, k)
 
 
 def t_quantile(p: float, freedom: int) -> float:
-    """Quantile of Student's t at `p` from 0.5 to 1, for a whole number of degrees of freedom.
+    """Return the quantile of Student's t at `p` from 0.5 to 1, for an integer number of degrees of freedom.
 
-    Halves the interval of t's angle, atan(t / sqrt(freedom)), in which the distribution (Abramowitz and Stegun 26.7.3
-    and 26.7.4) reaches `p`.
+    Bisects t's angle, atan(t / sqrt(freedom)), until the distribution (Abramowitz and Stegun 26.7.3 and 26.7.4)
+    reaches `p`.
     """
     low, high = 0.0, math.pi / 2
     for _ in range(64):
@@ -278,7 +262,7 @@ def t_quantile(p: float, freedom: int) -> float:
 
 
 def _t_within(angle: float, freedom: int) -> float:
-    """How often |t| is below sqrt(freedom) * tan(angle)."""
+    """Return the probability that |t| is below sqrt(freedom) * tan(angle)."""
     sine, cosine, odd = math.sin(angle), math.cos(angle), freedom % 2
     k_T = np.arange(1 + odd, freedom - 2, 2)
     total = 1 + float(np.cumprod(k_T / (k_T + 1) * cosine**2).sum())
@@ -288,47 +272,46 @@ def _t_within(angle: float, freedom: int) -> float:
 # ---- training runs as the unit --------------------------------------------------------------------------------------
 
 
-def runs_mean(scores: ArrayLike, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> Estimate:
-    """Interquartile mean of `scores` (S, W), of S training seeds in W worlds, with the stratified bootstrap's interval.
+def runs_mean(scores: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> Estimate:
+    """Estimate the interquartile mean of `scores` (S, W), S training seeds in W envs, with a stratified bootstrap.
 
-    Seeds are drawn with replacement in each world on its own (Agarwal et al. 2021, arXiv:2108.13264, and rliable). The
-    percentiles are expanded as in `bootstrap_mean`: plain ones hold the truth 91 % of the time with five seeds.
+    Seeds are drawn with replacement in each env independently (Agarwal et al. 2021, arXiv:2108.13264, and rliable).
+    Percentiles are expanded as in `bootstrap_mean`, because plain ones cover 91 % with five seeds.
     """
     scores_SW = _runs(scores)
     value = interquartile_mean(scores_SW.ravel())
     if len(scores_SW) < 2:
-        return Estimate(value, math.nan, math.nan, len(scores_SW), level)
+        return Estimate(value, math.nan, math.nan, len(scores_SW))
     drawn_RSW = _resampled_runs(scores_SW, resamples, np.random.default_rng(seed))
     sorted_RN = np.sort(drawn_RSW.reshape(resamples, -1), 1)
     cut = sorted_RN.shape[1] // 4
-    low, high = _ends(sorted_RN[:, cut : sorted_RN.shape[1] - cut].mean(1), len(scores_SW), level)
-    return Estimate(value, low, high, len(scores_SW), level)
+    low, high = _ends(sorted_RN[:, cut : sorted_RN.shape[1] - cut].mean(1), len(scores_SW))
+    return Estimate(value, low, high, len(scores_SW))
 
 
-def improvement_probability(
-    first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
-) -> Estimate:
-    """Chance that a run of the first algorithm beats one of the second: scores (S, W) and (Z, W), ties count half.
+def improvement_probability(first: ArrayLike, second: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> Estimate:
+    """Estimate the chance that a run of the first algorithm beats one of the second, from scores (S, W) and (Z, W).
 
-    The mean over worlds of Mann and Whitney's statistic, with the stratified bootstrap's interval (rliable).
+    This is the mean over envs of Mann and Whitney's statistic, in which ties count half, with the interval of the
+    stratified bootstrap (rliable).
     """
     first_SW, second_ZW = _runs(first), _runs(second)
     if first_SW.shape[1] != second_ZW.shape[1]:
-        raise ValueError(f"both must have the same worlds, got {first_SW.shape} and {second_ZW.shape}")
+        raise ValueError(f"both must have the same envs, got {first_SW.shape} and {second_ZW.shape}")
     value = float(_wins(first_SW[None], second_ZW[None])[0])
     fewest = min(len(first_SW), len(second_ZW))
     if fewest < 2:
-        return Estimate(value, math.nan, math.nan, fewest, level)
+        return Estimate(value, math.nan, math.nan, fewest)
     rng = np.random.default_rng(seed)
-    drawn = (_resampled_runs(each, resamples, rng) for each in (first_SW, second_ZW))
-    low, high = _ends(_wins(*drawn), fewest, level)
-    return Estimate(value, low, high, fewest, level)
+    draws = (_resampled_runs(scores, resamples, rng) for scores in (first_SW, second_ZW))
+    low, high = _ends(_wins(*draws), fewest)
+    return Estimate(value, low, high, fewest)
 
 
 def _runs(scores: ArrayLike) -> NDArray[np.float64]:
     scores_SW = np.asarray(scores, dtype=np.float64)
     if scores_SW.ndim != 2 or not scores_SW.size:
-        raise ValueError(f"scores must be seeds by worlds, got {scores_SW.shape}")
+        raise ValueError(f"scores must be seeds by envs, got {scores_SW.shape}")
     return scores_SW
 
 
@@ -339,7 +322,7 @@ def _resampled_runs(scores_SW: NDArray[np.float64], resamples: int, rng: np.rand
 
 
 def _wins(first_RSW: NDArray[np.float64], second_RZW: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of each draw how often the first is ahead, over pairs of runs and worlds."""
+    """Return for each draw the share of pairs of runs, over envs, in which the first is ahead."""
     wins_R: NDArray[np.float64] = np.zeros(len(first_RSW))
     for row_RW in np.moveaxis(first_RSW, 1, 0):
         wins_R += (np.sign(row_RW[:, None] - second_RZW).mean((1, 2)) + 1) / 2 / first_RSW.shape[1]
@@ -347,40 +330,38 @@ def _wins(first_RSW: NDArray[np.float64], second_RZW: NDArray[np.float64]) -> ND
 
 
 def interquartile_mean(values: ArrayLike) -> float:
-    """Mean of `values` (N,) without the lowest and the highest quarter (each rounded down), as `scipy.stats.trim_mean`.
+    """Return the mean of `values` (N,) without the lowest and the highest quarter, as `scipy.stats.trim_mean`.
 
-    The aggregate that Agarwal et al. (2021, arXiv:2108.13264) advise for few runs; nan where there are none.
+    The quarters are rounded down. Recommended for few runs by Agarwal et al. (2021, arXiv:2108.13264). NaN if N = 0.
     """
     sorted_N = np.sort(np.asarray(values, dtype=np.float64))
     cut = len(sorted_N) // 4
     return float(sorted_N[cut : len(sorted_N) - cut].mean()) if len(sorted_N) else math.nan
 
 
-def improvement(
-    pairs: Sequence[tuple[ArrayLike, ArrayLike]], *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
-) -> Estimate:
-    """Interquartile mean over runs of how much success rose: `pairs` has each run's outcomes (N,) before and after.
+def improvement(pairs: Sequence[tuple[ArrayLike, ArrayLike]], *, resamples: int = 10_000, seed: int = 0) -> Estimate:
+    """Estimate the interquartile mean over runs of the gain in success; `pairs` has outcomes (N,) before and after.
 
-    The interval is a bootstrap in two stages: runs are drawn with replacement, and of each drawn run its tasks, so that
-    neither the luck of a seed nor that of the tasks is left out (Davison and Hinkley 1997, 3.8), widened as for so few
-    runs. Its ends are nan where there are fewer than two runs.
+    The interval is a two-stage bootstrap: runs are drawn with replacement, and then the tasks of each drawn run, so it
+    covers both the seeds and the tasks (Davison and Hinkley 1997, 3.8), expanded for the number of runs. The ends are
+    nan for fewer than two runs.
     """
     gains = [np.subtract(*_pair(after, before)) for before, after in pairs]
     value = interquartile_mean([float(gain.mean()) for gain in gains])
     if len(gains) < 2:
-        return Estimate(value, math.nan, math.nan, len(gains), level)
+        return Estimate(value, math.nan, math.nan, len(gains))
     rng, runs = np.random.default_rng(seed), len(gains)
-    drawn = [_resampled_means(gain, np.ones_like(gain), resamples * runs, int(rng.integers(1 << 31))) for gain in gains]
-    means_RDS = np.stack([each.reshape(resamples, runs) for each in drawn], 2)
+    draws = [_resampled_means(gain, np.ones_like(gain), resamples * runs, int(rng.integers(1 << 31))) for gain in gains]
+    means_RDS = np.stack([means.reshape(resamples, runs) for means in draws], 2)
     chosen_RD1 = rng.integers(0, runs, (resamples, runs, 1))
     sorted_RD = np.sort(np.take_along_axis(means_RDS, chosen_RD1, 2)[:, :, 0], 1)
-    kept_RD = sorted_RD[:, runs // 4 : runs - runs // 4]
-    return Estimate(value, *_ends(kept_RD.mean(1), runs, level), runs, level)
+    middle_RD = sorted_RD[:, runs // 4 : runs - runs // 4]
+    return Estimate(value, *_ends(middle_RD.mean(1), runs), runs)
 
 
-def _ends(draws_R: NDArray[np.float64], n: int, level: float) -> tuple[float, float]:
-    """Percentiles of a bootstrap's draws, so far out that of `n` normal values their interval would be Student's."""
-    outer = NormalDist().cdf(-math.sqrt(n / (n - 1)) * t_quantile((1 + level) / 2, n - 1))
+def _ends(draws_R: NDArray[np.float64], n: int) -> tuple[float, float]:
+    """Return percentiles of bootstrap draws, expanded so that for `n` normal values the interval is Student's."""
+    outer = NormalDist().cdf(-math.sqrt(n / (n - 1)) * t_quantile(_UPPER, n - 1))
     low, high = np.quantile(draws_R, [outer, 1 - outer])
     return float(low), float(high)
 
@@ -395,23 +376,23 @@ def _pair(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.float64], NDA
 def _by_cluster(
     values_N: NDArray[np.float64], clusters: Sequence[Hashable] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sum and number of the values of each cluster; each value is its own cluster where none are given."""
+    """Return sum and size of each cluster; without labels each value is its own cluster."""
     if clusters is None:
         return values_N, np.ones_like(values_N)
     position: dict[Hashable, int] = {}
-    index_N = np.array([position.setdefault(each, len(position)) for each in clusters], dtype=np.intp)
+    index_N = np.array([position.setdefault(label, len(position)) for label in clusters], dtype=np.intp)
     counts_C = np.bincount(index_N, minlength=len(position)).astype(np.float64)
     sums_C: NDArray[np.float64] = np.bincount(index_N, weights=values_N, minlength=len(position)).astype(np.float64)
     return sums_C, counts_C
 
 
 def _resampled_means(sums_C: NDArray[Any], counts_C: NDArray[Any], resamples: int, seed: int) -> NDArray[np.float64]:
-    """Means of `resamples` draws of whole clusters with replacement, a block of draws at a time to bound memory."""
+    """Return means of `resamples` draws of whole clusters with replacement, in blocks that bound memory."""
     rng = np.random.default_rng(seed)
     clusters = len(sums_C)
     means_R = np.empty(resamples)
-    rows = max(1, _DRAWS_AT_ONCE // clusters)
+    rows = max(1, _BLOCK_SIZE // clusters)
     for start in range(0, resamples, rows):
-        drawn_BC = rng.integers(0, clusters, (min(rows, resamples - start), clusters))
-        means_R[start : start + len(drawn_BC)] = sums_C[drawn_BC].sum(1) / counts_C[drawn_BC].sum(1)
+        chosen_BC = rng.integers(0, clusters, (min(rows, resamples - start), clusters))
+        means_R[start : start + len(chosen_BC)] = sums_C[chosen_BC].sum(1) / counts_C[chosen_BC].sum(1)
     return means_R

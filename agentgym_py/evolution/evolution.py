@@ -27,7 +27,7 @@ from agentgym_py.engine import SamplingParams
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, DataError, NothingToTrainOnError, PolicyError, RunError, TrainingError
 from agentgym_py.evaluation import evaluate
-from agentgym_py.evaluation.evaluate import as_json
+from agentgym_py.evaluation.evaluate import summary_dict
 from agentgym_py.evolution.config import EvolveConfig, require_cloner, require_fit, require_reachable
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.evolution.task_sampling import jobs_of, shares
@@ -112,7 +112,7 @@ class Evolution:
         metrics = {
             "round": number,
             "player": f"the {self.config.expert} expert" if number == 0 else f"Agent_v{number - 1}",
-            "explored": as_json(explored) | varied,
+            "explored": summary_dict(explored) | varied,
             "selection": {"kept": len(selection.kept), "dropped": dict(selection.dropped), "line": selection.line},
             "training": training and training | {"notes": notes},
             "valid": self._evaluate(number, policy, "valid", self.config.valid_tasks),
@@ -345,7 +345,7 @@ class Evolution:
                 progress=self.reporter.phase(number, split, len(self.envs) * tasks),
             )[1]  # fmt: skip
 
-        return as_json(self._written(number, split, play, len(self.envs) * tasks))
+        return summary_dict(self._written(number, split, play, len(self.envs) * tasks))
 
     # ---- the end ------------------------------------------------------------------------------------------------
 

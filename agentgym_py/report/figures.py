@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from agentgym_py.evaluation.stats import Estimate
-from agentgym_py.evaluation.text import decimal, interval
+from agentgym_py.evaluation.text import format_interval, format_mean
 from agentgym_py.evolution.run_folder import read_estimate
 from agentgym_py.report import svg
 from agentgym_py.report.svg import Curve, finite
@@ -63,7 +63,7 @@ class Figure:
 
 def outcomes(rounds: Rounds, test: Mapping[int, Mapping[str, Any]]) -> Iterator[Figure]:
     """Success and reward on held-out tasks by round, where there are any; `test`: the summaries of tested rounds."""
-    for name, title, text in (("success", "Success", interval), ("reward", "Reward", decimal)):
+    for name, title, text in (("success", "Success", format_interval), ("reward", "Reward", format_mean)):
         valid = {each["round"]: read_estimate(each["valid"][name]) for each in rounds}
         tested = {number: read_estimate(each[name]) for number, each in sorted(test.items())}
         both = _estimates("valid split", valid), _estimates("test split", tested, 0.12, joined=False)

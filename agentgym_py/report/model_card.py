@@ -16,7 +16,7 @@ import yaml
 
 from agentgym_py import registry
 from agentgym_py.errors import AgentGymError
-from agentgym_py.evaluation.text import decimal, percent
+from agentgym_py.evaluation.text import format_mean, format_rate
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.training.trainer import info_of
 from agentgym_py.version import __version__
@@ -269,8 +269,8 @@ def _results(run: RunFolder, number: int) -> list[str]:
         found |= {"test": test[str(number)]} if str(number) in test else {}
         found |= {"test, Agent_v0": test["0"]} if "0" in test and number else {}
     rows = [
-        f"| {split} | {each['success']['n']} | {percent(read_estimate(each['success']))} "
-        f"| {decimal(read_estimate(each['reward']))} | {each['steps']:.1f} |"
+        f"| {split} | {each['success']['n']} | {format_rate(read_estimate(each['success']))} "
+        f"| {format_mean(read_estimate(each['reward']))} | {each['steps']:.1f} |"
         for split, each in found.items()
     ]
     head = [

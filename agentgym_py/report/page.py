@@ -15,9 +15,9 @@ from typing import Any
 import yaml
 
 from agentgym_py.errors import DataError
-from agentgym_py.evaluation.failures import failure
-from agentgym_py.evaluation.stats import Paired, compare
-from agentgym_py.evaluation.text import decimal, few, interval, left
+from agentgym_py.evaluation.failures import failure_kind
+from agentgym_py.evaluation.stats import PairedComparison, compare_rates
+from agentgym_py.evaluation.text import format_interval, format_mean, given_up_note, small_sample_note
 from agentgym_py.evolution.run_folder import RunFolder, read_estimate
 from agentgym_py.files import write_atomic
 from agentgym_py.registry import install_advice
@@ -54,8 +54,8 @@ def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
     for number, each in sorted((int(number), each) for number, each in result["rounds"].items()):
         rows.append(_row(role(number, result["last"], result["best"]), each))
         rows += [_row(f"… in {world}", part) for world, part in several_worlds(each).items()]
-    marks = {few(read_estimate(each["success"])): None for each in result["rounds"].values()}
-    marks[left(sum(each.get("given_up", 0) for each in result["rounds"].values()))] = None
+    marks = {small_sample_note(read_estimate(each["success"])): None for each in result["rounds"].values()}
+    marks[given_up_note(sum(each.get("given_up", 0) for each in result["rounds"].values()))] = None
     return rows, "; ".join(filter(None, [*marks, _verdict(folder, result["last"]) if rows else ""]))
 
 
@@ -64,8 +64,8 @@ def _row(name: str, summary: Mapping[str, Any]) -> list[str]:
 
     return [
         name,
-        interval(read_estimate(summary["success"])),
-        decimal(read_estimate(summary["reward"])),
+        format_interval(read_estimate(summary["success"])),
+        format_mean(read_estimate(summary["reward"])),
         number_text(summary["steps"], 1),
         number_text(summary["invalid"], 1, 100) + " %",
     ]
@@ -83,10 +83,10 @@ def _verdict(folder: RunFolder, last: int) -> str:
     if last == 0 or not first or first.keys() != second.keys():
         return ""
     tasks = sorted(first)
-    return verdict(compare([first[task] for task in tasks], [second[task] for task in tasks]), len(tasks))
+    return verdict(compare_rates([first[task] for task in tasks], [second[task] for task in tasks]), len(tasks))
 
 
-def verdict(paired: Paired, tasks: int) -> str:
+def verdict(paired: PairedComparison, tasks: int) -> str:
     """A paired comparison in a sentence."""
     points = paired.difference
     return (
@@ -146,7 +146,7 @@ def render(page: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
     )  # fmt: skip
     env.filters |= {"number": number_text, "loss": loss_text, "duration": duration, "selection_line": selection_line}
-    env.filters["interval"] = lambda estimate: interval(read_estimate(estimate))
+    env.filters["interval"] = lambda estimate: format_interval(read_estimate(estimate))
     return env.get_template("report.html").render(page)
 
 
@@ -286,7 +286,7 @@ class Example:
     @property
     def kind(self) -> str:
         """How it ended."""
-        return failure(self.trajectory) or "success"
+        return failure_kind(self.trajectory) or "success"
 
     @property
     def head(self) -> str:
@@ -357,7 +357,7 @@ def _pick(
     """One example per kind of failure, preceded by some successes; the wanted tasks are among them."""
     found, seen = list[Trajectory](), Counter[str]()
     for trajectory in islice(_read(path), _LOOKED_AT):
-        kind = failure(trajectory) or "success"
+        kind = failure_kind(trajectory) or "success"
         room = seen[kind] < (successes if trajectory.success else 1)
         if trajectory.is_evidence and (room or trajectory.task_id in wanted):
             found.append(trajectory)

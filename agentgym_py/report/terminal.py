@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from agentgym_py.evaluation.text import few, interval, left
+from agentgym_py.evaluation.text import format_interval, given_up_note, small_sample_note
 from agentgym_py.evolution.run_folder import read_estimate
 from agentgym_py.trajectory import Trajectory
 
@@ -217,7 +217,7 @@ def round_cells(number: int, metrics: Mapping[str, Any]) -> list[str]:
         f"{episodes} at {number_text(explored['success']['value'], 1, 100)} %" if episodes else "–",
         str(metrics["selection"]["kept"]),
         f"{loss_text(loss[0])} → {loss_text(loss[-1])}" if loss else "not trained" if training is None else "–",
-        interval(read_estimate(valid["success"])),
+        format_interval(read_estimate(valid["success"])),
         number_text(valid["reward"]["value"], 2),
         number_text(valid["steps"], 1),
         duration(metrics["seconds"]),
@@ -233,9 +233,11 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
     trained = f"; trained on {training['trajectories']} in all" if training else "; not trained"
     if training and (dropped := training.get("dropped")):
         trained += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"
-    explored, given_up = (left(metrics[phase].get("given_up", 0)) for phase in ("explored", "valid"))
-    marks = [few(read_estimate(valid["success"])), given_up]
-    marks += [f"{name} {interval(read_estimate(each['success']))}" for name, each in several_worlds(valid).items()]
+    explored, given_up = (given_up_note(metrics[phase].get("given_up", 0)) for phase in ("explored", "valid"))
+    marks = [small_sample_note(read_estimate(valid["success"])), given_up]
+    marks += [
+        f"{name} {format_interval(read_estimate(each['success']))}" for name, each in several_worlds(valid).items()
+    ]
     player = f"{metrics['player']}: " if "player" in metrics else ""  # runs of older versions did not note it
     played = metrics["selection"]["kept"] or metrics["selection"]["dropped"]
     line = player + str(metrics["selection"]["line"]) if played else "nobody played"

@@ -33,7 +33,7 @@ from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, EndpointError
 from agentgym_py.evaluation import summarise
-from agentgym_py.evaluation.evaluate import Spent
+from agentgym_py.evaluation.evaluate import ApiUsage
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.formats.openai import openai_chat
 from agentgym_py.trajectory.types import Usage
@@ -513,7 +513,7 @@ def test_tokens_and_cost_are_counted(server: Server) -> None:
         Usage(1000, 20, 0.0022, "served-1"), Usage(3000, 40, 0.0064, "served-1"),
     ]  # fmt: skip
     found = summarise([trajectory])
-    assert found.spent == Spent(2, 4000, 60, 0, 0.0086, ("served-1",)) and found.tokens == 60
+    assert found.spent == ApiUsage(2, 4000, 60, 0, 0.0086, ("served-1",)) and found.tokens == 60
     assert str(found.spent) == "2 replies, 4,000 prompt and 60 completion tokens, cost 0.0086"
     assert store.from_line(store.to_line(trajectory)) == trajectory
 

@@ -239,7 +239,7 @@ def test_an_interrupted_evaluation_goes_on(agentgym: Run, small_model: str, monk
         patch.setattr("agentgym_py.cli.eval._result", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             agentgym("pipeline", file)
-    begun, before = EvalFolder.begun, list[int]()
+    begun, before = EvalFolder.recording, list[int]()
 
     @contextmanager
     def noted(self: EvalFolder, manifest: Any) -> Iterator[Any]:
@@ -247,7 +247,7 @@ def test_an_interrupted_evaluation_goes_on(agentgym: Run, small_model: str, monk
             before.append(len(played))
             yield played
 
-    monkeypatch.setattr(EvalFolder, "begun", noted)
+    monkeypatch.setattr(EvalFolder, "recording", noted)
     assert agentgym("pipeline", file)[0] == 0 and before == [3]
 
 

@@ -15,7 +15,7 @@ from agentgym_py.env import EnvSpec, Reply, StopReason, Task, TextEnv
 from agentgym_py.errors import ConfigError, InfrastructureError, UnknownNameError
 from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.stats import wilson
-from agentgym_py.evaluation.text import lost
+from agentgym_py.evaluation.text import failure_note
 from agentgym_py.trajectory import Trajectory
 
 SHOP = EnvSpec("shop")
@@ -166,7 +166,7 @@ def test_a_world_that_is_late_is_no_evidence(monkeypatch: pytest.MonkeyPatch) ->
     assert [each.error is None for each in played] == [True, False, False, True, False]
     said = "InfrastructureError('the world took longer than the step_timeout of 3 s')"
     assert {each.error for each in played} == {None, said} and summarise(played).success == wilson(2, 2)
-    assert lost(played) == f"3 episodes ended by an infrastructure failure and left out; 3 of them: {said}"
+    assert failure_note(played) == f"3 episodes ended by an infrastructure failure and left out; 3 of them: {said}"
 
 
 def test_an_endpoint_that_gives_no_answer_is_not_asked_for_the_episode_again() -> None:

@@ -14,9 +14,9 @@ from agentgym_py.collection import Collector, PlayConfig, jobs_for
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
 from agentgym_py.evaluation import evaluate, summarise
-from agentgym_py.evaluation.evaluate import as_json, by_world
+from agentgym_py.evaluation.evaluate import summarise_by_env, summary_dict
 from agentgym_py.evaluation.stats import Estimate
-from agentgym_py.evaluation.text import decimal, percent
+from agentgym_py.evaluation.text import format_mean, format_rate
 from agentgym_py.trajectory import Tokens, Trajectory
 
 RATE = Estimate(0.5612, 0.462, 0.653, 100)
@@ -33,7 +33,7 @@ RATE = Estimate(0.5612, 0.462, 0.653, 100)
 )
 def test_a_rate_says_how_few_its_tasks_are(estimate: Estimate, said: str) -> None:
     """The mark explains itself."""
-    assert percent(estimate) == said
+    assert format_rate(estimate) == said
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_rate_says_how_few_its_tasks_are(estimate: Estimate, said: str) -> Non
 )
 def test_a_mean_without_an_interval_says_why(estimate: Estimate, said: str) -> None:
     """Never an interval of no width."""
-    assert decimal(estimate) == said
+    assert format_mean(estimate) == said
 
 
 def test_worlds_are_apart(episode: Callable[..., Trajectory]) -> None:
@@ -55,11 +55,15 @@ def test_worlds_are_apart(episode: Callable[..., Trajectory]) -> None:
     shop = [episode("look", success=False) for _ in range(3)]
     origin = replace(shop[0].provenance, env_id="AgentTodo-v0")
     todo = [replace(episode("look"), provenance=origin)]
-    found = as_json([*shop, *todo])
+    found = summary_dict([*shop, *todo])
     assert {name: each["by_kind"]["buy"]["value"] for name, each in found["worlds"].items()} == {"shop": 0, "todo": 1}
-    assert found["by_kind"]["buy"]["value"] == 0.25 and found["success"]["n"] == 2 and as_json([])["worlds"] == {}
+    assert found["by_kind"]["buy"]["value"] == 0.25 and found["success"]["n"] == 2 and summary_dict([])["worlds"] == {}
     hard = [replace(todo[0], provenance=replace(origin, env_kwargs={"difficulty": "hard"}))]
-    assert list(by_world([*shop, *todo, *hard])) == ["shop", 'todo {"max_steps": 15}', 'todo {"difficulty": "hard"}']
+    assert list(summarise_by_env([*shop, *todo, *hard])) == [
+        "shop",
+        'todo {"max_steps": 15}',
+        'todo {"difficulty": "hard"}',
+    ]
 
 
 def test_an_agent_is_evaluated_on_tasks_of_worlds() -> None:
@@ -109,7 +113,10 @@ def test_equal_rewards_of_a_few_tasks_claim_nothing(episode: Callable[..., Traje
     """Four failures: success keeps Wilson's width, the mean reward has no interval."""
     played = [episode("look", task=f"shop/test/easy/{i}", reward=0.0, success=False) for i in range(4)]
     found = summarise(played)
-    assert percent(found.success) == "0.0 % [0, 49] (only 4 tasks)" and decimal(found.reward) == "0.000 (n too small)"
+    assert (
+        format_rate(found.success) == "0.0 % [0, 49] (only 4 tasks)"
+        and format_mean(found.reward) == "0.000 (n too small)"
+    )
 
 
 @pytest.mark.parametrize(("worlds", "tasks"), [(["shop"], []), ([], range(3))])
@@ -127,5 +134,5 @@ def test_returns_are_counted_and_surprise_is_a_mean_over_sampled_tokens(episode:
     tokens = Tokens((1,), (2, 3, 4), (-1.0, -0.5, 0.0), (1, 1, 0))
     said = [replace(each, steps=(replace(each.steps[0], tokens=tokens),)) for each in played]
     assert summarise(said).surprisal == 0.75
-    assert json.loads(json.dumps(as_json(said)))["rewards"] == {"0.12": 2, "1.0": 1}
+    assert json.loads(json.dumps(summary_dict(said)))["rewards"] == {"0.12": 2, "1.0": 1}
     assert summarise([replace(each, error="lost") for each in played]).rewards == {}

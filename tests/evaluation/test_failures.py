@@ -10,8 +10,8 @@ import pytest
 from agentgym_py.agents import AgentReply, Episode, ExpertAgent
 from agentgym_py.collection import Collector, jobs_for
 from agentgym_py.env import EnvSpec, StopReason
-from agentgym_py.evaluation.experts_comparison import beside_experts
-from agentgym_py.evaluation.failures import FAILURES, failure, failures
+from agentgym_py.evaluation.experts_comparison import compare_with_experts
+from agentgym_py.evaluation.failures import FAILURES, count_failures, failure_kind
 from agentgym_py.trajectory import Trajectory
 
 CUT = {"success": False, "stop_reason": StopReason.TRUNCATED}
@@ -44,9 +44,9 @@ def test_failures_have_kinds(episode: Callable[..., Trajectory]) -> None:
         "out of steps": [episode("a", "a", "b", **CUT), episode("a", "b", "c", **CUT)],
     }
     for kind, every in found.items():
-        assert [failure(each) for each in every] == [kind] * len(every)
+        assert [failure_kind(each) for each in every] == [kind] * len(every)
     assert [kind for kind in found if kind] == list(FAILURES)
-    counted = failures(each for every in found.values() for each in every)
+    counted = count_failures(each for every in found.values() for each in every)
     assert {kind: each.count for kind, each in counted.items()} == {
         "gave up": 2, "no valid action": 1, "wrong goal": 1, "looped": 1, "out of steps": 2,
     }  # fmt: skip
@@ -60,17 +60,17 @@ def circling(trajectory: Trajectory) -> Trajectory:
 def test_an_example_is_the_first_of_its_kind(episode: Callable[..., Trajectory]) -> None:
     """Its id opens it in the store."""
     played = [replace(episode("look", success=False), id=f"t{i}") for i in (4, 5)]
-    assert failures(played)["wrong goal"].example == "t4" and failures([]) == {}
+    assert count_failures(played)["wrong goal"].example == "t4" and count_failures([]) == {}
 
 
 @pytest.mark.parametrize("world", ["shop", "tools", "todo", "sql", "maze"])
 def test_experts_are_perfect_beside_themselves(world: str) -> None:
     """The exact one has no regret and takes the shortest way; the fair one calls what it needs, when it needs it."""
     jobs = jobs_for(EnvSpec(world), "test", range(6))
-    exact = beside_experts(Collector(ExpertAgent()).collect_batch(jobs))
+    exact = compare_with_experts(Collector(ExpertAgent()).collect_batch(jobs))
     assert exact.regret.value == pytest.approx(0, abs=1e-9)
     assert exact.weighted_success.value == exact.efficiency.value == 1 and exact.efficiency.n == 6
-    fair = beside_experts(Collector(ExpertAgent(fair=True)).collect_batch(jobs))
+    fair = compare_with_experts(Collector(ExpertAgent(fair=True)).collect_batch(jobs))
     assert fair.tool_f1.value == fair.plan_success.value == 1
     assert fair.timing.n == (0 if world in ("shop", "maze") else 6)
     assert fair.timing.n == 0 or fair.timing.value == 1
@@ -86,14 +86,14 @@ def test_figures_of_an_agent_known_by_heart() -> None:
     (rash,) = Collector(Script("finish[0.123456]")).collect_batch(jobs)
     assert slow.success and not rash.success and plan[-1].startswith("finish")
     n = len(plan)
-    detour = beside_experts([slow])
+    detour = compare_with_experts([slow])
     assert detour.weighted_success.value == detour.efficiency.value == pytest.approx(n / (n + 2))
     assert detour.tool_f1.value == detour.plan_success.value == 1
-    at_once = beside_experts([rash])
+    at_once = compare_with_experts([rash])
     assert at_once.regret.value == pytest.approx(best.reward - rash.reward) and at_once.weighted_success.value == 0
     assert at_once.efficiency.n == 0 and at_once.timing.value == 0 and at_once.plan_success.value == 0
     assert at_once.tool_f1.value == pytest.approx(2 / 3)  # finish of calculate and finish
-    both = beside_experts([slow, rash])
+    both = compare_with_experts([slow, rash])
     assert both.weighted_success.value == pytest.approx(n / (n + 2) / 2) and both.weighted_success.n == 1
 
 
@@ -104,11 +104,11 @@ def test_a_call_where_none_was_needed_is_ill_timed() -> None:
     *calls, answer = [step.reply.removeprefix("Action: ") for step in best.steps]
     (late,) = Collector(Script(*calls, calls[-1], answer)).collect_batch(jobs)
     assert late.success
-    assert beside_experts([late]).timing.value == pytest.approx((len(calls) + 1) / (len(calls) + 2))
+    assert compare_with_experts([late]).timing.value == pytest.approx((len(calls) + 1) / (len(calls) + 2))
 
 
 def test_no_evidence_no_figures(episode: Callable[..., Trajectory]) -> None:
     """Episodes that infrastructure ended are left out, and none at all is no error."""
     for played in ([], [episode("look", error="disk")]):
-        found = beside_experts(played)
+        found = compare_with_experts(played)
         assert found.regret.n == found.weighted_success.n == found.timing.n == 0

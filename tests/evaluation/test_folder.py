@@ -12,7 +12,14 @@ import pytest
 from agentgym_py.agents import ExpertAgent, RandomAgent
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import RunError
-from agentgym_py.evaluation.folder import SAME_QUESTION, SAME_ROWS, EvalFolder, differences, manifest_of, read_manifest
+from agentgym_py.evaluation.folder import (
+    SAME_EPISODES,
+    SAME_QUESTION,
+    EvalFolder,
+    differences,
+    make_manifest,
+    read_manifest,
+)
 from agentgym_py.trajectory import Trajectory, store
 
 SHOP = EnvSpec("shop", {"difficulty": "easy"})
@@ -21,7 +28,7 @@ SHOP = EnvSpec("shop", {"difficulty": "easy"})
 def made(*envs: EnvSpec, tasks: int = 3, **fields: Any) -> dict[str, Any]:
     """The manifest of a small evaluation, as the command line writes it."""
     asked: dict[str, Any] = {"split": "test", "attempts": 1, "prompt": "brief", "seed": 0} | fields
-    return manifest_of(RandomAgent(), envs or (SHOP,), tasks=range(tasks), **asked) | {"options": {"tasks": tasks}}
+    return make_manifest(RandomAgent(), envs or (SHOP,), tasks=range(tasks), **asked) | {"options": {"tasks": tasks}}
 
 
 def test_a_manifest_names_what_decides_the_episodes() -> None:
@@ -60,12 +67,12 @@ def test_a_model_is_known_by_its_digest() -> None:
         agent = {"name": name, "policy_digest": digest, "sampling": {"temperature": 0}}
         return made() | {"agent": agent, "options": {"tasks": 3, "model": model}}
 
-    assert differences(of("a", "1", "/a"), of("b", "1", "/b"), SAME_ROWS) == []
-    assert differences(of("a", None, ""), of("b", None, ""), SAME_ROWS) == ["agent's name: a, not b"]
-    assert differences(of("a", "1", "/a"), of("a", "2", "/a"), SAME_ROWS) == ["agent's policy_digest: 1, not 2"]
-    assert differences(of("a", "1", "/a"), of("a", None, "/a"), SAME_ROWS) == ["agent's policy_digest: 1, not None"]
+    assert differences(of("a", "1", "/a"), of("b", "1", "/b"), SAME_EPISODES) == []
+    assert differences(of("a", None, ""), of("b", None, ""), SAME_EPISODES) == ["agent's name: a, not b"]
+    assert differences(of("a", "1", "/a"), of("a", "2", "/a"), SAME_EPISODES) == ["agent's policy_digest: 1, not 2"]
+    assert differences(of("a", "1", "/a"), of("a", None, "/a"), SAME_EPISODES) == ["agent's policy_digest: 1, not None"]
     hot = of("b", "1", "/b") | {"agent": {"name": "b", "policy_digest": "1", "sampling": {"temperature": 1}}}
-    assert len(differences(of("a", "1", "/a"), hot, SAME_ROWS)) == 1
+    assert len(differences(of("a", "1", "/a"), hot, SAME_EPISODES)) == 1
 
 
 def test_worlds_that_differ_are_named() -> None:
@@ -82,27 +89,27 @@ def test_worlds_that_differ_are_named() -> None:
     assert [each.partition(":")[0] for each in differences(made(), newer, SAME_QUESTION)] == ["AgentShop-v0's version"]
     assert differences(made(), made(EnvSpec("maze")), SAME_QUESTION) == ["worlds: AgentShop-v0, not AgentMaze-v0"]
     assert differences(made(), made(), (*SAME_QUESTION, "agent")) == []
-    expert = manifest_of(ExpertAgent(), [SHOP], "test", range(3), 1, "brief", 0)
+    expert = make_manifest(ExpertAgent(), [SHOP], "test", range(3), 1, "brief", 0)
     assert differences(made(), expert, ["agent"])[0] == "agent's name: random, not expert"
 
 
 def test_a_folder_goes_on_where_it_was_left(tmp_path: Path, episode: Callable[..., Trajectory]) -> None:
     """The episodes that are there come back, a torn one is not; another evaluation is refused and told apart."""
-    folder = EvalFolder.free(tmp_path / "a")
-    with folder.begun(made()) as before:
+    folder = EvalFolder.unfinished(tmp_path / "a")
+    with folder.recording(made()) as before:
         assert before == []
-        store.append(folder.rows, [episode("look"), episode("look")])
-    with folder.rows.open("ab") as file:
+        store.append(folder.trajectories, [episode("look"), episode("look")])
+    with folder.trajectories.open("ab") as file:
         file.write(b'{"id": "t2", "pro')
-    with EvalFolder.free(tmp_path / "a").begun(made()) as before:
+    with EvalFolder.unfinished(tmp_path / "a").recording(made()) as before:
         assert [each.id for each in before] == ["t0", "t0"]
-        with pytest.raises(RunError, match="in use"), EvalFolder.free(tmp_path / "a").begun(made()):
+        with pytest.raises(RunError, match="in use"), EvalFolder.unfinished(tmp_path / "a").recording(made()):
             pass
-    with pytest.raises(RunError, match=r"holds another evaluation: seed: 0, not 1$"), folder.begun(made(seed=1)):
+    with pytest.raises(RunError, match=r"holds another evaluation: seed: 0, not 1$"), folder.recording(made(seed=1)):
         pass
     folder.finish({})
     with pytest.raises(RunError, match="already holds a finished evaluation"):
-        EvalFolder.free(tmp_path / "a")
+        EvalFolder.unfinished(tmp_path / "a")
     assert EvalFolder.finished(tmp_path / "a").manifest() == made()
 
 
@@ -111,11 +118,11 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "notes.txt").touch()
     with pytest.raises(RunError, match="already holds other files"):
-        EvalFolder.free(tmp_path / "b")
-    folder = EvalFolder.free(tmp_path / "c")
-    with folder.begun(made()):
-        folder.forget()
-    with EvalFolder.free(tmp_path / "c").begun(made(seed=9)) as before:
+        EvalFolder.unfinished(tmp_path / "b")
+    folder = EvalFolder.unfinished(tmp_path / "c")
+    with folder.recording(made()):
+        folder.discard()
+    with EvalFolder.unfinished(tmp_path / "c").recording(made(seed=9)) as before:
         assert before == []
 
 
@@ -123,9 +130,9 @@ def test_what_is_no_finished_evaluation_says_why(tmp_path: Path) -> None:
     """No folder, no result, no manifest, one of something else."""
     with pytest.raises(RunError, match=r"no manifest\.json \(there is no such folder\)"):
         EvalFolder.finished(tmp_path / "no")
-    folder = EvalFolder.free(tmp_path / "a")
-    with folder.begun(made()):
-        store.append(folder.rows, [])
+    folder = EvalFolder.unfinished(tmp_path / "a")
+    with folder.recording(made()):
+        store.append(folder.trajectories, [])
     with pytest.raises(RunError, match=r"it has no result\.json$"):
         EvalFolder.finished(tmp_path / "a")
     for text, said in (("{", "cannot be read"), ("{}", "has no 'worlds'"), (json.dumps(made() | {"format": 2}), "2")):

@@ -68,7 +68,7 @@ def test_bootstrap_in_blocks_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded by blocks of draws, and the ends do not depend on the block's size."""
     values = list(range(50))
     whole = stats.bootstrap_mean(values)
-    monkeypatch.setattr(stats, "_DRAWS_AT_ONCE", 333)
+    monkeypatch.setattr(stats, "_BLOCK_SIZE", 333)
     assert stats.bootstrap_mean(values) == whole
 
 
@@ -89,15 +89,14 @@ def test_too_little_data_says_so() -> None:
 
 
 def test_wrong_input_raises() -> None:
-    """Counts out of range, rows of different length and outcomes that are no outcomes are the caller's mistakes."""
+    """Counts out of range and rows of different length are the caller's mistakes."""
     for call in (
         lambda: stats.wilson(3, 2),
         lambda: stats.wilson(-1, 2),
         lambda: stats.mcnemar(-1, 2),
-        lambda: stats.compare([1, 0], [1]),
+        lambda: stats.compare_rates([1, 0], [1]),
         lambda: stats.bootstrap_mean([1, 2], clusters=["a"]),
         lambda: stats.bootstrap_mean([[1, 2]]),
-        lambda: stats.compare([0.5], [1]),
     ):
         with pytest.raises(ValueError, match=r"must|needed"):
             call()
@@ -145,7 +144,7 @@ def test_clusters_widen_the_interval_of_a_correlation() -> None:
 def test_compare_reports_the_discordant_pairs() -> None:
     """Difference, counts and p of paired outcomes; agreement of both agents adds no evidence."""
     first, second = [1] * 8 + [0] * 2 + [1] * 50, [0] * 8 + [1] * 2 + [1] * 50
-    found = stats.compare(first, second)
+    found = stats.compare_rates(first, second)
     assert (found.only_first, found.only_second) == (8, 2)
     assert found.p == stats.mcnemar(8, 2)
     assert found.difference.value == pytest.approx(0.1) and found.difference.low < 0.1 < found.difference.high
@@ -313,16 +312,16 @@ def test_sign_flips_in_blocks_are_exact(monkeypatch: pytest.MonkeyPatch) -> None
     """Memory is bounded by blocks of draws; p does not depend on their size."""
     differences = np.linspace(-1, 1.3, 37)
     whole = stats.sign_flips(differences, resamples=2000)
-    monkeypatch.setattr(stats, "_DRAWS_AT_ONCE", 37 * 11)
+    monkeypatch.setattr(stats, "_BLOCK_SIZE", 37 * 11)
     assert stats.sign_flips(differences, resamples=2000) == whole
 
 
-def twins(seed: int, runs: int, gain: float = 0.0, tries: int = 4) -> list[stats.Paired]:
+def twins(seed: int, runs: int, gain: float = 0.0, tries: int = 4) -> list[stats.PairedComparison]:
     """Comparisons on 60 tasks with some tries each of two agents, of which the first is better by `gain`."""
-    rng, found = np.random.default_rng(seed), list[stats.Paired]()
+    rng, found = np.random.default_rng(seed), list[stats.PairedComparison]()
     for rates in rng.beta(0.8, 0.8, (runs, 60)):
         both = [rng.binomial(tries, np.clip(rates + more, 0, 1)) / tries for more in (gain, 0)]
-        found.append(stats.compare_means(*both, resamples=800, seed=len(found)))
+        found.append(stats.compare_rates(*both, resamples=800, seed=len(found)))
     return found
 
 
@@ -348,14 +347,14 @@ def test_mcnemar_never_claims_too_often() -> None:
 
 
 def test_the_detectable_difference_is_shown_in_four_of_five_comparisons() -> None:
-    """Of agents that differ by what `compare_means` says 60 tasks of four tries, or 300 of one, can show."""
+    """Of agents that differ by what `compare_rates` says 60 tasks of four tries, or 300 of one, can show."""
     size = float(np.mean([each.detectable for each in twins(5, 50)]))
     real = size / 0.88  # a rate cannot be more than 1, so the gain that is drawn is not reached by all
     found = twins(6, 300, real)
     gained = np.mean([each.difference.value for each in found])
     assert gained == pytest.approx(size, rel=0.08)
     assert np.mean([each.p <= 0.05 for each in found]) == pytest.approx(0.8, abs=0.1)
-    one = stats.compare_means([1.0] * 20 + [0.0] * 280, [0.0] * 20 + [1.0] * 20 + [0.0] * 260)
+    one = stats.compare_rates([1.0] * 20 + [0.0] * 280, [0.0] * 20 + [1.0] * 20 + [0.0] * 260)
     counts = np.random.default_rng(7).multinomial(300, [(40 / 300 + one.detectable) / 2,
                                                         (40 / 300 - one.detectable) / 2, 260 / 300], 1000)  # fmt: skip
     assert np.mean([stats.mcnemar(int(b), int(c)) <= 0.05 for b, c, _ in counts]) == pytest.approx(0.8, abs=0.1)
@@ -364,16 +363,16 @@ def test_the_detectable_difference_is_shown_in_four_of_five_comparisons() -> Non
 def test_means_of_several_tries_are_compared() -> None:
     """The bootstrap's interval and the signs' p; Agresti and Min's interval where the bootstrap has none."""
     first, second = [0.75, 0.5, 1.0, 0.25] * 10, [0.5, 0.5, 0.25, 0.5] * 10
-    found = stats.compare_means(first, second)
+    found = stats.compare_rates(first, second)
     assert found.difference == stats.bootstrap_mean(np.subtract(first, second))
     assert (found.only_first, found.only_second) == (20, 10) and found.p == stats.sign_flips(np.subtract(first, second))
-    same = stats.compare_means(first, first)
+    same = stats.compare_rates(first, first)
     assert same.p == 1 and same.difference == stats.paired_difference(0, 0, 40) and same.detectable > 0
-    shifted = stats.compare_means([0.75] * 20, [0.5] * 20)
+    shifted = stats.compare_rates([0.75] * 20, [0.5] * 20)
     assert 0 < shifted.difference.low < 0.25 < shifted.difference.high
-    ones = stats.compare_means([1, 1, 0], [0, 1, 0])
+    ones = stats.compare_rates([1, 1, 0], [0, 1, 0])
     assert (ones.difference, ones.p) == (stats.paired_difference(1, 0, 3), 1.0)
-    assert math.isnan(stats.compare_means([], []).difference.value)
+    assert math.isnan(stats.compare_rates([], []).difference.value)
 
 
 def test_holm_adjusts_as_statsmodels_does() -> None:

@@ -14,7 +14,7 @@ import yaml
 from agentgym_py.env import StopReason
 from agentgym_py.errors import RunError
 from agentgym_py.evaluation import summarise
-from agentgym_py.evaluation.evaluate import as_json
+from agentgym_py.evaluation.evaluate import summary_dict
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import write_atomic
 from agentgym_py.report.page import SMOKE, comparison, role, turned, write_report
@@ -173,7 +173,7 @@ def test_each_of_several_worlds_has_a_row(tmp_path: Path) -> None:
     played = [episode(i, False) for i in range(4)]
     played += [replace(each, provenance=replace(each.provenance, env_id="AgentTodo-v0")) for each in played]
     result = folder.read_json("test.json")
-    folder.write_json("test.json", result | {"rounds": result["rounds"] | {"2": as_json(played)}})
+    folder.write_json("test.json", result | {"rounds": result["rounds"] | {"2": summary_dict(played)}})
     names = [row[0] for row in comparison(folder)[0]]
     assert names == ["Agent_v0 (round 0)", "last and best (round 2)", "… in guess", "… in todo"]
     assert "<td>… in todo</td>" in page(tmp_path / "run")

@@ -28,7 +28,7 @@ from agentgym_py.errors import (
     UnknownNameError,
 )
 from agentgym_py.evaluation import evaluate
-from agentgym_py.evaluation.folder import manifest_of
+from agentgym_py.evaluation.folder import make_manifest
 from agentgym_py.rng import Rng
 from agentgym_py.serving import client
 from agentgym_py.serving.client import RemoteEnv
@@ -200,7 +200,7 @@ def test_an_evaluation_through_a_server_is_of_the_world_itself(server: Any, monk
     """Its manifest is that of the same world here, so that the two can be compared."""
     monkeypatch.setenv("AGENTGYM_TOKEN", TOKEN)
     specs = [EnvSpec("maze"), EnvSpec("remote", {"url": server.url, "env": "maze"})]
-    here, there = (manifest_of(RandomAgent(), [spec], "test", range(3), 1, "brief", 0) for spec in specs)
+    here, there = (make_manifest(RandomAgent(), [spec], "test", range(3), 1, "brief", 0) for spec in specs)
     assert here == there
 
 
