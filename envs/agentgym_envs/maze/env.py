@@ -1,18 +1,18 @@
-"""AgentMaze-v0: a house of rooms, seen one at a time, a key and a gate to find."""
+"""AgentMaze-v0: find a key and a gate in a house that is seen one room at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agentgym_envs.maze.house import STEPS, House, build, nearest, way
+from agentgym_envs.maze.house import STEPS, House, draw_house, path, path_to_nearest
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
 
-_LONGEST = 100
+_MAX_LENGTH = 100
 _FORMS = "Write go north (or east, south, west), take METAL key, open METAL gate, or look."
-_WAYS = {
+_REQUESTS = {
     "train": ("Leave the house by the {m} gate.", "Get out through the {m} gate.", "Find your way out: the {m} gate."),
     "valid": ("The {m} gate is the one to leave by.",),
     "test": ("Go home, by no other gate than the {m} one.",),
@@ -22,30 +22,30 @@ _WAYS = {
 class MazeEnv(GeneratedEnv[House]):
     """AgentMaze-v0: find a key and the gate that it opens.
 
-    The house is seen a room at a time.
+    The agent sees one room of the house at a time.
 
-    Task: leave by the gate of a metal, with the key of that metal. A house has 3 x 3 (easy), 4 x 4 (medium) or 5 x 5
-    (hard) rooms in a grid, joined by a random tree of doors and a few doors more; three or four keys and as many gates,
-    of which one pair is wanted. One key can be carried: taking another leaves the first. Names of rooms, metals and
-    ways to ask are divided among the splits.
+    Task: leave by the gate of a given metal, with the key of that metal. A house has 3 x 3 (easy), 4 x 4 (medium) or
+    5 x 5 (hard) rooms in a grid, joined by a random tree of doors and a few extra doors. It has three or four keys and
+    as many gates; one pair is the right one. The agent carries one key: taking another drops the first. Names of rooms,
+    metals and wordings are divided among the splits.
 
-    Actions: `go north` (`east`, `south`, `west`; the direction alone will do), `take brass key`, `open brass gate`,
+    Actions: `go north` (`east`, `south`, `west`; the direction alone is enough), `take brass key`, `open brass gate`,
     `look`. As tools: `go(direction)`, `take(key)`, `open(gate)`, `look()`.
 
-    Observation: the room, its doors, the keys and the gate in it; nothing of other rooms.
+    Observation: the room, its doors, its keys and its gate; nothing of other rooms.
 
-    Reward: 1 for the gate that is asked for, else 0; `success` with it.
+    Reward: 1 for the right gate, else 0; `success` likewise.
 
-    End: a gate is opened, the right one or another (terminated); `max_steps` (24, 40, 64) truncates.
+    End: opening any gate terminates; `max_steps` (24, 40, 64) truncates.
 
-    The expert knows the house; its plan is a shortest one: the shortest way to the key, then from there to the gate.
-    The fair expert knows the rooms that it has been in: it goes to the nearest door that it has not tried until it has
-    found what it needs.
+    The expert knows the house and has a shortest plan: a shortest path to the key, and from there to the gate. The fair
+    expert knows only the rooms that it has visited: it goes to the nearest unvisited room until it has seen the key and
+    the gate.
 
     Args:
         difficulty: `easy`, `medium` or `hard`.
-        max_steps: when an episode is cut; by default as above.
-        split: where tasks come from if `reset` names none.
+        max_steps: Step limit; by default as above.
+        split: Where tasks come from if `reset` names no split.
         render_mode: `ansi` or None.
 
     Registered ids: AgentMaze-v0.
@@ -69,89 +69,88 @@ class MazeEnv(GeneratedEnv[House]):
         "none": "",
     }
 
-    _opened = ""  # there before the first reset, so that what needs one says so
+    _opened = ""  # set before the first reset, so that calls before it raise ResetNeededError
 
     # ---- tasks ------------------------------------------------------------------------------------------------------
 
     def draft(self, rng: Rng, split: str) -> Draft[House]:
-        """A house."""
-        house = build(rng, split, self.difficulty)
-        words = rng.choice(_WAYS[split]).format(m=house.wanted)
-        return Draft(words, house, "gate", len(_plan(house, house.start, "", house.keys)))
+        """Draw a house."""
+        house = draw_house(rng, split, self.difficulty)
+        request = rng.choice(_REQUESTS[split]).format(m=house.metal)
+        return Draft(request, house, "gate", len(_plan(house, house.start, "", house.keys)))
 
     def begin(self, task: Task) -> str:
-        """The request and the first room."""
+        """Return the request and the first room."""
         house = self.puzzle_of(task)
-        self._room, self._held, self._keys, self._opened = house.start, "", dict(house.keys), ""
+        self._room, self._carried, self._keys, self._opened = house.start, "", dict(house.keys), ""
         self._visited = {house.start}
         return f"{task.instruction}\n{self._view(house)}"
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
     def act(self, reply: Reply) -> Outcome:
-        """Go, take, open or look."""
+        """Do `go`, `take`, `open` or `look`."""
         match _words(reply):
-            case [where] | ["go", where] if where in STEPS:
-                return self._go(where)
+            case [direction] | ["go", direction] if direction in STEPS:
+                return self._go(direction)
             case ["take", _, *_, "key"] as words:
                 return self._take(" ".join(words[1:-1]))
             case ["open", _, *_, "gate"] as words:
                 return self._open(" ".join(words[1:-1]))
             case ["look"]:
                 return Outcome(self._view(self.puzzle))
-        return _refused(f"Not an action. {_FORMS}")
+        return self.invalid(f"Not an action. {_FORMS}")
 
-    def _go(self, where: str) -> Outcome:
+    def _go(self, direction: str) -> Outcome:
         house = self.puzzle
-        if where not in house.doors[self._room]:
-            return _refused(f"There is no door to the {where}.")
-        self._room = house.doors[self._room][where]
+        if direction not in house.doors[self._room]:
+            return self.invalid(f"There is no door to the {direction}.")
+        self._room = house.doors[self._room][direction]
         self._visited.add(self._room)
         return Outcome(self._view(house))
 
     def _take(self, metal: str) -> Outcome:
         if self._keys.get(metal) != self._room:
-            return _refused(f"There is no {metal} key here.")
+            return self.invalid(f"There is no {metal} key here.")
         del self._keys[metal]
-        left = f" You leave the {self._held} key here." if self._held else ""
-        if self._held:
-            self._keys[self._held] = self._room
-        self._held = metal
-        return Outcome(f"You take the {metal} key.{left}")
+        dropped = f" You leave the {self._carried} key here." if self._carried else ""
+        if self._carried:
+            self._keys[self._carried] = self._room
+        self._carried = metal
+        return Outcome(f"You take the {metal} key.{dropped}")
 
     def _open(self, metal: str) -> Outcome:
         house = self.puzzle
         if house.gates.get(self._room) != metal:
-            return _refused(f"There is no {metal} gate here.")
-        if self._held != metal:
-            return _refused(f"The {metal} gate is locked, it takes the {metal} key.")
+            return self.invalid(f"There is no {metal} gate here.")
+        if self._carried != metal:
+            return self.invalid(f"The {metal} gate is locked, it takes the {metal} key.")
         self._opened = metal
-        right = metal == house.wanted
-        said = f"You leave by the {metal} gate."
-        return Outcome(said, float(right), terminated=True, success=right)
+        success = metal == house.metal
+        return Outcome(f"You leave by the {metal} gate.", float(success), terminated=True, success=success)
 
     def _view(self, house: House) -> str:
-        here = [f"{metal} key" for metal in self._keys_here()]
+        things = [f"{metal} key" for metal in self._keys_here()]
         if self._room in house.gates:
-            here.append(f"{house.gates[self._room]} gate")
-        said = f"In the {house.rooms[self._room]}. Doors: {', '.join(house.doors[self._room])}."
-        return f"{said} Here: {', '.join(here)}." if here else said
+            things.append(f"{house.gates[self._room]} gate")
+        view = f"In the {house.rooms[self._room]}. Doors: {', '.join(house.doors[self._room])}."
+        return f"{view} Here: {', '.join(things)}." if things else view
 
     def _keys_here(self) -> list[str]:
         return sorted(metal for metal, room in self._keys.items() if room == self._room)
 
     def actions(self) -> list[str]:
-        """The doors, the keys here, the gate here, and a look."""
+        """List the doors, keys and gate of the room, and `look`."""
         if self._opened:
             return []
         house = self.puzzle
-        listed = [*(f"go {where}" for where in house.doors[self._room]), "look"]
-        listed += [f"take {metal} key" for metal in self._keys_here()]
+        actions = [*(f"go {direction}" for direction in house.doors[self._room]), "look"]
+        actions += [f"take {metal} key" for metal in self._keys_here()]
         gate = house.gates.get(self._room)
-        return [*listed, f"open {gate} gate"] if gate else listed
+        return [*actions, f"open {gate} gate"] if gate else actions
 
     def tools(self) -> list[dict[str, Any]]:
-        """`go(direction)`, `take(key)`, `open(gate)`, `look()`."""
+        """Return `go(direction)`, `take(key)`, `open(gate)`, `look()`."""
         direction = {"type": "string", "enum": list(STEPS)}
         return [
             function_tool("go", "Go through a door.", {"direction": direction}),
@@ -163,86 +162,78 @@ class MazeEnv(GeneratedEnv[House]):
     # ---- forks and the experts --------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Where one is and has been, what one holds, where the other keys lie, which gate was opened."""
+        """Return the room, the visited rooms, the carried key, the places of the others, and the opened gate."""
         return {
             "room": self._room,
-            "held": self._held,
+            "held": self._carried,
             "keys": dict(self._keys),
             "visited": sorted(self._visited),
             "opened": self._opened,
         }
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
-        """Go on with an episode."""
+        """Continue an episode."""
         house = self.puzzle_of(task)
-        room, held, keys = state["room"], state["held"], state["keys"]
+        room, carried, keys = state["room"], state["held"], state["keys"]
         visited, opened = state["visited"], state["opened"]
         rooms = range(len(house.rooms))
-        if type(visited) is not list or any(type(each) is not int or each not in rooms for each in visited):
-            raise ValueError(f"no rooms: {visited!r}")
+        if type(visited) is not list or any(type(other) is not int or other not in rooms for other in visited):
+            raise ValueError(f"visited must list rooms: {visited!r}")
         if type(room) is not int or visited != sorted(set(visited)) or not {room, house.start} <= set(visited):
-            raise ValueError(f"room {room!r} is none that was visited")
-        if held != "" and held not in house.keys:
-            raise ValueError(f"no key: {held!r}")
-        if type(keys) is not dict or set(keys) != set(house.keys) - {held}:
-            raise ValueError(f"keys that cannot lie about: {keys!r}")
-        if any(type(each) is not int or each not in rooms for each in keys.values()):
-            raise ValueError(f"keys that lie nowhere: {keys!r}")
-        if opened != "" and (opened != held or house.gates.get(room) != opened):
+            raise ValueError(f"room {room!r} or the start is not among the visited rooms")
+        if carried != "" and carried not in house.keys:
+            raise ValueError(f"no such key: {carried!r}")
+        if type(keys) is not dict or set(keys) != set(house.keys) - {carried}:
+            raise ValueError(f"keys must be the others than the one held: {keys!r}")
+        if any(type(place) is not int or place not in rooms for place in keys.values()):
+            raise ValueError(f"keys must lie in rooms: {keys!r}")
+        if opened != "" and (opened != carried or house.gates.get(room) != opened):
             raise ValueError(f"a gate that could not be opened: {opened!r}")
-        self._room, self._held, self._keys = room, held, dict(keys)
+        self._room, self._carried, self._keys = room, carried, dict(keys)
         self._visited, self._opened = set(visited), opened
 
     def is_terminal(self, state: Mapping[str, Any]) -> bool:
-        """Whether a gate was opened."""
+        """Return whether a gate was opened."""
         return bool(state["opened"])
 
     def secrets(self) -> list[str]:
-        """The names of the rooms where one has not been."""
+        """Return the names of unvisited rooms."""
         return [name for room, name in enumerate(self.puzzle.rooms) if room not in self._visited]
 
     def expert(self) -> list[str]:
-        """A shortest plan from here."""
-        return [] if self._opened else _plan(self.puzzle, self._room, self._held, self._keys)
+        """Return a shortest plan."""
+        return [] if self._opened else _plan(self.puzzle, self._room, self._carried, self._keys)
 
     def fair_expert(self) -> str | None:
-        """The next step to the key, then to the gate, or to the nearest room not seen yet while they are not found."""
+        """Return the next step to the key, then to the gate; to the nearest unvisited room while that is not found."""
         if self._opened:
             return None
         house, visited = self.puzzle, self._visited
-        has = self._held == house.wanted
-        target = house.gate if has else self._keys[house.wanted]
+        has_key = self._carried == house.metal
+        target = house.gate if has_key else self._keys[house.metal]
         if self._room == target:
-            return f"open {house.wanted} gate" if has else f"take {house.wanted} key"
-        found = target in visited
-        steps = nearest(
-            house.doors,
-            self._room,
-            lambda room: room == target if found else room not in visited,
-            visited.__contains__,
-        )
+            return f"open {house.metal} gate" if has_key else f"take {house.metal} key"
+        is_known = target in visited
+        is_goal = (lambda room: room == target) if is_known else (lambda room: room not in visited)
+        steps = path_to_nearest(house.doors, self._room, is_goal, visited.__contains__)
         return f"go {steps[0]}" if steps else None
 
 
-def _plan(house: House, room: int, held: str, keys: Mapping[str, int]) -> list[str]:
-    """The shortest way to the key, if it is not held, and on to the gate."""
+def _plan(house: House, room: int, carried: str, keys: Mapping[str, int]) -> list[str]:
+    """A shortest path to the key, unless it is carried, and on to the gate."""
     plan: list[str] = []
-    if held != house.wanted:
-        plan += [*(f"go {where}" for where in way(house, room, keys[house.wanted])), f"take {house.wanted} key"]
-        room = keys[house.wanted]
-    return [*plan, *(f"go {where}" for where in way(house, room, house.gate)), f"open {house.wanted} gate"]
+    if carried != house.metal:
+        plan += [*(f"go {direction}" for direction in path(house, room, keys[house.metal])), f"take {house.metal} key"]
+        room = keys[house.metal]
+    return [*plan, *(f"go {direction}" for direction in path(house, room, house.gate)), f"open {house.metal} gate"]
 
 
 def _words(reply: Reply) -> list[str]:
-    """The words of an action and its input in lower case, without articles; none if they are too long."""
+    """The words of an action and its input in lower case, without articles; none if the text is too long."""
     parts = [reply.action]
     if reply.arguments is not None:
         parts += map(str, reply.arguments.values())
     elif reply.action_input is not None:
         parts.append(reply.action_input)
     line = " ".join(parts).lower()
-    return [word for word in line.rstrip(".").split() if word != "the"] if len(line) <= _LONGEST else []
-
-
-def _refused(why: str) -> Outcome:
-    return Outcome(why, valid=False)
+    return [word for word in line.rstrip(".").split() if word != "the"] if len(line) <= _MAX_LENGTH else []

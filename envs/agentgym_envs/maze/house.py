@@ -1,4 +1,4 @@
-"""Houses: rooms in a grid with doors between them, keys and gates, drawn from a seed; and ways through them."""
+"""Random houses: rooms in a grid with doors, keys and gates; and shortest paths through them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentgym_py.rng import Rng
 STEPS = {"north": (0, -1), "east": (1, 0), "south": (0, 1), "west": (-1, 0)}
 SIZES = {"easy": 3, "medium": 4, "hard": 5}
 KEYS = {"easy": 3, "medium": 4, "hard": 4}
-_MORE_DOORS = {"easy": 2, "medium": 3, "hard": 4}
+_EXTRA_DOORS = {"easy": 2, "medium": 3, "hard": 4}
 _ROOMS: Mapping[str, str] = {
     "train": "attic bakery bathroom bedroom cabin cellar chapel closet corridor den dining_room dressing_room gallery "
     "garage hall kitchen larder laundry library lobby lounge music_room nursery office pantry parlour",
@@ -31,103 +31,103 @@ _METALS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """Rooms by number; gates and keys of the same metal belong together."""
+    """A house of numbered rooms; a key opens the gate of the same metal."""
 
     rooms: tuple[str, ...]
-    """Their names."""
+    """Names of the rooms."""
     doors: tuple[Mapping[str, int], ...]
-    """By room: direction to room."""
+    """For each room, the neighbour by direction."""
     start: int
     keys: Mapping[str, int]
-    """Where each key lies at first, by metal."""
+    """Initial room of each key, by metal."""
     gates: Mapping[int, str]
-    """The gates by room, at most one a room."""
-    wanted: str
+    """Metal of the gate in a room, at most one per room."""
+    metal: str
     """The metal of the gate to open."""
 
     @property
     def gate(self) -> int:
         """The room of the gate to open."""
-        return next(room for room, metal in self.gates.items() if metal == self.wanted)
+        return next(room for room, metal in self.gates.items() if metal == self.metal)
 
 
-def build(rng: Rng, split: str, difficulty: str) -> House:
-    """Draw one in which start, the key that is wanted and its gate lie apart."""
+def draw_house(rng: Rng, split: str, difficulty: str) -> House:
+    """Draw a house in which the start, the right key and its gate lie apart."""
     size, count = SIZES[difficulty], KEYS[difficulty]
     names = tuple(name.replace("_", " ") for name in rng.sample(_ROOMS[split].split(), size * size))
-    doors = _doors(rng, size, _MORE_DOORS[difficulty])
+    doors = _doors(rng, size, _EXTRA_DOORS[difficulty])
     while True:
         places = rng.sample(range(size * size), 1 + 2 * count)
         metals = rng.sample(_METALS[split].split(), count)
-        start, wanted = places[0], metals[0]
+        start, metal = places[0], metals[0]
         keys, gates = dict(zip(metals, places[1:], strict=False)), dict(zip(places[1 + count :], metals, strict=True))
-        house = House(names, doors, start, keys, gates, wanted)
-        if min(len(way(house, start, keys[wanted])), len(way(house, keys[wanted], house.gate))) >= size - 1:
+        house = House(names, doors, start, keys, gates, metal)
+        if min(len(path(house, start, keys[metal])), len(path(house, keys[metal], house.gate))) >= size - 1:
             return house
 
 
-def _doors(rng: Rng, size: int, more: int) -> tuple[Mapping[str, int], ...]:
-    """A tree over the grid by a random walk that goes back where it is stuck, and some doors more."""
+def _doors(rng: Rng, size: int, extra: int) -> tuple[Mapping[str, int], ...]:
+    """A spanning tree of the grid, drawn by a random walk that backtracks, and some extra doors."""
     doors: list[dict[str, int]] = [{} for _ in range(size * size)]
-    trail, seen = [0], {0}
+    trail, visited = [0], {0}
     while trail:
-        fresh = [(where, room) for where, room in _around(trail[-1], size) if room not in seen]
+        fresh = [(direction, room) for direction, room in _around(trail[-1], size) if room not in visited]
         if not fresh:
             trail.pop()
             continue
-        where, room = rng.choice(fresh)
-        _join(doors, trail[-1], where, room)
+        direction, room = rng.choice(fresh)
+        _join(doors, trail[-1], direction, room)
         trail.append(room)
-        seen.add(room)
-    pairs = [(a, where, b) for a in range(size * size) for where, b in _around(a, size) if a < b]
-    walls = [(a, where, b) for a, where, b in pairs if where not in doors[a]]
-    for a, where, b in rng.sample(walls, min(more, len(walls))):
-        _join(doors, a, where, b)
-    return tuple({where: door[where] for where in STEPS if where in door} for door in doors)
+        visited.add(room)
+    pairs = [(a, direction, b) for a in range(size * size) for direction, b in _around(a, size) if a < b]
+    walls = [(a, direction, b) for a, direction, b in pairs if direction not in doors[a]]
+    for a, direction, b in rng.sample(walls, min(extra, len(walls))):
+        _join(doors, a, direction, b)
+    return tuple({direction: door[direction] for direction in STEPS if direction in door} for door in doors)
 
 
 def _around(room: int, size: int) -> list[tuple[str, int]]:
     x, y = room % size, room // size
-    near = ((where, x + dx, y + dy) for where, (dx, dy) in STEPS.items())
-    return [(where, b * size + a) for where, a, b in near if 0 <= a < size and 0 <= b < size]
+    cells = ((direction, x + dx, y + dy) for direction, (dx, dy) in STEPS.items())
+    return [(direction, b * size + a) for direction, a, b in cells if 0 <= a < size and 0 <= b < size]
 
 
-def _join(doors: list[dict[str, int]], a: int, where: str, b: int) -> None:
-    doors[a][where] = b
-    dx, dy = STEPS[where]
-    doors[b][next(back for back, step in STEPS.items() if step == (-dx, -dy))] = a
+def _join(doors: list[dict[str, int]], a: int, direction: str, b: int) -> None:
+    doors[a][direction] = b
+    dx, dy = STEPS[direction]
+    doors[b][next(opposite for opposite, step in STEPS.items() if step == (-dx, -dy))] = a
 
 
-def way(house: House, start: int, goal: int) -> list[str]:
-    """The directions of a shortest way."""
-    return nearest(house.doors, start, lambda room: room == goal) or []
+def path(house: House, start: int, goal: int) -> list[str]:
+    """Return the directions of a shortest path."""
+    return path_to_nearest(house.doors, start, lambda room: room == goal) or []
 
 
-def nearest(
+def path_to_nearest(
     doors: Sequence[Mapping[str, int]],
     start: int,
     is_goal: Callable[[int], bool],
-    through: Callable[[int], bool] | None = None,
+    may_cross: Callable[[int], bool] | None = None,
 ) -> list[str] | None:
-    """The directions of a shortest way to a goal, through rooms that are allowed; None if there is none."""
-    came: dict[int, tuple[int, str]] = {start: (-1, "")}
+    """Return the directions of a shortest path to a goal, through rooms that `may_cross` allows; None without one."""
+    origin: dict[int, tuple[int, str]] = {start: (-1, "")}
     queue = deque([start])
     while queue:
         room = queue.popleft()
         if is_goal(room):
-            return _trail(came, room)
-        if through is not None and not through(room):
+            return _directions(origin, room)
+        if may_cross is not None and not may_cross(room):
             continue
-        for where, other in doors[room].items():
-            if other not in came:
-                came[other] = room, where
+        for direction, other in doors[room].items():
+            if other not in origin:
+                origin[other] = room, direction
                 queue.append(other)
     return None
 
 
-def _trail(came: Mapping[int, tuple[int, str]], room: int) -> list[str]:
+def _directions(origin: Mapping[int, tuple[int, str]], room: int) -> list[str]:
     steps: list[str] = []
-    while came[room][0] >= 0:
-        room, where = came[room]
-        steps.append(where)
+    while origin[room][0] >= 0:
+        room, direction = origin[room]
+        steps.append(direction)
     return steps[::-1]

@@ -1,4 +1,4 @@
-"""AgentWordle-v0: a hidden word of five letters, six tries."""
+"""AgentWordle-v0: find a hidden word of five letters in six tries."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agentgym_envs.wordle.solver import (
     LETTERS,
     RIGHT,
     TRIES,
-    Tried,
-    allowed,
+    Hints,
+    allowed_words,
     best_guess,
     broken_hint,
-    known,
     marks,
+    word_set,
     words,
 )
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
@@ -29,10 +29,10 @@ _WORD = re.compile(r"[a-z]{5}", re.IGNORECASE)
 _GUESS = re.compile(r"guess\s*", re.IGNORECASE)
 _SIGNS = {ABSENT: "-", ELSEWHERE: "+", RIGHT: "="}
 _SPLIT_OF = ("train",) * 7 + ("valid",) + ("test",) * 2
-_SHOWN_LETTERS = 2
-_SAID_ANYWAY = frozenset(("false", "found", "guess", "train", "twice", "valid", "write"))
-"""Words of the list that stand in this world's sentences and in `info`, whatever is hidden."""
-_WAYS = {
+_REVEALED_LETTERS = 2
+_WORDS_IN_TEXTS = frozenset(("false", "found", "guess", "train", "twice", "valid", "write"))
+"""Words of the list that this world's texts and `info` contain anyway."""
+_REQUESTS = {
     "train": ("Find the hidden word.", "A word is hidden. Find it.", "Guess the word that is hidden."),
     "valid": ("Which word is hidden here?",),
     "test": ("There is a secret word. Which is it?",),
@@ -42,29 +42,29 @@ _WAYS = {
 class WordleEnv(GeneratedEnv[tuple[str, str]]):
     """AgentWordle-v0: find a hidden word of five letters in six tries.
 
-    Task: a word is hidden, drawn from the project's own list of plain words. easy: two of its letters are shown
-    in their places. medium: nothing is. hard: nothing is, and a guess must use what the tries before have found, as in
-    the game's hard mode. The splits divide the hidden words and the ways to ask; every word may be guessed in all.
+    Task: a word is drawn from the project's own list of plain words. easy: two of its letters are revealed.
+    medium: nothing is. hard: nothing is, and a guess must use all earlier hints, as in the game's hard mode. The splits
+    divide the hidden words and the wordings; every word may be guessed in all splits.
 
-    Actions: `guess[crane]`, or the word alone. As a tool: `guess(word)`. What is not in the list, or against the rule
-    of hard, is refused: it costs a step, no try; hard has no more steps than tries. `actions()` lists what is not
-    refused: who draws from that by chance finds the word in about half of hard's tasks (a floor of 60 %), for there
-    the rule does the thinking.
+    Actions: `guess[crane]`, or the word alone. As a tool: `guess(word)`. A word that is not in the list, or that breaks
+    the rule of hard, is refused: it costs a step but no try, and hard has no more steps than tries. `actions()` lists
+    the words that are not refused. Random choices among them find the word in about half of the hard tasks
+    (`random_baseline` is 60 %), because there the rule does the reasoning.
 
     Observation: the guess letter by letter, below each letter `=` (right), `+` (in the word, at another place) or `-`
-    (not in it, or not that often), and how many tries are left.
+    (not in it, or not that often), and the number of tries left.
 
-    Reward: 1 for the word, else 0; `success` with it.
+    Reward: 1 for the word, else 0; `success` likewise.
 
-    End: the word is found or six tries are used (terminated); `max_steps` (10, in hard 6) truncates.
+    End: finding the word or using six tries terminates; `max_steps` (10, in hard 6) truncates.
 
-    The expert knows the word, which is a shortest plan. The fair expert is an entropy solver: it acts on the marks and
-    the list of words alone, and guesses what tells most in the mean.
+    The expert knows the word, so its plan of one step is a shortest one. The fair expert is an entropy solver: it knows
+    only the marks and the list of words, and makes the guess with the most information on average.
 
     Args:
         difficulty: `easy`, `medium` or `hard`.
-        max_steps: when an episode is cut.
-        split: where tasks come from if `reset` names none.
+        max_steps: Step limit.
+        split: Where tasks come from if `reset` names no split.
         render_mode: `ansi` or None.
 
     Registered ids: AgentWordle-v0.
@@ -85,22 +85,22 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
         "none": "",
     }
 
-    _done = False  # there before the first reset, so that what needs one says so
+    _done = False  # set before the first reset, so that calls before it raise ResetNeededError
 
     # ---- tasks ------------------------------------------------------------------------------------------------------
 
     def draft(self, rng: Rng, split: str) -> Draft[tuple[str, str]]:
-        """A word to hide."""
+        """Draw a word to hide."""
         hidden = rng.choice(_hidden_words(split))
-        places = sorted(rng.sample(range(LETTERS), _SHOWN_LETTERS))
-        shown = "".join(letter if place in places else "." for place, letter in enumerate(hidden))
-        asked = rng.choice(_WAYS[split])
-        if self.difficulty == "easy":
-            asked += f" It looks like this: {' '.join(shown)}"
-        return Draft(asked, (hidden, shown if self.difficulty == "easy" else "." * LETTERS), "word", 1)
+        places = sorted(rng.sample(range(LETTERS), _REVEALED_LETTERS))
+        pattern = "".join(letter if place in places else "." for place, letter in enumerate(hidden))
+        request = rng.choice(_REQUESTS[split])
+        if self.difficulty != "easy":
+            return Draft(request, (hidden, "." * LETTERS), "word", 1)
+        return Draft(f"{request} It looks like this: {' '.join(pattern)}", (hidden, pattern), "word", 1)
 
     def begin(self, task: Task) -> str:
-        """What is asked."""
+        """Return the request and the number of tries."""
         self._guesses: list[str] = []
         self._done = False
         return f"{task.instruction}\nYou have {TRIES} tries."
@@ -108,88 +108,86 @@ class WordleEnv(GeneratedEnv[tuple[str, str]]):
     # ---- the episode ------------------------------------------------------------------------------------------------
 
     def act(self, reply: Reply) -> Outcome:
-        """Guess."""
-        guess, hidden = _guessed(reply), self.puzzle[0]
+        """Make a guess."""
+        guess, hidden = _word_of(reply), self.puzzle[0]
         if guess is None:
-            return Outcome("Not an action: write guess[word].", valid=False)
-        wrong = self._against_the_rules(guess)
-        if wrong:
-            return Outcome(f"{wrong} Guess another word.", valid=False)
+            return self.invalid("Not an action: write guess[word].")
+        if problem := self._rule_violation(guess):
+            return self.invalid(f"{problem} Guess another word.")
         self._guesses.append(guess)
-        right, left = guess == hidden, TRIES - len(self._guesses)
-        self._done = right or not left
-        said = f"{' '.join(guess)}\n{' '.join(_SIGNS[mark] for mark in marks(guess, hidden))}\n"
-        said += (
-            "Found." if right else f"{left} {'try' if left == 1 else 'tries'} left." if left else f"It was {hidden}."
-        )
-        return Outcome(said, float(right), terminated=self._done, success=right)
+        success, tries = guess == hidden, TRIES - len(self._guesses)
+        self._done = success or not tries
+        signs = " ".join(_SIGNS[mark] for mark in marks(guess, hidden))
+        if success:
+            result = "Found."
+        else:
+            result = f"{tries} {'try' if tries == 1 else 'tries'} left." if tries else f"It was {hidden}."
+        observation = f"{' '.join(guess)}\n{signs}\n{result}"
+        return Outcome(observation, float(success), terminated=self._done, success=success)
 
-    def _against_the_rules(self, guess: str) -> str:
-        if guess not in known():
+    def _rule_violation(self, guess: str) -> str:
+        if guess not in word_set():
             return f"{guess[:40]!r} is not in the list of words with {LETTERS} letters."
-        hint = broken_hint(guess, self._tried) if self.difficulty == "hard" else ""
+        hint = broken_hint(guess, self._hints) if self.difficulty == "hard" else ""
         return f"{guess} does not use what was found: {hint}." if hint else ""
 
     @property
-    def _tried(self) -> Tried:
+    def _hints(self) -> Hints:
         hidden = self.puzzle[0]
         return tuple((guess, marks(guess, hidden)) for guess in self._guesses)
 
     def actions(self) -> list[str]:
-        """A guess of every word of the list, those that cannot be right among them; in hard of those that it allows."""
+        """List a guess of every word, also of those that cannot be right; in hard only of allowed words."""
         if self._done:
             return []
         guesses = _all_guesses()
-        return [guesses[k] for k in allowed(self._tried)] if self.difficulty == "hard" else list(guesses)
+        return [guesses[k] for k in allowed_words(self._hints)] if self.difficulty == "hard" else list(guesses)
 
     def tools(self) -> list[dict[str, Any]]:
-        """`guess(word)`."""
+        """Return `guess(word)`."""
         word = text_parameter("An English word of five letters.")
         return [function_tool("guess", "Guess the hidden word.", {"word": word})]
 
     # ---- forks and the experts --------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """The guesses."""
+        """Return the guesses, and whether the episode is over."""
         return {"guesses": list(self._guesses), "done": self._done}
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
-        """Go on with an episode."""
+        """Continue an episode."""
         guesses, done, hidden = state["guesses"], state["done"], self.puzzle_of(task)[0]
-        if type(guesses) is not list or len(guesses) > TRIES or not known().issuperset(guesses):
-            raise ValueError(f"no guesses: {guesses!r}")
-        tried = tuple((guess, marks(guess, hidden)) for guess in guesses)
+        if type(guesses) is not list or len(guesses) > TRIES or not word_set().issuperset(guesses):
+            raise ValueError(f"guesses must be up to {TRIES} words of the list: {guesses!r:.200}")
+        hints = tuple((guess, marks(guess, hidden)) for guess in guesses)
         if hidden in guesses[:-1] or done is not (len(guesses) == TRIES or hidden in guesses):
             raise ValueError(f"done={done!r} does not fit the guesses")
-        if self.difficulty == "hard" and any(broken_hint(guess, tried[:n]) for n, guess in enumerate(guesses)):
+        if self.difficulty == "hard" and any(broken_hint(guess, hints[:n]) for n, guess in enumerate(guesses)):
             raise ValueError("a guess that was not allowed")
         self._guesses, self._done = list(guesses), done
 
     def is_terminal(self, state: Mapping[str, Any]) -> bool:
-        """Whether the word is found or the tries are used."""
+        """Return whether the word is found or the tries are used."""
         return state["done"] is True
 
     def secrets(self) -> list[str]:
-        """The hidden word, and as it would stand above marks; that alone where the world says the word anyway."""
+        """Return the hidden word, plain (unless the texts contain it anyway) and as it is written above marks."""
         hidden = self.puzzle[0]
         spaced = " ".join(hidden)
-        return [] if self._done else [spaced] if hidden in _SAID_ANYWAY else [hidden, spaced]
+        return [] if self._done else [spaced] if hidden in _WORDS_IN_TEXTS else [hidden, spaced]
 
     def expert(self) -> list[str]:
-        """The hidden word: a shortest plan."""
-        if self._done:
-            return []
-        hidden = self.puzzle[0]
-        return [f"guess[{hidden}]"]
+        """Return the guess of the hidden word, which is a shortest plan."""
+        return [] if self._done else [f"guess[{self.puzzle[0]}]"]
 
     def fair_expert(self) -> str | None:
-        """The guess that tells most, from the marks alone."""
+        """Return the most informative guess given the marks."""
         if self._done:
             return None
-        return f"guess[{best_guess(self.puzzle[1], self._tried, self.difficulty == 'hard')}]"
+        return f"guess[{best_guess(self.puzzle[1], self._hints, self.difficulty == 'hard')}]"
 
 
-def _guessed(reply: Reply) -> str | None:
+def _word_of(reply: Reply) -> str | None:
     """The word of `guess[word]`, or the bare word; None if the reply is neither."""
     name, word = reply.parts
     if word is None:

@@ -1,4 +1,4 @@
-"""The words, what a guess is answered with, and the guess that tells most."""
+"""The words, the marks of a guess, and the most informative guess."""
 
 from __future__ import annotations
 
@@ -17,97 +17,95 @@ LETTERS = 5
 TRIES = 6
 ABSENT, ELSEWHERE, RIGHT = 0, 1, 2
 Marks = tuple[int, ...]
-Tried = tuple[tuple[str, Marks], ...]
+Hints = tuple[tuple[str, Marks], ...]
 _CODES = 3**LETTERS
 _TIMES = ("", "", " twice", " three times", " four times", " five times")
 
 
 @cache
 def words() -> tuple[str, ...]:
-    """All words, sorted."""
+    """Return all words, sorted."""
     return tuple((files("agentgym_data") / "wordle" / "words.txt").read_text(encoding="utf-8").split())
 
 
 @cache
-def known() -> frozenset[str]:
-    """All words, to look one up."""
+def word_set() -> frozenset[str]:
+    """Return all words as a set."""
     return frozenset(words())
 
 
 def marks(guess: str, hidden: str) -> Marks:
-    """A mark a letter; one guessed more often than it is hidden is marked as often as it is, right places first."""
-    found = [RIGHT if a == b else ABSENT for a, b in zip(guess, hidden, strict=True)]
-    left = [b for a, b in zip(guess, hidden, strict=True) if a != b]
+    """Mark each letter of a guess; a letter is marked as often as it is hidden, right places first."""
+    result = [RIGHT if a == b else ABSENT for a, b in zip(guess, hidden, strict=True)]
+    unmatched = [b for a, b in zip(guess, hidden, strict=True) if a != b]
     for place, letter in enumerate(guess):
-        if not found[place] and letter in left:
-            found[place] = ELSEWHERE
-            left.remove(letter)
-    return tuple(found)
+        if not result[place] and letter in unmatched:
+            result[place] = ELSEWHERE
+            unmatched.remove(letter)
+    return tuple(result)
 
 
-def broken_hint(guess: str, tried: Tried) -> str:
-    """Which hint of the tries a guess does not use, as the hard rules of the game want it; empty where it uses all."""
-    for earlier, found in tried:
-        for place, (letter, mark) in enumerate(zip(earlier, found, strict=True)):
+def broken_hint(guess: str, hints: Hints) -> str:
+    """Return a hint that a guess does not use, by the game's hard rules; empty if it uses all."""
+    for earlier, signs in hints:
+        for place, (letter, mark) in enumerate(zip(earlier, signs, strict=True)):
             if mark == RIGHT and guess[place] != letter:
                 return f"letter {place + 1} must be {letter}"
         for letter in sorted(set(earlier)):
-            least = sum(mark != ABSENT for each, mark in zip(earlier, found, strict=True) if each == letter)
+            least = sum(mark != ABSENT for other, mark in zip(earlier, signs, strict=True) if other == letter)
             if guess.count(letter) < least:
                 return f"it must have {letter}{_TIMES[least]}"
     return ""
 
 
-def allowed(tried: Tried) -> list[int]:
-    """The numbers of the words that have no `broken_hint`."""
+def allowed_words(hints: Hints) -> list[int]:
+    """Return the numbers of the words that have no `broken_hint`."""
     fixed, least = dict[int, str](), Counter[str]()
-    for earlier, found in tried:
-        fixed |= {place: earlier[place] for place, mark in enumerate(found) if mark == RIGHT}
-        least |= Counter(letter for letter, mark in zip(earlier, found, strict=True) if mark != ABSENT)
-    left = [(number, word) for number, word in enumerate(words())]
+    for earlier, signs in hints:
+        fixed |= {place: earlier[place] for place, mark in enumerate(signs) if mark == RIGHT}
+        least |= Counter(letter for letter, mark in zip(earlier, signs, strict=True) if mark != ABSENT)
+    candidates = list(enumerate(words()))
     for place, letter in fixed.items():
-        left = [each for each in left if each[1][place] == letter]
+        candidates = [(number, word) for number, word in candidates if word[place] == letter]
     for letter, times in least.items():
-        left = [each for each in left if each[1].count(letter) >= times]
-    return [number for number, _ in left]
+        candidates = [(number, word) for number, word in candidates if word.count(letter) >= times]
+    return [number for number, _ in candidates]
 
 
-def fits(word: str, shown: str, tried: Tried) -> bool:
-    """Whether a word may be the hidden one; `shown` has its known letters, and dots."""
-    if any(letter not in (".", word[place]) for place, letter in enumerate(shown)):
+def may_be_hidden(word: str, pattern: str, hints: Hints) -> bool:
+    """Return whether a word may be the hidden one; `pattern` has the revealed letters, and dots."""
+    if any(letter not in (".", word[place]) for place, letter in enumerate(pattern)):
         return False
-    return all(marks(guess, word) == found for guess, found in tried)
+    return all(marks(guess, word) == signs for guess, signs in hints)
 
 
 @lru_cache(maxsize=4096)
-def best_guess(shown: str, tried: Tried, hard: bool) -> str:
-    """The guess whose answer tells most in the mean (largest entropy over the words that may still be hidden).
+def best_guess(pattern: str, hints: Hints, hard: bool) -> str:
+    """Return the most informative guess: its marks have the largest entropy over the words that may be hidden.
 
-    Of equals, a word that may be the hidden one, then the first; with one try left, or two such words, such a word.
+    Ties go to words that may be hidden, then to the first. With one try or at most two candidates left, guess a
+    candidate.
     """
-    every = words()
-    may_be = [number for number, word in enumerate(every) if fits(word, shown, tried)]
-    if len(may_be) <= 2 or len(tried) == TRIES - 1:
-        return every[may_be[0]]
-    guesses: Sequence[int] = range(len(every))
-    if hard:
-        guesses = allowed(tried)
-    return every[_most_telling(guesses, may_be)]
+    candidates = [number for number, word in enumerate(words()) if may_be_hidden(word, pattern, hints)]
+    if len(candidates) <= 2 or len(hints) == TRIES - 1:
+        return words()[candidates[0]]
+    guesses: Sequence[int] = allowed_words(hints) if hard else range(len(words()))
+    return words()[_most_informative(guesses, candidates)]
 
 
-def _most_telling(guesses: Sequence[int], may_be: Sequence[int]) -> int:
+def _most_informative(guesses: Sequence[int], candidates: Sequence[int]) -> int:
     import numpy as np
 
-    rows, columns = np.asarray(guesses), np.asarray(may_be)
+    rows, columns = np.asarray(guesses), np.asarray(candidates)
     codes = patterns()[np.ix_(rows, columns)] + _CODES * np.arange(len(rows))[:, None]
     sizes = np.bincount(codes.ravel(), minlength=_CODES * len(rows)).reshape(len(rows), _CODES)
-    left = _bits(len(words()))[sizes].sum(axis=1) * 2 + ~np.isin(rows, columns)
-    return int(rows[left.argmin()])
+    remaining = _bits(len(words()))[sizes].sum(axis=1) * 2 + ~np.isin(rows, columns)
+    return int(rows[remaining.argmin()])
 
 
 @cache
 def _bits(most: int) -> NDArray[np.int64]:
-    """Sums of n log2 n in whole millionths: sums of integers are equal on every machine, so that ties are too."""
+    """N log2 n in integer millionths, because sums of integers, and so ties, are equal on every machine."""
     import numpy as np
 
     return np.asarray([0, *(round(1e6 * n * math.log2(n)) for n in range(1, most + 1))], np.int64)
@@ -115,12 +113,12 @@ def _bits(most: int) -> NDArray[np.int64]:
 
 @cache
 def patterns() -> NDArray[np.uint8]:
-    """The answer to each word (row) if each word (column) is hidden, its marks as digits of a number to base 3."""
+    """Return the marks of each guess (row) for each hidden word (column), as digits of a base-3 number."""
     import numpy as np
 
     letters = np.asarray([list(word.encode()) for word in words()], np.uint8)
-    right = [letters[:, None, place] == letters[None, :, place] for place in range(LETTERS)]  # each (guess, hidden)
-    taken = [each.copy() for each in right]
+    right = [letters[:, None, place] == letters[None, :, place] for place in range(LETTERS)]  # (guess, hidden) by place
+    taken = [match.copy() for match in right]
     codes = np.zeros((len(letters), len(letters)), np.uint8)
     for place in range(LETTERS):
         elsewhere = np.zeros_like(right[place])

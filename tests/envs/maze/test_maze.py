@@ -76,7 +76,7 @@ def test_the_fair_expert_knows_only_what_it_saw() -> None:
     for number in range(30):
         env.reset(options={"task": number})
         while (action := env.fair_expert()) is not None and not env.stop_reason:
-            wanted = env.puzzle.wanted
+            wanted = env.puzzle.metal
             hidden = env._keys.get(wanted)
             if hidden is not None and hidden not in env._visited:
                 unseen = [room for room in range(16) if room not in env._visited]
@@ -104,14 +104,14 @@ def test_chance_does_not_get_out(difficulty: str, most: int) -> None:
 def test_houses_hang_together(difficulty: str) -> None:
     """Doors lead back, every room can be reached, gates and keys pair, and what is wanted lies apart."""
     for number in range(60):
-        house = houses.build(Rng("house", number), SPLITS[number % 3], difficulty)
+        house = houses.draw_house(Rng("house", number), SPLITS[number % 3], difficulty)
         size = houses.SIZES[difficulty]
         back = {"north": "south", "south": "north", "east": "west", "west": "east"}
         for room, doors in enumerate(house.doors):
             assert all(house.doors[other][back[where]] == room for where, other in doors.items())
-            assert room == house.start or houses.way(house, house.start, room)
+            assert room == house.start or houses.path(house, house.start, room)
         assert len(set(house.rooms)) == size * size
-        assert set(house.gates.values()) == set(house.keys) and house.wanted in house.keys
+        assert set(house.gates.values()) == set(house.keys) and house.metal in house.keys
         assert len({house.start, *house.gates, *house.keys.values()}) == 1 + 2 * houses.KEYS[difficulty]
 
 
@@ -124,7 +124,7 @@ def test_splits_share_no_word() -> None:
 
 def to(env: MazeEnv, room: int) -> None:
     """Walk there."""
-    for where in houses.way(env.puzzle, env._room, room):
+    for where in houses.path(env.puzzle, env._room, room):
         env.step(f"go {where}")
 
 
@@ -151,7 +151,7 @@ def test_one_key_is_carried(env: MazeEnv) -> None:
 def test_another_gate_ends_without_success(env: MazeEnv) -> None:
     """With its own key; without it, it is locked."""
     house = env.puzzle
-    room, metal = next((room, metal) for room, metal in house.gates.items() if metal != house.wanted)
+    room, metal = next((room, metal) for room, metal in house.gates.items() if metal != house.metal)
     to(env, room)
     assert env.step(f"open {metal} gate")[0] == f"The {metal} gate is locked, it takes the {metal} key."
     to(env, house.keys[metal])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agentgym_envs.wordle import solver
 from agentgym_envs.wordle.env import WordleEnv, _hidden_words
-from agentgym_envs.wordle.solver import best_guess, broken_hint, fits, marks, patterns, words
+from agentgym_envs.wordle.solver import best_guess, broken_hint, marks, may_be_hidden, patterns, words
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
@@ -66,7 +66,7 @@ def test_the_list_is_clean() -> None:
 def test_the_guess_is_the_one_of_largest_entropy() -> None:
     """Compared with a plain loop over all guesses in floats."""
     tried = (("slate", marks("slate", "crumb")),)
-    may_be = [word for word in words() if fits(word, ".....", tried)]
+    may_be = [word for word in words() if may_be_hidden(word, ".....", tried)]
 
     def entropy(guess: str) -> float:
         sizes = Counter(marks(guess, hidden) for hidden in may_be).values()
@@ -108,7 +108,7 @@ def test_chance_does_not_find_the_word_but_in_hard(difficulty: str) -> None:
         env.reset(options={"task": number})
         while not env.stop_reason:
             actions = env.actions()
-            hints = env._tried if difficulty == "hard" else ()
+            hints = env._hints if difficulty == "hard" else ()
             if number < 15:
                 assert actions == [f"guess[{word}]" for word in words() if not broken_hint(word, hints)]
             assert env.step(rng.choice(actions))[4]["valid_action"]
