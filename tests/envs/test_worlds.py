@@ -53,7 +53,7 @@ def test_a_whole_number_may_have_a_point() -> None:
     call = next(call for call in tools.expert() if '_id": ' in call)
     name, _, given = call.partition(" ")
     calls: list[tuple[TextEnv, str, dict[str, Any], str]] = [
-        (craft, "get", {"count": 2, "item": craft.puzzle.ready[0]}, "count"),
+        (craft, "get", {"count": 2, "item": craft.puzzle.raw[0]}, "count"),
         (todo, "set_priority", {"task": task, "priority": 2}, "priority"),
         (tools, name, json.loads(given), next(key for key in json.loads(given) if key.endswith("_id"))),
     ]

@@ -1,4 +1,4 @@
-"""AgentTextCraft-v0: get what is found ready, craft the rest by the recipes, make the thing that is asked for."""
+"""AgentTextCraft-v0: get raw things and craft a goal from them by recipes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from agentgym_envs.textcraft.recipes import Book, Folder, Recipe, closure, depth, read_folder, shortest
-from agentgym_envs.textcraft.trees import DEPTHS, grow
+from agentgym_envs.textcraft.recipes import Book, Folder, Recipe, closure, depth, read_folder, shortest_plan
+from agentgym_envs.textcraft.trees import DEPTHS, draw_recipes
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, Task, function_tool, text_parameter
 from agentgym_py.env.generated import Draft
 from agentgym_py.errors import CatalogueError, SnapshotError
@@ -18,14 +18,14 @@ from agentgym_py.rng import Rng, seed_of
 _GET = re.compile(r"get\s+([0-9]{1,4})\s+(.+)")
 _CRAFT = re.compile(r"craft\s+([0-9]{1,4})\s+(.+?)\s+using\s+(.+)")
 _NEED = re.compile(r"([0-9]{1,4})\s+(.+)")
-_MOST_AT_ONCE = 999
-_LISTED_GETS = 9
-_MOST_HELD = 10**6
-_LONGEST = {"easy": 6, "medium": 14, "hard": 24}
-_LONGEST_COMMAND = 1_000
+_MAX_GET = 999
+_LISTED_COUNTS = 9
+_MAX_HELD = 10**6
+_MAX_PLAN = {"easy": 6, "medium": 14, "hard": 24}
+_MAX_COMMAND_LENGTH = 1_000
 _SPLIT_OF = ("train",) * 7 + ("valid",) + ("test",) * 2
 _FOLDER_DISTRACTORS = 6
-_WAYS = {
+_REQUESTS = {
     "train": ("Craft 1 {thing}.", "Make 1 {thing}.", "1 {thing} is wanted."),
     "valid": ("Produce 1 {thing}.",),
     "test": ("You are done when you have crafted 1 {thing}.",),
@@ -34,13 +34,13 @@ _WAYS = {
 
 @dataclass(frozen=True, slots=True)
 class Puzzle:
-    """What is to be made, and of what."""
+    """A thing to craft, and the recipes."""
 
     target: str
     book: Book
-    """The recipes that are shown, in the order in which they are."""
-    ready: tuple[str, ...]
-    """What can be got."""
+    """The recipes, in the order in which they are listed."""
+    raw: tuple[str, ...]
+    """Things without a recipe, which `get` takes."""
     actions: tuple[str, ...]
 
 
@@ -49,32 +49,31 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
 
     After TextCraft (Prasad et al., ADaPT, 2023).
 
-    Task: craft one of a thing, such as a lantern. Recipes are a tree below it, 1 or 2 deep (easy), 3 or 4 (medium), 5
-    or 6 (hard), among five to eight that do not help. Things and ways to ask are divided among the splits, so that none
-    stands in two. With `recipes=DIR` the recipes are those of a folder of Minecraft's recipe files (a data pack's
-    `recipes`); things to craft are then divided by their names, and none takes more steps than there are. A tag in them
-    is its first thing, by `tags/item` or `tags/items` in the folder or beside it; where these are not there it is a
-    thing of its own that is found ready: `env.folder.unread_tags` lists those, and `env.folder.passed_over` counts the
-    recipes of other kinds than crafting.
+    Task: craft one of a thing, such as a lantern. Its recipes form a tree, 1 or 2 deep (easy), 3 or 4 (medium), 5 or 6
+    (hard), among five to eight recipes that do not help. Things and wordings are divided among the splits. With
+    `recipes=DIR` the recipes come from a folder of Minecraft's recipe files (a data pack's `recipes`); the things to
+    craft are then divided by their names, and none needs more steps than the limit. A tag in a recipe means its first
+    thing, by `tags/item` or `tags/items` in the folder or beside it. A tag without a file is a raw thing of its own:
+    `env.folder.unread_tags` lists those, and `env.folder.skipped` counts recipes of other kinds than crafting.
 
-    Actions: `get 2 clay` takes what has no recipe, as much as wanted; `craft 4 bolt using 1 iron, 2 coal` uses
-    a recipe once, exactly as it is written, in any order; `inventory` shows what one holds. As tools:
+    Actions: `get 2 clay` takes any number of a raw thing (one without a recipe); `craft 4 bolt using 1 iron, 2 coal`
+    uses a recipe once, with its ingredients in any order; `inventory` lists what the agent holds. As tools:
     `get(count, item)`, `craft(recipe)`, `inventory()`.
 
-    Observation: at first the recipes and the goal; then what was got, crafted or is wrong, in a line.
+    Observation: first the recipes and the goal; then one line with the result of the action.
 
-    Reward: 1 for the thing that is asked for, else 0; `success` with it.
+    Reward: 1 for the goal, else 0; `success` likewise.
 
-    End: when the thing is crafted; `max_steps` (10, 30, 50) truncates. Nothing done can spoil a task.
+    End: crafting the goal terminates; `max_steps` (10, 30, 50) truncates. No action can make a task unsolvable.
 
-    The expert's plan is a shortest one: every thing has one recipe, so that how often each is used follows from what is
-    missing. All of it is shown, so the fair expert is the same.
+    The expert's plan is a shortest one: every thing has one recipe, so the number of uses follows from what is missing.
+    The observation shows all recipes, so the fair expert is the same.
 
     Args:
         difficulty: `easy`, `medium` or `hard`.
-        recipes: a folder of Minecraft's recipe files, or None for invented recipes.
-        max_steps: when an episode is cut; by default as above.
-        split: where tasks come from if `reset` names none.
+        recipes: Folder of Minecraft's recipe files, or None for invented recipes.
+        max_steps: Step limit; by default as above.
+        split: Where tasks come from if `reset` names no split.
         render_mode: `ansi` or None.
 
     Registered ids: AgentTextCraft-v0.
@@ -108,111 +107,108 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     ) -> None:
         super().__init__(difficulty=difficulty, max_steps=max_steps, split=split, render_mode=render_mode)
         self.folder: Folder | None = None if recipes is None else read_folder(str(recipes))
-        self._targets = {split: self._of_folder(split) for split in set(_SPLIT_OF)} if self.folder else {}
-        self._held: dict[str, int] = {}
+        self._targets = self._targets_by_split(self.folder) if self.folder else {}
+        self._inventory: dict[str, int] = {}
         self._done = False
 
-    def _of_folder(self, split: str) -> list[str]:
-        """The folder's things of this difficulty in a split, sorted."""
-        depths = self.folder.depths if self.folder else {}
+    def _targets_by_split(self, folder: Folder) -> dict[str, list[str]]:
+        """The folder's things of this difficulty, sorted."""
         low, high = DEPTHS[self.difficulty]
-        here = (item for item in depths if _SPLIT_OF[seed_of("textcraft", item) % len(_SPLIT_OF)] == split)
-        fit = (item for item in here if low <= depths[item] <= high)
-        return sorted(item for item in fit if len(self._way(item)) <= self.limits[self.difficulty])
-
-    def _way(self, item: str) -> list[str]:
-        return shortest(self.folder.book, item, {}) if self.folder else []
+        targets: dict[str, list[str]] = {split: [] for split in _SPLIT_OF}
+        for item in sorted(item for item, levels in folder.depths.items() if low <= levels <= high):
+            if len(shortest_plan(folder.book, item, {})) <= self.limits[self.difficulty]:
+                targets[_SPLIT_OF[seed_of("textcraft", item) % len(_SPLIT_OF)]].append(item)
+        return targets
 
     # ---- tasks ------------------------------------------------------------------------------------------------------
 
     def draft(self, rng: Rng, split: str) -> Draft[Puzzle]:
-        """Recipes and a thing to craft."""
+        """Draw recipes and a thing to craft."""
         while True:
-            target, recipes = self._from_folder(rng, split) if self.folder else grow(rng, split, self.difficulty)
+            if self.folder:
+                target, recipes = self._draw_from_folder(self.folder, rng, split)
+            else:
+                target, recipes = draw_recipes(rng, split, self.difficulty)
             book = {recipe.item: recipe for recipe in recipes}
-            plan = shortest(book, target, {})
-            if self.folder or len(plan) <= _LONGEST[self.difficulty]:
+            plan = shortest_plan(book, target, {})
+            if self.folder or len(plan) <= _MAX_PLAN[self.difficulty]:
                 break
-        ready = sorted({need for recipe in recipes for need, _ in recipe.needs if need not in book})
-        listed = ["inventory", *(f"get {count} {item}" for item in ready for count in range(1, _LISTED_GETS + 1))]
-        listed += [recipe.command for recipe in recipes]
-        puzzle = Puzzle(target, book, tuple(ready), tuple(listed))
-        words = rng.choice(_WAYS[split]).format(thing=target)
-        return Draft(words, puzzle, f"depth {depth(book, target)}", len(plan))
+        raw = sorted({need for recipe in recipes for need, _ in recipe.needs if need not in book})
+        actions = ["inventory", *(f"get {count} {item}" for item in raw for count in range(1, _LISTED_COUNTS + 1))]
+        actions += [recipe.command for recipe in recipes]
+        puzzle = Puzzle(target, book, tuple(raw), tuple(actions))
+        request = rng.choice(_REQUESTS[split]).format(thing=target)
+        return Draft(request, puzzle, f"depth {depth(book, target)}", len(plan))
 
-    def _from_folder(self, rng: Rng, split: str) -> tuple[str, list[Recipe]]:
-        assert self.folder is not None
+    def _draw_from_folder(self, folder: Folder, rng: Rng, split: str) -> tuple[str, list[Recipe]]:
         if not self._targets[split]:
             low, high = DEPTHS[self.difficulty]
-            raise CatalogueError(f"{self.folder.path}: nothing of split {split} is {low} to {high} recipes deep")
-        book, target = self.folder.book, rng.choice(self._targets[split])
-        needed = [item for item in closure(book, target) if item in book]
-        free = set(closure(book, target)) - set(needed)
-        # Others that use the same things, and make nothing that this task takes to be found ready.
-        near = [item for item in sorted(book) if item not in needed and item not in free]
-        near = [item for item in near if all(need in free or need in needed for need, _ in book[item].needs)]
-        shown = [*needed, *rng.sample(near, min(_FOLDER_DISTRACTORS, len(near)))]
-        return target, [book[item] for item in rng.sample(shown, len(shown))]
+            raise CatalogueError(f"{folder.path}: nothing of split {split} is {low} to {high} recipes deep")
+        book, target = folder.book, rng.choice(self._targets[split])
+        items = closure(book, target)
+        needed = [item for item in items if item in book]
+        # Distractors use the same things, and do not make a raw thing of this task.
+        others = [item for item in sorted(book) if item not in items]
+        others = [item for item in others if all(need in items for need, _ in book[item].needs)]
+        chosen = [*needed, *rng.sample(others, min(_FOLDER_DISTRACTORS, len(others)))]
+        return target, [book[item] for item in rng.sample(chosen, len(chosen))]
 
     def begin(self, task: Task) -> str:
-        """The recipes and the goal."""
-        self._held, self._done = {}, False
+        """Return the recipes and the goal."""
+        self._inventory, self._done = {}, False
         recipes = "\n".join(recipe.command for recipe in self.puzzle_of(task).book.values())
         return f"Crafting commands:\n{recipes}\nGoal: {task.instruction}"
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
     def act(self, reply: Reply) -> Outcome:
-        """Get, craft or look."""
+        """Do `get`, `craft` or `inventory`."""
         command = _command(reply)
-        said = " ".join(command.split()).lower() if len(command) <= _LONGEST_COMMAND else ""
-        if said == "inventory":
-            return Outcome(self._inventory())
-        if found := _GET.fullmatch(said):
-            return self._get(int(found[1]), found[2])
-        if found := _CRAFT.fullmatch(said):
-            return self._craft(int(found[1]), found[2], found[3])
-        return _refused("Not an action. Write get N thing, craft N thing using N thing, ... or inventory.")
-
-    def _inventory(self) -> str:
-        held = " ".join(f"[{item}] ({count})" for item, count in sorted(self._held.items()))
-        return f"Inventory: {held or 'nothing'}"
+        command = " ".join(command.split()).lower() if len(command) <= _MAX_COMMAND_LENGTH else ""
+        if command == "inventory":
+            things = " ".join(f"[{item}] ({count})" for item, count in sorted(self._inventory.items()))
+            return Outcome(f"Inventory: {things or 'nothing'}")
+        if match := _GET.fullmatch(command):
+            return self._get(int(match[1]), match[2])
+        if match := _CRAFT.fullmatch(command):
+            return self._craft(int(match[1]), match[2], match[3])
+        return self.invalid("Not an action. Write get N thing, craft N thing using N thing, ... or inventory.")
 
     def _get(self, count: int, item: str) -> Outcome:
         if item in self.puzzle.book:
-            return _refused(f"{item} is not found ready, it has to be crafted.")
-        if item not in self.puzzle.ready:
-            return _refused(f"Could not find {item}.")
-        if not 1 <= count <= _MOST_AT_ONCE or self._held.get(item, 0) + count > _MOST_HELD:
-            return _refused(f"Get 1 to {_MOST_AT_ONCE} at once, and hold no more than {_MOST_HELD}.")
-        self._held[item] = self._held.get(item, 0) + count
+            return self.invalid(f"{item} is not found ready, it has to be crafted.")
+        if item not in self.puzzle.raw:
+            return self.invalid(f"Could not find {item}.")
+        if not 1 <= count <= _MAX_GET or self._inventory.get(item, 0) + count > _MAX_HELD:
+            return self.invalid(f"Get 1 to {_MAX_GET} at once, and hold no more than {_MAX_HELD}.")
+        self._inventory[item] = self._inventory.get(item, 0) + count
         return Outcome(f"Got {count} {item}.")
 
     def _craft(self, count: int, item: str, using: str) -> Outcome:
         recipe = self.puzzle.book.get(item)
         parts = [_NEED.fullmatch(part.strip()) for part in using.rstrip(".").split(",")]
         if recipe is None:
-            return _refused(f"There is no recipe for {item}.")
-        given = sorted((part[2], int(part[1])) for part in parts if part)
-        if len(given) < len(parts) or (count, given) != (recipe.count, sorted(recipe.needs)):
-            return _refused(f"That is not the recipe for {item}.")
-        short = [f"{need} {what}" for what, need in recipe.needs if self._held.get(what, 0) < need]
-        if short:
-            return _refused(f"Not enough to craft {item}: it takes {', '.join(short)}.")
-        for what, need in recipe.needs:
-            self._held[what] -= need
-            if not self._held[what]:
-                del self._held[what]
-        self._held[item] = self._held.get(item, 0) + count
+            return self.invalid(f"There is no recipe for {item}.")
+        needs = sorted((part[2], int(part[1])) for part in parts if part)
+        if len(needs) < len(parts) or (count, needs) != (recipe.count, sorted(recipe.needs)):
+            return self.invalid(f"That is not the recipe for {item}.")
+        missing = [f"{number} {need}" for need, number in recipe.needs if self._inventory.get(need, 0) < number]
+        if missing:
+            return self.invalid(f"Not enough to craft {item}: it takes {', '.join(missing)}.")
+        for need, number in recipe.needs:
+            self._inventory[need] -= number
+            if not self._inventory[need]:
+                del self._inventory[need]
+        self._inventory[item] = self._inventory.get(item, 0) + count
         self._done = item == self.puzzle.target
         return Outcome(f"Crafted {count} {item}.", float(self._done), terminated=self._done, success=self._done)
 
     def actions(self) -> list[str]:
-        """Every recipe, whether it can be used now or not, and up to nine of each thing that is found ready."""
+        """List every recipe, usable now or not, and getting up to nine of each raw thing."""
         return [] if self._done else list(self.puzzle.actions)
 
     def tools(self) -> list[dict[str, Any]]:
-        """`get(count, item)`, `craft(recipe)`, `inventory()`."""
+        """Return `get(count, item)`, `craft(recipe)`, `inventory()`."""
         count = {"type": "integer", "description": "How many."}
         return [
             function_tool(
@@ -229,44 +225,43 @@ class TextCraftEnv(GeneratedEnv[Puzzle]):
     # ---- forks and the expert ---------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """What is held, and by which recipes."""
-        return {"recipes": self.folder.version if self.folder else "own", "held": dict(self._held), "done": self._done}
+        """Return the inventory and the version of the recipes."""
+        return {"recipes": self._recipes_version, "held": dict(self._inventory), "done": self._done}
+
+    @property
+    def _recipes_version(self) -> str:
+        return self.folder.version if self.folder else "own"
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
-        """Go on with an episode."""
-        made_by = self.folder.version if self.folder else "own"
-        if state["recipes"] != made_by:
-            raise SnapshotError(f"A snapshot of recipes {state['recipes']!r}, wanted {made_by!r}")
-        puzzle, held, done = self.puzzle_of(task), state["held"], state["done"]
-        if type(held) is not dict or any(each not in puzzle.book and each not in puzzle.ready for each in held):
-            raise ValueError("things that are not of this task")
-        if any(type(count) is not int or not 1 <= count <= 2 * _MOST_HELD for count in held.values()):
-            raise ValueError("counts that cannot be")
-        if done is not (puzzle.target in held):
+        """Continue an episode."""
+        if state["recipes"] != self._recipes_version:
+            raise SnapshotError(f"A snapshot of recipes {state['recipes']!r}, not {self._recipes_version!r}")
+        puzzle, inventory, done = self.puzzle_of(task), state["held"], state["done"]
+        if type(inventory) is not dict or not {*puzzle.book, *puzzle.raw}.issuperset(inventory):
+            raise ValueError("held things that are not in this task")
+        if any(type(count) is not int or not 1 <= count <= 2 * _MAX_HELD for count in inventory.values()):
+            raise ValueError("impossible counts of held things")
+        if done is not (puzzle.target in inventory):
             raise ValueError(f"done={done!r} does not fit what is held")
-        self._held, self._done = dict(held), done
+        self._inventory, self._done = dict(inventory), done
 
     def is_terminal(self, state: Mapping[str, Any]) -> bool:
-        """Whether the thing is crafted."""
+        """Return whether the goal is crafted."""
         return state["done"] is True
 
     def secrets(self) -> list[str]:
-        """None: whatever is to be known is shown at first."""
+        """Return nothing: the first observation shows everything."""
         return []
 
     def expert(self) -> list[str]:
-        """A shortest plan from here."""
-        return [] if self._done else shortest(self.puzzle.book, self.puzzle.target, self._held)
+        """Return a shortest plan."""
+        return [] if self._done else shortest_plan(self.puzzle.book, self.puzzle.target, self._inventory)
 
 
 def _command(reply: Reply) -> str:
-    """The action as a line of text, also from a tool call."""
+    """The action as one line of text, also of a tool call."""
     if reply.arguments is None:
         return reply.action if reply.action_input is None else f"{reply.action} {reply.action_input}"
-    given = sorted(reply.arguments.items(), key=lambda each: each[0] != "count")  # an object of JSON has no order
-    whole = (int(value) if isinstance(value, float) and value.is_integer() else value for _, value in given)
-    return " ".join([reply.action, *map(str, whole)])
-
-
-def _refused(why: str) -> Outcome:
-    return Outcome(why, valid=False)
+    arguments = sorted(reply.arguments.items(), key=lambda item: item[0] != "count")  # JSON objects have no order
+    values = (int(value) if isinstance(value, float) and value.is_integer() else value for _, value in arguments)
+    return " ".join([reply.action, *map(str, values)])

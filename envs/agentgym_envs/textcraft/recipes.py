@@ -1,4 +1,4 @@
-"""Recipes, what a thing takes, and Minecraft's recipe files."""
+"""Recipes, plans by them, and Minecraft's recipe files."""
 
 from __future__ import annotations
 
@@ -15,66 +15,66 @@ from typing import Any
 from agentgym_py.errors import CatalogueError
 
 _SHAPED, _SHAPELESS = "crafting_shaped", "crafting_shapeless"
-_PLACES = 9
-_MOST_MADE = 999
+_GRID_PLACES = 9
+_MAX_COUNT = 999
 _NAME = re.compile(r"[a-z0-9/ -]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How one thing is made."""
+    """How a thing is crafted."""
 
     item: str
     count: int
-    """How many it gives."""
+    """How many it makes."""
     needs: tuple[tuple[str, int], ...]
-    """Ingredients, each once, with how many it takes."""
+    """Different ingredients with their counts."""
 
     @property
     def command(self) -> str:
-        """The action that uses it."""
+        """The action that uses the recipe."""
         return f"craft {self.count} {self.item} using {', '.join(f'{count} {item}' for item, count in self.needs)}"
 
 
 Book = Mapping[str, Recipe]
-"""One recipe a thing, and no thing needs itself. What has no recipe is found ready."""
+"""The recipe of each thing, without circles. A thing without a recipe is raw: `get` takes it."""
 
 
 def closure(book: Book, item: str) -> list[str]:
-    """A thing and all that goes into it, each after its ingredients."""
+    """Return a thing and everything that it is made of, ingredients first."""
     order: dict[str, None] = {}
 
-    def visit(each: str) -> None:
-        if each in order:
+    def visit(thing: str) -> None:
+        if thing in order:
             return
-        for need, _ in book[each].needs if each in book else ():
+        for need, _ in book[thing].needs if thing in book else ():
             visit(need)
-        order[each] = None
+        order[thing] = None
 
     visit(item)
     return list(order)
 
 
 def depth(book: Book, item: str) -> int:
-    """How many recipes stand one upon another below a thing; 0 for what is found ready."""
-    found: dict[str, int] = {}
-    for each in closure(book, item):
-        found[each] = 1 + max(found[need] for need, _ in book[each].needs) if each in book else 0
-    return found[item]
+    """Return the depth of a thing's recipe tree; 0 for a raw thing."""
+    depths: dict[str, int] = {}
+    for thing in closure(book, item):
+        depths[thing] = 1 + max(depths[need] for need, _ in book[thing].needs) if thing in book else 0
+    return depths[item]
 
 
-def shortest(book: Book, target: str, have: Mapping[str, int]) -> list[str]:
-    """The fewest commands that make one `target`: what is missing is got, each kind at once, then crafted.
+def shortest_plan(book: Book, target: str, have: Mapping[str, int]) -> list[str]:
+    """Return the fewest commands that make one `target`: first get the missing raw things, each at once, then craft.
 
-    Each thing has one recipe, so how often each must be used follows from how much of it is missing, from the target
-    down; using one more often never lowers what is missing of another. Whatever is found ready takes one command.
+    Each thing has one recipe, so the number of uses follows from what is missing, from the target down; using a recipe
+    more often never reduces what is missing of another thing. A raw thing takes one command.
     """
     order = closure(book, target)
-    wanted = Counter({target: 1})
+    needed = Counter({target: 1})
     gets: list[str] = []
     crafts: list[str] = []
     for item in reversed(order):
-        missing = wanted[item] - have.get(item, 0)
+        missing = needed[item] - have.get(item, 0)
         if missing <= 0:
             continue
         if item not in book:
@@ -83,7 +83,7 @@ def shortest(book: Book, target: str, have: Mapping[str, int]) -> list[str]:
         times = -(-missing // book[item].count)
         crafts += [book[item].command] * times
         for need, count in book[item].needs:
-            wanted[need] += times * count
+            needed[need] += times * count
     return [*reversed(gets), *reversed(crafts)]
 
 
@@ -92,33 +92,31 @@ def shortest(book: Book, target: str, have: Mapping[str, int]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """What stands in a folder of recipes."""
+    """The contents of a folder of recipes."""
 
     path: str
     version: str
-    """A digest of the files."""
+    """Digest of the files."""
     book: Book
     depths: Mapping[str, int]
-    """Of everything that has a recipe."""
+    """Depth of each thing with a recipe."""
     unread_tags: tuple[str, ...] = ()
-    """Tags that recipes name and no file fills; each counts as one thing of its name, found ready."""
-    passed_over: int = 0
-    """Recipes of other kinds than crafting."""
+    """Tags in recipes that no file defines; each counts as a raw thing of its own name."""
+    skipped: int = 0
+    """Number of recipes of other kinds than crafting."""
 
 
 @lru_cache(maxsize=8)
 def read_folder(path: str) -> Folder:
-    """The recipes in a folder's `*.json`, subfolders included, as Minecraft's data packs hold them.
+    """Read the recipes in a folder's `*.json`, with subfolders, in the format of Minecraft's data packs.
 
-    Shaped and shapeless crafting count, other kinds (smelting, stonecutting) are passed over. An ingredient that may be
-    one of several is the first of them; a tag is the first thing that `tags/item` or `tags/items`, in the folder or
-    beside it, say of it, and where they say nothing one thing of its own name. Of several recipes for a thing the
-    first by file name that leads to no circle counts; where all do (ingot, block; a template that is copied), what most
-    recipes use is found ready.
+    Shaped and shapeless crafting count; other kinds (smelting, stonecutting) are skipped. An ingredient with
+    alternatives is the first of them. A tag is its first thing in `tags/item` or `tags/items`, in the folder or beside
+    it; without one it is a thing of its own name. Of several recipes for a thing, the first by file name that leads to
+    no circle counts; if all do (ingot and block; a template that is copied), the most used thing is raw.
 
     Raises:
-        CatalogueError: no such folder; a file that is no recipe, with its path and the key that is wrong; no recipe at
-            all.
+        CatalogueError: no such folder; a file that is not a recipe, with its path and the wrong key; no recipe at all.
     """
     folder = Path(path).expanduser()
     if not folder.is_dir():
@@ -139,131 +137,128 @@ def read_folder(path: str) -> Folder:
 
 
 def without_circles(recipes: Iterable[Recipe]) -> Book:
-    """One recipe a thing such that no thing needs itself."""
-    left: dict[str, list[Recipe]] = {}
+    """Choose one recipe per thing so that no thing needs itself."""
+    options: dict[str, list[Recipe]] = {}
     for recipe in recipes:
-        left.setdefault(recipe.item, []).append(recipe)
-    uses = Counter(need for ways in left.values() for recipe in ways for need, _ in recipe.needs)
-    known = {need for need in uses if need not in left}
+        options.setdefault(recipe.item, []).append(recipe)
+    uses = Counter(need for choices in options.values() for recipe in choices for need, _ in recipe.needs)
+    makeable = {need for need in uses if need not in options}
     book: dict[str, Recipe] = {}
-    while left:
-        ready = {item: way for item, ways in left.items() if (way := _first_ready(ways, known))}
-        if not ready:
-            found = max(sorted(left), key=lambda item: uses[item])
-            known.add(found)
-            del left[found]
-        for item, way in ready.items():
-            book[item] = way
-            known.add(item)
-            del left[item]
+    while options:
+        ready = {item: first for item, choices in options.items() if (first := _first_makeable(choices, makeable))}
+        book |= ready
+        done = ready or [max(sorted(options), key=lambda item: uses[item])]  # that one becomes raw
+        makeable.update(done)
+        for item in done:
+            del options[item]
     return book
 
 
-def _first_ready(ways: list[Recipe], known: set[str]) -> Recipe | None:
-    return next((way for way in ways if all(need in known for need, _ in way.needs)), None)
+def _first_makeable(choices: list[Recipe], makeable: set[str]) -> Recipe | None:
+    return next((recipe for recipe in choices if all(need in makeable for need, _ in recipe.needs)), None)
 
 
 class _Tags:
-    """What tags stand for, by the files of a folder and of the one beside it."""
+    """The things of tags, by the tag files in a folder and beside it."""
 
     def __init__(self, folder: Path, digest: Any) -> None:
         self.unread: set[str] = set()
         self._values: dict[str, list[Any]] = {}
-        inside = [each for each in folder.rglob("tags") if each.is_dir()]
+        inside = [place for place in folder.rglob("tags") if place.is_dir()]
         for kind in (place / name for place in (*inside, folder.parent / "tags") for name in ("item", "items")):
             for file in sorted(kind.rglob("*.json")):
                 try:
                     raw = file.read_bytes()
                     values = _field(json.loads(raw), "values")
                 except (ValueError, OSError, RecursionError) as error:
-                    raise CatalogueError(f"{file} is no tag of Minecraft's: {error}") from error
+                    raise CatalogueError(f"{file} is not a tag of Minecraft: {error}") from error
                 digest.update(raw)
                 name = file.relative_to(kind).with_suffix("").as_posix()
                 self._values.setdefault(name, []).extend(values if isinstance(values, list) else [])
 
     def first(self, tag: str) -> str:
-        """The first thing that a tag stands for, or its own name."""
-        found = self._first(tag, set())
-        if not found:
+        """Return the first thing of a tag, or the tag's own name."""
+        thing = self._first(tag, set())
+        if not thing:
             self.unread.add(tag)
-        return found or tag
+        return thing or tag
 
-    def _first(self, tag: str, seen: set[str]) -> str:
+    def _first(self, tag: str, visited: set[str]) -> str:
         name = tag.lstrip("#").rpartition(":")[2]
-        if name in seen:
+        if name in visited:
             return ""
-        seen.add(name)
+        visited.add(name)
         for value in self._values.get(name, ()):
             thing = value.get("id") if isinstance(value, dict) else value
             if isinstance(thing, str):
-                found = self._first(thing, seen) if thing.startswith("#") else thing
-                if found:
-                    return found
+                thing = self._first(thing, visited) if thing.startswith("#") else thing
+                if thing:
+                    return thing
         return ""
 
 
 def _read(file: Path, tags: _Tags) -> tuple[bytes, list[Recipe]]:
-    """A file's bytes, and its recipe if it is one for the crafting grid."""
+    """A file's bytes, and its recipe if it is a crafting recipe."""
     try:
         raw = file.read_bytes()
         return raw, list(_recipe(json.loads(raw), tags))
     except (ValueError, OSError, RecursionError) as error:
-        raise CatalogueError(f"{file} is no recipe of Minecraft's: {error}") from error
+        raise CatalogueError(f"{file} is not a recipe of Minecraft: {error}") from error
 
 
-def _recipe(whole: Any, tags: _Tags) -> Iterator[Recipe]:
-    """The recipe; ValueError names the key that is wrong."""
-    kind = _field(whole, "type")
+def _recipe(data: Any, tags: _Tags) -> Iterator[Recipe]:
+    """The recipe of a file, if it is a crafting recipe; ValueError names a wrong key."""
+    kind = _field(data, "type")
     if not isinstance(kind, str):
         raise ValueError(f"'type' is no text: {kind!r:.100}")
     if kind.removeprefix("minecraft:") not in (_SHAPED, _SHAPELESS):
         return
-    result = _field(whole, "result")
+    result = _field(data, "result")
     count = result.get("count", 1) if isinstance(result, dict) else 1
-    if type(count) is not int or not 1 <= count <= _MOST_MADE:
-        raise ValueError(f"'result.count' is no number from 1 to {_MOST_MADE}: {count!r:.100}")
-    given = _shaped(whole) if kind.endswith(_SHAPED) else _shapeless(whole)
-    if not 1 <= len(given) <= _PLACES:
-        raise ValueError(f"{len(given)} ingredients, a grid has {_PLACES} places")
-    needs = Counter(_name(each, where, tags) for where, each in given)
+    if type(count) is not int or not 1 <= count <= _MAX_COUNT:
+        raise ValueError(f"'result.count' is no number from 1 to {_MAX_COUNT}: {count!r:.100}")
+    ingredients = _shaped(data) if kind.endswith(_SHAPED) else _shapeless(data)
+    if not 1 <= len(ingredients) <= _GRID_PLACES:
+        raise ValueError(f"{len(ingredients)} ingredients, a grid has {_GRID_PLACES} places")
+    needs = Counter(_name(ingredient, where, tags) for where, ingredient in ingredients)
     yield Recipe(_name(result, "result", tags), count, tuple(needs.items()))
 
 
-def _shaped(whole: Any) -> list[tuple[str, Any]]:
+def _shaped(data: Any) -> list[tuple[str, Any]]:
     """Key and ingredient of each place that is not empty."""
-    pattern, key = _field(whole, "pattern"), _field(whole, "key")
+    pattern, key = _field(data, "pattern"), _field(data, "key")
     if not isinstance(pattern, list) or not all(isinstance(row, str) for row in pattern):
         raise ValueError(f"'pattern' is no list of texts: {pattern!r:.100}")
     marks = [mark for mark in "".join(pattern) if mark != " "]
     return [(f"key.{mark}", _field(key, mark, "'key'")) for mark in marks]
 
 
-def _shapeless(whole: Any) -> list[tuple[str, Any]]:
-    given = _field(whole, "ingredients")
-    if not isinstance(given, list):
-        raise ValueError(f"'ingredients' is no list: {given!r:.100}")
-    return [(f"ingredients[{number}]", each) for number, each in enumerate(given)]
+def _shapeless(data: Any) -> list[tuple[str, Any]]:
+    ingredients = _field(data, "ingredients")
+    if not isinstance(ingredients, list):
+        raise ValueError(f"'ingredients' is no list: {ingredients!r:.100}")
+    return [(f"ingredients[{number}]", ingredient) for number, ingredient in enumerate(ingredients)]
 
 
-def _field(whole: Any, key: str, what: str = "the file") -> Any:
-    if not isinstance(whole, dict):
-        raise ValueError(f"{what} is no object: {whole!r:.100}")
-    if key not in whole:
+def _field(data: Any, key: str, what: str = "the file") -> Any:
+    if not isinstance(data, dict):
+        raise ValueError(f"{what} is no object: {data!r:.100}")
+    if key not in data:
         raise ValueError(f"{what} has no {key!r}")
-    return whole[key]
+    return data[key]
 
 
-def _name(given: Any, where: str, tags: _Tags) -> str:
+def _name(value: Any, where: str, tags: _Tags) -> str:
     """A thing's name in words: of `minecraft:oak_log`, `#minecraft:logs`, {"item": ...}, {"tag": ...}, or a list."""
-    each = given[0] if isinstance(given, list) and given else given
-    tag = each.startswith("#") if isinstance(each, str) else False
-    if isinstance(each, dict):
-        tag = not {"item", "id"} & each.keys()
-        each = next((each[key] for key in ("item", "id", "tag") if key in each), None)
-    if tag and isinstance(each, str):
-        each = tags.first(each)
-    name = str(each).lstrip("#").rpartition(":")[2].replace("_", " ").replace(".", " ").lower()
+    thing = value[0] if isinstance(value, list) and value else value
+    is_tag = thing.startswith("#") if isinstance(thing, str) else False
+    if isinstance(thing, dict):
+        is_tag = not {"item", "id"} & thing.keys()
+        thing = next((thing[key] for key in ("item", "id", "tag") if key in thing), None)
+    if is_tag and isinstance(thing, str):
+        thing = tags.first(thing)
+    name = str(thing).lstrip("#").rpartition(":")[2].replace("_", " ").replace(".", " ").lower()
     name = " ".join(name.split())
-    if not isinstance(each, str) or not _NAME.fullmatch(name) or "using" in name.split():
-        raise ValueError(f"{where!r} names no thing: {given!r:.100}")
+    if not isinstance(thing, str) or not _NAME.fullmatch(name) or "using" in name.split():
+        raise ValueError(f"{where!r} names no thing: {value!r:.100}")
     return name

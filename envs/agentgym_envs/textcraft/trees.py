@@ -1,4 +1,4 @@
-"""Recipe trees drawn from a seed, over words that belong to one split each."""
+"""Random recipe trees, over words that each belong to one split."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RAW: Mapping[str, str] = {
     "valid": "bamboo basalt cane coral feather gold granite hemp honey jade lime nickel pearl tar willow",
     "test": "alum beeswax birch bronze cedar gravel gypsum hide lead marble oak pine pumice ruby silver",
 }
-_MADE: Mapping[str, str] = {
+_CRAFTED: Mapping[str, str] = {
     "train": "anvil axle basket beam bell belt blade board boiler bolt bottle bowl bracket brick bridle brush bucket "
     "buckle button cable candle cart chain chest chisel clamp cloth collar comb cord crate cup dial drum fan file "
     "flask frame funnel gate gear glove hammer handle harness hinge hook hoop jar kettle key ladder lamp lantern latch "
@@ -28,27 +28,27 @@ _DISTRACTORS = {"easy": 8, "medium": 6, "hard": 5}
 _COUNTS = (1, 1, 1, 2, 2, 3, 4)
 
 
-def grow(rng: Rng, split: str, difficulty: str) -> tuple[str, list[Recipe]]:
-    """A target, and the recipes of its tree among recipes that only look useful."""
+def draw_recipes(rng: Rng, split: str, difficulty: str) -> tuple[str, list[Recipe]]:
+    """Draw a target, and its recipe tree among recipes that do not help."""
     low, high = DEPTHS[difficulty]
-    names = iter(rng.sample(_MADE[split].split(), 24))
+    names = iter(rng.sample(_CRAFTED[split].split(), 24))
     raw = rng.sample(_RAW[split].split(), 6)
     levels = [raw]
     recipes: list[Recipe] = []
     for _ in range(low + rng.below(high - low + 1) - 1):
-        made = [_recipe(rng, next(names), levels) for _ in range(1 + (rng.below(3) == 0))]
-        recipes += made
-        levels.append([recipe.item for recipe in made])
+        level = [_recipe(rng, next(names), levels) for _ in range(1 + (rng.below(3) == 0))]
+        recipes += level
+        levels.append([recipe.item for recipe in level])
     target = _recipe(rng, next(names), levels)
-    around = [*raw, *(recipe.item for recipe in recipes)]
-    others = [_recipe(rng, next(names), [around]) for _ in range(_DISTRACTORS[difficulty])]
-    recipes += [target, *others]
+    items = [*raw, *(recipe.item for recipe in recipes)]
+    distractors = [_recipe(rng, next(names), [items]) for _ in range(_DISTRACTORS[difficulty])]
+    recipes += [target, *distractors]
     return target.item, rng.sample(recipes, len(recipes))
 
 
 def _recipe(rng: Rng, item: str, levels: list[list[str]]) -> Recipe:
-    """One that needs something of the highest level, and one or two things of any."""
-    below = [each for level in levels for each in level]
+    """A recipe of one thing of the top level, and one or two of any level."""
+    below = [thing for level in levels for thing in level]
     needs = {rng.choice(levels[-1]): 1 + rng.below(3)}
     for _ in range(1 + rng.below(2)):
         needs.setdefault(rng.choice(below), 1 + rng.below(3))

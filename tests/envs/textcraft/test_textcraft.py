@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agentgym_envs.textcraft import trees
 from agentgym_envs.textcraft.env import Puzzle, TextCraftEnv
-from agentgym_envs.textcraft.recipes import Book, Recipe, closure, depth, read_folder, shortest, without_circles
+from agentgym_envs.textcraft.recipes import Book, Recipe, closure, depth, read_folder, shortest_plan, without_circles
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import CatalogueError, ConfigError, SnapshotError
 from agentgym_py.rng import Rng
@@ -73,7 +73,7 @@ def test_plans_are_as_short_as_a_blind_search_finds() -> None:
         target = f"m{len(book) - 1}"
         things = [item for item in closure(book, target) if item != target]
         have = {item: 1 + rng.below(2) for item in things if rng.below(3) == 0}
-        plan = shortest(book, target, have)
+        plan = shortest_plan(book, target, have)
         most = max([int(each.split()[1]) + have.get(each.split()[2], 0) for each in plan if each[0] == "g"], default=0)
         if most <= 4 and len(plan) <= 7:
             assert len(plan) == searched(book, target, have, 4), (book, have, plan)
@@ -135,8 +135,8 @@ def test_what_is_wrong_is_said(env: TextCraftEnv) -> None:
     for action, said in {
         f"get 1 {recipe.item}": f"{recipe.item} is not found ready, it has to be crafted.",
         "get 1 unicorn": "Could not find unicorn.",
-        f"get 0 {env.puzzle.ready[0]}": "Get 1 to 999",
-        f"get 1000 {env.puzzle.ready[0]}": "Get 1 to 999",
+        f"get 0 {env.puzzle.raw[0]}": "Get 1 to 999",
+        f"get 1000 {env.puzzle.raw[0]}": "Get 1 to 999",
         "craft 1 unicorn using 1 horn": "There is no recipe for unicorn.",
         f"craft 9 {recipe.item} using 1 {recipe.needs[0][0]}": f"That is not the recipe for {recipe.item}.",
         recipe.command: f"Not enough to craft {recipe.item}: it takes",
@@ -150,7 +150,7 @@ def test_what_is_wrong_is_said(env: TextCraftEnv) -> None:
 
 def test_a_command_may_be_written_freely(env: TextCraftEnv) -> None:
     """Capitals, spaces, another order, tool calls."""
-    item = env.puzzle.ready[0]
+    item = env.puzzle.raw[0]
     for reply in (
         f"GET  2 {item}",
         f"Action: get 2 {item}",
@@ -159,7 +159,7 @@ def test_a_command_may_be_written_freely(env: TextCraftEnv) -> None:
     ):
         assert env.step(reply)[0] == f"Got 2 {item}."
     assert env.step('{"name": "inventory", "arguments": {}}')[0] == f"Inventory: [{item}] (8)"
-    recipe = next(each for each in env.puzzle.book.values() if all(need in env.puzzle.ready for need, _ in each.needs))
+    recipe = next(each for each in env.puzzle.book.values() if all(need in env.puzzle.raw for need, _ in each.needs))
     for need, count in recipe.needs:
         env.step(f"get {count} {need}")
     needs = ", ".join(f"{count} {need}" for need, count in reversed(recipe.needs))
@@ -192,11 +192,11 @@ def test_splits_ask_in_other_words() -> None:
 
 def test_splits_share_no_thing() -> None:
     """Neither raw nor made, and there are enough for every tree."""
-    for words in (trees._RAW, trees._MADE):
+    for words in (trees._RAW, trees._CRAFTED):
         sets = [set(words[split].split()) for split in SPLITS]
         assert not sets[0] & sets[1] and not sets[0] & sets[2] and not sets[1] & sets[2]
     for split in SPLITS:
-        assert len(trees._MADE[split].split()) >= 24 and not set(trees._MADE[split].split()) & set(
+        assert len(trees._CRAFTED[split].split()) >= 24 and not set(trees._CRAFTED[split].split()) & set(
             trees._RAW[split].split()
         )
 
@@ -254,7 +254,7 @@ def test_a_tag_is_the_first_thing_of_it(tmp_path: Path, place: str) -> None:
     }
     path = written(recipes, files)
     before = read_folder(path)
-    assert before.unread_tags == ("#minecraft:planks", "minecraft:logs") and before.passed_over == 1
+    assert before.unread_tags == ("#minecraft:planks", "minecraft:logs") and before.skipped == 1
     assert before.depths == {"oak planks": 1, "stick": 1}
     read_folder.cache_clear()
     tags = tmp_path / place
@@ -273,7 +273,7 @@ def test_a_tag_is_the_first_thing_of_it(tmp_path: Path, place: str) -> None:
     assert after.version != before.version
     read_folder.cache_clear()
     (tags / "odd.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(CatalogueError, match=r"odd\.json is no tag of Minecraft's: the file has no 'values'"):
+    with pytest.raises(CatalogueError, match=r"odd\.json is not a tag of Minecraft: the file has no 'values'"):
         read_folder(path)
 
 
@@ -338,7 +338,7 @@ def test_a_broken_file_is_named(content: Any, said: str, tmp_path: Path) -> None
     """With the key that is wrong; as is a folder without recipes."""
     text = content if isinstance(content, str) else json.dumps(content)
     (tmp_path / "odd.json").write_text(text, encoding="utf-8")
-    with pytest.raises(CatalogueError, match=rf"odd\.json is no recipe of Minecraft's: .*{said}"):
+    with pytest.raises(CatalogueError, match=rf"odd\.json is not a recipe of Minecraft: .*{said}"):
         TextCraftEnv(recipes=tmp_path)
     (tmp_path / "odd.json").unlink()
     with pytest.raises(CatalogueError, match="no crafting recipes"):
@@ -348,7 +348,7 @@ def test_a_broken_file_is_named(content: Any, said: str, tmp_path: Path) -> None
 def test_a_folder_by_the_name_of_a_file_is_named(tmp_path: Path) -> None:
     """As a file that cannot be read."""
     (tmp_path / "odd.json").mkdir()
-    with pytest.raises(CatalogueError, match=r"odd\.json is no recipe"):
+    with pytest.raises(CatalogueError, match=r"odd\.json is not a recipe"):
         read_folder(str(tmp_path))
 
 
@@ -395,7 +395,7 @@ def test_whatever_can_be_read_can_be_crafted(recipes: list[dict[str, Any]]) -> N
         assert task
         raw = tuple(sorted(set(closure(found.book, item)) - set(found.book)))
         env._drafts[task.id] = (task, Puzzle(item, found.book, raw, ()))
-        plan = shortest(found.book, item, {})
+        plan = shortest_plan(found.book, item, {})
         if len(plan) < 200 and all(int(each.split()[1]) < 1000 for each in plan):
             assert all(env.step(action)[4]["valid_action"] for action in plan) and env.succeeded
 
