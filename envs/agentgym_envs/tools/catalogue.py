@@ -1,4 +1,4 @@
-"""All tools: those that look up, those that change, the themed ones of the retrieval mode, and the search for tools."""
+"""All tools: lookups, changes, the themed ones of difficulty `retrieval`, and the search for tools."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from functools import cache, lru_cache
 from typing import Any
 
 from agentgym_envs.tools.changes import CHANGES
-from agentgym_envs.tools.lookups import LOOKUPS, rows
+from agentgym_envs.tools.lookups import LOOKUPS, query
 from agentgym_envs.tools.themes import THEMES, Theme
-from agentgym_envs.tools.tool import Answer, Parameter, Refused, Run, Tool
+from agentgym_envs.tools.tool import Answer, Parameter, Run, Tool, ToolError
 
-SHOWN = 5
-"""Tools that a search finds."""
+MAX_FOUND = 5
+"""The maximum tools of a search."""
 _WORD = re.compile(r"[a-z]+")
-_DULL = frozenset(("a", "an", "and", "by", "for", "from", "get", "in", "is", "of", "on", "the", "to", "whose", "with"))
+_STOP_WORDS = frozenset(
+    ("a", "an", "and", "by", "for", "from", "get", "in", "is", "of", "on", "the", "to", "whose", "with")
+)
 
 
 def _not_run(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
-    raise Refused("The episode does this itself.")
+    raise ToolError("The episode does this itself.")
 
 
 FINISH = Tool(
@@ -33,83 +35,83 @@ FINISH = Tool(
 )
 UNDO = Tool("undo_last_change", "Take back your last change to the calendar or the orders", (), _not_run)
 SEARCH = Tool(
-    "search_tools", f"Find up to {SHOWN} tools by words", (Parameter("query", "What a tool should do."),), _not_run
+    "search_tools", f"Find up to {MAX_FOUND} tools by words", (Parameter("query", "What a tool should do."),), _not_run
 )
 
 CORE: Mapping[str, Tool] = {tool.name: tool for tool in LOOKUPS + CHANGES}
-PLACE: Mapping[str, int] = {name: place for place, name in enumerate(CORE)}
-"""The order in which tools are shown."""
+ORDER: Mapping[str, int] = {name: place for place, name in enumerate(CORE)}
+"""The order of tools in listings."""
 
 
 @cache
 def all_tools() -> Mapping[str, Tool]:
-    """The thousand tools by name."""
-    themed = [tool for theme in THEMES for attribute in theme.attributes for tool in _themed(theme, attribute)]
+    """Return the thousand tools by name."""
+    themed = [tool for theme in THEMES for attribute in theme.attributes for tool in _themed_tools(theme, attribute)]
     return {**CORE, **{tool.name: tool for tool in (*themed, UNDO, SEARCH, FINISH)}}
 
 
 def themed_name(verb: str, noun: str, attribute: str) -> str:
-    """How the tool is called that does something with a number of a sort of things."""
+    """Return the name of a themed tool: a verb, a kind of thing and its attribute."""
     return f"{verb}_{noun}_{attribute}".replace(" ", "_")
 
 
-def _themed(theme: Theme, attribute: str) -> tuple[Tool, ...]:
+def _themed_tools(theme: Theme, attribute: str) -> tuple[Tool, ...]:
     noun = theme.noun
     name = Parameter("name", f"The name of a {noun}.")
-    limit = Parameter("limit", f"A number of {attribute}.", "integer", least=0)
+    limit = Parameter("limit", f"A number of {attribute}.", "integer", minimum=0)
     where = "FROM figures WHERE theme = :theme AND attribute = :attribute"
     column = attribute.replace(" ", "_")
 
     def bound(sql: str) -> Run:
         def run(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
-            found = rows(connection, sql, {"theme": noun, "attribute": attribute, **values})
-            if not found:
-                raise Refused(f"There is no {noun} {values['name']}.")
-            return {column if key == "value" else key: value for key, value in found[0].items()}
+            rows = query(connection, sql, {"theme": noun, "attribute": attribute, **values})
+            if not rows:
+                raise ToolError(f"There is no {noun} {values['name']}.")
+            return {column if key == "value" else key: value for key, value in rows[0].items()}
 
         return run
 
-    def made(verb: str, does: str, sql: str, *parameters: Parameter) -> Tool:
-        return Tool(themed_name(verb, noun, attribute), does, parameters, bound(sql))
+    def tool(verb: str, purpose: str, sql: str, *parameters: Parameter) -> Tool:
+        return Tool(themed_name(verb, noun, attribute), purpose, parameters, bound(sql))
 
     return (
-        made("get", f"Get the {attribute} of a {noun}", f"SELECT name, value {where} AND name = :name", name),
-        made("top", f"Get the {noun} with the highest {attribute}",
+        tool("get", f"Get the {attribute} of a {noun}", f"SELECT name, value {where} AND name = :name", name),
+        tool("top", f"Get the {noun} with the highest {attribute}",
              f"SELECT name, value {where} ORDER BY value DESC LIMIT 1"),
-        made("bottom", f"Get the {noun} with the lowest {attribute}",
+        tool("bottom", f"Get the {noun} with the lowest {attribute}",
              f"SELECT name, value {where} ORDER BY value LIMIT 1"),
-        made("total", f"Get the total {attribute} over every {noun}", f"SELECT sum(value) AS total {where}"),
-        made("count", f"Count the entries of {noun} whose {attribute} is above a limit",
+        tool("total", f"Get the total {attribute} over every {noun}", f"SELECT sum(value) AS total {where}"),
+        tool("count", f"Count the entries of {noun} whose {attribute} is above a limit",
              f"SELECT count(*) AS count {where} AND value > :limit", limit),
     )  # fmt: skip
 
 
 class Finder:
-    """Search by words over names and purposes: BM25 without lengths, the earlier tool first among equals."""
+    """Search by words in names and purposes: BM25 without lengths; equal scores keep the order of tools."""
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:
         self._names = [name for name, tool in tools.items() if tool not in (UNDO, SEARCH, FINISH)]
-        held = [Counter(_words(f"{name} {tools[name].does}")) for name in self._names]
-        seen = Counter(word for words in held for word in words)
-        self._postings: dict[str, list[tuple[int, float]]] = {word: [] for word in seen}
-        for place, words in enumerate(held):
+        documents = [Counter(_words(f"{name} {tools[name].purpose}")) for name in self._names]
+        frequencies = Counter(word for words in documents for word in words)
+        self._postings: dict[str, list[tuple[int, float]]] = {word: [] for word in frequencies}
+        for place, words in enumerate(documents):
             for word, times in words.items():
-                weight = math.log(1 + len(held) / seen[word]) * times / (times + 0.8)
+                weight = math.log(1 + len(documents) / frequencies[word]) * times / (times + 0.8)
                 self._postings[word].append((place, weight))
 
     def find(self, query: str) -> tuple[str, ...]:
-        """The names of the tools that suit best; none if no word occurs in any."""
+        """Return the names of the best tools; none if no word occurs in any tool."""
         scores: dict[int, float] = {}
         for word in dict.fromkeys(_words(query)):
             for place, weight in self._postings.get(word, ()):
                 scores[place] = scores.get(place, 0.0) + weight
-        best = sorted(scores, key=lambda place: (-round(scores[place], 9), place))[:SHOWN]
+        best = sorted(scores, key=lambda place: (-round(scores[place], 9), place))[:MAX_FOUND]
         return tuple(self._names[place] for place in best)
 
 
 def _words(text: str) -> list[str]:
-    found = _WORD.findall(text.lower())
-    return [word[:-1] if word.endswith("s") and len(word) > 3 else word for word in found if word not in _DULL]
+    words = _WORD.findall(text.lower())
+    return [word[:-1] if word.endswith("s") and len(word) > 3 else word for word in words if word not in _STOP_WORDS]
 
 
 @cache
@@ -119,5 +121,5 @@ def _finder() -> Finder:
 
 @lru_cache(maxsize=4096)
 def find_tools(query: str) -> tuple[str, ...]:
-    """The few of the thousand tools that suit a query."""
+    """Return the names of the tools that match a query."""
     return _finder().find(query)

@@ -1,4 +1,4 @@
-"""The tools that change the calendar and the orders, each answering with what follows from the change."""
+"""The tools that change the calendar and the orders and answer with the effect."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any
 
-from agentgym_envs.tools.lookups import given, rows
-from agentgym_envs.tools.tool import Answer, Refused, Run, Tool
+from agentgym_envs.tools.database import clock
+from agentgym_envs.tools.lookups import parameters_of, query
+from agentgym_envs.tools.tool import Answer, Run, Tool, ToolError
 from agentgym_envs.tools.words import CARRIERS, ROOMS
-from agentgym_envs.tools.world import clock
 
 _EVENT = "SELECT event_id, title, day, start, minutes, city, room FROM events WHERE event_id = :event_id"
 _ORDER = (
@@ -20,27 +20,28 @@ _ORDER = (
 
 
 def _event(connection: sqlite3.Connection, values: Mapping[str, Any]) -> dict[str, Any]:
-    found = rows(connection, _EVENT, values)
-    if not found:
-        raise Refused(f"There is no event {values['event_id']}.")
-    return found[0]
+    rows = query(connection, _EVENT, values)
+    if not rows:
+        raise ToolError(f"There is no event {values['event_id']}.")
+    return rows[0]
 
 
 def _order(connection: sqlite3.Connection, values: Mapping[str, Any], status: str, verb: str) -> dict[str, Any]:
-    """The order that is to be changed; Refused where its state forbids it."""
-    found = rows(connection, _ORDER, values)
-    if not found:
-        raise Refused(f"There is no order {values['order_id']}.")
-    if found[0]["status"] != status:
-        raise Refused(f"Order {values['order_id']} is {found[0]['status']}: only one that is {status} can be {verb}.")
-    return found[0]
+    """Read the order to change; ToolError if its status forbids the change."""
+    rows = query(connection, _ORDER, values)
+    if not rows:
+        raise ToolError(f"There is no order {values['order_id']}.")
+    order = rows[0]
+    if order["status"] != status:
+        raise ToolError(f"Order {values['order_id']} is {order['status']}: only one that is {status} can be {verb}.")
+    return order
 
 
-def _known_city(connection: sqlite3.Connection, values: Mapping[str, Any]) -> dict[str, Any]:
-    found = rows(connection, "SELECT city, country, elevation_m FROM places WHERE city = :city", values)
-    if not found:
-        raise Refused(f"There is no city {values['city']}.")
-    return found[0]
+def _city(connection: sqlite3.Connection, values: Mapping[str, Any]) -> dict[str, Any]:
+    rows = query(connection, "SELECT city, country, elevation_m FROM places WHERE city = :city", values)
+    if not rows:
+        raise ToolError(f"There is no city {values['city']}.")
+    return rows[0]
 
 
 def _ends(start: str, minutes: int) -> str:
@@ -48,18 +49,18 @@ def _ends(start: str, minutes: int) -> str:
 
 
 def _pick(choices: tuple[str, ...], *parts: object) -> str:
-    """One of the choices that depends on nothing but the parts."""
+    """Pick one of the choices as a function of the parts alone."""
     return choices[sum(ord(sign) * (i + 1) for i, sign in enumerate("".join(map(str, parts)))) % len(choices)]
 
 
 def _add_event(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
     room = _pick(ROOMS, values["title"].casefold(), values["day"], values["start"])
-    made = connection.execute(
+    inserted = connection.execute(
         "INSERT INTO events(title, day, start, minutes, city, room) "
         "VALUES (:title, :day, :start, :minutes, 'Home', :room)",
         {**values, "room": room},
     )
-    return {"event_id": made.lastrowid, **values, "room": room}
+    return {"event_id": inserted.lastrowid, **values, "room": room}
 
 
 def _move_event(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
@@ -76,17 +77,17 @@ def _delete_event(connection: sqlite3.Connection, values: Mapping[str, Any]) -> 
 
 
 def _set_event_city(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
-    event, place = _event(connection, values), _known_city(connection, values)
+    event, place = _event(connection, values), _city(connection, values)
     if event["city"] == place["city"]:
-        raise Refused(f"Event {event['event_id']} is in {place['city']} already.")
+        raise ToolError(f"Event {event['event_id']} is in {place['city']} already.")
     connection.execute("UPDATE events SET city = :city WHERE event_id = :event_id", {**values, "city": place["city"]})
     return {"event_id": event["event_id"], "city": place["city"], "start": event["start"], "room": event["room"]}
 
 
 def _add_attendee(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
     event = _event(connection, values)
-    if rows(connection, "SELECT 1 FROM attendees WHERE event_id = :event_id AND name = :name", values):
-        raise Refused(f"{values['name']} attends event {values['event_id']} already.")
+    if query(connection, "SELECT 1 FROM attendees WHERE event_id = :event_id AND name = :name", values):
+        raise ToolError(f"{values['name']} attends event {values['event_id']} already.")
     connection.execute("INSERT INTO attendees VALUES (:event_id, :name)", values)
     return {"event_id": event["event_id"], "added": values["name"], "start": event["start"], "room": event["room"]}
 
@@ -95,9 +96,9 @@ def _remove_attendee(connection: sqlite3.Connection, values: Mapping[str, Any]) 
     event = _event(connection, values)
     gone = connection.execute("DELETE FROM attendees WHERE event_id = :event_id AND name = :name", values)
     if not gone.rowcount:
-        raise Refused(f"{values['name']} does not attend event {values['event_id']}.")
-    left = rows(connection, "SELECT count(*) AS n FROM attendees WHERE event_id = :event_id", values)[0]["n"]
-    return {"event_id": event["event_id"], "removed": values["name"], "remaining": left, "room": event["room"]}
+        raise ToolError(f"{values['name']} does not attend event {values['event_id']}.")
+    remaining = query(connection, "SELECT count(*) AS n FROM attendees WHERE event_id = :event_id", values)[0]["n"]
+    return {"event_id": event["event_id"], "removed": values["name"], "remaining": remaining, "room": event["room"]}
 
 
 def _cancel_order(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
@@ -118,9 +119,9 @@ def _return_order(connection: sqlite3.Connection, values: Mapping[str, Any]) -> 
 
 
 def _change_address(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
-    order, place = _order(connection, values, "processing", "sent elsewhere"), _known_city(connection, values)
+    order, place = _order(connection, values, "processing", "sent elsewhere"), _city(connection, values)
     if order["ships_to"] == place["city"]:
-        raise Refused(f"Order {order['order_id']} goes to {place['city']} already.")
+        raise ToolError(f"Order {order['order_id']} goes to {place['city']} already.")
     arrives = (date.fromisoformat(order["placed"]) + timedelta(days=21 + place["elevation_m"] % 7)).isoformat()
     connection.execute(
         "UPDATE orders SET ships_to = :city, arrives = :arrives WHERE order_id = :order_id",
@@ -134,7 +135,7 @@ def _change_quantity(connection: sqlite3.Connection, values: Mapping[str, Any]) 
     more = values["quantity"] - order["quantity"]
     if not more or more > order["stock"]:
         why = "has that quantity already" if not more else f"cannot have {more} more: {order['stock']} are in stock"
-        raise Refused(f"Order {order['order_id']} {why}.")
+        raise ToolError(f"Order {order['order_id']} {why}.")
     connection.execute("UPDATE orders SET quantity = :quantity WHERE order_id = :order_id", values)
     connection.execute(
         "UPDATE products SET stock = stock - :more WHERE product_id = :product_id",
@@ -144,24 +145,25 @@ def _change_quantity(connection: sqlite3.Connection, values: Mapping[str, Any]) 
 
 
 def _place_order(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
-    place = _known_city(connection, values)
-    found = rows(connection, "SELECT price, stock FROM products WHERE product_id = :product_id", values)
-    if not found:
-        raise Refused(f"There is no product {values['product_id']}.")
-    if values["quantity"] > found[0]["stock"]:
-        raise Refused(f"Only {found[0]['stock']} pieces of product {values['product_id']} are in stock.")
+    place = _city(connection, values)
+    rows = query(connection, "SELECT price, stock FROM products WHERE product_id = :product_id", values)
+    if not rows:
+        raise ToolError(f"There is no product {values['product_id']}.")
+    product = rows[0]
+    if values["quantity"] > product["stock"]:
+        raise ToolError(f"Only {product['stock']} pieces of product {values['product_id']} are in stock.")
     carrier = _pick(CARRIERS, values["product_id"], place["city"], values["quantity"])
-    made = connection.execute(
+    inserted = connection.execute(
         "INSERT INTO orders(customer, product_id, quantity, status, ships_to, placed, carrier, parcel_in, arrives) "
         "SELECT 'me', :product_id, :quantity, 'processing', :city, min(day), :carrier, :city, max(day) FROM forecasts",
         {**values, "city": place["city"], "carrier": carrier},
     )
     connection.execute("UPDATE products SET stock = stock - :quantity WHERE product_id = :product_id", values)
-    return {"order_id": made.lastrowid, "total": values["quantity"] * found[0]["price"], "carrier": carrier}
+    return {"order_id": inserted.lastrowid, "total": values["quantity"] * product["price"], "carrier": carrier}
 
 
-def _change(name: str, does: str, parameters: str, run: Run, twins: str = "") -> Tool:
-    return Tool(name, does, given(parameters), run, changes=True, twins=tuple(twins.split()))
+def _change(name: str, purpose: str, parameters: str, run: Run, twins: str = "") -> Tool:
+    return Tool(name, purpose, parameters_of(parameters), run, changes=True, twins=tuple(twins.split()))
 
 
 CHANGES = (

@@ -1,4 +1,4 @@
-"""AgentTools-v0: requests that take tool calls over a database, with a thousand tools where they must be searched."""
+"""AgentTools-v0: requests to a database by tool calls, with up to a thousand tools."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentgym_envs.tools.catalogue import FINISH, SEARCH, UNDO, all_tools
+from agentgym_envs.tools.database import CONNECTIONS
 from agentgym_envs.tools.session import Session
-from agentgym_envs.tools.task_templates import Errand, draft
-from agentgym_envs.tools.tool import Refused, Tool, unknown_tool
-from agentgym_envs.tools.world import DESK
+from agentgym_envs.tools.task_templates import Puzzle, draft
+from agentgym_envs.tools.tool import Tool, ToolError, unknown_tool
 from agentgym_py.env import GeneratedEnv, Outcome, Reply, StopReason, Task
 from agentgym_py.env.actions import parse_tool_call
 from agentgym_py.env.generated import Draft
@@ -17,16 +17,15 @@ from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
 
 
-class ToolsEnv(GeneratedEnv[Errand]):
-    """AgentTools-v0: answer requests, and carry them out, by tools.
+class ToolsEnv(GeneratedEnv[Puzzle]):
+    """AgentTools-v0: answer and carry out requests with tools.
 
     The tools read and change a database.
 
     Task: a request about weather, films, papers, a calendar or a shop's orders, to one of 64 databases (valid and test:
-    16 each): questions that one call answers, chains in which one answer is needed for the next call, questions whose
-    tool has a look-alike that answers something else, comparisons of two numbers, requests for one change or two, and
-    questions that need no tool since they say all that is needed. Splits have databases, names, titles and wordings of
-    their own.
+    16 each). There are questions for one call, chains of calls, questions whose tool has a look-alike with another
+    answer, comparisons of two numbers, requests for one or two changes, and questions that need no tool. Splits have
+    different databases, names, titles and wordings.
 
     | difficulty | calls needed | tools on offer | steps at most | expert's steps | random success |
     |---|---|---|---|---|---|
@@ -35,37 +34,36 @@ class ToolsEnv(GeneratedEnv[Errand]):
     | `hard` | 4 to 6, of which up to two changes | 20 of 52 | 20 | 5.8 | 0.0 % |
     | `retrieval` | 1 to 3 | of 1,000 those that `search_tools` has found | 24 | 4.1 | 1.7 % |
 
-    The last two columns: means over 300 test tasks, `python benchmarks/worlds.py tools`.
+    The last two columns are means over 300 test tasks, from `python benchmarks/worlds.py tools`.
 
     Actions: a tool's name and its parameters as a JSON object: `Action:` and `Action Input:`, an OpenAI tool call, or
-    `name {"parameter": value}` or `name()` in one line. `undo_last_change` takes back one change after the other;
-    `finish` gives the answer. `actions()` lists calls with values that the request or an answer has shown, and `finish`
-    with values that the request names or the last answer holds; an answer that must be reckoned out is not among them.
+    `name {"parameter": value}` or `name()` in one line. `undo_last_change` undoes the last change, and again the one
+    before; `finish` gives the answer. `actions()` lists calls with values from the request or an answer, and `finish`
+    with values from the request or the last answer; it does not list computed answers.
 
-    Observation: what the tool answers, as JSON, or an error that says how to mend the call.
+    Observation: the tool's answer as JSON, or an error that says how to correct the call.
 
-    Reward: an equal share for each subgoal: every needed call, at the end the right state of the database where the
-    request changes it, and the right answer (in a state that is right); where no tool is needed, the other half is for
-    calling none. Whoever succeeds without a needed call gets its share at the end. `info["tools_called"]` lists the
-    tools of the calls that worked, and at the end `info["tools_needed"]` those needed. Success: the final answer is
-    right, and all that tools can change is row by row as it should be. An answer may differ from the right one in case,
-    quotes and a last full stop; a number may have commas between thousands, the lead "the answer is", "it is" or "that
-    is", and after it up to three words of the request as its unit ("25 minutes" where that asks for minutes). Whatever
-    else stands there makes it wrong.
+    Reward: an equal share for each subgoal: every needed call; at the end the right state of the database, if the
+    request changes it; and the right answer (in the right state). If no tool is needed, the other half is for calling
+    none. A needed call that a successful episode skips gets its share at the end. `info["tools_called"]` lists the
+    tools of successful calls, `info["tools_needed"]` at the end the needed ones. Success: the final answer is right,
+    and all rows that tools can change are as required. An answer may differ from the right one in case, quotes and a
+    final full stop. A number may have commas between thousands, the lead "the answer is", "it is" or "that is", and up
+    to three words of the request as its unit ("25 minutes" for a question about minutes). Anything else is wrong.
 
-    End: `finish` terminates, `max_steps` truncates. Since every change can be taken back, nothing else ends an episode.
+    End: `finish` terminates, `max_steps` truncates. Every change can be undone, so nothing else ends an episode.
 
-    The expert takes back wrong changes, makes the needed calls and answers; it succeeds from every state of an episode
-    that leaves it the steps. It is its own fair expert: every value in its calls was in the request or in an answer
-    before, relative days reckoned from today's date; only the words that it searches tools with are its own, the
-    tool's purpose as the search will tell it. Its plan is a shortest one for whoever guesses nothing: brute force over
-    all listed calls finds no shorter one in tasks of one and two calls; a lucky guess of the answer is one step. In
-    `retrieval`, where searches come in between, it need not be, and tasks have no `optimal_steps`.
+    The expert undoes wrong changes, makes the needed calls and answers; it succeeds from every state with enough steps
+    left. It is its own fair expert: every value in its calls comes from the request or an earlier answer, with relative
+    days computed from today's date. Only its queries for tools are its own: the purpose of the tool it looks for. Its
+    plan is shortest without guessing: brute force over all listed calls finds no shorter one in tasks of one and two
+    calls, but a lucky guess of the answer takes one step. Plans with searches (`retrieval`) need not be shortest, and
+    these tasks have no `optimal_steps`.
 
     Args:
         difficulty: `easy`, `medium`, `hard` or `retrieval`.
-        max_steps: when an episode is cut; by default 8, 12, 20 or 24.
-        split: where tasks come from if `reset` names none.
+        max_steps: the step at which an episode is truncated; by default 8, 12, 20 or 24.
+        split: the split of tasks if `reset` names none.
         render_mode: `ansi` or None.
 
     Registered ids: AgentTools-v0.
@@ -94,23 +92,23 @@ class ToolsEnv(GeneratedEnv[Errand]):
 
     _session: Session | None = None
 
-    def draft(self, rng: Rng, split: str) -> Draft[Errand]:
-        """A request to one of the split's databases."""
-        return draft(DESK, rng, split, self.difficulty)
+    def draft(self, rng: Rng, split: str) -> Draft[Puzzle]:
+        """Draw a request to one of the split's databases."""
+        return draft(CONNECTIONS, rng, split, self.difficulty)
 
     # ---- the episode ------------------------------------------------------------------------------------------------
 
     @property
     def session(self) -> Session:
-        """The current episode."""
+        """Return the state of the current episode."""
         self._require_reset()
         assert self._session is not None
         return self._session
 
     def begin(self, task: Task) -> str:
-        """Today's date, the request and the tools."""
-        self._open(Session(self.puzzle_of(task), DESK, task.instruction))
-        today = self.session.errand.world.today
+        """Observe today's date, the request and the tools."""
+        self._open(Session(self.puzzle_of(task), CONNECTIONS, task.instruction))
+        today = self.session.puzzle.database.today
         tools = "\n".join(tool.line for tool in self.session.tools.values())
         return f"Today is {today.isoformat()}, a {_WEEKDAYS[today.weekday()]}.\n{task.instruction}\nTools:\n{tools}"
 
@@ -120,78 +118,78 @@ class ToolsEnv(GeneratedEnv[Errand]):
         self._session = session
 
     def read(self, text: str) -> Reply:
-        """A reply in any form; the parameters may follow the tool's name in its line."""
+        """Parse a reply in any form; the parameters may follow the tool's name in its line."""
         return parse_tool_call(text)
 
     def act(self, reply: Reply) -> Outcome:
         """Call a tool, or finish."""
         session = self.session
         try:
-            tool = _named(session, reply.action)
-            given = _given(reply)
+            tool = _find_tool(session, reply.action)
+            arguments = _arguments(reply)
             if tool is FINISH:
-                return self._finish(given)
-            before = len(session.met)
-            text = session.do(tool, given)
-        except Refused as refused:
-            return self.invalid(str(refused))
-        gained = (len(session.met) - before) / session.errand.subgoals
+                return self._finish(arguments)
+            before = len(session.completed)
+            text = session.do(tool, arguments)
+        except ToolError as error:
+            return self.invalid(str(error))
+        gained = (len(session.completed) - before) / session.puzzle.subgoals
         return Outcome(text, gained, parts={"calls": gained} if gained else {}, info=self._info())
 
     def invalid(self, why: str) -> Outcome:
-        """An error, as a call that does not work is."""
+        """Observe an error, as for a failed call."""
         return Outcome(f"Error: {why}", valid=False, info=self._info())
 
-    def _finish(self, given: Mapping[str, Any]) -> Outcome:
-        said = given.get("answer")
-        if type(said) in (int, float):
-            given = {**given, "answer": str(said)}
-        session, errand = self.session, self.session.errand
-        session.answer = str(FINISH.check(given)["answer"])
-        state = session.state_is_right()
-        success = state and session.answer_is_right()
-        share = 1 / errand.subgoals
+    def _finish(self, arguments: Mapping[str, Any]) -> Outcome:
+        answer = arguments.get("answer")
+        if type(answer) in (int, float):
+            arguments = {**arguments, "answer": str(answer)}
+        session, puzzle = self.session, self.session.puzzle
+        session.answer = str(FINISH.check(arguments)["answer"])
+        state = session.is_state_right()
+        success = state and session.is_answer_right()
+        share = 1 / puzzle.subgoals
         parts = {"answer": share * success}
-        if errand.changes:
+        if puzzle.changes:
             parts["state"] = share * state
-        if not errand.calls:
+        if not puzzle.calls:
             parts["timing"] = share * (success and not session.log)
         if success:
-            parts["calls"] = share * (len(errand.calls) - len(session.met))
-        shown = "Done: that is right." if success else "Done: that is not right."
+            parts["calls"] = share * (len(puzzle.calls) - len(session.completed))
+        observation = "Done: that is right." if success else "Done: that is not right."
         info = self._info(ended=True)
-        return Outcome(shown, sum(parts.values()), terminated=True, success=success, parts=parts, info=info)
+        return Outcome(observation, sum(parts.values()), terminated=True, success=success, parts=parts, info=info)
 
     def _info(self, ended: bool = False) -> dict[str, Any]:
         info: dict[str, Any] = {"tools_called": [call.tool for call in self.session.log]}
         if ended or self.steps + 1 >= self.max_steps:
-            info["tools_needed"] = [call.tool for call in self.session.errand.calls]
+            info["tools_needed"] = [call.tool for call in self.session.puzzle.calls]
         return info
 
     def extra_info(self) -> dict[str, Any]:
-        """The tools called so far."""
+        """Return the tools called so far."""
         return {"tools_called": [call.tool for call in self.session.log]}
 
     def actions(self) -> list[str]:
-        """Calls and answers with values that were shown, see the class."""
+        """List calls and answers with values from the episode, see the class."""
         return self.session.actions()
 
     def tools(self) -> list[dict[str, Any]]:
-        """JSON schemas of the tools on offer, in `retrieval` of those found."""
+        """Return the JSON schemas of the available tools."""
         return [tool.schema() for tool in self.session.tools.values()]
 
     # ---- forks and the expert ---------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """The calls that worked, from which all else follows, and the answer."""
+        """Return the successful calls, from which the rest follows, and the answer."""
         return {"calls": [[call.tool, call.arguments] for call in self.session.log], "answer": self.session.answer}
 
     def load_state(self, task: Task, state: dict[str, Any]) -> None:
-        """Make the calls again."""
+        """Repeat the calls."""
         answer = state["answer"]
         if answer is not None and not isinstance(answer, str):
-            raise SnapshotError(f"An answer is a string, not {answer!r}")
-        session = Session(self.puzzle_of(task), DESK, task.instruction)
+            raise SnapshotError(f"answer must be a string, is {answer!r}")
+        session = Session(self.puzzle_of(task), CONNECTIONS, task.instruction)
         try:
             _replay(session, state["calls"])
         except Exception:
@@ -201,27 +199,27 @@ class ToolsEnv(GeneratedEnv[Errand]):
         self._open(session)
 
     def is_terminal(self, state: Mapping[str, Any]) -> bool:
-        """Whether an answer was given."""
+        """Tell whether the episode has an answer."""
         return state["answer"] is not None
 
     def expert(self) -> list[str]:
-        """A plan from here, see the class for what it claims; empty after the end."""
+        """Return a plan from here (see the class for the claim); empty after the end."""
         return [] if self.stop_reason is StopReason.TERMINATED else self.session.plan()
 
     def secrets(self) -> list[str]:
-        """The call that gives the answer; and the answer, until a tool or the list of tools has said it.
+        """Return the final call; and the answer, until a tool or the list of tools has shown it.
 
-        A number is no secret by itself: it may stand in anything, a date or another thing's number.
+        A number is no secret by itself, because dates and ids may contain it.
         """
         session = self.session
         if session.answer is not None:
             return []
-        wanted = session.errand.answer
+        answer = session.puzzle.answer
         last = session.plan()[-1]
-        return [last] if wanted.isdigit() or session.has_said(wanted) else [last, wanted]
+        return [last] if answer.isdigit() or session.has_shown(answer) else [last, answer]
 
     def expert_thought(self, action: str) -> str:
-        """What the tool is for."""
+        """Return the purpose of the action's tool as a thought."""
         tool = all_tools().get(self.parse(action).action)
         if tool is None:
             return ""
@@ -231,35 +229,35 @@ class ToolsEnv(GeneratedEnv[Errand]):
             return "That change was not asked for."
         if tool is SEARCH:
             return "I need another tool."
-        return f"I must {tool.does[0].lower()}{tool.does[1:]}."
+        return f"I must {tool.purpose[0].lower()}{tool.purpose[1:]}."
 
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def _named(session: Session, name: str) -> Tool:
+def _find_tool(session: Session, name: str) -> Tool:
     tool = session.tools.get(name)
     if tool is None:
-        raise Refused(unknown_tool(name, list(session.tools)))
+        raise ToolError(unknown_tool(name, list(session.tools)))
     return tool
 
 
-def _given(reply: Reply) -> Mapping[str, Any]:
+def _arguments(reply: Reply) -> Mapping[str, Any]:
     if reply.arguments is not None:
         return reply.arguments
     if reply.action_input:
-        raise Refused('The parameters must be one JSON object, such as {"parameter": "value"}.')
+        raise ToolError('The parameters must be one JSON object, such as {"parameter": "value"}.')
     return {}
 
 
 def _replay(session: Session, calls: Any) -> None:
     if not isinstance(calls, list):
-        raise SnapshotError(f"Calls are a list, not {calls!r}")
-    for each in calls:
-        name, given = each
-        if not isinstance(given, dict) or name not in session.tools or name == FINISH.name:
-            raise SnapshotError(f"A call that cannot be: {each!r}")
+        raise SnapshotError(f"calls must be a list, is {calls!r}")
+    for call in calls:
+        name, arguments = call
+        if not isinstance(arguments, dict) or name not in session.tools or name == FINISH.name:
+            raise SnapshotError(f"Impossible call {call!r}")
         try:
-            session.do(session.tools[name], given)
-        except Refused as refused:
-            raise SnapshotError(f"A call that does not work: {each!r}: {refused}") from refused
+            session.do(session.tools[name], arguments)
+        except ToolError as error:
+            raise SnapshotError(f"Failed call {call!r}: {error}") from error

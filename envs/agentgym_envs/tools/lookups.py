@@ -1,4 +1,4 @@
-"""The tools that look things up: weather, films, papers, the calendar, orders. Every value is bound."""
+"""The read-only tools: weather, films, papers, calendar, orders. All values are bound parameters."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from agentgym_envs.tools.tool import Answer, Parameter, Refused, Tool
+from agentgym_envs.tools.tool import Answer, Parameter, Tool, ToolError
 from agentgym_envs.tools.words import GENRES, STATUSES
 
-MOST_ROWS = 8
-"""Rows that a tool answers with, at most."""
+MAX_ROWS = 8
+"""The maximum rows of an answer."""
 
 PARAMETERS = {
-    each.name: each
-    for each in (
+    parameter.name: parameter
+    for parameter in (
         Parameter("city", "A city's name."),
         Parameter("country", "A country's name."),
         Parameter("day", "A day, such as 2031-05-14.", form="day"),
         Parameter("start", "A time, such as 09:30.", form="clock"),
-        Parameter("minutes", "A length in minutes.", "integer", most=1440),
+        Parameter("minutes", "A length in minutes.", "integer", maximum=1440),
         Parameter("title", "A title, or words of it."),
         Parameter("name", "A name, or a part of it."),
         Parameter("customer", "A customer's name."),
         Parameter("genre", "A genre of films.", choices=GENRES),
         Parameter("status", "The state of an order.", choices=STATUSES),
-        Parameter("quantity", "How many pieces.", "integer", most=1000),
+        Parameter("quantity", "How many pieces.", "integer", maximum=1000),
         Parameter("film_id", "A film's number.", "integer"),
         Parameter("person_id", "The number of an actor or director.", "integer"),
         Parameter("paper_id", "A paper's number.", "integer"),
@@ -37,50 +37,50 @@ PARAMETERS = {
 }
 
 
-def given(names: str) -> tuple[Parameter, ...]:
-    """Parameters by name."""
+def parameters_of(names: str) -> tuple[Parameter, ...]:
+    """Return parameters by name."""
     return tuple(PARAMETERS[name] for name in names.split())
 
 
-def rows(connection: sqlite3.Connection, sql: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What a statement finds, each row by its columns' names."""
+def query(connection: sqlite3.Connection, sql: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Run a statement; return its rows by column name."""
     cursor = connection.execute(sql, values)
-    found = cursor.fetchall()
+    rows = cursor.fetchall()
     keys = [column[0] for column in cursor.description]
-    return [dict(zip(keys, row, strict=True)) for row in found]
+    return [dict(zip(keys, row, strict=True)) for row in rows]
 
 
-def _one(name: str, does: str, parameters: str, sql: str, missing: str, twins: str = "") -> Tool:
-    """A tool that answers with the one row of a statement."""
-
-    def run(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
-        found = rows(connection, sql, values)
-        if not found:
-            raise Refused(missing.format(**values))
-        return found[0]
-
-    return Tool(name, does, given(parameters), run, twins=tuple(twins.split()))
-
-
-def _many(name: str, does: str, parameters: str, sql: str, twins: str = "") -> Tool:
-    """A tool that answers with the rows of a statement, the first few of many."""
-    limited = f"{sql} LIMIT {MOST_ROWS}"
+def _one(name: str, purpose: str, parameters: str, sql: str, missing: str, twins: str = "") -> Tool:
+    """Make a tool that answers with the one row of a statement."""
 
     def run(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
-        return rows(connection, limited, values)
+        rows = query(connection, sql, values)
+        if not rows:
+            raise ToolError(missing.format(**values))
+        return rows[0]
 
-    return Tool(name, does, given(parameters), run, twins=tuple(twins.split()))
+    return Tool(name, purpose, parameters_of(parameters), run, twins=tuple(twins.split()))
 
 
-def _search(name: str, does: str, parameter: str, sql: str, twins: str = "") -> Tool:
-    """A tool that answers with the rows whose text holds the words searched for; in `sql` they are `:words`."""
+def _many(name: str, purpose: str, parameters: str, sql: str, twins: str = "") -> Tool:
+    """Make a tool that answers with the first rows of a statement."""
+    limited = f"{sql} LIMIT {MAX_ROWS}"
 
     def run(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
-        plain = values[parameter].replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        return rows(connection, limited, {"words": f"%{plain}%"})
+        return query(connection, limited, values)
 
-    limited = f"{sql} LIKE :words ESCAPE '\\' ORDER BY 1 LIMIT {MOST_ROWS}"
-    return Tool(name, does, given(parameter), run, twins=tuple(twins.split()))
+    return Tool(name, purpose, parameters_of(parameters), run, twins=tuple(twins.split()))
+
+
+def _search(name: str, purpose: str, parameter: str, sql: str, twins: str = "") -> Tool:
+    """Make a tool that answers with the rows whose text contains the words, `:words` in `sql`."""
+
+    def run(connection: sqlite3.Connection, values: Mapping[str, Any]) -> Answer:
+        escaped = values[parameter].replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        return query(connection, limited, {"words": f"%{escaped}%"})
+
+    limited = f"{sql} LIKE :words ESCAPE '\\' ORDER BY 1 LIMIT {MAX_ROWS}"
+    return Tool(name, purpose, parameters_of(parameter), run, twins=tuple(twins.split()))
 
 
 _WEATHER = (

@@ -1,4 +1,4 @@
-"""How a request is made: a plan of calls is played on the database, and the words follow from it."""
+"""Drawing a request: its plan of calls runs on the database, and the words follow from the answers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from agentgym_envs.tools.catalogue import all_tools
-from agentgym_envs.tools.lookups import MOST_ROWS
-from agentgym_envs.tools.tool import Answer, Refused, rows_of, to_json
-from agentgym_envs.tools.wording import Ask, Change, Hop, Pick, Search, Wording, phrases
-from agentgym_envs.tools.world import WEEK, World, clock
+from agentgym_envs.tools.database import WEEK, Database, clock
+from agentgym_envs.tools.lookups import MAX_ROWS
+from agentgym_envs.tools.tool import Answer, ToolError, rows_of, to_json
+from agentgym_envs.tools.wording import Ask, Change, Hop, Pick, Search, Wording, wordings
 from agentgym_py.rng import Rng
 
 Kind = str
 Key = tuple[str, str]
-"""A call as a hashable thing, indifferent to case."""
+"""A hashable form of a call that ignores case."""
 
 
 NUMBERS: Mapping[Kind, Callable[[Rng], str | int]] = {
@@ -27,18 +27,18 @@ NUMBERS: Mapping[Kind, Callable[[Rng], str | int]] = {
     "start": lambda rng: clock(15 * (32 + rng.below(45))),
     "minutes": lambda rng: 15 * (1 + rng.below(12)),
 }
-"""What a request may choose freely."""
+"""Kinds of values that a request draws freely."""
 _FIRST_DAY = {"day": 0, "past": -WEEK}
 NAMEABLE: Mapping[Kind, str] = {
     **{kind: kind for kind in ("city", "country", "genre", "status", "day", "quantity", "start", "minutes")},
     **{"past": "day", "order": "order_id", "topic": "title", "guest": "name", "author_name": "name"},
     **{"order:processing": "order_id", "order:delivered": "order_id"},
 }
-"""What a request can name outright, and the parameter that it is."""
+"""Kinds of things that a request can name, and their parameter."""
 
 
-class Again(Exception):  # noqa: N818  # no error of the program: these dice lead nowhere, throw others
-    """This draw leads nowhere."""
+class Redraw(Exception):  # noqa: N818  # control flow: the caller draws again
+    """This draw yields no valid request."""
 
 
 _SORTED = json.JSONEncoder(sort_keys=True).encode
@@ -52,17 +52,17 @@ class Call(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """The same for calls that do the same."""
+        """Return the same key for equivalent calls."""
         return self.tool, _SORTED(self.arguments).casefold()
 
     @property
     def text(self) -> str:
-        """The call as an agent writes it in one line."""
+        """Write the call in one line, as an agent does."""
         return f"{self.tool} {to_json(self.arguments)}"
 
 
-class Said(NamedTuple):
-    """A thing and how a request speaks of it."""
+class Phrase(NamedTuple):
+    """A value and the words for it in a request."""
 
     words: str
     value: Any
@@ -70,181 +70,181 @@ class Said(NamedTuple):
 
 @dataclass(slots=True)
 class Planner:
-    """Draws one request: what is asked, the calls that it takes, and what a request names outright."""
+    """Draws a request: its words, its calls and the values that it names."""
 
     rng: Rng
     split: str
-    world: World
+    database: Database
     connection: sqlite3.Connection
-    """A copy of the world's database, to play the calls on."""
+    """A copy of the database, on which the calls run."""
     calls: list[Call] = field(default_factory=list)
     named: dict[str, list[Any]] = field(default_factory=dict)
-    """What the request names outright, by parameter."""
-    found: set[tuple[Kind, Any]] = field(default_factory=set)
-    """What calls have found, by kind."""
-    told: list[list[dict[str, Any]]] = field(default_factory=list)
-    """The rows that each of them has said: who asks for what is there needs no further call."""
-    searched: list[tuple[Call, str, Any]] = field(default_factory=list)
-    """The calls that look a name up, with the name and what it stands for."""
+    """The values that the request names, by parameter."""
+    reached: set[tuple[Kind, Any]] = field(default_factory=set)
+    """Kind and value of the things that calls have found."""
+    answers: list[list[dict[str, Any]]] = field(default_factory=list)
+    """The rows of each call's answer."""
+    lookups: list[tuple[Call, str, Any]] = field(default_factory=list)
+    """The calls that look up a name, with the name and the value found."""
 
     # ---- drawing ----------------------------------------------------------------------------------------------------
 
     def say(self, wording: Wording, **parts: object) -> str:
-        """One of a split's wordings, filled in."""
+        """Draw one of the split's wordings and fill it in."""
         texts = wording[self.split]
         return (texts[0] if len(texts) == 1 else self.rng.choice(texts)).format(**parts)
 
     def name(self, parameter: str, value: Any) -> Any:
-        """Note that the request names a value."""
-        noted = self.named.setdefault(parameter, [])
-        if value not in noted:
-            noted.append(value)
+        """Record that the request names a value."""
+        values = self.named.setdefault(parameter, [])
+        if value not in values:
+            values.append(value)
         return value
 
     def call(self, tool: str, **arguments: Any) -> Answer:
-        """Make a call that the request takes; Again where it fails, or is no news."""
-        made = Call(tool, arguments)
-        if any(made == each for each in self.calls):
-            raise Again
+        """Make a call of the request; Redraw if it fails or was made before."""
+        new = Call(tool, arguments)
+        if any(new == call for call in self.calls):
+            raise Redraw
         try:
             answer = all_tools()[tool].on(self.connection, arguments)
-        except Refused as refused:
-            raise Again from refused
-        self.calls.append(made)
-        self.told.append(rows_of(answer))
+        except ToolError as refused:
+            raise Redraw from refused
+        self.calls.append(new)
+        self.answers.append(rows_of(answer))
         return answer
 
-    def need_searches(self) -> None:
-        """Again where the other calls show in one row what a search is for, a name and what it stands for."""
-        for search, name, found in self.searched:
-            if any({name, found} <= set(row.values()) for row in self._told_without(search)):
-                raise Again
+    def require_lookups(self) -> None:
+        """Redraw if the other calls return a name and its value in one row, so that the lookup is not needed."""
+        for search, name, value in self.lookups:
+            if any({name, value} <= set(row.values()) for row in self._rows_without(search)):
+                raise Redraw
 
-    def _told_without(self, left: Call) -> list[dict[str, Any]]:
-        """What is told by the calls that can be made without this one, in whatever order."""
-        known = {value for values in self.named.values() for value in values}
+    def _rows_without(self, omitted: Call) -> list[dict[str, Any]]:
+        """Collect the rows of the calls that can be made without one of them, in any order."""
+        values = {value for named in self.named.values() for value in named}
         rows: list[dict[str, Any]] = []
-        waiting = [(call, told) for call, told in zip(self.calls, self.told, strict=True) if call is not left]
-        while ready := [each for each in waiting if known.issuperset(each[0].arguments.values())]:
-            waiting = [each for each in waiting if each not in ready]
-            for _, told in ready:
-                rows += told
-                known.update(value for row in told for value in row.values())
+        waiting = [(call, answer) for call, answer in zip(self.calls, self.answers, strict=True) if call is not omitted]
+        while ready := [pair for pair in waiting if values.issuperset(pair[0].arguments.values())]:
+            waiting = [pair for pair in waiting if pair not in ready]
+            for _, answer in ready:
+                rows += answer
+                values.update(value for row in answer for value in row.values())
         return rows
 
     # ---- things -----------------------------------------------------------------------------------------------------
 
-    def thing(self, kind: Kind, calls: int) -> Said:
-        """A thing of a kind that is found with exactly this many calls."""
+    def thing(self, kind: Kind, calls: int) -> Phrase:
+        """Draw a thing of a kind that takes exactly this many calls."""
         if calls == 0:
-            return self._named(kind)
+            return self._name(kind)
         ways = ways_to(kind, calls)
         if not ways:
-            raise Again
+            raise Redraw
         way = self.rng.choice(ways)
         if isinstance(way, Search):
-            return self._searched(way, kind.split(":")[0])
+            return self._look_up(way, kind.split(":")[0])
         source = self.thing(way.source, calls - 1)
-        found = picked(self.call(way.tool, **{way.parameter: source.value}), way.field, way.pick)
-        return Said(self.say(way.say, x=source.words), self._new(kind, found))
+        value = pick_value(self.call(way.tool, **{way.parameter: source.value}), way.field, way.pick)
+        return Phrase(self.say(way.say, x=source.words), self._new(kind, value))
 
     def _new(self, kind: Kind, value: Any) -> Any:
-        """A value found, if it was not before: a way that leads back is no way."""
-        if (kind, value) in self.found:
-            raise Again
-        self.found.add((kind, value))
+        """Record a found thing; Redraw if it was found before."""
+        if (kind, value) in self.reached:
+            raise Redraw
+        self.reached.add((kind, value))
         return value
 
-    def _searched(self, way: Search, kind: Kind) -> Said:
-        name = self.rng.choice(self.world.names["customer" if kind == "order" else kind])
+    def _look_up(self, way: Search, kind: Kind) -> Phrase:
+        name = self.rng.choice(self.database.names["customer" if kind == "order" else kind])
         answer = self.call(way.tool, **{way.parameter: self.name(way.parameter, name)})
-        found = [row[way.field] for row in rows_of(answer) if row[way.match] == name]
-        if len(found) != 1:
-            raise Again
-        self.searched.append((self.calls[-1], name, found[0]))
-        return Said(self.say(way.say, x=name), self._new(kind, found[0]))
+        values = [row[way.field] for row in rows_of(answer) if row[way.match] == name]
+        if len(values) != 1:
+            raise Redraw
+        self.lookups.append((self.calls[-1], name, values[0]))
+        return Phrase(self.say(way.say, x=name), self._new(kind, values[0]))
 
-    def _named(self, kind: Kind) -> Said:
+    def _name(self, kind: Kind) -> Phrase:
         if kind in _FIRST_DAY:
             return self._day(_FIRST_DAY[kind])
-        value: Any = NUMBERS[kind](self.rng) if kind in NUMBERS else self.rng.choice(self.world.names[kind])
+        value: Any = NUMBERS[kind](self.rng) if kind in NUMBERS else self.rng.choice(self.database.names[kind])
         self.name(NAMEABLE[kind], value)
-        wording = phrases().named.get(kind)
-        return Said(self.say(wording, x=value) if wording else str(value), value)
+        wording = wordings().named.get(kind)
+        return Phrase(self.say(wording, x=value) if wording else str(value), value)
 
-    def _day(self, first: int) -> Said:
-        """A day that weather is known for, in words or as a date."""
+    def _day(self, first: int) -> Phrase:
+        """Draw a day with weather, in words or as a date."""
         distance = first + self.rng.below(WEEK)
-        value = self.name("day", (self.world.today + timedelta(days=distance)).isoformat())
-        known = phrases().days.get(distance)
-        return Said(self.say(known) if known and self.rng.below(2) else value, value)
+        value = self.name("day", (self.database.today + timedelta(days=distance)).isoformat())
+        wording = wordings().days.get(distance)
+        return Phrase(self.say(wording) if wording and self.rng.below(2) else value, value)
 
     # ---- questions and requests -------------------------------------------------------------------------------------
 
-    def ask(self, ask: Ask, calls: int) -> Said:
-        """A noun phrase for what is asked, found with exactly this many calls, and the answer."""
+    def ask(self, ask: Ask, calls: int) -> Phrase:
+        """Draw a question, as a noun phrase, that takes exactly this many calls, and its answer."""
         source, *on = self.things((ask.source, ask.days) if ask.days else (ask.source,), calls - 1)
         extra = {"day": on[0].value} if on else {}
         answer = self.call(ask.tool, **{ask.parameter: source.value}, **extra)
-        found = picked(answer, ask.field, ask.pick)
-        if any((ask.field, found) in row.items() for told in self.told[:-1] for row in told):
-            raise Again
+        value = pick_value(answer, ask.field, ask.pick)
+        if any((ask.field, value) in row.items() for rows in self.answers[:-1] for row in rows):
+            raise Redraw
         words = self._adverb(on[0].words) if on else ""
-        return Said(self.say(ask.say, x=source.words, d=words), found)
+        return Phrase(self.say(ask.say, x=source.words, d=words), value)
 
     def _adverb(self, day: str) -> str:
-        if any(day in known[self.split] for known in phrases().days.values()):
+        if any(day in wording[self.split] for wording in wordings().days.values()):
             return day
-        return self.say(phrases().frames["on"], x=day)
+        return self.say(wordings().frames["on"], x=day)
 
-    def change(self, change: Change, calls: int) -> tuple[str, Said]:
-        """An imperative, and the question about its outcome with the answer, in exactly this many calls."""
+    def change(self, change: Change, calls: int) -> tuple[str, Phrase]:
+        """Draw an imperative of exactly this many calls, and the question about its effect with the answer."""
         things = dict(zip(change.slots, self.things(tuple(change.slots.values()), calls - 1), strict=True))
         answer = self.call(change.tool, **{name: thing.value for name, thing in things.items()})
         do = self.say(change.say, **{name: thing.words for name, thing in things.items()})
-        return do, Said(self.say(change.ask), picked(answer, change.field, ""))
+        return do, Phrase(self.say(change.ask), pick_value(answer, change.field, ""))
 
-    def things(self, kinds: tuple[Kind, ...], calls: int) -> list[Said]:
-        """A thing of each kind, with exactly this many calls in all."""
+    def things(self, kinds: tuple[Kind, ...], calls: int) -> list[Phrase]:
+        """Draw a thing of each kind with exactly this many calls in total."""
         ways = divisions(kinds, calls)
         if not ways:
-            raise Again
+            raise Redraw
         return [self.thing(kind, share) for kind, share in zip(kinds, self.rng.choice(ways), strict=True)]
 
 
-def picked(answer: Answer, column: str, pick: Pick) -> Any:
-    """What counts of an answer; Again where it is not the only one that could be meant."""
+def pick_value(answer: Answer, column: str, pick: Pick) -> Any:
+    """Return the value of an answer that counts; Redraw if it is ambiguous."""
     if isinstance(answer, dict):
         return answer[column]
-    if not answer or (pick != "first" and len(answer) == MOST_ROWS):
-        raise Again
+    if not answer or (pick != "first" and len(answer) == MAX_ROWS):
+        raise Redraw
     if pick == "count":
         return len(answer)
     row, other = (answer[0], answer[1:2]) if pick == "first" else (answer[-1], answer[-2:-1])
     rank = next((key for key in ("year", "start") if key in row), None)
     if rank and other and row[rank] == other[0][rank]:
-        raise Again
+        raise Redraw
     return row[column]
 
 
 @cache
 def ways_to(kind: Kind, calls: int) -> tuple[Search | Hop, ...]:
-    """How a thing of a kind is found with exactly this many calls, by the last of them."""
-    known = phrases()
-    search = known.searches.get(kind.split(":")[0]) if calls == 1 else None
-    hops = tuple(hop for hop in known.hops if hop.target == kind and possible(hop.source, calls - 1))
+    """Return the last call of each way to find a thing of a kind with exactly this many calls."""
+    parts = wordings()
+    search = parts.searches.get(kind.split(":")[0]) if calls == 1 else None
+    hops = tuple(hop for hop in parts.hops if hop.target == kind and possible(hop.source, calls - 1))
     return (search, *hops) if search else hops
 
 
 @cache
 def possible(kind: Kind, calls: int) -> bool:
-    """Whether some thing of a kind is found with exactly this many calls."""
+    """Tell whether a thing of a kind can take exactly this many calls."""
     return kind in NAMEABLE if calls == 0 else calls > 0 and bool(ways_to(kind, calls))
 
 
 @cache
 def divisions(kinds: tuple[Kind, ...], calls: int) -> tuple[tuple[int, ...], ...]:
-    """The ways to spend exactly this many calls on a thing of each kind."""
+    """List the ways to divide exactly this many calls among a thing of each kind."""
     if not kinds:
         return () if calls else ((),)
     return tuple(

@@ -1,4 +1,4 @@
-"""One episode: calls on a database of its own, what they have shown, and how far the errand has come."""
+"""The state of an episode: calls on a private database, their answers and the completed subgoals."""
 
 from __future__ import annotations
 
@@ -11,62 +11,64 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from agentgym_envs.tools.catalogue import CORE, FINISH, SEARCH, UNDO, all_tools, find_tools
+from agentgym_envs.tools.database import ConnectionPool, Rows, dump
 from agentgym_envs.tools.plans import Call, Key
-from agentgym_envs.tools.task_templates import Errand
-from agentgym_envs.tools.tool import Answer, Parameter, Refused, Tool, rows_of, to_json
-from agentgym_envs.tools.world import Desk, Rows, dump
+from agentgym_envs.tools.task_templates import Puzzle
+from agentgym_envs.tools.tool import Answer, Parameter, Tool, ToolError, rows_of, to_json
 
 _COLUMNS: Mapping[str, str] = {
     **{name: name for name in ("film_id", "person_id", "paper_id", "author_id", "event_id", "order_id", "product_id")},
     **{"city": "city", "day": "day", "director_id": "person_id", "birthplace": "city", "works_in": "city"},
     **{"ships_to": "city", "parcel_in": "city"},
 }
-"""The columns of answers whose values calls can take, and the parameters that take them."""
-_MOST_LISTED = 24
-"""Calls of one tool that are listed at a time."""
-_MOST_WORDS = 8
+"""Columns of answers to the parameters that take their values."""
+_MAX_CALLS = 24
+"""The maximum calls of a tool in `actions`."""
+_MAX_WORDS = 8
 _LONG_WORD = re.compile(r"[A-Za-z]{4,}")
-_WHOLE = re.compile(r"-?[0-9]+")
-_SAID = re.compile(r"(?:(?:the )?answer(?: is|:) |(?:it|that) is |it's )?(-?[0-9]+(?:\.[0-9]+)?)((?: [^ 0-9]+){0,3})")
-"""A number, perhaps with a short lead before it and up to three words without digits after it."""
+_INTEGER = re.compile(r"-?[0-9]+")
+_NUMERIC_ANSWER = re.compile(
+    r"(?:(?:the )?answer(?: is|:) |(?:it|that) is |it's )?(-?[0-9]+(?:\.[0-9]+)?)((?: [^ 0-9]+){0,3})"
+)
+"""A number, with an optional lead and up to three words without digits after it."""
 _WORD = re.compile(r"[^\s.,?!\"']+")
 _DENIALS = frozenset(("not", "no", "never"))
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
 
 class Session:
-    """The state of an episode. Calls are made with `do`; all of it follows from `log`."""
+    """The state of an episode, which follows from the calls in `log`; `do` makes a call."""
 
-    def __init__(self, errand: Errand, desk: Desk, instruction: str) -> None:
-        self.errand = errand
+    def __init__(self, puzzle: Puzzle, connections: ConnectionPool, instruction: str) -> None:
+        self.puzzle = puzzle
         self.instruction = instruction
         self.log: list[Call] = []
-        """The calls that worked, in order."""
-        self.met: set[Key] = set()
-        """The needed calls that were made."""
-        self.standing: list[Key] = []
-        """The changes that were made and not taken back."""
+        """The successful calls, in order."""
+        self.completed: set[Key] = set()
+        """The needed calls that are done."""
+        self.active_changes: list[Key] = []
+        """The changes that are not undone."""
         self.answer: str | None = None
-        self.tools = _offered(errand)
-        self._said: list[str] = []
-        self._desk = desk
-        self._connection = desk.lend(errand.world)
+        self.tools = _offered_tools(puzzle)
+        self._observations: list[str] = []
+        self._connections = connections
+        self._connection = connections.acquire(puzzle.database)
         self._last: Answer = []
-        self._shown = {name: {value: _value(value) for value in values} for name, values in errand.named.items()}
-        """By parameter what further calls can take, with its JSON."""
-        self._shown.setdefault("day", {})[errand.world.today.isoformat()] = f'"{errand.world.today.isoformat()}"'
-        self._lines: dict[str, list[str]] = {}
-        self._whole: list[str] | None = None
+        self._values = {name: {value: _value(value) for value in values} for name, values in puzzle.named.items()}
+        """Parameter to the values that calls can take, with their JSON."""
+        self._values.setdefault("day", {})[puzzle.database.today.isoformat()] = f'"{puzzle.database.today.isoformat()}"'
+        self._calls_of: dict[str, list[str]] = {}
+        self._call_list: list[str] | None = None
 
     def close(self) -> None:
-        """Give the database back."""
-        self._desk.take_back(self.errand.world, self._connection)
+        """Release the database."""
+        self._connections.release(self.puzzle.database, self._connection)
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 
-    def do(self, tool: Tool, given: Mapping[str, Any]) -> str:
-        """Make a call and return what it says; Refused where it cannot be made, and nothing has changed then."""
-        arguments = tool.check(given)
+    def do(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        """Make a call and return its answer; a ToolError changes nothing."""
+        arguments = tool.check(arguments)
         if tool is UNDO:
             text = self._undo()
         elif tool is SEARCH:
@@ -74,158 +76,159 @@ class Session:
         else:
             text = self._run(tool, arguments)
         self.log.append(Call(tool.name, arguments))
-        self._said.append(text)
+        self._observations.append(text)
         return text
 
     def _run(self, tool: Tool, arguments: dict[str, Any]) -> str:
-        answer = self._changed(tool, arguments) if tool.changes else tool.on(self._connection, arguments)
-        if tool.name in self.errand.names:
+        answer = self._change(tool, arguments) if tool.changes else tool.on(self._connection, arguments)
+        if tool.name in self.puzzle.names:
             key = Call(tool.name, arguments).key
-            if key in self.errand.keys:
-                self.met.add(key)
+            if key in self.puzzle.keys:
+                self.completed.add(key)
         self._last = answer
         self._note(answer)
         return to_json(answer) if answer else "Nothing found."
 
-    def _changed(self, tool: Tool, arguments: dict[str, Any]) -> Answer:
-        """Make a change behind a mark that `_undo` can return to."""
+    def _change(self, tool: Tool, arguments: dict[str, Any]) -> Answer:
+        """Make a change after a savepoint to which `_undo` can return."""
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN")
         self._connection.execute("SAVEPOINT change")
         try:
             answer = tool.on(self._connection, arguments)
-        except Refused:
+        except ToolError:
             self._connection.execute("RELEASE change")
             raise
-        self.standing.append(Call(tool.name, arguments).key)
+        self.active_changes.append(Call(tool.name, arguments).key)
         return answer
 
     def _undo(self) -> str:
-        if not self.standing:
-            raise Refused("There is no change to take back.")
+        if not self.active_changes:
+            raise ToolError("There is no change to take back.")
         self._connection.execute("ROLLBACK TO change")
         self._connection.execute("RELEASE change")
         self._last = []
-        name, _ = self.standing.pop()
+        name, _ = self.active_changes.pop()
         return f"The last change, {name}, is taken back."
 
     def _search(self, query: str) -> str:
         self._last = []
-        found = find_tools(query)
-        known = all_tools()
-        for name in found:
-            self.tools[name] = known[name]
-        self._whole = None
-        return "\n".join(known[name].line for name in found) or "No tool suits these words."
+        found = {name: all_tools()[name] for name in find_tools(query)}
+        self.tools.update(found)
+        self._call_list = None
+        return "\n".join(tool.line for tool in found.values()) or "No tool suits these words."
 
     def _note(self, answer: Answer) -> None:
-        """Remember what further calls can take."""
+        """Record the values that later calls can take."""
         for row in rows_of(answer):
             for column, value in row.items():
                 parameter = _COLUMNS.get(column)
                 if parameter is None:
                     continue
-                shown = self._shown.setdefault(parameter, {})
-                if value not in shown:
-                    shown[value], self._whole = _value(value), None
-                    for name in _takers(parameter):
-                        self._lines.pop(name, None)
+                values = self._values.setdefault(parameter, {})
+                if value not in values:
+                    values[value], self._call_list = _value(value), None
+                    for name in _tools_with(parameter):
+                        self._calls_of.pop(name, None)
 
-    # ---- judgement --------------------------------------------------------------------------------------------------
+    # ---- success ----------------------------------------------------------------------------------------------------
 
-    def state_is_right(self) -> bool:
-        """Whether the database is as it should be in the end."""
-        if Counter(self.standing) == Counter(self.errand.changes):
+    def is_state_right(self) -> bool:
+        """Tell whether the database is in the required final state."""
+        if Counter(self.active_changes) == Counter(self.puzzle.changes):
             return True
-        return bool(self.standing) and self._contents() == self._wanted()
+        return bool(self.active_changes) and self._contents() == self._expected_contents()
 
     def _contents(self) -> list[Rows]:
         return dump(self._connection)
 
-    def _wanted(self) -> list[Rows]:
-        connection = self._desk.lend(self.errand.world)
-        for call in self.errand.calls:
+    def _expected_contents(self) -> list[Rows]:
+        connection = self._connections.acquire(self.puzzle.database)
+        for call in self.puzzle.calls:
             tool = all_tools()[call.tool]
             if tool.changes:
                 tool.on(connection, call.arguments)
-        wanted = dump(connection)
-        self._desk.take_back(self.errand.world, connection)
-        return wanted
+        contents = dump(connection)
+        self._connections.release(self.puzzle.database, connection)
+        return contents
 
-    def has_said(self, text: str) -> bool:
-        """Whether the day, the list of tools or what they have answered holds a text, in any case."""
+    def has_shown(self, text: str) -> bool:
+        """Tell whether the day, the list of tools or an answer contains a text, in any case."""
         lines = (tool.line for tool in self.tools.values())
-        return text.casefold() in "\n".join((self.errand.world.today.isoformat(), *lines, *self._said)).casefold()
+        return (
+            text.casefold()
+            in "\n".join((self.puzzle.database.today.isoformat(), *lines, *self._observations)).casefold()
+        )
 
-    def answer_is_right(self) -> bool:
-        """Whether the answer given is the one wanted."""
-        return self.answer is not None and same_answer(self.answer, self.errand.answer, self.instruction)
+    def is_answer_right(self) -> bool:
+        """Tell whether the answer is right."""
+        return self.answer is not None and same_answer(self.answer, self.puzzle.answer, self.instruction)
 
-    # ---- what could be done -----------------------------------------------------------------------------------------
+    # ---- plans and actions ------------------------------------------------------------------------------------------
 
     def plan(self) -> list[str]:
-        """Take back what is wrong, make the calls that are missing, answer."""
-        spoiled, kept = self._spoiled()
-        plan = [Call(UNDO.name, {}).text] * spoiled
-        found = set(self.tools)
-        for call in self.errand.calls:
-            if call.key in (kept if call.key in self.errand.changes else self.met):
+        """Plan to undo wrong changes, make the missing calls and answer."""
+        undos, remaining = self._changes_to_undo()
+        plan = [Call(UNDO.name, {}).text] * undos
+        tools = set(self.tools)
+        for call in self.puzzle.calls:
+            if call.key in (remaining if call.key in self.puzzle.changes else self.completed):
                 continue
-            if call.tool not in found:
-                query = all_tools()[call.tool].does
+            if call.tool not in tools:
+                query = all_tools()[call.tool].purpose
                 plan.append(Call(SEARCH.name, {"query": query}).text)
-                found.update(find_tools(query))
+                tools.update(find_tools(query))
             plan.append(call.text)
-        return [*plan, Call(FINISH.name, {"answer": self.errand.answer}).text]
+        return [*plan, Call(FINISH.name, {"answer": self.puzzle.answer}).text]
 
-    def _spoiled(self) -> tuple[int, set[Key]]:
-        """How many changes must be taken back, and which of those wanted then stand."""
-        if self.state_is_right():
-            return 0, set(self.errand.changes)
+    def _changes_to_undo(self) -> tuple[int, set[Key]]:
+        """Return how many changes to undo and which of the needed ones then remain."""
+        if self.is_state_right():
+            return 0, set(self.puzzle.changes)
         right = 0
-        for key in self.standing:
-            if key not in self.errand.changes or key in self.standing[:right]:
+        for key in self.active_changes:
+            if key not in self.puzzle.changes or key in self.active_changes[:right]:
                 break
             right += 1
-        return len(self.standing) - right, set(self.standing[:right])
+        return len(self.active_changes) - right, set(self.active_changes[:right])
 
     def actions(self) -> list[str]:
-        """Calls with values that the request or an answer has shown; answers with those of the request or the last."""
+        """List calls with values from the request or an answer, and answers from the request or the last answer."""
         if self.answer is not None:
             return []
-        undo = [_UNDO_LINE] if self.standing else []
-        return self._listed() + undo + self._answers() or [_GIVE_UP]
+        undo = [_UNDO_LINE] if self.active_changes else []
+        return self._list_calls() + undo + self._answers() or [_GIVE_UP]
 
-    def _listed(self) -> list[str]:
-        """The calls; rewritten only for tools that can take what is new."""
-        if self._whole is None:
-            self._whole = []
+    def _list_calls(self) -> list[str]:
+        """List the calls, updated only for tools that take a new value."""
+        if self._call_list is None:
+            self._call_list = []
             for name, tool in self.tools.items():
-                lines = self._lines.get(name)
+                lines = self._calls_of.get(name)
                 if lines is None:
-                    lines = self._lines[name] = self._calls(tool)
-                self._whole += lines
-        return self._whole
+                    lines = self._calls_of[name] = self._calls(tool)
+                self._call_list += lines
+        return self._call_list
 
     def _calls(self, tool: Tool) -> list[str]:
         if tool is SEARCH:
             words = dict.fromkeys(_LONG_WORD.findall(self.instruction))
-            return [Call(SEARCH.name, {"query": word}).text for word in islice(words, _MOST_WORDS)]
+            return [Call(SEARCH.name, {"query": word}).text for word in islice(words, _MAX_WORDS)]
         if tool is UNDO or tool is FINISH:
             return []
-        values = [_choices(each) or self._shown.get(each.name, {}).values() for each in tool.parameters]
-        return list(islice(starmap(_form(tool).format, product(*values)), _MOST_LISTED))
+        values = [_choices(p) or self._values.get(p.name, {}).values() for p in tool.parameters]
+        return list(islice(starmap(_call_template(tool).format, product(*values)), _MAX_CALLS))
 
     def _answers(self) -> list[str]:
-        named = (str(value) for values in self.errand.named.values() for value in values)
+        named = (str(value) for values in self.puzzle.named.values() for value in values)
         values = dict.fromkeys((*named, *(str(value) for row in rows_of(self._last) for value in row.values())))
         return [f'finish {{"answer": {encode_basestring(value)}}}' for value in values]
 
 
-def _offered(errand: Errand) -> dict[str, Tool]:
-    if errand.tools is None:
+def _offered_tools(puzzle: Puzzle) -> dict[str, Tool]:
+    if puzzle.tools is None:
         return {tool.name: tool for tool in (SEARCH, UNDO, FINISH)}
-    tools = {name: CORE[name] for name in errand.tools}
+    tools = {name: CORE[name] for name in puzzle.tools}
     if any(tool.changes for tool in tools.values()):
         tools[UNDO.name] = UNDO
     return {**tools, FINISH.name: FINISH}
@@ -233,19 +236,19 @@ def _offered(errand: Errand) -> dict[str, Tool]:
 
 _UNDO_LINE = Call(UNDO.name, {}).text
 _GIVE_UP = Call(FINISH.name, {"answer": "unknown"}).text
-"""What is listed where nothing else can be."""
+"""The only action if there is no other."""
 
 
 @cache
-def _takers(parameter: str) -> tuple[str, ...]:
-    """The tools that take a parameter."""
-    return tuple(name for name, tool in CORE.items() if any(each.name == parameter for each in tool.parameters))
+def _tools_with(parameter: str) -> tuple[str, ...]:
+    """Return the tools that take a parameter."""
+    return tuple(name for name, tool in CORE.items() if any(p.name == parameter for p in tool.parameters))
 
 
 @cache
-def _form(tool: Tool) -> str:
-    """A call of the tool, with places for the values."""
-    places = ", ".join(f"{encode_basestring(each.name)}: {{}}" for each in tool.parameters)
+def _call_template(tool: Tool) -> str:
+    """Return the format string of a tool's calls."""
+    places = ", ".join(f"{encode_basestring(p.name)}: {{}}" for p in tool.parameters)
     return f"{tool.name} {{{{{places}}}}}"
 
 
@@ -255,20 +258,20 @@ def _choices(parameter: Parameter) -> tuple[str, ...]:
 
 
 def _value(value: Any) -> str:
-    """A value as it stands in JSON."""
+    """Write a value as JSON."""
     return str(value) if type(value) is int else encode_basestring(value)
 
 
-def same_answer(given: str, wanted: str, request: str = "") -> bool:
-    """Whether an answer says what is wanted: the same words, or the number, see `_SAID`, in a unit that was named."""
-    said = _plain(given)
-    if said == _plain(wanted):
+def same_answer(answer: str, expected: str, request: str = "") -> bool:
+    """Tell whether an answer has the expected words, or the number (see `_NUMERIC_ANSWER`) in a unit of the request."""
+    text = _normalize(answer)
+    if text == _normalize(expected):
         return True
-    found = _SAID.fullmatch(_THOUSANDS.sub("", said)) if _WHOLE.fullmatch(wanted) else None
-    if found is None or float(found[1]) != int(wanted):
+    match = _NUMERIC_ANSWER.fullmatch(_THOUSANDS.sub("", text)) if _INTEGER.fullmatch(expected) else None
+    if match is None or float(match[1]) != int(expected):
         return False
-    return set(found[2].split()) <= set(_WORD.findall(request.casefold())) - _DENIALS
+    return set(match[2].split()) <= set(_WORD.findall(request.casefold())) - _DENIALS
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .\"'")

@@ -1,4 +1,4 @@
-"""What an episode is about: the requests of each difficulty, with their plans and answers."""
+"""The requests of each difficulty, with their plans and answers."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from agentgym_envs.tools.catalogue import CORE, PLACE, all_tools, themed_name
-from agentgym_envs.tools.plans import Again, Call, Key, Planner, divisions, possible
+from agentgym_envs.tools.catalogue import CORE, ORDER, all_tools, themed_name
+from agentgym_envs.tools.database import DATABASES, ConnectionPool, Database, clock, database_of
+from agentgym_envs.tools.plans import Call, Key, Planner, Redraw, divisions, possible
 from agentgym_envs.tools.themes import THEMES
-from agentgym_envs.tools.tool import Refused, rows_of
-from agentgym_envs.tools.wording import Ask, Change, phrases
-from agentgym_envs.tools.world import WORLDS, Desk, World, clock, world_of
+from agentgym_envs.tools.tool import ToolError, rows_of
+from agentgym_envs.tools.wording import Ask, Change, wordings
 from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
 
 OFFERED = {"easy": 8, "medium": 14, "hard": 20}
-"""How many tools an episode offers, beside `finish`; in `retrieval` a search finds them."""
+"""The number of tools in an episode, beside `finish`; `retrieval` has a search for tools instead."""
 
 
 @dataclass(frozen=True)
-class Errand:
-    """What only the world knows of a task."""
+class Puzzle:
+    """The hidden part of a task."""
 
-    world: World
+    database: Database
     calls: tuple[Call, ...]
-    """The calls that the request takes, in an order in which each one's arguments are known."""
+    """The needed calls, ordered so that the arguments of each are known."""
     answer: str
     tools: tuple[str, ...] | None
-    """The tools on offer, `finish` and `undo_last_change` aside; None where they must be searched."""
+    """The available tools, without `finish` and `undo_last_change`; None if they must be searched."""
     named: Mapping[str, tuple[Any, ...]]
-    """What the request names outright, by parameter."""
+    """The values that the request names, by parameter."""
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
-        """The needed calls as they are compared."""
+        """The keys of the needed calls."""
         return tuple(call.key for call in self.calls)
 
     @cached_property
     def subgoals(self) -> int:
-        """What the reward is divided by: calls, answer, and a right state or the calling of nothing."""
+        """The number of subgoals: calls, answer, and the right state or no call at all."""
         return len(self.calls) + 1 + bool(self.changes) + (not self.calls)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The tools that are needed."""
+        """The needed tools."""
         return frozenset(call.tool for call in self.calls)
 
     @cached_property
     def changes(self) -> tuple[Key, ...]:
-        """Those of them that change something."""
+        """The keys of the needed calls that change something."""
         return tuple(call.key for call in self.calls if all_tools()[call.tool].changes)
 
 
@@ -61,78 +61,78 @@ class _Request:
     answer: Any
 
 
-Maker = Callable[[Planner], _Request]
+Template = Callable[[Planner], _Request]
 
 
-def draft(desk: Desk, rng: Rng, split: str, difficulty: str) -> Draft[Errand]:
+def draft(connections: ConnectionPool, rng: Rng, split: str, difficulty: str) -> Draft[Puzzle]:
     """Draw a request of a difficulty."""
     wide = difficulty == "retrieval"
-    world = world_of(split, rng.below(WORLDS[split]), wide)
-    makers = MAKERS[difficulty]
-    make = makers[rng.below(len(makers))]
+    database = database_of(split, rng.below(DATABASES[split]), wide)
+    templates = TEMPLATES[difficulty]
+    make = templates[rng.below(len(templates))]
     while True:
-        connection = desk.lend(world)
-        planner = Planner(rng, split, world, connection)
+        connection = connections.acquire(database)
+        planner = Planner(rng, split, database, connection)
         try:
             request = make(planner)
-            planner.need_searches()
+            planner.require_lookups()
             break
-        except Again:
+        except Redraw:
             continue
         finally:
-            desk.take_back(world, connection)
+            connections.release(database, connection)
     calls = tuple(planner.calls)
     tools = None if wide else _offer(rng, calls, OFFERED[difficulty])
     named = {parameter: tuple(values) for parameter, values in planner.named.items()}
-    errand = Errand(world, calls, str(request.answer), tools, named)
-    return Draft(request.instruction, errand, request.kind, None if wide else len(calls) + 1)
+    puzzle = Puzzle(database, calls, str(request.answer), tools, named)
+    return Draft(request.instruction, puzzle, request.kind, None if wide else len(calls) + 1)
 
 
 def _offer(rng: Rng, calls: tuple[Call, ...], count: int) -> tuple[str, ...]:
-    """The tools that a plan takes, those that look like them, and others by chance."""
+    """Draw the available tools: those of the plan, similar ones, and random ones."""
     needed = dict.fromkeys(call.tool for call in calls)
     twins = dict.fromkeys(twin for name in needed for twin in CORE[name].twins)
     chosen = dict.fromkeys(list({**needed, **twins})[: max(count, len(needed))])
     dice = 0
-    while len(chosen) < count:  # one throw does for eleven tools
+    while len(chosen) < count:  # one draw of bits is enough for eleven tools
         dice, place = divmod(dice or rng.bits(), len(_NAMES))
         chosen[_NAMES[place]] = None
-    return tuple(sorted(chosen, key=PLACE.__getitem__))
+    return tuple(sorted(chosen, key=ORDER.__getitem__))
 
 
 _NAMES = tuple(CORE)
 
 
-# ---- the sorts of requests ------------------------------------------------------------------------------------------
+# ---- kinds of requests ----------------------------------------------------------------------------------------------
 
 
 def _question(planner: Planner, ask: Ask, calls: int, kind: str) -> _Request:
-    asked = planner.ask(ask, calls)
-    return _request(planner, kind, planner.say(phrases().frames["questions"], a=asked.words), asked.value)
+    question = planner.ask(ask, calls)
+    return _request(planner, kind, planner.say(wordings().frames["questions"], a=question.words), question.value)
 
 
 def _request(planner: Planner, kind: str, text: str, answer: Any) -> _Request:
-    """A request; Again where its own words hold the answer."""
-    said = str(answer)
-    if not said.isdigit() and said.casefold() in text.casefold():
-        raise Again
+    """Make a request; Redraw if its own words contain the answer."""
+    answer_text = str(answer)
+    if not answer_text.isdigit() and answer_text.casefold() in text.casefold():
+        raise Redraw
     return _Request(kind, text[0].upper() + text[1:], answer)
 
 
 @cache
 def _asks(calls: int, twins: bool = False) -> tuple[Ask, ...]:
-    """Questions that this many calls can answer; with `twins` those whose tool looks like another."""
-    return tuple(ask for ask in phrases().asks if possible(ask.source, calls - 1) and (not twins or _real_twins(ask)))
+    """List the questions that this many calls can answer; with `twins`, those of a tool with a similar one."""
+    return tuple(ask for ask in wordings().asks if possible(ask.source, calls - 1) and (not twins or _real_twins(ask)))
 
 
 def _real_twins(ask: Ask) -> list[str]:
-    """The look-alikes of a question's tool that take the same parameters."""
+    """List the similar tools with the same parameters as a question's tool."""
     tool = CORE[ask.tool]
     return [twin for twin in tool.twins if CORE[twin].parameters == tool.parameters]
 
 
-def chain(calls: int) -> Maker:
-    """A question that a chain of this many calls answers."""
+def chain(calls: int) -> Template:
+    """Make a template of questions that a chain of this many calls answers."""
 
     def make(planner: Planner) -> _Request:
         kind = "single" if calls == 1 else "chain"
@@ -141,70 +141,71 @@ def chain(calls: int) -> Maker:
     return make
 
 
-def lookalike(calls: int) -> Maker:
-    """A question whose last tool has a look-alike that would answer something else."""
+def lookalike(calls: int) -> Template:
+    """Make a template of questions whose last tool has a similar one with another answer."""
 
     def make(planner: Planner) -> _Request:
         ask = planner.rng.choice(_asks(calls, twins=True))
         request = _question(planner, ask, calls, "lookalike")
         if any(str(request.answer) in _answers(planner, twin) for twin in _real_twins(ask)):
-            raise Again
+            raise Redraw
         return request
 
     return make
 
 
 def _answers(planner: Planner, twin: str) -> set[str]:
-    """All that a look-alike would say in the place of the last call."""
+    """Return all that a similar tool would answer in place of the last call."""
     try:
         answer = CORE[twin].on(planner.connection, planner.calls[-1].arguments)
-    except Refused:
+    except ToolError:
         return set()
-    found = rows_of(answer)
-    return {str(len(found)), *(str(value) for row in found for value in row.values())}
+    rows = rows_of(answer)
+    return {str(len(rows)), *(str(value) for row in rows for value in row.values())}
 
 
-def compare(calls: int) -> Maker:
-    """A difference or a sum of two numbers, in this many calls together."""
+def compare(calls: int) -> Template:
+    """Make a template of differences or sums of two numbers, with this many calls in total."""
 
     def make(planner: Planner) -> _Request:
         first = 1 + planner.rng.below(calls - 1)
         ask = planner.rng.choice(_numbers(first, calls - first))
         one, other = planner.ask(ask, first), planner.ask(ask, calls - first)
-        return _reckoned(planner, "compare", one.words, one.value, other.words, other.value)
+        return _arithmetic(planner, "compare", one.words, one.value, other.words, other.value)
 
     return make
 
 
 @cache
 def _numbers(*shares: int) -> tuple[Ask, ...]:
-    """The questions for numbers that can be answered with each of these numbers of calls."""
+    """List the questions for a number that each of these numbers of calls can answer."""
     return tuple(
-        ask for ask in phrases().asks if ask.number and all(possible(ask.source, calls - 1) for calls in shares)
+        ask for ask in wordings().asks if ask.number and all(possible(ask.source, calls - 1) for calls in shares)
     )
 
 
-def _reckoned(planner: Planner, kind: str, one: str, first: int, other: str, second: int) -> _Request:
+def _arithmetic(planner: Planner, kind: str, one: str, first: int, other: str, second: int) -> _Request:
     frame, answer = ("sums", first + second) if planner.rng.below(2) else ("differences", abs(first - second))
-    return _request(planner, kind, planner.say(phrases().frames[frame], a=one, b=other), answer)
+    return _request(planner, kind, planner.say(wordings().frames[frame], a=one, b=other), answer)
 
 
-def change(calls: int) -> Maker:
-    """A request that changes one thing, in this many calls."""
+def change(calls: int) -> Template:
+    """Make a template of requests for one change, with this many calls."""
 
     def make(planner: Planner) -> _Request:
-        do, asked = planner.change(planner.rng.choice(_changes(calls)), calls)
-        return _request(planner, "change", planner.say(phrases().frames["orders"], do=do, a=asked.words), asked.value)
+        do, question = planner.change(planner.rng.choice(_changes(calls)), calls)
+        text = planner.say(wordings().frames["orders"], do=do, a=question.words)
+        return _request(planner, "change", text, question.value)
 
     return make
 
 
 @cache
 def _changes(calls: int, orders: bool | None = None) -> tuple[Change, ...]:
-    """Changes that can take this many calls; of the orders, of the calendar, or of either."""
+    """List the changes that can take this many calls: of the orders, of the calendar, or of either."""
     return tuple(
         change
-        for change in phrases().changes
+        for change in wordings().changes
         if divisions(tuple(change.slots.values()), calls - 1) and orders in (None, not _of_calendar(change))
     )
 
@@ -213,26 +214,26 @@ def _of_calendar(change: Change) -> bool:
     return "event" in change.tool or "attendee" in change.tool
 
 
-def changes(calls: int) -> Maker:
-    """A request that changes a thing in the calendar and an order, in either order, in this many calls."""
+def changes(calls: int) -> Template:
+    """Make a template of requests for a change of the calendar and one of an order, with this many calls."""
 
     def make(planner: Planner) -> _Request:
         first = 2 + planner.rng.below(calls - 3)
         orders = bool(planner.rng.below(2))
         do, _ = planner.change(planner.rng.choice(_changes(first, orders)), first)
-        then, asked = planner.change(planner.rng.choice(_changes(calls - first, not orders)), calls - first)
-        both = f"{do}{planner.say(phrases().frames['then'])} {then}"
-        text = planner.say(phrases().frames["orders"], do=both, a=asked.words)
-        return _request(planner, "changes", text, asked.value)
+        then, question = planner.change(planner.rng.choice(_changes(calls - first, not orders)), calls - first)
+        both = f"{do}{planner.say(wordings().frames['then'])} {then}"
+        text = planner.say(wordings().frames["orders"], do=both, a=question.words)
+        return _request(planner, "changes", text, question.value)
 
     return make
 
 
-def untooled(planner: Planner) -> _Request:
-    """A question that says all that is needed to answer it."""
-    kind = planner.rng.choice(sorted(phrases().untooled))
-    parts = _RECKONINGS[kind](planner)
-    text = planner.say(phrases().untooled[kind], **parts)
+def no_tool_question(planner: Planner) -> _Request:
+    """Draw a question that needs no tool."""
+    kind = planner.rng.choice(sorted(wordings().untooled))
+    parts = _NO_TOOL_QUESTIONS[kind](planner)
+    text = planner.say(wordings().untooled[kind], **parts)
     return _request(planner, "no_tool", text, parts["answer"])
 
 
@@ -243,13 +244,13 @@ def _end(planner: Planner) -> dict[str, Any]:
 
 def _price(planner: Planner) -> dict[str, Any]:
     n, price = 2 + planner.rng.below(8), 11 + planner.rng.below(80)
-    thing = planner.rng.choice(planner.world.names["product"])
+    thing = planner.rng.choice(planner.database.names["product"])
     return {"n": n, "p": price, "thing": thing, "answer": n * price}
 
 
 def _degrees(planner: Planner) -> dict[str, Any]:
     low, rise = planner.rng.below(12), 11 + planner.rng.below(14)
-    return {"a": low, "b": low + rise, "city": planner.rng.choice(planner.world.names["city"]), "answer": rise}
+    return {"a": low, "b": low + rise, "city": planner.rng.choice(planner.database.names["city"]), "answer": rise}
 
 
 def _years(planner: Planner) -> dict[str, Any]:
@@ -258,7 +259,7 @@ def _years(planner: Planner) -> dict[str, Any]:
 
 
 def _letters(planner: Planner) -> dict[str, Any]:
-    city = planner.rng.choice(planner.world.names["city"])
+    city = planner.rng.choice(planner.database.names["city"])
     return {"city": city, "answer": city[::-1].lower()}
 
 
@@ -267,7 +268,7 @@ def _change_due(planner: Planner) -> dict[str, Any]:
     return {"total": total, "note": note, "answer": note - total}
 
 
-_RECKONINGS: Mapping[str, Callable[[Planner], dict[str, Any]]] = {
+_NO_TOOL_QUESTIONS: Mapping[str, Callable[[Planner], dict[str, Any]]] = {
     "meeting_end": _end,
     "price": _price,
     "degrees": _degrees,
@@ -278,43 +279,53 @@ _RECKONINGS: Mapping[str, Callable[[Planner], dict[str, Any]]] = {
 
 
 def _figure(planner: Planner) -> tuple[str, int]:
-    """A number of a thing that only a themed tool knows."""
+    """Draw a number of a thing for a themed tool, in words and as a value."""
     theme = planner.rng.choice(THEMES)
     attribute = planner.rng.choice(theme.attributes)
-    name = planner.name("name", planner.rng.choice(planner.world.names[f"theme:{theme.noun}"]))
+    name = planner.name("name", planner.rng.choice(planner.database.names[f"theme:{theme.noun}"]))
     answer = planner.call(themed_name("get", theme.noun, attribute), name=name)
-    words = planner.say(phrases().frames["figures"], attribute=attribute, noun=theme.noun, x=name)
+    words = planner.say(wordings().frames["figures"], attribute=attribute, noun=theme.noun, x=name)
     return words, rows_of(answer)[0][attribute.replace(" ", "_")]
 
 
 def figure(planner: Planner) -> _Request:
-    """A question about a number that a themed tool knows."""
+    """Draw a question about a number for a themed tool."""
     words, value = _figure(planner)
-    return _request(planner, "themed", planner.say(phrases().frames["questions"], a=words), value)
+    return _request(planner, "themed", planner.say(wordings().frames["questions"], a=words), value)
 
 
 def figures(planner: Planner) -> _Request:
-    """A difference or a sum of two such numbers."""
+    """Draw a question about the difference or sum of two such numbers."""
     (one, first), (other, second) = _figure(planner), _figure(planner)
-    return _reckoned(planner, "themed", one, first, other, second)
+    return _arithmetic(planner, "themed", one, first, other, second)
 
 
 def superlative(planner: Planner) -> _Request:
-    """A question about the first, or about all, of a sort of things."""
+    """Draw a question about the highest or the total number of a kind of things."""
     theme = planner.rng.choice(THEMES)
     attribute = planner.rng.choice(theme.attributes)
     verb, frame, column = planner.rng.choice((("top", "tops", "name"), ("total", "totals", "total")))
     answer = planner.call(themed_name(verb, theme.noun, attribute))
-    words = planner.say(phrases().frames[frame], attribute=attribute, noun=theme.noun)
-    text = planner.say(phrases().frames["questions"], a=words)
+    words = planner.say(wordings().frames[frame], attribute=attribute, noun=theme.noun)
+    text = planner.say(wordings().frames["questions"], a=words)
     return _request(planner, "themed", text, rows_of(answer)[0][column])
 
 
-MAKERS: Mapping[str, tuple[Maker, ...]] = {
-    "easy": (chain(1), chain(1), chain(1), lookalike(1), lookalike(2), change(1), change(1), change(2), untooled),
+TEMPLATES: Mapping[str, tuple[Template, ...]] = {
+    "easy": (
+        chain(1),
+        chain(1),
+        chain(1),
+        lookalike(1),
+        lookalike(2),
+        change(1),
+        change(1),
+        change(2),
+        no_tool_question,
+    ),
     "medium": (
         *(chain(2), chain(2), chain(3), chain(3), lookalike(2), lookalike(3), change(2), change(3), change(3)),
-        *(compare(2), compare(3), untooled),
+        *(compare(2), compare(3), no_tool_question),
     ),
     "hard": (
         *(chain(4), chain(5), chain(6), lookalike(4), compare(4), compare(5), compare(6)),
@@ -325,4 +336,4 @@ MAKERS: Mapping[str, tuple[Maker, ...]] = {
         *(change(1), change(2), compare(2)),
     ),
 }
-"""The sorts of requests of each difficulty; each is as frequent as it is often named."""
+"""The templates of each difficulty; a template that is listed twice is twice as frequent."""

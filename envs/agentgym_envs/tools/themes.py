@@ -1,4 +1,4 @@
-"""What the themed tools are about: sixty-three sorts of things, each with three numbers."""
+"""The subjects of the themed tools: sixty-three kinds of things, each with three numbers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """One sort of thing."""
+    """A kind of thing."""
 
     noun: str
     attributes: tuple[str, str, str]
-    """Whole numbers that every such thing has."""
+    """Integers that every such thing has."""
 
 
 def _theme(line: str) -> Theme:

@@ -1,6 +1,6 @@
-"""What can be asked for, and in which words; read from `agentgym_data/tools/requests.json`.
+"""The parts of requests and their wordings, from `agentgym_data/tools/requests.json`.
 
-A split has wordings of its own for everything. `{x}` is the thing that is spoken of.
+Each split has its own wordings. `{x}` is the thing in question.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from importlib.resources import files
 from typing import Any, Literal
 
 Pick = Literal["", "first", "last", "count"]
-"""What of a tool's answer counts: its one row, the first or last of several, or their number."""
+"""The part of a tool's answer that counts: its one row, the first or last of several, or their number."""
 Wording = Mapping[str, tuple[str, ...]]
-"""How a thing is said: the alternatives of each split."""
+"""Split to its alternative texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How a thing is found by the name that a request gives."""
+    """A lookup of a thing by the name in a request."""
 
     tool: str
     parameter: str
@@ -33,10 +33,10 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """From a thing to another one by a call: the director of a film."""
+    """A call that leads from a thing to another one: the director of a film."""
 
     source: str
-    """The kind of what is known."""
+    """The kind of the first thing."""
     target: str
     tool: str
     parameter: str
@@ -54,7 +54,7 @@ class Ask:
     tool: str
     parameter: str
     say: Wording
-    """A noun phrase; `{d}` is the day, where the call takes one."""
+    """A noun phrase; `{d}` is the day, if the call takes one."""
     field: str = ""
     pick: Pick = ""
     days: Literal["", "day", "past"] = ""
@@ -64,24 +64,24 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A request that changes something, with a question about what comes of it."""
+    """A request for a change, with a question about its effect."""
 
     tool: str
     slots: Mapping[str, str]
     """The kind of each parameter."""
     field: str
-    """The column of the answer that is asked for."""
+    """The requested column of the answer."""
     say: Wording
     """An imperative with the parameters in braces."""
     ask: Wording
 
 
 @dataclass(frozen=True, slots=True)
-class Phrases:
-    """Everything that can be asked for."""
+class Wordings:
+    """All parts of requests."""
 
     named: Mapping[str, Wording]
-    """What a request names outright, where that takes more than the name."""
+    """Kind to the phrase around a name in a request, if it needs one."""
     searches: Mapping[str, Search]
     hops: tuple[Hop, ...]
     asks: tuple[Ask, ...]
@@ -95,15 +95,15 @@ class Phrases:
 
 
 @cache
-def phrases() -> Phrases:
-    """The embedded ones."""
+def wordings() -> Wordings:
+    """Read the embedded wordings."""
     raw = json.loads((files("agentgym_data") / "tools" / "requests.json").read_text(encoding="utf-8"))
-    return Phrases(
+    return Wordings(
         named=_wordings(raw["named"]),
-        searches={kind: Search(**_worded(each)) for kind, each in raw["searches"].items()},
-        hops=tuple(Hop(**_worded(each)) for each in raw["hops"]),
-        asks=tuple(Ask(**_worded(each)) for each in raw["asks"]),
-        changes=tuple(Change(**_worded(each)) for each in raw["changes"]),
+        searches={kind: Search(**_fields(search)) for kind, search in raw["searches"].items()},
+        hops=tuple(Hop(**_fields(hop)) for hop in raw["hops"]),
+        asks=tuple(Ask(**_fields(ask)) for ask in raw["asks"]),
+        changes=tuple(Change(**_fields(change)) for change in raw["changes"]),
         frames=_wordings(raw["frames"]),
         days={int(distance): wording for distance, wording in _wordings(raw["days"]).items()},
         untooled=_wordings(raw["untooled"]),
@@ -115,8 +115,8 @@ def _wording(raw: Mapping[str, list[str]]) -> Wording:
 
 
 def _wordings(raw: Mapping[str, Mapping[str, list[str]]]) -> dict[str, Wording]:
-    return {key: _wording(each) for key, each in raw.items()}
+    return {key: _wording(texts) for key, texts in raw.items()}
 
 
-def _worded(raw: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _wording(value) if key in ("say", "ask") else value for key, value in raw.items()}

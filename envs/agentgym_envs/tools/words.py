@@ -1,4 +1,4 @@
-"""The words that rows are made of; those that name things belong to one split each, the others are everybody's."""
+"""The words of rows; words that name things belong to one split each, all others are shared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The names of one split: whatever is called by one of them is in no other split."""
+    """The names of one split; no other split uses them."""
 
     places: tuple[str, ...]
     """Beginnings of city names."""
@@ -16,11 +16,11 @@ class Words:
     films: tuple[str, ...]
     """Nouns of film titles."""
     topics: tuple[str, ...]
-    """What papers are about."""
+    """Topics of papers."""
     goods: tuple[str, ...]
-    """What the shop sells."""
+    """Products of the shop."""
     meetings: tuple[str, ...]
-    """What events are about."""
+    """Topics of events."""
     things: tuple[str, ...]
     """Proper names of the entries behind the themed tools."""
 

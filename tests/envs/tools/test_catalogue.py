@@ -11,30 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.tools.catalogue import CORE, FINISH, SEARCH, UNDO, all_tools, find_tools
+from agentgym_envs.tools.database import CONNECTIONS, database_of, dump
 from agentgym_envs.tools.lookups import PARAMETERS
-from agentgym_envs.tools.plans import picked
+from agentgym_envs.tools.plans import pick_value
 from agentgym_envs.tools.themes import THEMES
-from agentgym_envs.tools.tool import Answer, Refused, rows_of
-from agentgym_envs.tools.world import DESK, dump, world_of
+from agentgym_envs.tools.tool import Answer, ToolError, rows_of
 
-WORLD = world_of("train", 1, True)
+WORLD = database_of("train", 1, True)
 
 
 def run(tool: str, **arguments: Any) -> Answer:
     """What a tool says in a fresh database."""
-    connection = DESK.lend(WORLD)
+    connection = CONNECTIONS.acquire(WORLD)
     try:
         checked = all_tools()[tool].check(arguments)
         return all_tools()[tool].on(connection, checked)
     finally:
-        DESK.take_back(WORLD, connection)
+        CONNECTIONS.release(WORLD, connection)
 
 
 def column(table: str, name: str) -> list[Any]:
     """A column of the database."""
-    connection = DESK.lend(WORLD)
+    connection = CONNECTIONS.acquire(WORLD)
     found = [row[0] for row in connection.execute(f"SELECT {name} FROM {table} ORDER BY rowid")]  # noqa: S608  # names of tests, not of users
-    DESK.take_back(WORLD, connection)
+    CONNECTIONS.release(WORLD, connection)
     return found
 
 
@@ -63,7 +63,7 @@ def test_there_are_a_thousand_tools() -> None:
 def test_every_tool_answers_and_only_changes_change(name: str) -> None:
     """Called with what there is, a tool answers rows or says why not; looking up leaves the database as it was."""
     tool = CORE[name]
-    connection = DESK.lend(WORLD)
+    connection = CONNECTIONS.acquire(WORLD)
     before = dump(connection)
     day = WORLD.today.isoformat() if name != "get_past_weather" else column("history", "day")[0]
     arguments = {each.name: an_argument(each.name) for each in tool.parameters} | (
@@ -78,7 +78,7 @@ def test_every_tool_answers_and_only_changes_change(name: str) -> None:
     answer = tool.on(connection, tool.check(arguments))
     assert all(type(value) in (int, str) for row in rows_of(answer) for value in row.values())
     assert (dump(connection) != before) == tool.changes
-    DESK.take_back(WORLD, connection)
+    CONNECTIONS.release(WORLD, connection)
 
 
 def test_twins_are_tools() -> None:
@@ -91,7 +91,7 @@ def test_twins_are_tools() -> None:
 def test_values_are_never_sql(text: str) -> None:
     """Quotes, wildcards and statements are plain text in every place where text goes."""
     assert run("search_films", title=text) == []
-    with pytest.raises(Refused, match="There is no city"):
+    with pytest.raises(ToolError, match="There is no city"):
         run("get_place", city=text)
     for parameter in ("title", "name", "customer", "city", "country"):
         assert PARAMETERS[parameter].check(text) == text
@@ -118,16 +118,16 @@ class Spy:
 @pytest.mark.parametrize("name", [*CORE, "get_museum_ticket_price", "count_museum_ticket_price"])
 def test_every_value_is_bound(name: str) -> None:
     """No statement of any tool holds a value that it was called with, neither the text nor the number."""
-    tool, spy = all_tools()[name], Spy(DESK.lend(WORLD))
+    tool, spy = all_tools()[name], Spy(CONNECTIONS.acquire(WORLD))
     marks = {"string": "Zq'); DELETE FROM events; --", "integer": 987_653}
     for marked in tool.parameters:
         mark = marks[marked.type] if not (marked.form or marked.choices) else an_argument(marked.name)
         arguments = {each.name: an_argument(each.name) for each in tool.parameters} | {marked.name: mark}
-        with suppress(Refused):
+        with suppress(ToolError):
             tool.on(spy, {**arguments, "day": WORLD.today.isoformat(), "limit": 987_653})  # type: ignore[arg-type]
         assert spy.statements and not any(str(mark) in sql for sql in spy.statements if mark in marks.values()), mark
     assert len(spy.connection.execute("SELECT * FROM events").fetchall()) >= 8
-    DESK.take_back(WORLD, spy.connection)
+    CONNECTIONS.release(WORLD, spy.connection)
 
 
 def test_a_search_ignores_case_and_takes_parts() -> None:
@@ -152,13 +152,13 @@ def test_a_search_ignores_case_and_takes_parts() -> None:
 )
 def test_what_cannot_be_is_said(tool: str, arguments: dict[str, Any], why: str) -> None:
     """Numbers that are not there and orders in the wrong state are refused in words."""
-    with pytest.raises(Refused, match=re.escape(why)):
+    with pytest.raises(ToolError, match=re.escape(why)):
         run(tool, **arguments)
 
 
 def test_a_change_does_what_it_says() -> None:
     """Orders and events are as the request wants them, stock follows, and the answer tells what came of it."""
-    connection = DESK.lend(WORLD)
+    connection = CONNECTIONS.acquire(WORLD)
     order = WORLD.names["order:processing"][0]
     product, quantity = connection.execute(
         "SELECT product_id, quantity FROM orders WHERE order_id = ?", (order,)
@@ -188,7 +188,7 @@ def test_a_change_does_what_it_says() -> None:
     added = rows_of(CORE["add_event"].on(connection, event))[0]
     moved = CORE["move_event"].on(connection, {"event_id": added["event_id"], "day": "2031-05-15", "start": "23:40"})
     assert rows_of(moved)[0]["ends"] == "00:25"
-    DESK.take_back(WORLD, connection)
+    CONNECTIONS.release(WORLD, connection)
 
 
 def test_themed_tools_reckon_over_their_things() -> None:
@@ -204,7 +204,9 @@ def test_themed_tools_reckon_over_their_things() -> None:
 
 def test_every_tool_is_found_by_what_it_does() -> None:
     """A search for a tool's purpose shows it among the first five; nonsense finds nothing."""
-    hidden = [t for t in all_tools().values() if t not in (UNDO, SEARCH, FINISH) and t.name not in find_tools(t.does)]
+    hidden = [
+        t for t in all_tools().values() if t not in (UNDO, SEARCH, FINISH) and t.name not in find_tools(t.purpose)
+    ]
     assert not hidden
     assert find_tools("qwertz") == () and find_tools("") == () and len(find_tools("film")) == 5
     assert "get_forecast" in find_tools("what weather is forecast for a city")
@@ -227,12 +229,16 @@ def test_a_search_is_quick() -> None:
 
 def test_an_answer_is_picked_only_where_it_is_the_only_one() -> None:
     """Ties for the newest, empty lists and lists that may be cut are no ground for a question."""
-    from agentgym_envs.tools.plans import Again
+    from agentgym_envs.tools.plans import Redraw
 
     rows: list[dict[str, Any]] = [{"year": 3, "x": "a"}, {"year": 2, "x": "b"}, {"year": 2, "x": "c"}]
-    assert picked(rows, "x", "first") == "a" and picked(rows, "", "count") == 3 and picked(rows[0], "x", "") == "a"
+    assert (
+        pick_value(rows, "x", "first") == "a"
+        and pick_value(rows, "", "count") == 3
+        and pick_value(rows[0], "x", "") == "a"
+    )
     for wrong, pick in ((rows, "last"), ([], "first"), (rows * 3, "count")):
         if pick == "count":
             wrong = wrong[:8]
-        with pytest.raises(Again):
-            picked(wrong, "x", pick)  # type: ignore[arg-type]
+        with pytest.raises(Redraw):
+            pick_value(wrong, "x", pick)  # type: ignore[arg-type]

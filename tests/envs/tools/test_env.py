@@ -35,7 +35,7 @@ def test_every_form_of_a_call_is_the_same() -> None:
     """ReAct in two lines or one, an OpenAI tool call, and the bare line do the same."""
     env = ToolsEnv(difficulty="easy")
     writing(env, "get_forecast")
-    call = env.session.errand.calls[-1]
+    call = env.session.puzzle.calls[-1]
     given_json = json.dumps(call.arguments)
     start = env.snapshot()
     seen = set()
@@ -100,8 +100,8 @@ def test_a_request_for_a_change_is_judged_by_the_database() -> None:
     """The right answer without the change, or with one more, is no success; each subgoal has its part."""
     env = ToolsEnv(difficulty="easy")
     writing(env, "cancel_order")
-    (call,) = env.session.errand.calls
-    answer = f'finish {{"answer": "{env.session.errand.answer}"}}'
+    (call,) = env.session.puzzle.calls
+    answer = f'finish {{"answer": "{env.session.puzzle.answer}"}}'
     start = env.snapshot()
     _, reward, *_, info = env.step(answer)
     assert (reward, info["success"], info["reward_parts"]) == (0, False, {"answer": 0, "state": 0})
@@ -119,7 +119,7 @@ def test_what_was_not_asked_for_is_no_success_until_it_is_taken_back() -> None:
     """A needless change spoils the state; undone, or done the other way round, it does not."""
     env = ToolsEnv(difficulty="hard")
     task = first(env, lambda task: task.kind == "chain" and "move_event" in (env.puzzle_of(task).tools or ()))
-    event = env.session.errand.world.names["event"][0]
+    event = env.session.puzzle.database.names["event"][0]
     found = (
         env._session
         and env._session._connection.execute(
@@ -134,7 +134,7 @@ def test_what_was_not_asked_for_is_no_success_until_it_is_taken_back() -> None:
         env.restore(start)
         for change in changes:
             assert env.step(change)[4]["valid_action"]
-        assert env.session.state_is_right() is right
+        assert env.session.is_state_right() is right
         assert (len(env.expert()) == task.optimal_steps) is right
         *_, info = env.step(env.expert()[-1])
         assert info["success"] is right
@@ -163,14 +163,14 @@ def test_undo_takes_changes_back_in_order() -> None:
     """Each undo takes back the latest change that stands, and then there is none."""
     env = ToolsEnv(difficulty="easy")
     writing(env, "add_event")
-    (call,) = env.session.errand.calls
+    (call,) = env.session.puzzle.calls
     before = env.session._contents()
     env.step(call.text)
     once = env.session._contents()
     env.step(call.text)
     assert env.session._contents() != once
     assert env.step("undo_last_change")[0] == "The last change, add_event, is taken back."
-    assert env.session._contents() == once and env.session.state_is_right()
+    assert env.session._contents() == once and env.session.is_state_right()
     env.step("undo_last_change {}")
     assert env.session._contents() == before
     assert env.step("undo_last_change")[4]["valid_action"] is False
@@ -181,7 +181,7 @@ def test_databases_of_two_environments_are_two() -> None:
     one, other = ToolsEnv(difficulty="easy"), ToolsEnv(difficulty="easy")
     task = writing(one, "cancel_order")
     other.reset(options={"task": task.id})
-    (call,) = one.session.errand.calls
+    (call,) = one.session.puzzle.calls
     look = call._replace(tool="get_order").text
     for env in (one, other):
         assert env.step(call.text)[4]["valid_action"], look
@@ -203,7 +203,7 @@ def test_snapshots_hold_the_calls_only() -> None:
         other.restore(snapshot)
         assert other.session._contents() == env.session._contents()
         assert other.actions() == env.actions() and other.expert() == env.expert()
-        assert other.session.met == env.session.met
+        assert other.session.completed == env.session.completed
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_tools_must_be_found_in_retrieval() -> None:
     observation, _ = env.reset(seed=3)
     assert [tool["function"]["name"] for tool in env.tools()] == ["search_tools", "undo_last_change", "finish"]
     assert len(observation) < 600
-    call = env.session.errand.calls[0]
+    call = env.session.puzzle.calls[0]
     assert "There is no tool" in env.step(call.text)[0]
     search = env.expert()[0]
     assert search.startswith("search_tools")
@@ -339,7 +339,7 @@ def test_an_answer_is_secret_until_a_tool_says_it(difficulty: str) -> None:
     named = shown = 0
     for number in range(80):
         said, _ = env.reset(options={"task": number})
-        answer = env.session.errand.answer
+        answer = env.session.puzzle.answer
         last = env.expert()[-1]
         named += answer in env.secrets()
         for action in env.expert():

@@ -11,21 +11,21 @@ import pytest
 from agentgym_envs.tools.catalogue import CORE
 from agentgym_envs.tools.env import ToolsEnv
 from agentgym_envs.tools.plans import NAMEABLE, divisions, possible
-from agentgym_envs.tools.task_templates import MAKERS, OFFERED
+from agentgym_envs.tools.task_templates import OFFERED, TEMPLATES
 from agentgym_envs.tools.tool import rows_of
-from agentgym_envs.tools.wording import phrases
+from agentgym_envs.tools.wording import wordings
 from agentgym_py.env import SPLITS
 from agentgym_py.rng import Rng
 
 
-@pytest.mark.parametrize("difficulty", MAKERS)
+@pytest.mark.parametrize("difficulty", TEMPLATES)
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_expert_knows_only_what_was_said(difficulty: str, split: str) -> None:
     """It succeeds in as many steps as the task says, with reward 1, and every value was in request or answers."""
     env = ToolsEnv(difficulty=difficulty)
     for number in range(120):
         said, _ = env.reset(options={"task": number, "split": split})
-        today = env.session.errand.world.today
+        today = env.session.puzzle.database.today
         said += "".join((today + timedelta(days=d)).isoformat() for d in (-2, -1, 1, 2))
         plan, total = env.expert(), 0.0
         assert env.current_task and env.current_task.optimal_steps in (None, len(plan))
@@ -70,7 +70,7 @@ def test_most_tools_are_needed_somewhere() -> None:
 
 def test_no_wording_is_in_two_splits() -> None:
     """Sentences and their parts are a split's own, but for today, tomorrow, yesterday and `on`."""
-    known = phrases()
+    known = wordings()
     says = [each.say for each in known.hops] + [each.say for each in known.asks]
     says += [each.say for each in known.searches.values()] + [each.say for each in known.changes]
     says += [each.ask for each in known.changes] + list(known.named.values()) + list(known.untooled.values())
@@ -83,7 +83,7 @@ def test_no_wording_is_in_two_splits() -> None:
 
 def test_every_wording_has_its_places() -> None:
     """All splits fill in the same names: what is asked about, the day, the parameters of a change."""
-    known = phrases()
+    known = wordings()
     for ask in known.asks:
         for split in SPLITS:
             assert all("{x}" in text and ("{d}" in text) == bool(ask.days) for text in ask.say[split]), ask
@@ -114,14 +114,14 @@ def test_a_lookalike_would_answer_otherwise() -> None:
         if task.kind != "lookalike":
             continue
         env.reset(options={"task": number})
-        errand = env.session.errand
-        last = errand.calls[-1]
+        puzzle = env.session.puzzle
+        last = puzzle.calls[-1]
         twins = [t for t in CORE[last.tool].twins if CORE[t].parameters == CORE[last.tool].parameters]
         assert twins and all(twin in env.session.tools for twin in twins)
-        for call in errand.calls[:-1]:
+        for call in puzzle.calls[:-1]:
             env.step(call.text)
         observation, reward, *_ = env.step(last._replace(tool=twins[0]).text)
-        assert reward == 0 and f'"{errand.answer}"' not in observation
+        assert reward == 0 and f'"{puzzle.answer}"' not in observation
         seen += 1
     assert seen >= 10
 
@@ -137,7 +137,7 @@ def test_in_a_chain_one_answer_feeds_the_next() -> None:
             if task.kind != "chain":
                 continue
             env.reset(options={"task": number})
-            calls = env.session.errand.calls
+            calls = env.session.puzzle.calls
             lengths[len(calls)] += 1
             for place, call in enumerate(calls[:-1]):
                 rows = rows_of(CORE[call.tool].on(env.session._connection, call.arguments))
@@ -155,17 +155,17 @@ def test_no_fewer_calls_show_what_a_plan_finds() -> None:
     for difficulty in ("easy", "medium"):
         env = ToolsEnv(difficulty=difficulty, split="test")
         for number in range(300):
-            task, errand = env.task(number), env.puzzle_of(env.task(number))
-            by_name = errand.answer[:1].isupper() and len(errand.answer) > 5 and "Room" not in errand.answer
-            calls = len(errand.calls)
+            task, puzzle = env.task(number), env.puzzle_of(env.task(number))
+            by_name = puzzle.answer[:1].isupper() and len(puzzle.answer) > 5 and "Room" not in puzzle.answer
+            calls = len(puzzle.calls)
             if task.kind not in ("single", "chain", "lookalike") or not by_name or calls > 2 or tried[calls] >= 25:
                 continue
             said, _ = env.reset(options={"task": number})
-            assert errand.answer not in said
+            assert puzzle.answer not in said
             before = env.snapshot()
             for action in env.actions() if calls == 2 else ():
                 if not action.startswith("finish"):
-                    assert f'"{errand.answer}"' not in env.step(action)[0], (task, action)
+                    assert f'"{puzzle.answer}"' not in env.step(action)[0], (task, action)
                     env.restore(before)
             tried[calls] += 1
     assert tried[1] >= 15 and tried[2] >= 10
@@ -179,7 +179,7 @@ def test_no_search_finds_what_another_answer_showed() -> None:
         for number in (*range(150), 251, 344):
             env.reset(options={"task": number})
             seen: list[dict[str, Any]] = []
-            for call in env.session.errand.calls:
+            for call in env.session.puzzle.calls:
                 rows = rows_of(CORE[call.tool].on(env.session._connection, call.arguments))
                 if call.tool.startswith(("search_", "find_")):
                     name = next(iter(call.arguments.values()))
@@ -211,7 +211,7 @@ def test_no_tool_questions_have_no_listed_answer() -> None:
         if env.task(number).kind != "no_tool":
             continue
         env.reset(options={"task": number})
-        assert env.session.errand.answer not in "\n".join(env.actions())
+        assert env.session.puzzle.answer not in "\n".join(env.actions())
         (answer,) = env.expert()
         _, reward, *_, info = env.step(answer)
         assert info["success"] and reward == 1 and info["tools_needed"] == []
@@ -226,7 +226,7 @@ def test_no_tool_questions_have_no_listed_answer() -> None:
 
 def test_thoughtless_agents_fail() -> None:
     """Drawing from the listed actions succeeds in few episodes."""
-    for difficulty, most in (("easy", 0.06), ("medium", 0.03), ("retrieval", 0.04)):
+    for difficulty, maximum in (("easy", 0.06), ("medium", 0.03), ("retrieval", 0.04)):
         env = ToolsEnv(difficulty=difficulty)
         rng = Rng("thoughtless")
         wins = 0
@@ -235,13 +235,13 @@ def test_thoughtless_agents_fail() -> None:
             while not env.stop_reason:
                 env.step(rng.choice(env.actions()))
             wins += env.succeeded
-        assert wins / 150 <= most, difficulty
+        assert wins / 150 <= maximum, difficulty
 
 
 def test_dates_are_in_reach() -> None:
     """A day that a request names can be asked about: the forecast of it, or the record, exists."""
     env = ToolsEnv(difficulty="easy")
     for number in range(100):
-        errand: Any = env.puzzle_of(env.task(number))
-        for day in errand.named.get("day", ()):
-            assert -7 <= (date.fromisoformat(day) - errand.world.today).days <= 6
+        puzzle: Any = env.puzzle_of(env.task(number))
+        for day in puzzle.named.get("day", ()):
+            assert -7 <= (date.fromisoformat(day) - puzzle.database.today).days <= 6

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentgym_envs.tools.catalogue import CORE, FINISH, all_tools
 from agentgym_envs.tools.env import ToolsEnv
 from agentgym_envs.tools.lookups import PARAMETERS
-from agentgym_envs.tools.tool import Refused, quoted, unknown_tool
+from agentgym_envs.tools.tool import ToolError, quoted, unknown_tool
 from agentgym_py.rng import Rng
 
 JSON = st.recursive(
@@ -23,7 +23,7 @@ JSON = st.recursive(
 
 def why(tool: str, arguments: dict[str, Any]) -> str:
     """What a tool says of wrong arguments."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ToolError) as refused:
         CORE[tool].check(arguments)
     return str(refused.value)
 
@@ -69,7 +69,7 @@ def test_any_arguments_pass_or_are_refused(tool: str, arguments: dict[str, Any])
     """Nothing else comes of them than values of the types that the schema says."""
     try:
         checked = CORE[tool].check(arguments)
-    except Refused as refused:
+    except ToolError as refused:
         assert str(refused) and str(refused).isprintable()
     else:
         assert [type(value) for value in checked.values()] == [
@@ -143,10 +143,10 @@ def test_any_printable_text_is_taken_as_it_is(text: str) -> None:
 def test_a_number_is_taken_where_its_schema_takes_it(value: float) -> None:
     """Whole numbers within the bounds, however they are written; nothing else."""
     parameter = PARAMETERS["minutes"]
-    whole = value == int(value) and parameter.least <= value <= parameter.most
+    whole = value == int(value) and parameter.minimum <= value <= parameter.maximum
     try:
         assert parameter.check(value) == value and whole
-    except Refused:
+    except ToolError:
         assert not whole
 
 
@@ -160,7 +160,7 @@ def test_a_day_is_one_of_the_calendar(day: object) -> None:
         known = False
     try:
         assert PARAMETERS["day"].check(text) == text and known
-    except Refused:
+    except ToolError:
         assert not known
 
 

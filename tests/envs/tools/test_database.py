@@ -6,16 +6,16 @@ from itertools import combinations
 
 import pytest
 
+from agentgym_envs.tools.database import ConnectionPool, Database, database_of, dump
 from agentgym_envs.tools.words import WORDS
-from agentgym_envs.tools.world import Desk, World, dump, world_of
 from agentgym_py.env import SPLITS
 
 
 def test_a_world_follows_from_its_number() -> None:
     """Made twice, a database is the same to the byte; another number or split gives another."""
-    again = world_of.__wrapped__("train", 3, False)
-    assert again.image == world_of("train", 3, False).image and again.names == world_of("train", 3, False).names
-    assert len({world_of(split, n, False).image for split in SPLITS for n in range(3)}) == 9
+    again = database_of.__wrapped__("train", 3, False)
+    assert again.image == database_of("train", 3, False).image and again.names == database_of("train", 3, False).names
+    assert len({database_of(split, n, False).image for split in SPLITS for n in range(3)}) == 9
 
 
 def test_splits_share_no_name() -> None:
@@ -29,7 +29,7 @@ def test_splits_share_no_name() -> None:
 def test_words_do_for_every_world(split: str) -> None:
     """Each kind of name is there in number, none twice."""
     for number in range(8):
-        names = world_of(split, number, True).names
+        names = database_of(split, number, True).names
         for kind in ("city", "film", "person", "paper", "author", "event", "product"):
             assert len(set(names[kind])) == len(names[kind]) >= 8, kind
         assert len(names["customer"]) >= 5 and len(names["topic"]) >= 3 and len(names["theme:bank"]) == 5
@@ -42,20 +42,20 @@ def rows(connection: sqlite3.Connection) -> int:
 
 def test_a_loan_is_as_new() -> None:
     """What was done to a copy within a transaction is gone when it is lent again."""
-    desk, world = Desk(), world_of("train", 0, False)
-    connection = desk.lend(world)
+    connections, database = ConnectionPool(), database_of("train", 0, False)
+    connection = connections.acquire(database)
     before = dump(connection)
     connection.execute("BEGIN")
     connection.execute("DELETE FROM events")
     assert rows(connection) == 0 and dump(connection) != before
-    desk.take_back(world, connection)
-    assert desk.lend(world) is connection and dump(connection) == before
+    connections.release(database, connection)
+    assert connections.acquire(database) is connection and dump(connection) == before
 
 
 def test_two_loans_are_two_databases() -> None:
     """A change in one copy is not seen in another that is lent at the same time."""
-    desk, world = Desk(), world_of("train", 0, False)
-    one, other = desk.lend(world), desk.lend(world)
+    connections, database = ConnectionPool(), database_of("train", 0, False)
+    one, other = connections.acquire(database), connections.acquire(database)
     one.execute("BEGIN")
     one.execute("DELETE FROM events")
     assert rows(one) == 0 and rows(other) == 9
@@ -63,15 +63,15 @@ def test_two_loans_are_two_databases() -> None:
 
 def test_threads_share_a_desk() -> None:
     """Two borrowers at the same time never hold the same copy."""
-    desk, worlds = Desk(), [world_of("train", n, False) for n in range(3)]
+    connections, databases = ConnectionPool(), [database_of("train", n, False) for n in range(3)]
 
     def borrow(turn: int) -> bool:
-        world: World = worlds[turn % 3]
-        connection = desk.lend(world)
+        database: Database = databases[turn % 3]
+        connection = connections.acquire(database)
         connection.execute("BEGIN")
         alone = rows(connection) == 9
         connection.execute("DELETE FROM events")
-        desk.take_back(world, connection)
+        connections.release(database, connection)
         return alone
 
     with ThreadPoolExecutor(8) as pool:
