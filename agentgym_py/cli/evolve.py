@@ -35,9 +35,14 @@ from agentgym_py.collection.processes import Workers
 from agentgym_py.env import registration
 from agentgym_py.errors import ConfigError, EndpointError, NothingToTrainOnError, RunError
 from agentgym_py.evolution import Evolution, EvolveConfig
-from agentgym_py.evolution.config import require_cloner, require_fit, require_judges, require_reachable
+from agentgym_py.evolution.config import (
+    require_cloner,
+    require_compatible,
+    require_compatible_policy,
+    require_reachable,
+)
 from agentgym_py.evolution.run_folder import RunFolder
-from agentgym_py.evolution.task_sampling import shares
+from agentgym_py.evolution.task_sampling import tasks_per_env
 from agentgym_py.files import new_folder
 from agentgym_py.registry import is_source
 from agentgym_py.rewards.reward_model import require_reward_model
@@ -204,7 +209,7 @@ def _run(args: Values, begun: list[RunFolder], lock: ExitStack) -> dict[str, Any
     if folder is None:
         ready = [model.load(config.seed)]  # a wrong name is said before there is a folder
         require_room(ready[0], config.max_new_tokens)
-        require_judges(config, trainer, ready[0])
+        require_compatible_policy(config, trainer, ready[0])
         executor, play = engine.executor_for(ready[0], model.ray), engine.engines_for(ready[0], config.slots)
         folder = distributed.on_rank_zero(lambda: lock.enter_context(_started(args, envs, ready[0])))
         begun.append(folder)
@@ -214,7 +219,7 @@ def _run(args: Values, begun: list[RunFolder], lock: ExitStack) -> dict[str, Any
             base = model.load(config.seed)
             distributed.on_rank_zero(_check_basis, folder, envs, base)
             if more:
-                require_judges(config, trainer, base)
+                require_compatible_policy(config, trainer, base)
                 distributed.on_rank_zero(_extend, folder, config.rounds)
             executor, play = engine.executor_for(base, model.ray), engine.engines_for(base, config.slots)
     lock.enter_context(executor)
@@ -247,7 +252,7 @@ def read(settings: Values, beside: Values) -> Wanted:
     config, trainer = evolve_config(settings), read_trainer(settings)
     require_policy_trainer(trainer)
     envs = env_specs(settings)
-    require_fit(config, trainer, len(envs))
+    require_compatible(config, trainer, len(envs))
     require_reachable(config, trainer, envs)
     require_cloner(config, trainer, cloner := read_cloner(settings))
     engine.require_here(config.step_timeout)
@@ -258,15 +263,15 @@ def read(settings: Values, beside: Values) -> Wanted:
 
 def _require_all_tasks(config: EvolveConfig, envs: Sequence[EnvSpec]) -> None:
     """Refuse more tasks than the worlds have."""
-    for spec, share in zip(envs, shares(envs, config.explore_weights, config.explore_tasks), strict=True):
+    for spec, share in zip(envs, tasks_per_env(envs, config.explore_weights, config.explore_tasks), strict=True):
         require_tasks([spec], _tasks_of(config, share))
 
 
 def _extend(folder: RunFolder, rounds: int) -> None:
     """Give a run another number of rounds."""
-    before = folder.written_config()
+    before = folder.stored_config()
     folder.set_rounds(rounds)
-    tracking.accept_settings(folder.path, before, folder.written_config())
+    tracking.accept_settings(folder.path, before, folder.stored_config())
 
 
 def evolve_config(args: Values) -> EvolveConfig:
@@ -280,7 +285,7 @@ def evolve_config(args: Values) -> EvolveConfig:
 def _started(args: Values, envs: Sequence[EnvSpec], base: Policy) -> AbstractContextManager[RunFolder]:
     settings, made_with = settings_of(args, envs), provenance() | {"preset": args["preset"]} | _basis(envs, base)
     made_with |= {"sources": found} if (found := sources_of(settings)) else {}
-    return RunFolder.started(Path(args["out"]) if args["out"] else _own_folder(settings), settings, made_with)
+    return RunFolder.start(Path(args["out"]) if args["out"] else _own_folder(settings), settings, made_with)
 
 
 def _basis(envs: Sequence[EnvSpec], base: Policy) -> dict[str, Any]:
@@ -370,7 +375,7 @@ def _show(
     out_of_the_way = redirect_stdout(sys.stderr) if out.stderr else nullcontext()  # a plugin may print; stdout is JSON
     report = partial(distributed.on_rank_zero, write_report, folder.path)
     track = None if folder.finished else folder.config().get("track")
-    tracker = tracking.Tracker(track, folder.path, folder.written_config()) if track else None
+    tracker = tracking.Tracker(track, folder.path, folder.stored_config()) if track else None
     with out_of_the_way, TerminalReporter(out, report) as reporter, tracker.listening() if tracker else nullcontext():
         reporter.header(*header)
         result = evolution(InterruptibleReporter(tracker.reporter(reporter) if tracker else reporter)).run()

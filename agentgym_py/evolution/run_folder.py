@@ -1,4 +1,4 @@
-"""Run folders: everything that a run is, in plain files, written so that a kill at any moment leaves the last round."""
+"""Run folders hold a whole run in plain files; a kill at any moment leaves the finished rounds intact."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from agentgym_py.files import (
 )
 from agentgym_py.training.settings import with_current_trainer_names
 
-_MADE_AGAIN = {"metrics.json", "test.json"}
-"""What a resumed run makes again, where it is missing, of what else it has."""
+_REBUILT = {"metrics.json", "test.json"}
+"""Files that a resumed run rebuilds from its other files if they are missing."""
 
 
 def read_estimate(value: Mapping[str, Any]) -> Estimate:
-    """An estimate as it stands in a run's JSON, where null is nan."""
-    value_, low, high = (math.nan if value[name] is None else value[name] for name in ("value", "low", "high"))
-    return Estimate(value_, low, high, value["n"])
+    """Read an estimate from a run's JSON, in which null is nan."""
+    mean, low, high = (math.nan if value[name] is None else value[name] for name in ("value", "low", "high"))
+    return Estimate(mean, low, high, value["n"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,37 +40,37 @@ class RunFolder(JsonFolder):
     """`run.yaml`, `provenance.json`, `rounds/NN/`, `test.json`, `report.html`; and `.lock`, an empty file.
 
     A round's folder holds `trajectories.jsonl`, `checkpoint/`, `training.json`, `valid.jsonl`, `test.jsonl`,
-    `metrics.json`, and `training/` where the trainer left something else or was killed. A round is over when its
-    `metrics.json` stands there; it is written last, as `training.json` is of a training.
+    `metrics.json`, and `training/` if the trainer left other files or was killed. `metrics.json` is written last and
+    ends a round, as `training.json` ends a training.
     """
 
     @classmethod
     @contextmanager
-    def started(cls, path: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> Iterator[RunFolder]:
-        """Start a run, which is locked from its first moment on.
+    def start(cls, path: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> Iterator[RunFolder]:
+        """Start a run and lock it.
 
-        `run.yaml` makes it a run and is written last: what a kill before that leaves can be started again.
+        `run.yaml` makes a folder a run and is written last, so a run killed before that can be started again.
 
         Raises:
-            RunError: the folder already holds something, or another process starts a run there.
+            RunError: the folder is not empty, or another process starts a run there.
         """
         new_folder(path).mkdir(parents=True, exist_ok=True)
         folder = cls(path)
         with folder.locked():
-            new_folder(path)  # again: who had the lock before may have started a run
+            new_folder(path)  # again: another process may have started a run meanwhile
             folder.write_json(PROVENANCE, provenance)
             write_atomic(path / "run.yaml", yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
             yield folder
 
     @classmethod
     def create(cls, path: Path, config: Mapping[str, Any]) -> RunFolder:
-        """A run that was started, and that nobody works on; see `started`."""
-        with cls.started(path, config, {}) as folder:
+        """Start a run and unlock it; see `start`."""
+        with cls.start(path, config, {}) as folder:
             return folder
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """Open an existing run; RunError where there is none."""
+        """Open an existing run; raises RunError if there is none."""
         if path.is_file():
             raise RunError(f"{path} is a file; a run is the folder that holds its run.yaml")
         if not path.is_dir():
@@ -80,13 +80,13 @@ class RunFolder(JsonFolder):
         return cls(path)
 
     def config(self) -> dict[str, Any]:
-        """Return the settings that the run was started with, by their current names."""
-        config = with_current_names(self.written_config())
+        """Return the run's settings by their current names."""
+        config = with_current_names(self.stored_config())
         trainer = config.get("trainer")
         return config | ({"trainer": with_current_trainer_names(trainer)} if isinstance(trainer, Mapping) else {})
 
-    def written_config(self) -> dict[str, Any]:
-        """Return the settings as they stand in run.yaml."""
+    def stored_config(self) -> dict[str, Any]:
+        """Return the settings as run.yaml has them."""
         try:
             config = yaml.safe_load((self.path / "run.yaml").read_text(encoding="utf-8"))
         except yaml.YAMLError as error:
@@ -96,10 +96,10 @@ class RunFolder(JsonFolder):
         return config
 
     def require_extensible(self, rounds: int) -> None:
-        """Refuse a number of rounds that the run cannot have any more.
+        """Refuse a number of rounds that the run can no longer have.
 
         Raises:
-            RunError: more rounds have begun than that, or the run stopped early, as it would with more rounds.
+            RunError: more rounds have begun, or the run stopped early, which it would also do with more rounds.
         """
         config = self.config()
         begun = [n for n in range(config["rounds"] + 1) if self.round(n).is_dir() and any(self.round(n).iterdir())]
@@ -114,69 +114,69 @@ class RunFolder(JsonFolder):
             )
 
     def set_rounds(self, rounds: int) -> None:
-        """Give the run another number of rounds; a test that is over is made again after the last of them."""
+        """Change the number of rounds; the final test is repeated after the last of them."""
         config = self.config() | {"rounds": rounds}
-        (self.path / "test.json").unlink(missing_ok=True)  # first: a kill in between leaves the run as it was
+        (self.path / "test.json").unlink(missing_ok=True)  # first: a kill in between leaves a resumable run
         write_atomic(self.path / "run.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
 
     def round(self, number: int) -> Path:
-        """Folder of a round."""
+        """Return the folder of a round."""
         return self.path / "rounds" / f"{number:02d}"
 
     def done(self, number: int) -> bool:
-        """Whether a round is over."""
+        """Tell whether a round is over."""
         return (self.round(number) / "metrics.json").is_file()
 
     @property
     def finished(self) -> bool:
-        """Whether the test is over too, so that nothing is left to run."""
+        """Whether the run is over, including its test."""
         return (self.path / "test.json").is_file()
 
-    def begun(self, number: int) -> Path:
-        """The folder of a round that is about to run, or to go on; what a kill left half written is deleted."""
+    def begin_round(self, number: int) -> Path:
+        """Prepare the folder of a round to start or resume it; partial files of a killed run are deleted."""
         folder = self.round(number)
         folder.mkdir(parents=True, exist_ok=True)
         remove_partial_files(folder)
         return folder
 
-    def trained(self, number: int) -> bool:
-        """Whether a round's training is over."""
+    def is_trained(self, number: int) -> bool:
+        """Tell whether a round's training is over."""
         return (self.round(number) / "training.json").is_file()
 
     def finish_training(self, number: int, training: Mapping[str, Any]) -> None:
-        """Mark a round's training as over, once its checkpoint is on the disk."""
+        """Mark a round's training as over, after its checkpoint is on the disk."""
         folder = self.round(number)
-        for each in (*(folder / "checkpoint").rglob("*"), folder / "checkpoint", folder):
-            sync_to_disk(each)
+        for path in (*(folder / "checkpoint").rglob("*"), folder / "checkpoint", folder):
+            sync_to_disk(path)
         self.write_json(f"rounds/{number:02d}/training.json", training)
 
     def training(self, number: int) -> dict[str, Any]:
-        """What `finish_training` wrote."""
+        """Read what `finish_training` wrote."""
         return self.read_json(f"rounds/{number:02d}/training.json")
 
-    def finish(self, number: int, metrics: Mapping[str, Any]) -> None:
-        """Mark a round as over, once all of it is on the disk."""
+    def finish_round(self, number: int, metrics: Mapping[str, Any]) -> None:
+        """Mark a round as over, after all its files are on the disk."""
         folder = self.round(number)
         shutil.rmtree(folder / "parts", ignore_errors=True)
-        for each in (*folder.rglob("*"), folder, folder.parent, self.path):
-            sync_to_disk(each)
+        for path in (*folder.rglob("*"), folder, folder.parent, self.path):
+            sync_to_disk(path)
         self.write_json(f"rounds/{number:02d}/metrics.json", metrics)
 
     def metrics(self, number: int) -> dict[str, Any]:
-        """What `finish` wrote."""
+        """Read what `finish_round` wrote."""
         return self.read_json(f"rounds/{number:02d}/metrics.json")
 
-    def best(self, last: int) -> int:
-        """Of the rounds up to `last` the one with the best valid success rate; of equals the earliest."""
+    def best_round(self, last: int) -> int:
+        """Return the round up to `last` with the best valid success rate, the earliest of equals."""
         rates = [self.metrics(r)["valid"]["success"]["value"] for r in range(last + 1)]
-        known = [-1.0 if rate is None else rate for rate in rates]  # None: every episode failed by infrastructure
-        return known.index(max(known))
+        rates = [-1.0 if rate is None else rate for rate in rates]  # None: every episode failed by infrastructure
+        return rates.index(max(rates))
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """Read a JSON file of the run; RunError if it is broken."""
+        """Read a JSON file of the run; raises RunError if it is broken."""
         try:
             return JsonFolder.read_json(self, name)
         except RunError as error:
-            if Path(name).name in _MADE_AGAIN:
+            if Path(name).name in _REBUILT:
                 raise RunError(f"{error}; delete it, and --resume makes it again") from error
             raise

@@ -1,4 +1,4 @@
-"""Which training tasks the rounds of a run explore: of which worlds how many, and in what order."""
+"""Sample the training tasks that the rounds of a run explore."""
 
 from __future__ import annotations
 
@@ -21,71 +21,76 @@ if TYPE_CHECKING:
     from agentgym_py.evolution.config import EvolveConfig
 
 _TASKS = 1_000_000
-"""Number of training tasks that a run samples from, in an env of endlessly many."""
+"""Number of training tasks that a run samples from, in an env with unlimited tasks."""
 
 
-def shares(envs: Sequence[EnvSpec], weights: Mapping[str, float], tasks: int) -> list[int]:
-    """How many tasks of each world a round explores, by weights (1 where none is given); `tasks` of each on average.
+def tasks_per_env(envs: Sequence[EnvSpec], weights: Mapping[str, float], tasks: int) -> list[int]:
+    """Return how many tasks of each env a round explores, by weights (default 1); the mean is `tasks`.
 
     Raises:
-        ConfigError: a weight of no such world, one that is negative or not finite, or all of them 0.
+        ConfigError: a weight of no such env, one that is negative or not finite, or all of them 0.
     """
     names = [short_name(spec.local_spec.name) for spec in envs]
     for name in weights:
         if name not in names:
             raise ConfigError(f"explore_weights: no world {name!r}." + did_you_mean(name, names, "There are"))
-    each = [weights.get(name, 1.0) for name in names]
-    if not all(math.isfinite(weight) and weight >= 0 for weight in each) or not any(each):
+    values = [weights.get(name, 1.0) for name in names]
+    if not all(math.isfinite(weight) and weight >= 0 for weight in values) or not any(values):
         raise ConfigError(f"explore_weights must be numbers of at least 0, not all of them 0, got {dict(weights)}")
-    bounds = [round(len(envs) * tasks * upto / sum(each)) for upto in accumulate(each, initial=0.0)]
-    return [after - before for before, after in pairwise(bounds)]
+    bounds = [round(len(envs) * tasks * total / sum(values)) for total in accumulate(values, initial=0.0)]
+    return [end - start for start, end in pairwise(bounds)]
 
 
-def order(spec: EnvSpec, tasks: int, seed: int) -> list[int]:
-    """The first `tasks` training tasks of a world in the order of a run: runs of other seeds meet other tasks."""
-    there = spec.count("train", max(tasks, _TASKS))
-    return Rng(seed, "tasks", spec.key).sample(range(there), tasks)
+def task_order(spec: EnvSpec, tasks: int, seed: int) -> list[int]:
+    """Return the first `tasks` training tasks of an env in the random order of a run's seed."""
+    available = spec.count("train", max(tasks, _TASKS))
+    return Rng(seed, "tasks", spec.key).sample(range(available), tasks)
 
 
-def hard(spec: EnvSpec, pool: Sequence[int], wanted: int, played: Iterable[Trajectory], rng: Rng) -> list[int]:
-    """`wanted` of the training tasks `pool`, drawn by weight, without putting back: who failed more comes more often.
+def sample_hard(
+    spec: EnvSpec, pool: Sequence[int], number: int, trajectories: Iterable[Trajectory], rng: Rng
+) -> list[int]:
+    """Draw `number` of the training tasks `pool` without replacement, failed tasks with a larger weight.
 
-    The weight is (failures + 1) / (tries + 1), by the episodes that began at their tasks' beginnings: 1 of a task that
-    is new or always failed, less the more often it was done.
+    The weight is (failures + 1) / (attempts + 1) over the episodes that began at their tasks' start: 1 for a task that
+    is new or always failed.
     """
-    tries, failures = Counter[Hashable](), Counter[Hashable]()
-    for each in played:
-        if each.is_evidence and all(step.trained for step in each.steps[:1]):
-            tries[each.provenance.task_key] += 1
-            failures[each.provenance.task_key] += not each.success
-    world, drawn = spec.local_spec, dict[int, float]()
+    attempts, failures = Counter[Hashable](), Counter[Hashable]()
+    for trajectory in trajectories:
+        if trajectory.is_evidence and all(step.trained for step in trajectory.steps[:1]):
+            attempts[trajectory.provenance.task_key] += 1
+            failures[trajectory.provenance.task_key] += not trajectory.success
+    local, priorities = spec.local_spec, dict[int, float]()
     with closing(spec.make()) as env:
-        for number in pool:
-            key = world.name, canonical_json(world.kwargs), env.task(number, "train").id
-            drawn[number] = rng.uniform() ** ((tries[key] + 1) / (failures[key] + 1))  # Efraimidis and Spirakis, 2006
-    return sorted(pool, key=lambda number: -drawn[number])[:wanted]
+        for task in pool:
+            key = local.name, canonical_json(local.kwargs), env.task(task, "train").id
+            inverse_weight = (attempts[key] + 1) / (failures[key] + 1)
+            priorities[task] = rng.uniform() ** inverse_weight  # Efraimidis and Spirakis, 2006
+    return sorted(pool, key=lambda task: -priorities[task])[:number]
 
 
-def jobs_of(
+def round_jobs(
     config: EvolveConfig,
     envs: Sequence[EnvSpec],
     number: int,
-    stored: Callable[[int], Iterable[Trajectory]],
-    tries: int,
+    load_round: Callable[[int], Iterable[Trajectory]],
+    attempts: int,
 ) -> list[Job]:
-    """A round's training tasks of each world, one of each in turn, `tries` times; the tries at one stand side by side.
+    """Return the jobs of a round's training tasks, alternating between envs; the attempts at a task are adjacent.
 
-    `stored` gives the episodes of a round that is over.
+    `load_round` returns the episodes of an earlier round.
     """
-    experts, chosen = config.expert_tasks, list[list[tuple[EnvSpec, int]]]()
-    again = number > 1 and config.explore_order == "hard"
-    played = [each for r in range(1, number) for each in stored(r)] if again else []
-    for spec, share in zip(envs, shares(envs, config.explore_weights, config.explore_tasks), strict=True):
-        every = order(spec, experts + config.rounds * share, config.seed)
-        upto = experts + number * share
-        tasks = every[upto - share : upto] if number else every[:experts]
-        if again:
-            tasks = hard(spec, every[experts:upto], share, played, Rng(config.seed, "hard", number, spec.key))
-        chosen.append([(spec, task) for task in tasks])
-    turns = zip_longest(*chosen)
-    return [Job(each[0], each[1], "train", k) for turn in turns for each in turn if each for k in range(tries)]
+    experts, tasks_by_env = config.expert_tasks, list[list[tuple[EnvSpec, int]]]()
+    hard = number > 1 and config.explore_order == "hard"
+    explored = [trajectory for r in range(1, number) for trajectory in load_round(r)] if hard else []
+    shares = tasks_per_env(envs, config.explore_weights, config.explore_tasks)
+    for spec, share in zip(envs, shares, strict=True):
+        order = task_order(spec, experts + config.rounds * share, config.seed)
+        end = experts + number * share
+        tasks = order[end - share : end] if number else order[:experts]
+        if hard:
+            rng = Rng(config.seed, "hard", number, spec.key)
+            tasks = sample_hard(spec, order[experts:end], share, explored, rng)
+        tasks_by_env.append([(spec, task) for task in tasks])
+    turns = zip_longest(*tasks_by_env)
+    return [Job(pair[0], pair[1], "train", k) for turn in turns for pair in turn if pair for k in range(attempts)]

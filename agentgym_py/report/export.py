@@ -81,7 +81,7 @@ def _of_run(run: RunFolder, number: int | None) -> Source:
         raise RunError(f"{run.path} has no round that is over")
     if number is not None and number not in done:
         raise RunError(f"{run.path} has no round {number} that is over; there are {', '.join(map(str, done))}")
-    chosen = run.best(max(done)) if number is None else number
+    chosen = run.best_round(max(done)) if number is None else number
     return Source(run.round(chosen) / "checkpoint", run, chosen)
 
 

@@ -96,7 +96,7 @@ def origin_of(path: str) -> Origin | None:
         return None
     with suppress(AgentGymError, LookupError, TypeError, ValueError):  # from an older version or another program
         if (folder / "run.yaml").is_file():
-            return of_round(run := RunFolder(folder), run.best(max(rounds_of(run))))
+            return of_round(run := RunFolder(folder), run.best_round(max(rounds_of(run))))
         if found := round_at(folder):
             return of_round(*found)
         if made := training_at(folder):
@@ -258,7 +258,11 @@ def _trainer(trainer: Any) -> str:
 
 def _why(run: RunFolder, number: int) -> str:
     last = max(rounds_of(run))
-    return f"the best of 0 to {last} by valid success" if number == run.best(last) else f"of 0 to {last}, not the best"
+    return (
+        f"the best of 0 to {last} by valid success"
+        if number == run.best_round(last)
+        else f"of 0 to {last}, not the best"
+    )
 
 
 def _results(run: RunFolder, number: int) -> list[str]:

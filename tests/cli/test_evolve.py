@@ -181,8 +181,8 @@ def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int
     """In whole sentences, for one round as for many; a round more than there are stands for the test."""
     folder = RunFolder.create(tmp_path / "run", {})
     for number in range(min(done, rounds + 1)):
-        folder.begun(number)
-        folder.finish(number, {})
+        folder.begin_round(number)
+        folder.finish_round(number, {})
     if done > rounds + 1:
         folder.write_json("test.json", {})
     plan = f"Agent_v0 from 12 episodes of the fair expert, {said[0]}; {folder.path}"
@@ -192,7 +192,7 @@ def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int
 def test_the_header_says_that_a_round_was_begun(tmp_path: Path) -> None:
     """What it has written down so far is not done again."""
     folder = RunFolder.create(tmp_path / "run", {})
-    folder.begun(0)
+    folder.begin_round(0)
     assert len(module("evolve")._header(folder, EvolveConfig(), 1)) == 1
     (folder.round(0) / "trajectories.jsonl").write_text("")
     assert module("evolve")._header(folder, EvolveConfig(), 1)[1:] == ["Resuming in the middle of round 0."]

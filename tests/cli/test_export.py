@@ -70,7 +70,7 @@ def test_a_run_gives_its_best_round_and_the_card_says_where_it_is_from(agentgym:
     words = ["evolve", "--env", "GUESS", "--model", small_model, "--preset", "smoke", "--out", "run", "--threads", "1"]
     assert agentgym(*words)[0] == 0
     source = find("run")
-    assert source.run and source.number == source.run.best(1)
+    assert source.run and source.number == source.run.best_round(1)
     assert agentgym("export", "run", "--round", "1", "--out", "given")[0] == 0
     assert torch.equal(said("given"), said("run/rounds/01/checkpoint"))
     card = Path("given/README.md").read_text(encoding="utf-8")
@@ -151,7 +151,7 @@ def written_run(folder: Path, rounds: int, **changes: Any) -> RunFolder:
         **asdict(EvolveConfig()), **changes,
     }  # fmt: skip
     made_with = {"base_policy": "abc", "started": "2026-01-01", "packages": {"torch": "2"}, "env_versions": {"shop": 1}}
-    with RunFolder.started(folder, config, made_with) as run:
+    with RunFolder.start(folder, config, made_with) as run:
         for number in range(rounds + 1):
             estimate = {"value": number / 9, "low": 0.0, "high": 1.0, "n": 4}
             valid = {"success": estimate, "reward": estimate, "steps": 3.0}

@@ -57,7 +57,7 @@ def test_a_run_that_is_not_over_takes_more_and_fewer(
 
     def stops(self: Evolution, number: int) -> None:
         if number == 2:
-            self.folder.begun(number).joinpath("valid.jsonl.part").write_text("")
+            self.folder.begin_round(number).joinpath("valid.jsonl.part").write_text("")
             raise KeyboardInterrupt
         round_(self, number)
 

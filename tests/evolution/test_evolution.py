@@ -14,7 +14,7 @@ from agentgym_py.collection.rollouts import Rollouts
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, RunError, TrainingError
 from agentgym_py.evolution import Evolution, EvolveConfig
-from agentgym_py.evolution.config import require_fit
+from agentgym_py.evolution.config import require_compatible
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy import Policy
 from agentgym_py.training import OnPolicyTrainer, TrainReport
@@ -486,7 +486,7 @@ def test_settings_that_a_trainer_that_plays_itself_would_ignore_are_refused(
     with pytest.raises(ConfigError, match=next(iter(ignored))):
         evolution(tmp_path, tiny_policy, replace(SMALL, **ignored), trainer=Player()).run()
     assert not (tmp_path / "rounds").exists() or not any((tmp_path / "rounds").iterdir())
-    require_fit(replace(SMALL, **ignored), Nudge())
+    require_compatible(replace(SMALL, **ignored), Nudge())
 
 
 @pytest.mark.parametrize(
@@ -508,7 +508,7 @@ def test_what_a_round_cannot_be_is_refused_before_anything_runs(
     with pytest.raises(ConfigError, match=said):
         evolution(tmp_path, tiny_policy, config, trainer=trainer).run()
     assert not (tmp_path / "rounds").exists() or not any((tmp_path / "rounds").iterdir())
-    require_fit(replace(config, rounds=0), trainer)
+    require_compatible(replace(config, rounds=0), trainer)
 
 
 def test_a_round_that_could_learn_nothing_fails_unless_allowed(tiny_policy: Any, tmp_path: Path) -> None:

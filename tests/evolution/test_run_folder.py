@@ -35,7 +35,7 @@ def start(path: Path, number: int, together: Barrier | None = None) -> bool:
     if together:
         together.wait()
     try:
-        with RunFolder.started(path, {"seed": number}, {"from": number}):
+        with RunFolder.start(path, {"seed": number}, {"from": number}):
             return True
     except RunError:
         return False
@@ -86,12 +86,12 @@ def test_of_many_starts_in_one_folder_one_wins(tmp_path: Path) -> None:
 def test_a_round_is_over_when_its_metrics_stand(tmp_path: Path) -> None:
     """An interrupted round leaves no metrics; what is whole stays before it goes on, and what is half written goes."""
     folder = RunFolder.create(tmp_path / "a", {})
-    (folder.begun(0) / "whole.jsonl").write_text("{}")
+    (folder.begin_round(0) / "whole.jsonl").write_text("{}")
     (folder.round(0) / "half.jsonl.partial").write_text("{")
     (folder.round(0) / ".checkpoint.7.tmp").mkdir()
     assert not folder.done(0)
-    assert [each.name for each in folder.begun(0).iterdir()] == ["whole.jsonl"]
-    folder.finish(0, {"x": 1})
+    assert [each.name for each in folder.begin_round(0).iterdir()] == ["whole.jsonl"]
+    folder.finish_round(0, {"x": 1})
     assert folder.done(0) and folder.metrics(0) == {"x": 1}
 
 
@@ -132,7 +132,7 @@ def test_what_is_no_number_is_null(tmp_path: Path) -> None:
 def test_a_finished_round_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file and folder of the round is synced before the metrics that say that it is over."""
     folder = RunFolder.create(tmp_path / "a", {})
-    (folder.begun(0) / "checkpoint").mkdir()
+    (folder.begin_round(0) / "checkpoint").mkdir()
     (folder.round(0) / "checkpoint" / "weights").write_text("w")
     synced = []
 
@@ -140,6 +140,6 @@ def test_a_finished_round_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.Mon
         synced.append((os.fstat(handle).st_ino, folder.done(0)))
 
     monkeypatch.setattr(os, "fsync", fsync)
-    folder.finish(0, {})
+    folder.finish_round(0, {})
     for path in (folder.path, folder.round(0), folder.round(0) / "checkpoint", folder.round(0) / "checkpoint/weights"):
         assert (path.stat().st_ino, False) in synced, path

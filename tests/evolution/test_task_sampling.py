@@ -9,7 +9,7 @@ import pytest
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError
 from agentgym_py.evolution import EvolveConfig
-from agentgym_py.evolution.task_sampling import hard, jobs_of, order, shares
+from agentgym_py.evolution.task_sampling import round_jobs, sample_hard, task_order, tasks_per_env
 from agentgym_py.rng import Rng
 from agentgym_py.trajectory import Trajectory
 
@@ -29,9 +29,9 @@ CONFIG = EvolveConfig(expert_tasks=3, explore_tasks=4, rounds=3)
 )
 def test_worlds_have_tasks_by_weight(weights: dict[str, float], expected: list[int]) -> None:
     """In all as many as without; who is not named has the weight 1."""
-    assert shares(WORLDS, weights, 100) == expected
+    assert tasks_per_env(WORLDS, weights, 100) == expected
     for tasks in range(1, 40):
-        found = shares(WORLDS, {"shop": 0.3, "maze": 1.7}, tasks)
+        found = tasks_per_env(WORLDS, {"shop": 0.3, "maze": 1.7}, tasks)
         assert sum(found) == 3 * tasks
         assert all(abs(n - tasks * w) <= 1 for n, w in zip(found, (0.3, 1.7, 1.0), strict=True))
 
@@ -48,13 +48,13 @@ def test_worlds_have_tasks_by_weight(weights: dict[str, float], expected: list[i
 def test_weights_that_cannot_be_are_refused(weights: dict[str, float], said: str) -> None:
     """With the name, and what there is."""
     with pytest.raises(ConfigError, match=said):
-        shares(WORLDS, weights, 100)
+        tasks_per_env(WORLDS, weights, 100)
 
 
 def test_worlds_take_turns_and_every_task_is_new() -> None:
     """As long as a world has some left; round 0 is the expert's, with as many tasks of each."""
     config = replace(CONFIG, explore_weights={"maze": 2.0, "todo": 0.0})
-    rounds = [jobs_of(config, WORLDS, number, lambda _: [], 2) for number in range(4)]
+    rounds = [round_jobs(config, WORLDS, number, lambda _: [], 2) for number in range(4)]
     assert [job.env for job in rounds[0][::2]] == WORLDS * 3
     for jobs in rounds[1:]:
         shop, maze, _ = WORLDS
@@ -62,7 +62,7 @@ def test_worlds_take_turns_and_every_task_is_new() -> None:
         assert [job.attempt for job in jobs] == [0, 1] * 12
     tasks = [(job.env.name, job.task) for jobs in rounds for job in jobs[::2]]
     assert len(set(tasks)) == len(tasks) == 9 + 3 * 12
-    assert [job.task for job in rounds[2][::2] if job.env == WORLDS[0]] == order(WORLDS[0], 11, 0)[7:]
+    assert [job.task for job in rounds[2][::2] if job.env == WORLDS[0]] == task_order(WORLDS[0], 11, 0)[7:]
 
 
 def played(number: int, *successes: bool, **fields: Any) -> list[Trajectory]:
@@ -83,12 +83,12 @@ def test_who_failed_more_is_drawn_more() -> None:
     elsewhere = [replace(each, provenance=replace(each.provenance, env_kwargs={"max_steps": 3})) for each in done[:3]]
     counts = dict.fromkeys(range(4), 0)
     for seed in range(600):
-        (first,) = hard(WORLDS[1], range(4), 1, [*done, *lost, *midway, *elsewhere], Rng(seed))
+        (first,) = sample_hard(WORLDS[1], range(4), 1, [*done, *lost, *midway, *elsewhere], Rng(seed))
         counts[first] += 1
     total = 0.25 + 1 + 0.5 + 1
     for task, weight in enumerate((0.25, 1.0, 0.5, 1.0)):
         assert counts[task] / 600 == pytest.approx(weight / total, abs=0.06), counts
-    assert sorted(hard(WORLDS[1], range(4), 4, done, Rng(0))) == list(range(4))
+    assert sorted(sample_hard(WORLDS[1], range(4), 4, done, Rng(0))) == list(range(4))
 
 
 def test_hard_rounds_draw_from_what_was_explored() -> None:
@@ -99,8 +99,8 @@ def test_hard_rounds_draw_from_what_was_explored() -> None:
         seen.append(number)
         return []
 
-    rounds = [[job.task for job in jobs_of(config, [WORLDS[1]], number, stored, 1)] for number in range(4)]
-    every = order(WORLDS[1], 15, 0)
+    rounds = [[job.task for job in round_jobs(config, [WORLDS[1]], number, stored, 1)] for number in range(4)]
+    every = task_order(WORLDS[1], 15, 0)
     assert rounds[:2] == [every[:3], every[3:7]] and seen == [1, 1, 2]
     assert [len(set(tasks)) for tasks in rounds[2:]] == [4, 4]
     assert set(rounds[2]) <= set(every[3:11]) and set(rounds[3]) <= set(every[3:]) and set(rounds[3]) & set(every[3:11])

@@ -45,7 +45,7 @@ def make_run(path: Path, rounds: int = 3, *, test: bool = True, text: str = "Hig
         played = [episode(i, i % 10 < 3 + 2 * number, text) for i in range(60)]
         for name in ("trajectories", "valid", "test"):
             store.write(folder.round(number) / f"{name}.jsonl", played)
-        folder.finish(number, metrics_of(number, played))
+        folder.finish_round(number, metrics_of(number, played))
     if test:
         result = {str(n): summarise([episode(i, i % 10 < 3 + 2 * n) for i in range(60)]).as_dict() for n in (0, 2)}
         folder.write_json("test.json", {"last": 2, "best": 2, "tasks": 60, "rounds": result})
@@ -141,7 +141,7 @@ def test_a_run_at_its_beginning_has_a_page(tmp_path: Path, done: int, said: str)
 def test_a_round_that_trained_on_nothing_says_so(tmp_path: Path) -> None:
     """With allow_empty there is no training report."""
     folder = make_run(tmp_path / "run", 1, test=False)
-    folder.finish(0, folder.metrics(0) | {"training": None})
+    folder.finish_round(0, folder.metrics(0) | {"training": None})
     assert "not trained" in page(tmp_path / "run")
 
 
@@ -230,7 +230,7 @@ def test_kinds_of_failure_lead_to_an_episode(tmp_path: Path) -> None:
     left = replace(cut, id="2", stop_reason=StopReason.GAVE_UP)
     played = [episode(1, True), cut, left, *[replace(cut, id=f"n{i}") for i in range(3)]]
     store.write(folder.round(0) / "valid.jsonl", played)
-    folder.finish(0, metrics_of(0, played))
+    folder.finish_round(0, metrics_of(0, played))
     html = page(tmp_path / "run")
     links = dict(re.findall(r'(\d+) <a href="#(round-0-\d)">', html))
     assert set(links) == {"1", "4"} and all(f'<div id="{anchor}">' in html for anchor in links.values())
@@ -249,7 +249,7 @@ def test_a_net_s_note_stands_with_its_round(tmp_path: Path) -> None:
     """What a trainer noticed is not lost."""
     folder = make_run(tmp_path / "run", 1, test=False)
     training = folder.metrics(0)["training"] | {"notes": ["collapse: entropy <0.01"]}
-    folder.finish(0, folder.metrics(0) | {"training": training})
+    folder.finish_round(0, folder.metrics(0) | {"training": training})
     assert "collapse: entropy &lt;0.01" in page(tmp_path / "run")
 
 
@@ -265,7 +265,7 @@ def test_a_round_without_a_counted_episode_has_a_page(tmp_path: Path) -> None:
     """Infrastructure ended every episode: what is not a number is null in the files and a dash on the page."""
     folder = make_run(tmp_path / "run", 2, test=False)
     played = [replace(episode(i, False), error="lost") for i in range(3)]
-    folder.finish(1, metrics_of(1, played))
+    folder.finish_round(1, metrics_of(1, played))
     assert folder.metrics(1)["valid"]["success"]["value"] is None
     assert "<td>–</td>" in page(tmp_path / "run")
 
@@ -315,6 +315,6 @@ def test_it_says_which_expert_made_the_first_agent(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", 1, test=False)
     assert "cloned from the expert." in page(tmp_path / "run")
     write_atomic(folder.path / "run.yaml", yaml.safe_dump(CONFIG | {"expert": "fair"}))
-    folder.finish(0, folder.metrics(0) | {"player": "the fair expert"})
+    folder.finish_round(0, folder.metrics(0) | {"player": "the fair expert"})
     assert "cloned from the fair expert." in page(tmp_path / "run")
     assert "the fair expert: kept 18 of 60" in page(tmp_path / "run")
