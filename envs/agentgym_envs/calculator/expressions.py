@@ -1,4 +1,4 @@
-"""The calculator's language: a tokenizer, a parser by precedence, and exact fractions within bounds.
+"""The calculator's language: a tokenizer, a precedence parser, and exact bounded fractions.
 
     sum     = product {("+" | "-") product}
     product = factor {("*" | "/") factor}
@@ -7,8 +7,8 @@
     postfix = atom {"!"}
     atom    = number | name "(" sum {"," sum} ")" | "(" sum ")"
 
-Nothing else is read, nothing is evaluated as code. Texts, nesting and the size of every number are bounded before they
-are computed with, so that no text takes long.
+Nothing is evaluated as code. Lengths, nesting and the size of every number are bounded before the computation, so that
+no text takes long.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 Number = int | Fraction
-"""While it is computed a value stays an integer as long as it can: those are faster."""
-LONGEST, DEEPEST = 300, 40
-"""Characters of an expression, and how deep it may be nested."""
-MOST_BITS = 512
-"""Size of a numerator or a denominator: about 150 digits."""
+"""Intermediate values stay integers as long as possible, because those are faster."""
+MAX_LENGTH, MAX_DEPTH = 300, 40
+"""Characters and nesting of an expression."""
+MAX_BITS = 512
+"""Size of a numerator or a denominator; about 150 digits."""
 LARGEST_FACTORIAL = 90
 _TOKEN = re.compile(r"\d+(?:\.\d+)?|\.\d+|[^\W\d]\w*|\*\*|\S", re.ASCII)
 _SIGNS = frozenset(("+", "-", "*", "/", "**", "^", "!", "(", ")", ","))
-_ALONE = _SIGNS | frozenset(f"{string.ascii_letters}{string.digits}_")
-"""Characters that are a token each; of those that no longer token takes in."""
-_OTHER_SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"})
+_SINGLE = _SIGNS | frozenset(f"{string.ascii_letters}{string.digits}_")
+"""Characters that may be a token of their own."""
+_SIGN_VARIANTS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"})
 
 
 class ExpressionError(ValueError):
-    """A text that is no expression or a number out of bounds; says what is wrong in words for who wrote it."""
+    """A text is not an expression, or a number is out of bounds; the message is an observation."""
 
 
 def evaluate(text: str) -> Fraction:
-    """The exact value of an expression; ExpressionError otherwise."""
-    if len(text) > LONGEST:
-        raise ExpressionError(f"The expression is too long: {len(text)} characters, at most {LONGEST} are read.")
-    parser = _Parser(_tokens(text.translate(_OTHER_SIGNS)))
+    """Return the exact value of an expression; ExpressionError otherwise."""
+    if len(text) > MAX_LENGTH:
+        raise ExpressionError(f"The expression is too long: {len(text)} characters, at most {MAX_LENGTH} are read.")
+    parser = _Parser(_tokens(text.translate(_SIGN_VARIANTS)))
     value = parser.sum()
     if parser.here:
         raise ExpressionError(f"Nothing fits {parser.here!r} there; is an operator or a bracket missing?")
     return value if type(value) is Fraction else Fraction(value)
 
 
-def shown(value: Fraction) -> str:
-    """A number as text: whole, as a decimal where that is exact and short, else as a fraction."""
+def format_number(value: Fraction) -> str:
+    """Return a number as text: an integer, a decimal if that is exact and short, else a fraction."""
     if value.denominator == 1:
         return str(value.numerator)
     decimals = _decimals(value.denominator)
@@ -60,7 +60,7 @@ def shown(value: Fraction) -> str:
 
 
 def _decimals(denominator: int) -> int | None:
-    """How many decimals a fraction has; None where they never end."""
+    """The number of decimals of a fraction; None if they do not end."""
     counts = []
     for prime in (2, 5):
         count = 0
@@ -71,16 +71,16 @@ def _decimals(denominator: int) -> int | None:
 
 
 def _tokens(text: str) -> list[str]:
-    """The tokens, and an empty one behind them."""
-    found: list[str] = _TOKEN.findall(text.rstrip())
-    for token in found:
-        if len(token) == 1 and token not in _ALONE:
-            raise ExpressionError(f"{token!r} is nothing that the calculator knows. {_KNOWN}")
-    return [*found, ""]
+    """The tokens, and an empty one at the end."""
+    tokens: list[str] = _TOKEN.findall(text.rstrip())
+    for token in tokens:
+        if len(token) == 1 and token not in _SINGLE:
+            raise ExpressionError(f"{token!r} is nothing that the calculator knows. {_LANGUAGE}")
+    return [*tokens, ""]
 
 
 class _Parser:
-    """Reads tokens from left to right and computes as it reads."""
+    """Parses tokens from left to right and computes on the way; a method per rule of the grammar."""
 
     __slots__ = ("_rest", "depth", "here")
 
@@ -90,9 +90,9 @@ class _Parser:
         self.here = next(self._rest)
 
     def next(self) -> str:
-        taken = self.here
+        token = self.here
         self.here = next(self._rest)
-        return taken
+        return token
 
     def expect(self, sign: str) -> None:
         if self.here != sign:
@@ -101,13 +101,13 @@ class _Parser:
             )
         self.next()
 
-    def deeper(self, what: str) -> None:
+    def enter(self, what: str) -> None:
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise ExpressionError(f"{what} are nested too deep; at most {DEEPEST} are read.")
+        if self.depth > MAX_DEPTH:
+            raise ExpressionError(f"{what} are nested too deep; at most {MAX_DEPTH} are read.")
 
     def sum(self) -> Number:
-        self.deeper("Brackets")
+        self.enter("Brackets")
         value = self.product()
         while self.here in ("+", "-"):
             sign, other = self.next(), self.product()
@@ -134,7 +134,7 @@ class _Parser:
             value = _factorial(value)
         if self.here in ("^", "**"):
             self.next()
-            self.deeper("Powers")
+            self.enter("Powers")
             value = _power(value, self.factor())
             self.depth -= 1
         return -value if negative else value
@@ -155,7 +155,7 @@ class _Parser:
     def call(self, name: str) -> Number:
         function = _FUNCTIONS.get(name)
         if function is None:
-            raise ExpressionError(f"No name {name[:20]!r}. {_KNOWN}")
+            raise ExpressionError(f"No name {name[:20]!r}. {_LANGUAGE}")
         self.expect("(")
         values = [self.sum()]
         while self.here == ",":
@@ -171,7 +171,7 @@ class _Parser:
 
 
 def _bounded(value: Number) -> Number:
-    if value.numerator.bit_length() > MOST_BITS or value.denominator.bit_length() > MOST_BITS:
+    if value.numerator.bit_length() > MAX_BITS or value.denominator.bit_length() > MAX_BITS:
         raise ExpressionError("A number has become too large: more than about 150 digits.")
     return value
 
@@ -179,8 +179,8 @@ def _bounded(value: Number) -> Number:
 def _number(text: str) -> Number:
     if len(text) > 150:
         raise ExpressionError("A number is too large: more than about 150 digits.")
-    whole, _, decimals = text.partition(".")
-    return _bounded(Fraction(int(f"{whole}{decimals}"), 10 ** len(decimals)) if decimals else int(text))
+    integer, _, decimals = text.partition(".")
+    return _bounded(Fraction(int(f"{integer}{decimals}"), 10 ** len(decimals)) if decimals else int(text))
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -191,7 +191,7 @@ def _power(base: Number, exponent: Number) -> Number:
     if abs(base) in (0, 1):
         return base ** (exponent.numerator % 2 + 2 * (exponent != 0))
     bits = max(base.numerator.bit_length(), base.denominator.bit_length()) - 1
-    if bits * abs(exponent.numerator) > MOST_BITS:
+    if bits * abs(exponent.numerator) > MAX_BITS:
         raise ExpressionError("The power is too large: more than about 150 digits.")
     return _bounded(Fraction(base) ** exponent.numerator)
 
@@ -209,8 +209,8 @@ def _sqrt(value: Number) -> Number:
     return Fraction(*roots)
 
 
-def rounded(value: Number, digits: Number = 0) -> Fraction:
-    """To the nearest, halves away from zero."""
+def round_number(value: Number, digits: Number = 0) -> Fraction:
+    """Round to the nearest, halves away from zero."""
     if digits.denominator != 1 or not 0 <= digits <= 20:
         raise ExpressionError("round takes a number of decimals from 0 to 20.")
     scale, above, below = 10**digits.numerator, value.numerator, value.denominator
@@ -218,16 +218,16 @@ def rounded(value: Number, digits: Number = 0) -> Fraction:
     return Fraction(-size if above < 0 else size, scale)
 
 
-_MANY = LONGEST
+_ANY_NUMBER = MAX_LENGTH
 _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Number]]] = {
     "abs": (1, 1, abs),
     "ceil": (1, 1, math.ceil),
     "floor": (1, 1, math.floor),
     "factorial": (1, 1, _factorial),
-    "max": (1, _MANY, lambda *values: max(values)),  # max(x) of one number would want to iterate over it
-    "min": (1, _MANY, lambda *values: min(values)),
-    "round": (1, 2, rounded),
+    "max": (1, _ANY_NUMBER, lambda *values: max(values)),  # max(x) of one number would iterate over it
+    "min": (1, _ANY_NUMBER, lambda *values: min(values)),
+    "round": (1, 2, round_number),
     "sqrt": (1, 1, _sqrt),
 }
-"""Least and most numbers of arguments, and what is done with them."""
-_KNOWN = f"It knows numbers, + - * / ^ ! ( ) and {', '.join(_FUNCTIONS)}."
+"""Minimum and maximum number of arguments, and the function."""
+_LANGUAGE = f"It knows numbers, + - * / ^ ! ( ) and {', '.join(_FUNCTIONS)}."

@@ -1,4 +1,4 @@
-"""Word problems: a tale in which every sentence changes one quantity, with the calculations that follow it."""
+"""Word problems: stories in which every sentence changes one quantity by some calculations."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
-from agentgym_envs.calculator.expressions import evaluate, shown
-from agentgym_envs.calculator.words import BESIDE, FOODS, GOODS, NAMES, ROUGHLY, SAY
+from agentgym_envs.calculator.expressions import evaluate, format_number
+from agentgym_envs.calculator.words import FOODS, GOODS, IRRELEVANT, NAMES, TOLERANCE_NOTES, WORDINGS
 from agentgym_py.env.generated import Draft
 from agentgym_py.rng import Rng
 
 TOLERANCE = Fraction(1, 100)
 STEPS: Mapping[str, tuple[int, int]] = {"easy": (1, 2), "medium": (3, 5), "hard": (6, 8)}
-"""Fewest and most calculations by difficulty."""
+"""Minimum and maximum number of calculations, by difficulty."""
 ASIDES: Mapping[str, tuple[int, int]] = {"easy": (0, 1), "medium": (1, 2), "hard": (2, 3)}
-"""Fewest and most sentences that have nothing to do with the question."""
+"""Minimum and maximum number of irrelevant sentences, by difficulty."""
 _TRIES = 20
-_HUGE, _SHORT = 100_000, 1000
-"""Quantities stay below the one and have no more decimals than the other has zeros."""
+_MAX_VALUE, _MAX_DENOMINATOR = 100_000, 1000
+"""Quantities stay below the first, with at most three decimals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What only the world knows of a task."""
+    """The hidden solution of a task."""
 
     calculations: tuple[str, ...]
-    """One a step; the last one's value is the answer."""
+    """One per step; the value of the last is the answer."""
     values: tuple[Fraction, ...]
-    """What each calculation gives."""
+    """The value of each calculation."""
     reasons: tuple[str, ...]
-    """The sentence of the problem that each calculation follows from."""
+    """The sentence behind each calculation."""
     tolerance: Fraction
-    """0 where the answer must be exact."""
+    """0 if the answer must be exact."""
     unit: str
-    """What the answer counts."""
+    """Unit of the answer."""
 
     @property
     def answer(self) -> Fraction:
@@ -44,31 +44,32 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """One sentence: its numbers are drawn by `_DRAWS`, its calculations use them, {x} and {_}.
+class Sentence:
+    """One sentence of a story: its calculations use its numbers (from `_DRAWS`), {x} and {_}.
 
-    {x} is the quantity of the tale so far, {_} what the calculation before gave.
+    {x} is the quantity so far, {_} the value of the previous calculation.
     """
 
-    say: str
+    key: str
+    """Key in `WORDINGS`."""
     calculations: tuple[str, ...] = ()
     unit: str = ""
-    """Of the answer, where the sentence asks for it."""
+    """Unit of the answer, if the sentence is the question."""
     rough: bool = False
-    """Whether the answer need not be a short decimal."""
-    given: str = ""
-    """The number that is the quantity at the start, where nothing has to be calculated."""
+    """Whether the answer may be a long decimal."""
+    start_number: str = ""
+    """The number that is the initial quantity, if nothing has to be calculated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
     """Sentences that fit together."""
 
-    starts: tuple[Move, ...]
-    middles: tuple[Move, ...]
-    ends: tuple[Move, ...]
+    starts: tuple[Sentence, ...]
+    middles: tuple[Sentence, ...]
+    ends: tuple[Sentence, ...]
     whole: bool = False
-    """Whether its quantity is a number of things."""
+    """Whether the quantity is an integer, a number of things."""
 
 
 _DRAWS: Mapping[str, Mapping[str, tuple[str, int, int]]] = {
@@ -86,73 +87,74 @@ _DRAWS: Mapping[str, Mapping[str, tuple[str, int, int]]] = {
     "trip more": {"a": ("1", 3, 60)}, "trip cost": {"p": ("0.05", 30, 42)}, "food recipe": {"g": ("10", 12, 90)},
     "food has": {"g": ("50", 10, 60)}, "food percent": {"t": ("5", 1, 14)},
 }  # fmt: skip
-"""Step, and least and greatest number of steps, of the numbers of a sentence; those under "" where it says nothing."""
+"""For each number of a sentence its unit, and the minimum and maximum multiple of it; defaults under ""."""
 
 
 @cache
-def _numbers(say: str) -> Mapping[str, tuple[str, ...]]:
-    """What each number of a sentence may be; all its wordings have the same numbers."""
-    draws = {**_DRAWS[""], **_DRAWS.get(say, {})}
-    told = {key: draw for key, draw in draws.items() if f"{{{key}}}" in SAY[say]["train"][0]}
+def _numbers(key: str) -> Mapping[str, tuple[str, ...]]:
+    """The possible values of each number of a sentence; all its wordings have the same numbers."""
+    draws = {**_DRAWS[""], **_DRAWS.get(key, {})}
     return {
-        key: tuple(shown(Fraction(step) * number) for number in range(low, high + 1))
-        for key, (step, low, high) in told.items()
+        name: tuple(format_number(Fraction(step) * number) for number in range(low, high + 1))
+        for name, (step, low, high) in draws.items()
+        if f"{{{name}}}" in WORDINGS[key]["train"][0]
     }
 
 
 THEMES: Mapping[str, Theme] = {
     "stock": Theme(
-        (Move("stock has", given="a"), Move("stock boxes", ("{a} * {b}",))),
-        (Move("stock more", ("{x} + {a}",)), Move("stock packs", ("{a} * {b}", "{x} + {_}")),
-         Move("stock give", ("{x} - {a}",)), Move("stock percent", ("{x} * (1 - {p} / 100)",)),
-         Move("stock one in", ("{x} * (1 - 1 / {k})",)), Move("stock times", ("{x} * {k}",))),
-        (Move("stock count", (), "goods"), Move("stock share", ("{x} / {k}",), "goods"),
-         Move("stock price", ("{x} * {p}",), "euros"), Move("stock weight", ("{x} * {g}", "{_} / 1000"), "kilograms"),
-         Move("stock time", ("{x} * {m}", "{_} / 60"), "hours", rough=True)),
+        (Sentence("stock has", start_number="a"), Sentence("stock boxes", ("{a} * {b}",))),
+        (Sentence("stock more", ("{x} + {a}",)), Sentence("stock packs", ("{a} * {b}", "{x} + {_}")),
+         Sentence("stock give", ("{x} - {a}",)), Sentence("stock percent", ("{x} * (1 - {p} / 100)",)),
+         Sentence("stock one in", ("{x} * (1 - 1 / {k})",)), Sentence("stock times", ("{x} * {k}",))),
+        (Sentence("stock count", (), "goods"), Sentence("stock share", ("{x} / {k}",), "goods"),
+         Sentence("stock price", ("{x} * {p}",), "euros"),
+         Sentence("stock weight", ("{x} * {g}", "{_} / 1000"), "kilograms"),
+         Sentence("stock time", ("{x} * {m}", "{_} / 60"), "hours", rough=True)),
         whole=True,
     ),
     "money": Theme(
-        (Move("money has", given="a"), Move("money wage", ("{a} * {b}", "{_} * {p}"))),
-        (Move("money earn", ("{x} + {p}",)), Move("money weeks", ("{a} * {p}", "{x} + {_}")),
-         Move("money spend", ("{x} - {p}",)), Move("money buy", ("{a} * {p}", "{x} - {_}")),
-         Move("money tax", ("{x} * (1 - {t} / 100)",)), Move("money interest", ("{x} * (1 + {t} / 100)",))),
-        (Move("money left", (), "euros"), Move("money share", ("{x} / {k}",), "euros", rough=True),
-         Move("money cents", ("{x} * 100",), "cents")),
+        (Sentence("money has", start_number="a"), Sentence("money wage", ("{a} * {b}", "{_} * {p}"))),
+        (Sentence("money earn", ("{x} + {p}",)), Sentence("money weeks", ("{a} * {p}", "{x} + {_}")),
+         Sentence("money spend", ("{x} - {p}",)), Sentence("money buy", ("{a} * {p}", "{x} - {_}")),
+         Sentence("money tax", ("{x} * (1 - {t} / 100)",)), Sentence("money interest", ("{x} * (1 + {t} / 100)",))),
+        (Sentence("money left", (), "euros"), Sentence("money share", ("{x} / {k}",), "euros", rough=True),
+         Sentence("money cents", ("{x} * 100",), "cents")),
     ),
     "trip": Theme(
-        (Move("trip far", given="a"), Move("trip hours", ("{h} * {v}",))),
-        (Move("trip leg", ("{m} / 60", "{_} * {v}", "{x} + {_}")), Move("trip more", ("{x} + {a}",)),
-         Move("trip walk", ("{w} / 1000", "{x} + {_}")), Move("trip back", ("{x} * 2",)),
-         Move("trip days", ("{x} * {k}",))),
-        (Move("trip length", (), "kilometres"), Move("trip fuel", ("{x} / 100", "{_} * {l}"), "litres"),
-         Move("trip cost", ("{x} / 100", "{_} * {l}", "{_} * {p}"), "euros"),
-         Move("trip time", ("{x} / {v}",), "hours", rough=True)),
+        (Sentence("trip far", start_number="a"), Sentence("trip hours", ("{h} * {v}",))),
+        (Sentence("trip leg", ("{m} / 60", "{_} * {v}", "{x} + {_}")), Sentence("trip more", ("{x} + {a}",)),
+         Sentence("trip walk", ("{w} / 1000", "{x} + {_}")), Sentence("trip back", ("{x} * 2",)),
+         Sentence("trip days", ("{x} * {k}",))),
+        (Sentence("trip length", (), "kilometres"), Sentence("trip fuel", ("{x} / 100", "{_} * {l}"), "litres"),
+         Sentence("trip cost", ("{x} / 100", "{_} * {l}", "{_} * {p}"), "euros"),
+         Sentence("trip time", ("{x} / {v}",), "hours", rough=True)),
     ),
     "area": Theme(
-        (Move("area wall", ("{a} * {b}",)), Move("area floor", ("{c} / 100", "{_} * {a}"))),
-        (Move("area without", ("{d} * {e}", "{x} - {_}")), Move("area and", ("{d} * {e}", "{x} + {_}")),
-         Move("area rooms", ("{x} * {k}",)), Move("area waste", ("{x} * (1 + {t} / 100)",))),
-        (Move("area size", (), "square metres"), Move("area price", ("{x} * {p}",), "euros"),
-         Move("area paint", ("{x} / {k}",), "litres", rough=True)),
+        (Sentence("area wall", ("{a} * {b}",)), Sentence("area floor", ("{c} / 100", "{_} * {a}"))),
+        (Sentence("area without", ("{d} * {e}", "{x} - {_}")), Sentence("area and", ("{d} * {e}", "{x} + {_}")),
+         Sentence("area rooms", ("{x} * {k}",)), Sentence("area waste", ("{x} * (1 + {t} / 100)",))),
+        (Sentence("area size", (), "square metres"), Sentence("area price", ("{x} * {p}",), "euros"),
+         Sentence("area paint", ("{x} / {k}",), "litres", rough=True)),
     ),
     "food": Theme(
-        (Move("food has", given="g"), Move("food recipe", ("{g} / {k}", "{_} * {b}"))),
-        (Move("food more", ("{s} * 1000", "{x} + {_}")), Move("food spoons", ("{a} * {b}", "{x} + {_}")),
-         Move("food less", ("{x} - {w}",)), Move("food percent", ("{x} * (1 - {t} / 100)",)),
-         Move("food times", ("{x} * {k}",))),
-        (Move("food grams", (), "grams"), Move("food kilograms", ("{x} / 1000",), "kilograms"),
-         Move("food bowls", ("{x} / {k}",), "grams", rough=True),
-         Move("food cost", ("{x} / 1000", "{_} * {p}"), "euros")),
+        (Sentence("food has", start_number="g"), Sentence("food recipe", ("{g} / {k}", "{_} * {b}"))),
+        (Sentence("food more", ("{s} * 1000", "{x} + {_}")), Sentence("food spoons", ("{a} * {b}", "{x} + {_}")),
+         Sentence("food less", ("{x} - {w}",)), Sentence("food percent", ("{x} * (1 - {t} / 100)",)),
+         Sentence("food times", ("{x} * {k}",))),
+        (Sentence("food grams", (), "grams"), Sentence("food kilograms", ("{x} / 1000",), "kilograms"),
+         Sentence("food bowls", ("{x} / {k}",), "grams", rough=True),
+         Sentence("food cost", ("{x} / 1000", "{_} * {p}"), "euros")),
     ),
 }  # fmt: skip
 
 
 class _UnfitError(Exception):
-    """What was drawn makes no sensible tale; another draw may."""
+    """The draw makes no sensible story; another one may."""
 
 
-class _Tale:
-    """A tale as it is told."""
+class _Story:
+    """A story that grows by sentences."""
 
     def __init__(self, rng: Rng, split: str) -> None:
         self.rng, self.split = rng, split
@@ -166,79 +168,79 @@ class _Tale:
         self.reasons: list[str] = []
         self.x = Fraction(0)
 
-    def build(self, steps: int) -> Move:
-        """Tell a story of this many calculations; returns its last sentence."""
+    def build(self, steps: int) -> Sentence:
+        """Add sentences with this many calculations; return the last one, the question."""
         start, end = self.rng.choice(self.theme.starts), self.rng.choice(self.theme.ends)
-        left = steps - len(start.calculations) - len(end.calculations)
-        self.tell(start)
+        remaining = steps - len(start.calculations) - len(end.calculations)
+        self.add(start)
         last = start
-        while left > 0:
-            fit = [each for each in self.theme.middles if len(each.calculations) <= left and each is not last]
-            last = self.tell_one(fit)
-            left -= len(last.calculations)
-        if left < 0 or (not self.values and not end.calculations):
+        while remaining > 0:
+            options = [s for s in self.theme.middles if len(s.calculations) <= remaining and s is not last]
+            last = self.add_one_of(options)
+            remaining -= len(last.calculations)
+        if remaining < 0 or (not self.values and not end.calculations):
             raise _UnfitError
-        self.tell(end)
+        self.add(end)
         return end
 
-    def tell_one(self, moves: list[Move]) -> Move:
-        """Tell one of them that makes sense here."""
+    def add_one_of(self, sentences: list[Sentence]) -> Sentence:
+        """Add one of the sentences that makes sense here."""
         for _ in range(_TRIES):
-            move = self.rng.choice(moves)
+            sentence = self.rng.choice(sentences)
             try:
-                self.tell(move)
+                self.add(sentence)
             except _UnfitError:
                 continue
-            return move
+            return sentence
         raise _UnfitError
 
-    def tell(self, move: Move) -> None:
-        """Add a sentence and its calculations; _UnfitError, with nothing added, where a number would make no sense."""
-        wording = self.rng.choice(SAY[move.say][self.split])
-        numbers = {key: self.rng.choice(options) for key, options in _numbers(move.say).items()}
+    def add(self, sentence: Sentence) -> None:
+        """Add a sentence and its calculations; _UnfitError, with nothing added, if a number would make no sense."""
+        wording = self.rng.choice(WORDINGS[sentence.key][self.split])
+        numbers = {name: self.rng.choice(options) for name, options in _numbers(sentence.key).items()}
         calculations: list[str] = []
         values = [Fraction(0)]
-        for template in move.calculations:
-            calculations.append(template.format(x=shown(self.x), _=shown(values[-1]), **numbers))
+        for template in sentence.calculations:
+            calculations.append(template.format(x=format_number(self.x), _=format_number(values[-1]), **numbers))
             values.append(evaluate(calculations[-1]))
-        whole = self.theme.whole and move.unit in ("", "goods")
-        if not all(_sensible(value, whole) for value in values[1 : -1 if move.rough else None]):
+        whole = self.theme.whole and sentence.unit in ("", "goods")
+        if not all(_is_sensible(value, whole) for value in values[1 : -1 if sentence.rough else None]):
             raise _UnfitError
         self.sentences.append(wording.format(**self.words, **numbers))
         self.reasons += [self.sentences[-1]] * len(calculations)
         self.calculations += calculations
         self.values += values[1:]
-        self.x = Fraction(numbers[move.given]) if move.given else self.values[-1]
+        self.x = Fraction(numbers[sentence.start_number]) if sentence.start_number else self.values[-1]
 
-    def asides(self, number: int) -> None:
-        """Put in sentences that have nothing to do with the question, anywhere before that."""
-        for wording in self.rng.sample(BESIDE[self.split], number):
+    def add_asides(self, number: int) -> None:
+        """Insert irrelevant sentences at random places before the question."""
+        for wording in self.rng.sample(IRRELEVANT[self.split], number):
             text = wording.format(n=2 + self.rng.below(58), **self.words)
             self.sentences.insert(self.rng.below(len(self.sentences)), text)
 
 
-def _sensible(value: Fraction, whole: bool) -> bool:
-    """Positive, not huge, with few decimals, and whole where things are counted."""
+def _is_sensible(value: Fraction, whole: bool) -> bool:
+    """Whether a quantity is positive, not huge, has few decimals, and is an integer if it counts things."""
     above, below = value.numerator, value.denominator
-    return 0 < above < _HUGE * below and (below == 1 if whole else _SHORT % below == 0)
+    return 0 < above < _MAX_VALUE * below and (below == 1 if whole else _MAX_DENOMINATOR % below == 0)
 
 
 def draft(rng: Rng, split: str, difficulty: str) -> Draft[Problem]:
-    """A problem."""
+    """Draw a problem."""
     (low, high), asides = STEPS[difficulty], ASIDES[difficulty]
     steps = low + rng.below(high - low + 1)
     while True:
-        tale = _Tale(rng, split)
+        story = _Story(rng, split)
         try:
-            end = tale.build(steps)
+            end = story.build(steps)
         except _UnfitError:
             continue
         break
-    tale.asides(asides[0] + rng.below(asides[1] - asides[0] + 1))
-    exact = _SHORT % tale.values[-1].denominator == 0
+    story.add_asides(asides[0] + rng.below(asides[1] - asides[0] + 1))
+    exact = _MAX_DENOMINATOR % story.values[-1].denominator == 0
     if not exact:
-        tale.sentences.append(ROUGHLY[split])
-    unit = tale.words["goods"] if end.unit == "goods" else end.unit
+        story.sentences.append(TOLERANCE_NOTES[split])
+    unit = story.words["goods"] if end.unit == "goods" else end.unit
     tolerance = Fraction(0) if exact else TOLERANCE
-    problem = Problem(tuple(tale.calculations), tuple(tale.values), tuple(tale.reasons), tolerance, unit)
-    return Draft(" ".join(tale.sentences), problem, tale.kind)
+    problem = Problem(tuple(story.calculations), tuple(story.values), tuple(story.reasons), tolerance, unit)
+    return Draft(" ".join(story.sentences), problem, story.kind)

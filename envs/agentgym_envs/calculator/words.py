@@ -20,7 +20,7 @@ FOODS: Mapping[str, tuple[str, ...]] = {
     "test": ("polenta", "millet", "couscous", "cornmeal"),
 }
 
-SAY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+WORDINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     # things that are counted
     "stock has": {
         "train": ("{name} has {a} {goods}.", "There are {a} {goods} in the shop of {name}."),
@@ -302,9 +302,9 @@ SAY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "test": ("At {p} euros a kilogram, how many euros is the {food} worth?",),
     },
 }  # fmt: skip
-"""Sentence to split to wordings."""
+"""Wordings by sentence and split."""
 
-BESIDE: Mapping[str, tuple[str, ...]] = {
+IRRELEVANT: Mapping[str, tuple[str, ...]] = {
     "train": (
         "{name} is {n} years old.", "The house of {name} has {n} windows.", "{name} has {n} cousins.",
         "It is {n} days until the holidays.", "The radio has been on for {n} minutes.",
@@ -321,9 +321,9 @@ BESIDE: Mapping[str, tuple[str, ...]] = {
         "The shop opened {n} years ago.", "On the radio they play song number {n}.", "{name} has slept {n} hours.",
     ),
 }  # fmt: skip
-"""What has nothing to do with the question."""
+"""Irrelevant sentences by split."""
 
-ROUGHLY: Mapping[str, str] = {
+TOLERANCE_NOTES: Mapping[str, str] = {
     "train": "An error of up to 0.01 is allowed.",
     "valid": "The answer may be off by 0.01 at most.",
     "test": "Answers that are wrong by no more than 0.01 count.",

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.calculator.env import CalculatorEnv, read_answer
-from agentgym_envs.calculator.expressions import evaluate, shown
+from agentgym_envs.calculator.expressions import evaluate, format_number
 from agentgym_envs.calculator.problems import ASIDES, STEPS, THEMES, TOLERANCE
-from agentgym_envs.calculator.words import BESIDE, FOODS, GOODS, NAMES, ROUGHLY, SAY
+from agentgym_envs.calculator.words import FOODS, GOODS, IRRELEVANT, NAMES, TOLERANCE_NOTES, WORDINGS
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import SnapshotError
 from agentgym_py.rng import Rng
@@ -44,7 +44,7 @@ def test_the_expert_solves_every_problem(difficulty: str, split: str) -> None:
 @pytest.mark.parametrize("difficulty", LEVELS)
 def test_a_thought_is_the_sentence_that_is_calculated(difficulty: str) -> None:
     """It stands in the problem, in its order, and is none that does not matter."""
-    aside = re.compile("|".join(each.replace("{n}", r"\d+").replace("{name}", r"\w+") for each in BESIDE["train"]))
+    aside = re.compile("|".join(each.replace("{n}", r"\d+").replace("{name}", r"\w+") for each in IRRELEVANT["train"]))
     env = CalculatorEnv(difficulty=difficulty)
     for number in range(60):
         told, _ = env.reset(options={"task": number})
@@ -63,13 +63,13 @@ def test_a_thought_is_the_sentence_that_is_calculated(difficulty: str) -> None:
 def test_asides_and_tolerance_are_as_promised(difficulty: str) -> None:
     """So many sentences that do not matter; an error is allowed just where the answer is no short decimal."""
     env, rough = CalculatorEnv(difficulty=difficulty), 0
-    aside = re.compile("|".join(each.replace("{n}", r"\d+").replace("{name}", r"\w+") for each in BESIDE["train"]))
+    aside = re.compile("|".join(each.replace("{n}", r"\d+").replace("{name}", r"\w+") for each in IRRELEVANT["train"]))
     for number in range(100):
         task = env.task(number)
         problem = env.puzzle_of(task)
         asides = len(aside.findall(task.instruction))
         assert ASIDES[difficulty][0] <= asides <= ASIDES[difficulty][1], task
-        assert problem.tolerance == (TOLERANCE if ROUGHLY["train"] in task.instruction else 0)
+        assert problem.tolerance == (TOLERANCE if TOLERANCE_NOTES["train"] in task.instruction else 0)
         assert bool(problem.tolerance) == (1000 % problem.answer.denominator != 0)
         rough += bool(problem.tolerance)
     assert rough
@@ -90,9 +90,9 @@ def test_all_themes_are_told() -> None:
             CalculatorEnv(difficulty=level).task(n, split).instruction for level in LEVELS for n in range(200)
         )
         for theme in THEMES.values():
-            for move in (*theme.starts, *theme.middles, *theme.ends):
-                pieces = max(re.split(r"\{\w+\}", SAY[move.say][split][0]), key=len)
-                assert pieces in told, (split, move.say)
+            for sentence in (*theme.starts, *theme.middles, *theme.ends):
+                pieces = max(re.split(r"\{\w+\}", WORDINGS[sentence.key][split][0]), key=len)
+                assert pieces in told, (split, sentence.key)
 
 
 @pytest.mark.parametrize("difficulty", LEVELS)
@@ -161,7 +161,7 @@ def test_any_answer_is_a_number_or_none(text: str, unit: str) -> None:
 @given(st.fractions(-100_000, 100_000, max_denominator=9999), st.sampled_from(UNITS), st.booleans())
 def test_a_number_is_read_as_it_is_shown(value: Fraction, unit: str, named: bool) -> None:
     """As a decimal or a fraction, with its unit or without."""
-    assert read_answer(shown(value) + f" {unit}" * named, unit) == value
+    assert read_answer(format_number(value) + f" {unit}" * named, unit) == value
 
 
 @pytest.mark.parametrize("difficulty", LEVELS)
@@ -171,11 +171,11 @@ def test_the_answer_is_secret_until_it_is_computed(difficulty: str) -> None:
     for number in range(60):
         env.reset(options={"task": number})
         env.step("nonsense")
-        assert shown(env.puzzle.answer) in env.secrets()
+        assert format_number(env.puzzle.answer) in env.secrets()
         for action in env.expert()[:-1]:
             assert not any(re.search(rf"(?<!\w){re.escape(each)}(?!\w)", env._last) for each in env.secrets())
             env.step(action)
-        assert shown(env.puzzle.answer) not in env.secrets()
+        assert format_number(env.puzzle.answer) not in env.secrets()
         env.step(env.expert()[0])
         assert env.secrets() == []
 
@@ -223,10 +223,17 @@ def test_who_does_not_think_fails(difficulty: str) -> None:
 
 def test_each_split_has_its_own_words() -> None:
     """No wording, name or thing belongs to two; and all wordings of a sentence hold the same numbers."""
-    for table in (*SAY.values(), BESIDE, NAMES, GOODS, FOODS, {split: (text,) for split, text in ROUGHLY.items()}):
+    for table in (
+        *WORDINGS.values(),
+        IRRELEVANT,
+        NAMES,
+        GOODS,
+        FOODS,
+        {split: (text,) for split, text in TOLERANCE_NOTES.items()},
+    ):
         texts = [text for split in SPLITS for text in table[split]]
         assert len(set(texts)) == len(texts)
-    for say, table in SAY.items():
+    for say, table in WORDINGS.items():
         held = {frozenset(re.findall(r"\{(\w)\}", text)) for split in SPLITS for text in table[split]}
         assert len(held) == 1, say
 

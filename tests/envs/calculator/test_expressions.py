@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_envs.calculator.expressions import ExpressionError, evaluate, rounded, shown
+from agentgym_envs.calculator.expressions import ExpressionError, evaluate, format_number, round_number
 
 small = st.integers(0, 60).map(lambda n: (str(n), Fraction(n))) | st.integers(0, 999).map(
     lambda n: (f"{n / 100:.2f}", Fraction(n, 100))
@@ -31,9 +31,9 @@ trees = st.recursive(small, lambda inner: st.tuples(inner, inner, st.sampled_fro
 
 @given(trees)
 def test_it_computes_exactly(tree: tuple[str, Fraction]) -> None:
-    """As fractions do, and what is shown is the value again."""
+    """As fractions do, and what is format_number is the value again."""
     text, value = tree
-    assert evaluate(text) == value and evaluate(shown(value)) == value
+    assert evaluate(text) == value and evaluate(format_number(value)) == value
 
 
 terms = st.tuples(st.sampled_from(["", "-"]), st.integers(1, 9), st.sampled_from(["", "**0", "**2", "**-1"]))
@@ -57,8 +57,8 @@ def test_precedence_is_pythons(parts: list[tuple[str, int, str]], signs: list[st
      ("ceil(7/2) + abs(-1)", "5"), ("factorial(0)", "1"), ("0^0", "1"), ("(-1)^-3", "-1"), ("1^999999999999", "1")],
 )  # fmt: skip
 def test_what_it_knows(text: str, value: str) -> None:
-    """Signs, functions, and how results are shown."""
-    assert shown(evaluate(text)) == value
+    """Signs, functions, and how results are format_number."""
+    assert format_number(evaluate(text)) == value
 
 
 REFUSED = {
@@ -193,5 +193,5 @@ def test_any_number_of_arguments_is_computed_or_refused(name: str, values: list[
 @given(st.fractions(-1000, 1000, max_denominator=5000), st.integers(0, 6))
 def test_rounding_is_to_the_nearest(value: Fraction, digits: int) -> None:
     """No other number of so many decimals is nearer."""
-    found = rounded(value, digits)
+    found = round_number(value, digits)
     assert abs(found - value) <= Fraction(1, 2 * 10**digits) and (found * 10**digits).denominator == 1
