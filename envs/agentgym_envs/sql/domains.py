@@ -1,4 +1,4 @@
-"""What databases are about: three tables each, of which the second points to the first and the third to the second."""
+"""Subjects of databases: three tables each; the second refers to the first, and the third to the second."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A column of whole numbers, and how one speaks of it."""
+    """A column of integers, and phrases about it."""
 
     names: tuple[str, str]
-    """What a database may call it."""
+    """Possible names of the column."""
     low: int
     high: int
     noun: str
@@ -22,43 +22,43 @@ class Amount:
     most: str
     """`the most pages`, after "Which book has"."""
     term: str
-    """A word for what is over: `thick`."""
+    """An adjective for large values: `thick`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A column that holds one of a few values."""
+    """A column with one of a few values."""
 
     names: tuple[str, str]
     noun: str
     which: str
     """`from {}`."""
     values: tuple[str, ...]
-    """They differ in their first three letters."""
+    """Different in their first three letters."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
-    """What the rows of a table are."""
+class Entity:
+    """The kind of thing that a table holds."""
 
     names: tuple[str, str]
-    """What a database may call the table."""
-    one: str
-    many: str
+    """Possible names of the table."""
+    singular: str
+    plural: str
     labels: Literal["people", "titles", ""]
-    """Where their names come from; the third table has none."""
+    """Source of the rows' names; the third table has none."""
     amount: Amount
     choice: Choice
     of: str = ""
-    """The word that ties them to the table before: `by`."""
+    """The preposition before a phrase about the previous table: `by`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A subject."""
+    """The subject of a database."""
 
     name: str
-    sorts: tuple[Sort, Sort, Sort]
+    entities: tuple[Entity, Entity, Entity]
 
 
 def _amount(names: str, low: int, high: int, noun: str, units: str, term: str, verb: str = "with") -> Amount:
@@ -80,14 +80,14 @@ DOMAINS = (
     Domain(
         "library",
         (
-            Sort(("author", "writers"), "author", "authors", "people",
+            Entity(("author", "writers"), "author", "authors", "people",
                  _amount("prizes awards_won", 0, 30, "number of prizes", "prizes", "celebrated"),
                  _choice("country nation", "country", "from {}", _COUNTRIES)),
-            Sort(("book", "titles"), "book", "books", "titles",
+            Entity(("book", "titles"), "book", "books", "titles",
                  _amount("pages page_count", 80, 900, "number of pages", "pages", "thick"),
                  _choice("genre category", "genre", "of the genre {}", "crime|poetry|travel|history|science|fantasy"),
                  "by"),
-            Sort(("loan", "lendings"), "loan", "loans", "",
+            Entity(("loan", "lendings"), "loan", "loans", "",
                  _amount("days duration_days", 1, 60, "number of days", "days", "long", "of"),
                  _choice("branch library_branch", "branch", "at the {} branch", "Harbour|Station|Castle|Market|Park"),
                  "of"),
@@ -96,14 +96,14 @@ DOMAINS = (
     Domain(
         "football",
         (
-            Sort(("club", "teams"), "club", "clubs", "titles",
+            Entity(("club", "teams"), "club", "clubs", "titles",
                  _amount("members member_count", 200, 9000, "number of members", "members", "popular"),
                  _choice("city town", "city", "from {}", _CITIES)),
-            Sort(("player", "squad"), "player", "players", "people",
+            Entity(("player", "squad"), "player", "players", "people",
                  _amount("goals goals_scored", 0, 40, "number of goals", "goals", "prolific"),
                  _choice("position role", "position", "in the position {}", "keeper|defender|midfield|wing|striker"),
                  "of"),
-            Sort(("injury", "absences"), "injury", "injuries", "",
+            Entity(("injury", "absences"), "injury", "injuries", "",
                  _amount("days days_out", 2, 120, "number of days", "days", "serious", "of"),
                  _choice("part body_part", "part of the body", "to the {}", "knee|ankle|shoulder|back|hand"), "of"),
         ),
@@ -111,14 +111,14 @@ DOMAINS = (
     Domain(
         "cinema",
         (
-            Sort(("studio", "producers"), "studio", "studios", "titles",
+            Entity(("studio", "producers"), "studio", "studios", "titles",
                  _amount("staff employees", 10, 900, "number of employees", "employees", "large"),
                  _choice("country home_country", "country", "from {}", _COUNTRIES)),
-            Sort(("film", "movies"), "film", "films", "titles",
+            Entity(("film", "movies"), "film", "films", "titles",
                  _amount("minutes running_time", 60, 210, "number of minutes", "minutes", "lengthy"),
                  _choice("genre kind", "genre", "of the genre {}", "drama|comedy|western|horror|musical|thriller"),
                  "by"),
-            Sort(("screening", "shows"), "screening", "screenings", "",
+            Entity(("screening", "shows"), "screening", "screenings", "",
                  _amount("visitors tickets_sold", 5, 400, "number of visitors", "visitors", "crowded"),
                  _choice("city place", "city", "in {}", _CITIES), "of"),
         ),
@@ -126,13 +126,13 @@ DOMAINS = (
     Domain(
         "farming",
         (
-            Sort(("farm", "estates"), "farm", "farms", "titles",
+            Entity(("farm", "estates"), "farm", "farms", "titles",
                  _amount("hectares area", 10, 700, "number of hectares", "hectares", "big"),
                  _choice("region county", "region", "in the region {}", "north|south|coast|highland|delta")),
-            Sort(("field", "plots"), "field", "fields", "titles",
+            Entity(("field", "plots"), "field", "fields", "titles",
                  _amount("rows row_count", 20, 300, "number of rows", "rows", "wide"),
                  _choice("soil ground", "soil", "with the soil {}", "clay|sand|loam|chalk|peat"), "of"),
-            Sort(("harvest", "yields"), "harvest", "harvests", "",
+            Entity(("harvest", "yields"), "harvest", "harvests", "",
                  _amount("tonnes weight_tonnes", 1, 90, "number of tonnes", "tonnes", "rich", "of"),
                  _choice("crop produce", "crop", "with the crop {}", "wheat|barley|maize|potato|rye"), "from"),
         ),
@@ -140,14 +140,14 @@ DOMAINS = (
     Domain(
         "clinic",
         (
-            Sort(("ward", "departments"), "ward", "wards", "titles",
+            Entity(("ward", "departments"), "ward", "wards", "titles",
                  _amount("beds bed_count", 4, 60, "number of beds", "beds", "spacious"),
                  _choice("wing building", "wing", "in the {} wing", "east|west|north|south")),
-            Sort(("doctor", "physicians"), "doctor", "doctors", "people",
+            Entity(("doctor", "physicians"), "doctor", "doctors", "people",
                  _amount("years experience", 1, 40, "number of years of work", "years of work", "senior"),
                  _choice("field speciality", "speciality", "for the speciality {}",
                          "surgery|cardiology|pediatrics|neurology|radiology"), "of"),
-            Sort(("visit", "appointments"), "visit", "visits", "",
+            Entity(("visit", "appointments"), "visit", "visits", "",
                  _amount("minutes length", 5, 90, "number of minutes", "minutes", "extended", "of"),
                  _choice("day weekday", "day", "on {}", _DAYS), "to"),
         ),
@@ -155,14 +155,14 @@ DOMAINS = (
     Domain(
         "museum",
         (
-            Sort(("painter", "artists"), "painter", "painters", "people",
+            Entity(("painter", "artists"), "painter", "painters", "people",
                  _amount("pupils students", 0, 50, "number of pupils", "pupils", "influential"),
                  _choice("country origin", "country", "from {}", _COUNTRIES)),
-            Sort(("painting", "works"), "painting", "paintings", "titles",
+            Entity(("painting", "works"), "painting", "paintings", "titles",
                  _amount("visitors viewers", 100, 9000, "number of visitors", "visitors", "famous"),
                  _choice("style movement", "style", "in the style {}", "baroque|cubist|realist|gothic|abstract"),
                  "by"),
-            Sort(("exhibition", "displays"), "exhibition", "exhibitions", "",
+            Entity(("exhibition", "displays"), "exhibition", "exhibitions", "",
                  _amount("weeks week_count", 1, 50, "number of weeks", "weeks", "lasting", "of"),
                  _choice("city venue", "city", "in {}", _CITIES), "of"),
         ),
@@ -170,13 +170,13 @@ DOMAINS = (
     Domain(
         "railway",
         (
-            Sort(("line", "routes"), "line", "lines", "titles",
+            Entity(("line", "routes"), "line", "lines", "titles",
                  _amount("stations stops", 4, 80, "number of stations", "stations", "winding"),
                  _choice("region area", "region", "in the region {}", "north|south|coast|mountain|plain")),
-            Sort(("train", "trains_run"), "train", "trains", "titles",
+            Entity(("train", "trains_run"), "train", "trains", "titles",
                  _amount("seats seat_count", 40, 900, "number of seats", "seats", "roomy"),
                  _choice("type service", "type", "of the type {}", "express|night|freight|local|steam"), "on"),
-            Sort(("delay", "incidents"), "delay", "delays", "",
+            Entity(("delay", "incidents"), "delay", "delays", "",
                  _amount("minutes minutes_late", 2, 180, "number of minutes", "minutes", "grave", "of"),
                  _choice("cause reason", "cause", "caused by {}", "snow|signal|crowd|strike|fog"), "of"),
         ),
@@ -184,13 +184,13 @@ DOMAINS = (
     Domain(
         "music",
         (
-            Sort(("band", "groups"), "band", "bands", "titles",
+            Entity(("band", "groups"), "band", "bands", "titles",
                  _amount("members member_count", 1, 14, "number of members", "members", "numerous"),
                  _choice("country nation", "country", "from {}", _COUNTRIES)),
-            Sort(("album", "records"), "album", "albums", "titles",
+            Entity(("album", "records"), "album", "albums", "titles",
                  _amount("tracks track_count", 5, 30, "number of tracks", "tracks", "full"),
                  _choice("genre style", "genre", "of the genre {}", "jazz|rock|folk|soul|blues|metal"), "by"),
-            Sort(("sale", "purchases"), "sale", "sales", "",
+            Entity(("sale", "purchases"), "sale", "sales", "",
                  _amount("copies copies_sold", 1, 500, "number of copies", "copies", "strong", "of"),
                  _choice("shop store", "shop", "at the shop {}", "Arcade|Corner|Central|Vinyl|Bazaar"), "of"),
         ),

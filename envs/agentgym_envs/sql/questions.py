@@ -1,4 +1,4 @@
-"""Questions to a database, each with the statement that answers it."""
+"""Questions about a database, with the statements that answer them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from agentgym_envs.sql.guard import Row
 from agentgym_envs.sql.tables import Layout
 from agentgym_py.rng import Rng
 
-Filled = tuple[list[Row], list[Row], list[Row]]
+Rows = tuple[list[Row], list[Row], list[Row]]
 
-# Two ways to ask in training, one each in valid and test.
-_WAYS: Mapping[str, tuple[str, str, str, str]] = {
+# Two wordings in train, one each in valid and test.
+_WORDINGS: Mapping[str, tuple[str, str, str, str]] = {
     "count": ("How many {s} are there?", "Count the {s}.", "What is the number of {s}?", "Give the count of the {s}."),
     "names": ("Name the {s}.", "Which are the {s}? List them by {label}.", "List the {s} by {label}.",
               "Give the {label} of each of the {s}."),
@@ -40,7 +40,7 @@ _WAYS: Mapping[str, tuple[str, str, str, str]] = {
                 "List all {parents} with no fewer than {k} {s}.",
                 "Find the {parents} for which at least {k} {s} exist."),
 }  # fmt: skip
-_WAYS_OF = {"train": (0, 1), "valid": (2,), "test": (3,)}
+_WORDINGS_OF = {"train": (0, 1), "valid": (2,), "test": (3,)}
 KINDS = {
     "easy": ("count", "names", "lookup", "extreme"),
     "medium": ("count", "names", "extreme", "average", "per"),
@@ -50,19 +50,19 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, and how it is answered."""
+    """A question and its answer."""
 
     kind: str
     words: str
     sql: str
     tie: str
-    """A statement whose two rows must differ, or the question has no one answer; empty where it always has."""
+    """A statement whose two rows must differ so that the answer is unique; empty if it always is."""
     looks: tuple[tuple[str, str], ...]
-    """Tables and columns whose values the statement compares with a word."""
+    """Tables and columns that the statement compares with a word."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Condition:
     """A condition on the rows of one table."""
 
     level: int
@@ -70,111 +70,119 @@ class _Part:
     words: str
     sql: str
     note: str = ""
-    """What a word of the question means."""
+    """Definition of a word in the question."""
 
 
-class _Asker:
-    """Draws conditions about one row, the witness, so that something is found."""
+class _QuestionBuilder:
+    """Draws conditions that one row, the witness, satisfies, so that the result is not empty."""
 
-    def __init__(self, made: Layout, filled: Filled, rng: Rng, level: int, difficulty: str) -> None:
-        self.made, self.filled, self.rng, self.level, self.difficulty = made, filled, rng, level, difficulty
-        self.sort, self.names = made.domain.sorts[level], made.names[level]
-        self.parts: list[_Part] = []
-        row = rng.choice(filled[level])
+    def __init__(self, layout: Layout, rows: Rows, rng: Rng, level: int, difficulty: str) -> None:
+        self.layout, self.rows, self.rng, self.level, self.difficulty = layout, rows, rng, level, difficulty
+        self.entity, self.names = layout.domain.entities[level], layout.names[level]
+        self.conditions: list[_Condition] = []
+        row = rng.choice(rows[level])
         self.witness: dict[int, Row] = {level: row}
-        for each in range(level, 0, -1):
-            row = filled[each - 1][int(row[-1] or 0) - 1]
-            self.witness[each - 1] = row
+        for above in range(level - 1, -1, -1):
+            row = rows[above][int(row[-1] or 0) - 1]
+            self.witness[above] = row
 
     def column(self, level: int, name: str) -> str:
-        """A column, with its table where there are several."""
-        return f"{self.made.names[level].table}.{name}"
+        """Return a column with its table."""
+        return f"{self.layout.names[level].table}.{name}"
 
     def cell(self, level: int, name: str) -> object:
-        """The witness's value."""
-        return self.witness[level][self.made.names[level].columns().index(name)]
+        """Return the witness's value."""
+        return self.witness[level][self.layout.names[level].columns().index(name)]
 
     def add(self, level: int, kind: str) -> None:
-        """A condition of a kind: `choice`, `amount` or `label`."""
-        self.parts.append({"choice": self._choice, "amount": self._amount, "label": self._label}[kind](level))
+        """Add a condition of a kind: `choice`, `amount` or `label`."""
+        self.conditions.append({"choice": self._choice, "amount": self._amount, "label": self._label}[kind](level))
 
-    def _choice(self, level: int) -> _Part:
-        names, choice = self.made.names[level], self.made.domain.sorts[level].choice
+    def _choice(self, level: int) -> _Condition:
+        names, choice = self.layout.names[level], self.layout.domain.entities[level].choice
         stored = self.cell(level, names.choice)
-        value = next(each for each, kept in names.stored.items() if kept == stored)
-        return _Part(level, "choice", choice.which.format(value), f"{self.column(level, names.choice)} = '{stored}'")
+        value = next(word for word, text in names.stored.items() if text == stored)
+        return _Condition(
+            level, "choice", choice.which.format(value), f"{self.column(level, names.choice)} = '{stored}'"
+        )
 
-    def _label(self, level: int) -> _Part:
-        names = self.made.names[level]
+    def _label(self, level: int) -> _Condition:
+        names = self.layout.names[level]
         label = str(self.cell(level, names.label))
-        return _Part(level, "label", label, f"{self.column(level, names.label)} = '{label}'")
+        return _Condition(level, "label", label, f"{self.column(level, names.label)} = '{label}'")
 
-    def _amount(self, level: int) -> _Part:
-        names, sort = self.made.names[level], self.made.domain.sorts[level]
+    def _amount(self, level: int) -> _Condition:
+        names, entity = self.layout.names[level], self.layout.domain.entities[level]
         place = names.columns().index(names.amount)
-        values = sorted(int(row[place] or 0) for row in self.filled[level])
+        values = sorted(int(row[place] or 0) for row in self.rows[level])
         bound = values[len(values) * (3 + self.rng.below(4)) // 10]
         column, over = self.column(level, names.amount), int(self.witness[level][place] or 0) > bound
         named = self.difficulty != "easy" and over and self.rng.below(5) < 2
         if not named:
-            phrase = sort.amount.over if over else sort.amount.under
+            phrase = entity.amount.over if over else entity.amount.under
             bound += 0 if over else 1
-            return _Part(level, "amount", phrase.format(bound), f"{column} {'>' if over else '<'} {bound}")
-        note = f"{sort.amount.term.capitalize()} {sort.many} are {sort.many} {sort.amount.over.format(bound)}."
-        return _Part(level, "term", sort.amount.term, f"{column} > {bound}", note)
+            return _Condition(level, "amount", phrase.format(bound), f"{column} {'>' if over else '<'} {bound}")
+        note = (
+            f"{entity.amount.term.capitalize()} {entity.plural} are {entity.plural} {entity.amount.over.format(bound)}."
+        )
+        return _Condition(level, "term", entity.amount.term, f"{column} > {bound}", note)
 
     def phrase(self, level: int | None = None) -> str:
-        """The rows that the conditions leave, in words."""
+        """Return the rows that satisfy the conditions, in words."""
         level = self.level if level is None else level
-        sort, own = self.made.domain.sorts[level], {part.kind: part.words for part in self.parts if part.level == level}
-        if "label" in own:
-            return own["label"]
-        said = [own.get("term", ""), sort.many, own.get("choice", ""), own.get("amount", "")]
-        if any(part.level < level for part in self.parts):
-            said += [sort.of, self.phrase(level - 1)]
-        return " ".join(filter(None, said))
+        entity = self.layout.domain.entities[level]
+        words = {condition.kind: condition.words for condition in self.conditions if condition.level == level}
+        if "label" in words:
+            return words["label"]
+        phrase = [words.get("term", ""), entity.plural, words.get("choice", ""), words.get("amount", "")]
+        if any(condition.level < level for condition in self.conditions):
+            phrase += [entity.of, self.phrase(level - 1)]
+        return " ".join(filter(None, phrase))
 
     def source(self, also: int | None = None) -> str:
-        """FROM with the joins that the conditions need, and the table `also`."""
-        lowest = min([self.level, *(part.level for part in self.parts), *([] if also is None else [also])])
+        """Return FROM with the joins that the conditions need, down to the table `also`."""
+        lowest = min(
+            [self.level, *(condition.level for condition in self.conditions), *([] if also is None else [also])]
+        )
         text = f"FROM {self.names.table}"
         for level in range(self.level, lowest, -1):
-            above, link = self.made.names[level - 1].table, self.made.names[level].link
+            above, link = self.layout.names[level - 1].table, self.layout.names[level].link
             text += f" JOIN {above} ON {above}.id = {self.column(level, link)}"
         return text
 
     def where(self, *more: str) -> str:
-        """WHERE with all conditions."""
-        conditions = [*(part.sql for part in self.parts), *more]
+        """Return WHERE with all conditions."""
+        conditions = [*(condition.sql for condition in self.conditions), *more]
         return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
-    def ask(self, kind: str, split: str, sql: str, tie: str = "", **fields: object) -> Question:
-        """The question in the words of a split."""
-        sort, names = self.sort, self.names
-        way = _WAYS[kind][self.rng.choice(_WAYS_OF[split])]
-        said = way.format(
-            **{"s": self.phrase(), "label": names.label, "one": sort.one, "many": sort.many, "noun": sort.amount.noun,
-               "most": sort.amount.most, **fields}
+    def question(self, kind: str, split: str, sql: str, tie: str = "", **fields: object) -> Question:
+        """Return the question in the wording of a split."""
+        entity, names = self.entity, self.names
+        wording = _WORDINGS[kind][self.rng.choice(_WORDINGS_OF[split])]
+        text = wording.format(
+            **{"s": self.phrase(), "label": names.label, "one": entity.singular, "many": entity.plural,
+               "noun": entity.amount.noun, "most": entity.amount.most, **fields}
         )  # fmt: skip
-        notes = [part.note for part in self.parts if part.note]
-        chosen = [self.made.names[part.level] for part in self.parts if part.kind == "choice"]
-        single = " JOIN " not in sql and "NOT IN" not in sql
-        if single:
+        notes = [condition.note for condition in self.conditions if condition.note]
+        compared = [self.layout.names[condition.level] for condition in self.conditions if condition.kind == "choice"]
+        if " JOIN " not in sql and "NOT IN" not in sql:  # a single table
             sql, tie = sql.replace(f"{names.table}.", ""), tie.replace(f"{names.table}.", "")
-        return Question(kind, " ".join([said, *notes]), sql, tie, tuple((each.table, each.choice) for each in chosen))
+        return Question(
+            kind, " ".join([text, *notes]), sql, tie, tuple((table.table, table.choice) for table in compared)
+        )
 
 
-def draw(made: Layout, filled: Filled, rng: Rng, split: str, difficulty: str) -> Question:
-    """Draw a question; it may have no good answer, which the caller finds out."""
+def draw_question(layout: Layout, rows: Rows, rng: Rng, split: str, difficulty: str) -> Question:
+    """Draw a question; the caller checks that it has a good answer."""
     kind = rng.choice(KINDS[difficulty])
-    level = _level(kind, rng, difficulty)
-    asker = _Asker(made, filled, rng, level, difficulty)
-    _conditions(asker, kind, difficulty)
-    return _KINDS[kind](asker, split)
+    level = _draw_level(kind, rng, difficulty)
+    builder = _QuestionBuilder(layout, rows, rng, level, difficulty)
+    _add_conditions(builder, kind, difficulty)
+    return _KINDS[kind](builder, split)
 
 
-def _level(kind: str, rng: Rng, difficulty: str) -> int:
-    """Which table a question is about: one with labels where they are asked for."""
+def _draw_level(kind: str, rng: Rng, difficulty: str) -> int:
+    """The table of a question; one with labels if the question asks for them."""
     if kind == "lookup":
         return rng.below(2)
     if kind in ("names", "extreme", "above"):
@@ -184,103 +192,108 @@ def _level(kind: str, rng: Rng, difficulty: str) -> int:
     return rng.below(3) if difficulty == "easy" else 1 + rng.below(2)
 
 
-def _conditions(asker: _Asker, kind: str, difficulty: str) -> None:
-    rng, level = asker.rng, asker.level
-    own = ["choice", "amount"]
+def _add_conditions(builder: _QuestionBuilder, kind: str, difficulty: str) -> None:
+    rng, level = builder.rng, builder.level
+    own_kinds = ["choice", "amount"]
     if kind == "lookup":
         return
     if difficulty == "easy":
-        asker.add(level, "choice" if kind == "extreme" else rng.choice(own))
+        builder.add(level, "choice" if kind == "extreme" else rng.choice(own_kinds))
     elif difficulty == "medium":
-        asker.add(level - 1, rng.choice(["choice", "amount", "label"]))
+        builder.add(level - 1, rng.choice(["choice", "amount", "label"]))
         if kind in ("count", "names", "average"):
-            asker.add(level, rng.choice(own))
+            builder.add(level, rng.choice(own_kinds))
     elif kind == "count":
-        asker.add(2, rng.choice(own))
-        asker.add(1, rng.choice(own))
-        asker.add(0, rng.choice([*own, "label"]))
+        builder.add(2, rng.choice(own_kinds))
+        builder.add(1, rng.choice(own_kinds))
+        builder.add(0, rng.choice([*own_kinds, "label"]))
     elif kind in ("share", "above"):
-        asker.add(level - 1, rng.choice(own))
+        builder.add(level - 1, rng.choice(own_kinds))
     else:
-        asker.add(level, rng.choice(own))
+        builder.add(level, rng.choice(own_kinds))
 
 
-def _count(asker: _Asker, split: str) -> Question:
-    return asker.ask("count", split, f"SELECT COUNT(*) {asker.source()}{asker.where()}")
+def _count(builder: _QuestionBuilder, split: str) -> Question:
+    return builder.question("count", split, f"SELECT COUNT(*) {builder.source()}{builder.where()}")
 
 
-def _names(asker: _Asker, split: str) -> Question:
-    label = asker.column(asker.level, asker.names.label)
-    return asker.ask("names", split, f"SELECT {label} {asker.source()}{asker.where()}")
+def _names(builder: _QuestionBuilder, split: str) -> Question:
+    label = builder.column(builder.level, builder.names.label)
+    return builder.question("names", split, f"SELECT {label} {builder.source()}{builder.where()}")
 
 
-def _lookup(asker: _Asker, split: str) -> Question:
-    names, sort, level = asker.names, asker.sort, asker.level
-    noun, column = asker.rng.choice([(sort.amount.noun, names.amount), (sort.choice.noun, names.choice)])
-    label = str(asker.cell(level, names.label))
-    sql = f"SELECT {column} {asker.source()} WHERE {names.label} = '{label}'"
-    return asker.ask("lookup", split, sql, noun=noun, label=label, label_column=names.label)
+def _lookup(builder: _QuestionBuilder, split: str) -> Question:
+    names, entity, level = builder.names, builder.entity, builder.level
+    noun, column = builder.rng.choice([(entity.amount.noun, names.amount), (entity.choice.noun, names.choice)])
+    label = str(builder.cell(level, names.label))
+    sql = f"SELECT {column} {builder.source()} WHERE {names.label} = '{label}'"
+    return builder.question("lookup", split, sql, noun=noun, label=label, label_column=names.label)
 
 
-def _extreme(asker: _Asker, split: str) -> Question:
-    label, amount = (asker.column(asker.level, each) for each in (asker.names.label, asker.names.amount))
-    rest = f"{asker.source()}{asker.where()} ORDER BY {amount} DESC LIMIT"
-    return asker.ask("extreme", split, f"SELECT {label} {rest} 1", f"SELECT {amount} {rest} 2")
+def _extreme(builder: _QuestionBuilder, split: str) -> Question:
+    label, amount = (builder.column(builder.level, name) for name in (builder.names.label, builder.names.amount))
+    rest = f"{builder.source()}{builder.where()} ORDER BY {amount} DESC LIMIT"
+    return builder.question("extreme", split, f"SELECT {label} {rest} 1", f"SELECT {amount} {rest} 2")
 
 
-def _average(asker: _Asker, split: str) -> Question:
-    amount = asker.column(asker.level, asker.names.amount)
-    return asker.ask("average", split, f"SELECT AVG({amount}) {asker.source()}{asker.where()}")
+def _average(builder: _QuestionBuilder, split: str) -> Question:
+    amount = builder.column(builder.level, builder.names.amount)
+    return builder.question("average", split, f"SELECT AVG({amount}) {builder.source()}{builder.where()}")
 
 
-def _per(asker: _Asker, split: str) -> Question:
-    group = asker.column(asker.level, asker.names.choice)
-    sql = f"SELECT {group}, COUNT(*) {asker.source()}{asker.where()} GROUP BY {group}"
-    return asker.ask("per", split, sql, group=asker.sort.choice.noun)
+def _per(builder: _QuestionBuilder, split: str) -> Question:
+    group = builder.column(builder.level, builder.names.choice)
+    sql = f"SELECT {group}, COUNT(*) {builder.source()}{builder.where()} GROUP BY {group}"
+    return builder.question("per", split, sql, group=builder.entity.choice.noun)
 
 
-def _busiest(asker: _Asker, split: str) -> Question:
-    above = asker.level - 1
-    key, label = asker.column(above, "id"), asker.column(above, asker.made.names[above].label)
-    rest = f"{asker.source(above)}{asker.where()} GROUP BY {key} ORDER BY COUNT(*) DESC LIMIT"
-    sort = asker.made.domain.sorts[above]
-    return asker.ask(
-        "busiest", split, f"SELECT {label} {rest} 1", f"SELECT COUNT(*) {rest} 2", parent=sort.one, parents=sort.many
+def _busiest(builder: _QuestionBuilder, split: str) -> Question:
+    above = builder.level - 1
+    key, label = builder.column(above, "id"), builder.column(above, builder.layout.names[above].label)
+    rest = f"{builder.source(above)}{builder.where()} GROUP BY {key} ORDER BY COUNT(*) DESC LIMIT"
+    entity = builder.layout.domain.entities[above]
+    return builder.question(
+        "busiest",
+        split,
+        f"SELECT {label} {rest} 1",
+        f"SELECT COUNT(*) {rest} 2",
+        parent=entity.singular,
+        parents=entity.plural,
     )
 
 
-def _share(asker: _Asker, split: str) -> Question:
-    sort, names, rng = asker.sort, asker.names, asker.rng
+def _share(builder: _QuestionBuilder, split: str) -> Question:
+    entity, names, rng = builder.entity, builder.names, builder.rng
     place = names.columns().index(names.amount)
-    bound = rng.choice(sorted(int(row[place] or 0) for row in asker.filled[asker.level])[2:-2])
-    amount = asker.column(asker.level, names.amount)
-    sql = f"SELECT 100.0 * SUM({amount} > {bound}) / COUNT(*) {asker.source()}{asker.where()}"
-    return asker.ask("share", split, sql, part=f"{sort.many} {sort.amount.over.format(bound)}")
+    bound = rng.choice(sorted(int(row[place] or 0) for row in builder.rows[builder.level])[2:-2])
+    amount = builder.column(builder.level, names.amount)
+    sql = f"SELECT 100.0 * SUM({amount} > {bound}) / COUNT(*) {builder.source()}{builder.where()}"
+    return builder.question("share", split, sql, part=f"{entity.plural} {entity.amount.over.format(bound)}")
 
 
-def _above(asker: _Asker, split: str) -> Question:
-    label, amount = (asker.column(asker.level, each) for each in (asker.names.label, asker.names.amount))
-    mean = f"(SELECT AVG({asker.names.amount}) FROM {asker.names.table})"
-    return asker.ask("above", split, f"SELECT {label} {asker.source()}{asker.where(f'{amount} > {mean}')}")
+def _above(builder: _QuestionBuilder, split: str) -> Question:
+    label, amount = (builder.column(builder.level, name) for name in (builder.names.label, builder.names.amount))
+    mean = f"(SELECT AVG({builder.names.amount}) FROM {builder.names.table})"
+    return builder.question("above", split, f"SELECT {label} {builder.source()}{builder.where(f'{amount} > {mean}')}")
 
 
-def _without(asker: _Asker, split: str) -> Question:
-    above = asker.made.names[asker.level - 1]
-    sort = asker.made.domain.sorts[asker.level - 1]
-    inner = f"SELECT {asker.names.link} {asker.source()}{asker.where()}".replace(f"{asker.names.table}.", "")
+def _without(builder: _QuestionBuilder, split: str) -> Question:
+    above = builder.layout.names[builder.level - 1]
+    entity = builder.layout.domain.entities[builder.level - 1]
+    inner = f"SELECT {builder.names.link} {builder.source()}{builder.where()}".replace(f"{builder.names.table}.", "")
     sql = f"SELECT {above.label} FROM {above.table} WHERE id NOT IN ({inner})"
-    return asker.ask("without", split, sql, parents=sort.many)
+    return builder.question("without", split, sql, parents=entity.plural)
 
 
-def _several(asker: _Asker, split: str) -> Question:
-    above, sort = asker.level - 1, asker.made.domain.sorts[asker.level - 1]
-    key, label = asker.column(above, "id"), asker.column(above, asker.made.names[above].label)
-    least = 2 + asker.rng.below(2)
-    sql = f"SELECT {label} {asker.source(above)}{asker.where()} GROUP BY {key} HAVING COUNT(*) >= {least}"
-    return asker.ask("several", split, sql, parents=sort.many, k=least)
+def _several(builder: _QuestionBuilder, split: str) -> Question:
+    above, entity = builder.level - 1, builder.layout.domain.entities[builder.level - 1]
+    key, label = builder.column(above, "id"), builder.column(above, builder.layout.names[above].label)
+    least = 2 + builder.rng.below(2)
+    sql = f"SELECT {label} {builder.source(above)}{builder.where()} GROUP BY {key} HAVING COUNT(*) >= {least}"
+    return builder.question("several", split, sql, parents=entity.plural, k=least)
 
 
-_KINDS: Mapping[str, Callable[[_Asker, str], Question]] = {
+_KINDS: Mapping[str, Callable[[_QuestionBuilder, str], Question]] = {
     "count": _count,
     "names": _names,
     "lookup": _lookup,

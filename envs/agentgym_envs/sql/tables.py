@@ -1,4 +1,4 @@
-"""The database of a task: how it calls its tables and columns, how it writes its values, and the rows."""
+"""The database of a task: names of tables and columns, notation of values, and rows."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from agentgym_envs.sql import words
-from agentgym_envs.sql.domains import DOMAINS, Domain, Sort
+from agentgym_envs.sql.domains import DOMAINS, Domain, Entity
 from agentgym_envs.sql.guard import Row, Table
 from agentgym_py.rng import Rng
 
-_LEAST, _MORE = (8, 24, 45), (4, 8, 12)
+_MIN_ROWS, _EXTRA_ROWS = (8, 24, 45), (4, 8, 12)
 _STYLES: Mapping[str, Callable[[str], str]] = {
     "plain": str,
     "upper": str.upper,
@@ -21,79 +21,83 @@ _STYLES: Mapping[str, Callable[[str], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What one table and its columns are called."""
+    """Names of a table and its columns, and the notation of its values."""
 
     table: str
     label: str
-    """The column of its rows' names; empty where they have none."""
+    """The column with the rows' names; empty if they have none."""
     amount: str
     choice: str
     link: str
-    """The column that points to the table before; empty in the first."""
+    """The column that refers to the previous table; empty in the first."""
     stored: Mapping[str, str]
-    """How the values of its choice are written: in words, and in the database."""
+    """Values of the choice column: the word, and how the database writes it."""
 
     def columns(self) -> list[str]:
-        """In order, the key first."""
+        """Return the columns in order, the key first."""
         return ["id", *filter(None, (self.label, self.choice, self.amount, self.link))]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A database without its numbers: what is drawn again for its twin are numbers, choices and links."""
+    """A database without its amounts, choices and links, which are drawn again for its twin."""
 
     domain: Domain
     names: tuple[Names, Names, Names]
     labels: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-    """The names of the rows; empty texts in the third table."""
+    """Names of the rows by table; empty texts in the third."""
 
 
-def layout(rng: Rng, split: str, plain: bool) -> Layout:
-    """Draw one; with `plain` the values are written as people write them."""
+def draw_layout(rng: Rng, split: str, plain: bool) -> Layout:
+    """Draw a layout; with `plain` the database writes values as the question does."""
     domain = rng.choice(DOMAINS)
     names: list[Names] = []
-    for level, sort in enumerate(domain.sorts):
-        link = f"{domain.sorts[level - 1].one}_id" if level else ""
-        label = rng.choice(("name", "title")) if sort.labels == "titles" else "name" if sort.labels else ""
-        written = _STYLES["plain" if plain else rng.choice(tuple(_STYLES))]
-        stored = {value: written(value) for value in sort.choice.values}
-        table, amount, choice = rng.choice(sort.names), rng.choice(sort.amount.names), rng.choice(sort.choice.names)
+    for level, entity in enumerate(domain.entities):
+        link = f"{domain.entities[level - 1].singular}_id" if level else ""
+        label = rng.choice(("name", "title")) if entity.labels == "titles" else "name" if entity.labels else ""
+        style = _STYLES["plain" if plain else rng.choice(tuple(_STYLES))]
+        stored = {value: style(value) for value in entity.choice.values}
+        table, amount, choice = (
+            rng.choice(entity.names),
+            rng.choice(entity.amount.names),
+            rng.choice(entity.choice.names),
+        )
         names.append(Names(table, label, amount, choice, link, stored))
-    first, second, third = (_labels(rng, sort, split, level) for level, sort in enumerate(domain.sorts))
+    first, second, third = (_labels(rng, entity, split, level) for level, entity in enumerate(domain.entities))
     return Layout(domain, (names[0], names[1], names[2]), (first, second, third))
 
 
-def _labels(rng: Rng, sort: Sort, split: str, level: int) -> tuple[str, ...]:
-    count = _LEAST[level] + rng.below(_MORE[level] + 1)
-    if not sort.labels:
+def _labels(rng: Rng, entity: Entity, split: str, level: int) -> tuple[str, ...]:
+    count = _MIN_ROWS[level] + rng.below(_EXTRA_ROWS[level] + 1)
+    if not entity.labels:
         return ("",) * count
-    return tuple(rng.sample((words.people if sort.labels == "people" else words.titles)(split), count))
+    return tuple(rng.sample((words.people if entity.labels == "people" else words.titles)(split), count))
 
 
-def rows(made: Layout, rng: Rng) -> tuple[list[Row], list[Row], list[Row]]:
-    """Draw everything that is not in the layout."""
-    first, second, third = (_rows_of(made, level, rng) for level in range(3))
+def draw_rows(layout: Layout, rng: Rng) -> tuple[list[Row], list[Row], list[Row]]:
+    """Draw the rows of the three tables."""
+    first, second, third = (_draw_table(layout, level, rng) for level in range(3))
     return first, second, third
 
 
-def _rows_of(made: Layout, level: int, rng: Rng) -> list[Row]:
-    sort, names, labels = made.domain.sorts[level], made.names[level], made.labels[level]
-    values, low, span = list(names.stored.values()), sort.amount.low, sort.amount.high - sort.amount.low + 1
-    above, kinds, below = len(made.labels[level - 1]), len(values), rng.below
-    drawn: list[Row] = []
+def _draw_table(layout: Layout, level: int, rng: Rng) -> list[Row]:
+    entity, names, labels = layout.domain.entities[level], layout.names[level], layout.labels[level]
+    values, low, span = list(names.stored.values()), entity.amount.low, entity.amount.high - entity.amount.low + 1
+    above, kinds, below = len(layout.labels[level - 1]), len(values), rng.below
+    rows: list[Row] = []
     for number, label in enumerate(labels, 1):
         name = (label,) if label else ()
         link = (1 + below(above),) if level else ()
-        drawn.append((number, *name, values[below(kinds)], low + below(span), *link))
-    return drawn
+        rows.append((number, *name, values[below(kinds)], low + below(span), *link))
+    return rows
 
 
-def tables(made: Layout, filled: tuple[list[Row], list[Row], list[Row]]) -> list[Table]:
-    """The tables as they stand in the database."""
+def build_tables(layout: Layout, rows: tuple[list[Row], list[Row], list[Row]]) -> list[Table]:
+    """Return the definitions of the tables."""
     types = {"id": "INTEGER PRIMARY KEY"}
-    built = []
-    for names, content in zip(made.names, filled, strict=True):
+    tables = []
+    for names, content in zip(layout.names, rows, strict=True):
         texts = (names.label, names.choice)
-        columns = [f"{each} {types.get(each) or ('TEXT' if each in texts else 'INTEGER')}" for each in names.columns()]
-        built.append(Table(names.table, tuple(columns), content))
-    return built
+        columns = [f"{name} {types.get(name) or ('TEXT' if name in texts else 'INTEGER')}" for name in names.columns()]
+        tables.append(Table(names.table, tuple(columns), content))
+    return tables

@@ -1,4 +1,4 @@
-"""Names for the rows of a database; a third list of each belongs to each split, so that no name stands in two."""
+"""Names for the rows of a database, with separate lists for each split."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ BACK: Mapping[str, str] = {
 
 @cache
 def people(split: str) -> tuple[str, ...]:
-    """Every first with every last name."""
+    """Return every first name with every last name."""
     return tuple(f"{first} {last}" for first in FIRST[split].split() for last in LAST[split].split())
 
 
 @cache
 def titles(split: str) -> tuple[str, ...]:
-    """Names of books, farms, trains: two words."""
+    """Return two-word names of books, farms, trains."""
     return tuple(f"{front} {back}" for front in FRONT[split].split() for back in BACK[split].split())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentgym_envs.sql import questions, words
 from agentgym_envs.sql.domains import DOMAINS
-from agentgym_envs.sql.env import SQLEnv, _answer, _one_answer
+from agentgym_envs.sql.env import SQLEnv, _answer, _unique_answer
 from agentgym_envs.sql.guard import Result
 from agentgym_py.env import SPLITS
 from agentgym_py.errors import CatalogueError, SnapshotError
@@ -60,7 +60,7 @@ def test_hard_shows_columns_only_on_request() -> None:
     """The names of the tables stand there, and what can be done names no column."""
     env = SQLEnv(difficulty="hard")
     first, _ = env.reset(seed=3)
-    names = env.puzzle.made.names
+    names = env.puzzle.layout.names
     assert all(each.table in first for each in names) and "(" not in first.split("Tables:")[1]
     assert not any(each.link and each.link in action for each in names for action in env.actions())
     assert env.fair_expert() == "query[SELECT sql FROM sqlite_master]"
@@ -98,11 +98,11 @@ def test_a_twin_that_answers_the_same_is_none(monkeypatch: pytest.MonkeyPatch) -
     """Draws with the same answer are passed over, however many; where all are such, that is said."""
     env = SQLEnv(difficulty="easy")
     env.reset(options={"task": 0})
-    drawn, same = env._redrawn, env.puzzle.answer
-    monkeypatch.setattr(env, "_redrawn", lambda number: drawn(number) if number == 70 else (drawn(0)[0], same))
+    drawn, same = env._draw_twin, env.puzzle.answer
+    monkeypatch.setattr(env, "_draw_twin", lambda number: drawn(number) if number == 70 else (drawn(0)[0], same))
     assert env.twin()[1] == drawn(70)[1] != same
-    monkeypatch.setattr(env, "_redrawn", lambda _: (drawn(0)[0], same))
-    monkeypatch.setattr("agentgym_envs.sql.env._MOST_TWINS", 70)
+    monkeypatch.setattr(env, "_draw_twin", lambda _: (drawn(0)[0], same))
+    monkeypatch.setattr("agentgym_envs.sql.env._MAX_TWINS", 70)
     with pytest.raises(CatalogueError, match="no other rows"):
         env.twin()
 
@@ -131,7 +131,7 @@ def test_a_rare_condition_has_a_twin_that_finds_nothing() -> None:
     env = SQLEnv(difficulty="hard")
     env.reset(options={"task": 205})
     twin, answer = env.twin()
-    assert env.puzzle.answer == {(1,)} and answer == {(0,)} and _one_answer(twin, env.puzzle.question) is None
+    assert env.puzzle.answer == {(1,)} and answer == {(0,)} and _unique_answer(twin, env.puzzle.question) is None
     assert env.step("answer[SELECT 1]")[4]["reward_parts"] == {"shown": 1.0, "twin": 0.0}
 
 
@@ -196,7 +196,7 @@ def test_a_statement_that_fails_can_be_mended() -> None:
     """An error is an observation, the episode goes on, also where an answer was meant."""
     env = SQLEnv(difficulty="easy")
     env.reset(seed=1)
-    table = env.puzzle.made.names[0].table
+    table = env.puzzle.layout.names[0].table
     said, _, terminated, _, info = env.step("answer[SELECT what FROM nowhere]")
     assert "no such table: nowhere; there are" in said and not terminated and not info["valid_action"]
     assert "Error: only reading" in env.step(f"query[WITH a AS (SELECT 1) DELETE FROM {table}]")[0]
@@ -220,7 +220,7 @@ def test_a_result_is_shown_short() -> None:
     """Twelve rows, cells and columns cut, nothing is NULL, and how much is hidden."""
     env = SQLEnv(difficulty="easy")
     env.reset(seed=1)
-    table = env.puzzle.made.names[2].table
+    table = env.puzzle.layout.names[2].table
     said = env.step(f"query[SELECT a.id FROM {table} a, {table} b]")[0]
     assert said.count("\n") == 13 and said.endswith("(at least 188 more rows)")
     assert env.step("query[SELECT NULL AS a, 0.1 AS b, x'00' AS c]")[0] == "a | b | c\nNULL | 0.1 | x'00'"
@@ -230,8 +230,10 @@ def test_a_result_is_shown_short() -> None:
 
 def test_splits_share_no_name_and_no_way_to_ask() -> None:
     """Names of people and things differ between any two splits, and so do the sentences of every kind of question."""
-    for way in questions._WAYS.values():
-        assert len(set(way)) == 4 and len({place for places in questions._WAYS_OF.values() for place in places}) == 4
+    for way in questions._WORDINGS.values():
+        assert (
+            len(set(way)) == 4 and len({place for places in questions._WORDINGS_OF.values() for place in places}) == 4
+        )
     for made in (words.people, words.titles):
         said = [{word for name in made(split) for word in name.split()} for split in SPLITS]
         assert not said[0] & said[1] and not said[0] & said[2] and not said[1] & said[2]
@@ -240,9 +242,9 @@ def test_splits_share_no_name_and_no_way_to_ask() -> None:
 def test_values_differ_in_their_first_letters() -> None:
     """So that a code names one value only, and every word of a domain can stand in a statement."""
     for domain in DOMAINS:
-        for sort in domain.sorts:
-            starts = [value[:3].lower() for value in sort.choice.values]
-            assert len(set(starts)) == len(starts) and all("'" not in value for value in sort.choice.values)
+        for entity in domain.entities:
+            starts = [value[:3].lower() for value in entity.choice.values]
+            assert len(set(starts)) == len(starts) and all("'" not in value for value in entity.choice.values)
 
 
 def test_a_snapshot_keeps_what_was_looked_at() -> None:
@@ -280,6 +282,6 @@ def test_chance_does_not_answer(difficulty: str) -> None:
             env.step(rng.choice(env.actions()))
         right += env.succeeded
         env.reset(options={"task": number})
-        env.step(f"answer[SELECT COUNT(*) FROM {env.puzzle.made.names[0].table}]")
+        env.step(f"answer[SELECT COUNT(*) FROM {env.puzzle.layout.names[0].table}]")
         right += env.succeeded
     assert right <= 1

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.sql import guard
-from agentgym_envs.sql.guard import LONGEST_STATEMENT, MOST_ROWS, MOST_SIZE, GuardedDatabase, StatementError, Table
-from agentgym_envs.sql.size import grown_size
+from agentgym_envs.sql.guard import MAX_ROWS, MAX_SIZE, MAX_STATEMENT_LENGTH, GuardedDatabase, StatementError, Table
+from agentgym_envs.sql.size import expanded_size
 
 ROWS = [(number, f"title {number} {'x' * 20}", 7 * number) for number in range(1, 101)]
 SECONDS = 5.0
@@ -109,7 +109,7 @@ HOARD = {
     "rows grouped": f"SELECT count(*) FROM book a, book b, book c GROUP BY {LONG} || b.id || c.id",
 }
 MEGABYTES = 200
-"""More than any of them takes: at most one row of a kilobyte for every few of `MOST_OPS` instructions."""
+"""More than any of them takes: at most one row of a kilobyte for every few of `MAX_OPS` instructions."""
 _MEASURED = """
 import json, resource, sys
 from agentgym_envs.sql.guard import GuardedDatabase, StatementError, Table
@@ -137,10 +137,10 @@ def test_nothing_fills_the_memory(name: str) -> None:
 def test_a_slow_statement_is_stopped_by_the_clock(database: GuardedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also far below the number of instructions; only computing counts, so that a busy machine stops nothing."""
     statement = "SELECT count(*) FROM book a, book b"
-    monkeypatch.setattr(guard, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(guard, "MAX_SECONDS", 0.0)
     with pytest.raises(StatementError, match="takes too long"):
         database.run(statement)
-    monkeypatch.setattr(guard, "MOST_SECONDS", 1.0)
+    monkeypatch.setattr(guard, "MAX_SECONDS", 1.0)
     monkeypatch.setattr(time, "monotonic", iter(range(10**6)).__next__)
     assert database.run(statement).rows == ((10_000,),)
 
@@ -189,7 +189,7 @@ def test_no_value_is_large_or_unforeseen(database: GuardedDatabase, expression: 
      ("SELECT page FROM book", "no such column: page"), ("SELECT ?", "too many SQL variables"),
      ("SELECT '\ud800'", "no text can hold"), ("SELECT '\0'", "null character"),
      ("SELECT 1; SELECT 2", "one statement"),
-     ("SELECT CAST(x'ff' AS TEXT)", "decode"), ("SELECT " + "1" * LONGEST_STATEMENT, "this one has 4007"),
+     ("SELECT CAST(x'ff' AS TEXT)", "decode"), ("SELECT " + "1" * MAX_STATEMENT_LENGTH, "this one has 4007"),
      ("SELECT noise(1)", "no such function: noise"), ("SELECT avg(", "incomplete input")],
 )  # fmt: skip
 def test_what_is_wrong_is_said(database: GuardedDatabase, statement: str, said: str) -> None:
@@ -215,9 +215,9 @@ def test_honest_statements_run(database: GuardedDatabase) -> None:
 
 
 def test_many_rows_are_cut(database: GuardedDatabase) -> None:
-    """At `MOST_ROWS`, and the result says that there were more."""
+    """At `MAX_ROWS`, and the result says that there were more."""
     result = database.run("SELECT a.id AS first, b.id FROM book a, book b")
-    assert (len(result.rows), result.more, result.columns) == (MOST_ROWS, True, ("first", "id"))
+    assert (len(result.rows), result.more, result.columns) == (MAX_ROWS, True, ("first", "id"))
     assert not database.run("SELECT id FROM book").more
 
 
@@ -231,7 +231,7 @@ def test_any_text_is_answered(text: str) -> None:
     database = GuardedDatabase([Table("book", ("id INTEGER PRIMARY KEY",), [(1,)])])
     for statement in (text, f"SELECT {text}"):
         try:
-            assert len(database.run(statement).rows) <= MOST_ROWS
+            assert len(database.run(statement).rows) <= MAX_ROWS
         except StatementError as error:
             assert str(error)
     database.close()
@@ -266,7 +266,7 @@ def test_any_statement_ends(statement: str) -> None:
     database = GuardedDatabase([Table("book", ("id INTEGER PRIMARY KEY", "title TEXT", "pages INTEGER"), ROWS)])
     began = time.process_time()
     try:
-        assert len(database.run(statement).rows) <= MOST_ROWS
+        assert len(database.run(statement).rows) <= MAX_ROWS
     except StatementError as error:
         assert str(error)
     assert time.process_time() - began < SECONDS
@@ -276,10 +276,10 @@ def test_any_statement_ends(statement: str) -> None:
 
 def test_the_bound_on_growth_is_low_for_honest_statements_only() -> None:
     """It takes qualifiers for what they are, and parts that name each other for endless."""
-    assert grown_size(HONEST) < MOST_SIZE / 100
-    assert grown_size("SELECT t.a, t.b, t.c FROM t, (SELECT 1)") < 40
-    assert grown_size("WITH a AS (SELECT 1 FROM b), b AS (SELECT 1 FROM a) SELECT 1 FROM a") == float("inf")
-    assert grown_size(f"{RECURSIVE} SELECT x FROM c") < 200
+    assert expanded_size(HONEST) < MAX_SIZE / 100
+    assert expanded_size("SELECT t.a, t.b, t.c FROM t, (SELECT 1)") < 40
+    assert expanded_size("WITH a AS (SELECT 1 FROM b), b AS (SELECT 1 FROM a) SELECT 1 FROM a") == float("inf")
+    assert expanded_size(f"{RECURSIVE} SELECT x FROM c") < 200
 
 
 @pytest.mark.parametrize("text", ["/*" * 1900, "/* */" * 790, "--\n" * 1300, " " * 3900, "--" * 1900])
