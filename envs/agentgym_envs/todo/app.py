@@ -1,4 +1,4 @@
-"""The application on one day, and how its tools find and show what is in it."""
+"""The application on one day: checked access to its contents, and their formatting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = 20
 
 
 class RefusedError(Exception):
-    """A call that the application cannot do; its text is the observation and says what would help."""
+    """A call that the application cannot do; the message is the observation and says what would help."""
 
 
 @dataclass(slots=True)
@@ -25,11 +25,11 @@ class App:
     today: str
 
 
-# ---- finding --------------------------------------------------------------------------------------------------------
+# ---- access ---------------------------------------------------------------------------------------------------------
 
 
-def task_row(app: App, task: str, *, deleted: bool = False) -> Row:
-    """A task that is there, and not in the trash unless `deleted` allows it."""
+def require_task(app: App, task: str, *, deleted: bool = False) -> Row:
+    """Return a task, which must exist and must not be in the trash unless `deleted`."""
     row = app.board.tasks.get(task)
     if row is None:
         raise RefusedError(f"No task {task[:40]!r}. An id is t and a number, as the lists show it.")
@@ -38,62 +38,62 @@ def task_row(app: App, task: str, *, deleted: bool = False) -> Row:
     return row
 
 
-def near(name: str, known: Iterable[str]) -> str:
-    """A clause on the nearest name and all that there are; how near is part of this world, as all that it says."""
-    return did_you_mean(name[:40], known, "There are", 0.5)
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Suggest the nearest name and list all names; the similarity is fixed here, because it is part of the world."""
+    return did_you_mean(name[:40], names, "There are", 0.5)
 
 
-def known_project(app: App, project: str) -> str:
-    """A project that is there."""
+def require_project(app: App, project: str) -> str:
+    """Return a project, which must exist."""
     if project not in app.board.projects:
-        raise RefusedError(f"No project {project[:40]!r}.{near(project, app.board.projects)}")
+        raise RefusedError(f"No project {project[:40]!r}.{suggestion(project, app.board.projects)}")
     return project
 
 
-def known_section(app: App, project: str, section: str) -> str:
-    """A section that the project has; the empty name stands for none."""
-    known = app.board.sections[known_project(app, project)]
-    if section and section not in known:
-        raise RefusedError(f"No section {section[:40]!r} in {project}.{near(section, known)}")
+def require_section(app: App, project: str, section: str) -> str:
+    """Return a section of a project, which must exist; the empty name means none."""
+    sections = app.board.sections[require_project(app, project)]
+    if section and section not in sections:
+        raise RefusedError(f"No section {section[:40]!r} in {project}.{suggestion(section, sections)}")
     return section
 
 
-def known_label(app: App, label: str) -> str:
-    """A label that is there."""
+def require_label(app: App, label: str) -> str:
+    """Return a label, which must exist."""
     if label not in app.board.labels:
-        raise RefusedError(f"No label {label[:40]!r}.{near(label, app.board.labels)}")
+        raise RefusedError(f"No label {label[:40]!r}.{suggestion(label, app.board.labels)}")
     return label
 
 
-def known_day(text: str) -> str:
-    """A day that the calendar has."""
+def require_day(text: str) -> str:
+    """Return a day, which must be valid."""
     if not is_day(text):
         raise RefusedError(f"No day {text[:40]!r}; write YYYY-MM-DD, from {FIRST_DAY} to {LAST_DAY}.")
     return text
 
 
-def clean(text: str, longest: int = LONGEST_TITLE) -> str:
-    """A text in one line, neither empty nor too long."""
-    found = " ".join(text[: 2 * longest].split())
-    if not found or len(found) > longest:
+def require_text(text: str, longest: int = LONGEST_TITLE) -> str:
+    """Return a text in one line, which must be neither empty nor too long."""
+    text = " ".join(text[: 2 * longest].split())
+    if not text or len(text) > longest:
         raise RefusedError(f"A text of 1 to {longest} characters is needed.")
-    return found
+    return text
 
 
-def free_name(name: str, taken: Mapping[str, object] | tuple[str, ...], what: str) -> str:
-    """A name that nothing of its kind has yet."""
-    found = clean(name, LONGEST_NAME)
-    if found in taken:
-        raise RefusedError(f"There is a {what} {found!r} already.")
-    return found
+def require_free_name(name: str, taken: Mapping[str, object] | tuple[str, ...], what: str) -> str:
+    """Return a name, which must be new for its kind."""
+    name = require_text(name, LONGEST_NAME)
+    if name in taken:
+        raise RefusedError(f"There is a {what} {name!r} already.")
+    return name
 
 
-# ---- showing --------------------------------------------------------------------------------------------------------
+# ---- formats --------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=2_000)
-def line(tid: str, row: Row) -> str:
-    """A task in one line; what it has not is left out."""
+def format_row(tid: str, row: Row) -> str:
+    """Format a task in one line without its empty fields."""
     parts = [f"{tid} {row.title}", row.project + (f" > {row.section}" if row.section else "")]
     if row.due:
         parts.append(f"due {row.due}")
@@ -109,10 +109,10 @@ def line(tid: str, row: Row) -> str:
     return " | ".join(parts)
 
 
-def listed(rows: list[tuple[str, Row]], page: int = 1) -> str:
-    """A page of tasks under their number."""
+def format_page(rows: list[tuple[str, Row]], page: int = 1) -> str:
+    """Format a page of tasks, headed by their number."""
     pages = max(1, -(-len(rows) // PAGE))
     if not 1 <= page <= pages:
         raise RefusedError(f"There {'is 1 page' if pages == 1 else f'are {pages} pages'}.")
     count = f"{len(rows)} task{'s' * (len(rows) != 1)}" + (f", page {page} of {pages}" if pages > 1 else "")
-    return "\n".join([count, *(line(tid, row) for tid, row in rows[(page - 1) * PAGE : page * PAGE])])
+    return "\n".join([count, *(format_row(tid, row) for tid, row in rows[(page - 1) * PAGE : page * PAGE])])

@@ -1,4 +1,4 @@
-"""What a to-do application holds: projects, sections, labels and tasks, and the dates of those that repeat."""
+"""The contents of a to-do application: projects, sections, labels, tasks, and dates of repeating tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 INBOX = "Inbox"
 EVERY = ("day", "weekday", "week", "2 weeks", "month")
-"""How a task may repeat."""
+"""The repetitions of a task."""
 FIRST_DAY, LAST_DAY = "2000-01-01", "2099-12-31"
 LONGEST_TITLE, LONGEST_NAME = 200, 40
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -21,7 +21,7 @@ _DAYS = {"day": 1, "week": 7, "2 weeks": 14}
 
 
 class Row(NamedTuple):
-    """One task. It never changes: a change puts another row in its place, so that a copy of all rows is shallow."""
+    """A task. It is immutable: a change replaces the row, so that copies of a board can be shallow."""
 
     title: str
     project: str = INBOX
@@ -31,7 +31,7 @@ class Row(NamedTuple):
     priority: int = 4
     """1 is the most urgent; 4 is none."""
     labels: tuple[str, ...] = ()
-    """In the order of the alphabet."""
+    """In alphabetical order."""
     every: str = ""
     """One of `EVERY`, or empty."""
     comments: tuple[str, ...] = ()
@@ -41,16 +41,16 @@ class Row(NamedTuple):
 
     @property
     def open(self) -> bool:
-        """Neither done nor deleted."""
+        """Tell whether it is neither done nor deleted."""
         return not (self.done or self.deleted)
 
 
 @dataclass(slots=True)
 class Board:
-    """Everything in the application."""
+    """The contents of the application."""
 
     projects: dict[str, bool]
-    """Name to whether it is archived; the inbox is always there."""
+    """Name to whether it is archived; always includes the inbox."""
     sections: dict[str, tuple[str, ...]]
     """Project to the names of its sections; every project has an entry."""
     labels: tuple[str, ...]
@@ -58,15 +58,15 @@ class Board:
     """Id to task, in the order of the ids."""
 
     def copy(self) -> Board:
-        """Another board with the same rows."""
+        """Return another board with the same rows."""
         return Board(dict(self.projects), dict(self.sections), self.labels, dict(self.tasks))
 
     def next_id(self) -> str:
-        """The id of the next task; ids are never used twice, as no task ever leaves the board."""
+        """Return the id of the next task; no id is reused, because tasks never leave the board."""
         return f"t{len(self.tasks) + 1}"
 
     def to_json(self, start: Board) -> dict[str, Any]:
-        """The board as JSON values: of the tasks those that are not as they were in `start`."""
+        """Return the board as JSON values, with only the tasks that differ from `start`."""
         changed = {tid: list(row) for tid, row in self.tasks.items() if start.tasks.get(tid) != row}
         sections = {name: list(names) for name, names in self.sections.items()}
         return {"projects": dict(self.projects), "sections": sections, "labels": list(self.labels), "tasks": changed}
@@ -76,44 +76,44 @@ class Board:
 
 
 def facts(board: Board, start: Board) -> dict[tuple[object, ...], object]:
-    """What is so on a board, fact by fact, whatever the order in which it came to be.
+    """Return the facts of a board, regardless of the order of changes.
 
-    A deleted task is only that. A task that `start` has not is known by its title, and is nothing when deleted.
+    A deleted task has no other fact. A new task (not in `start`) is identified by title and has no fact if deleted.
     """
-    found: dict[tuple[object, ...], object] = {("project", name): there for name, there in board.projects.items()}
-    found |= {("section", project, name): True for project, names in board.sections.items() for name in names}
-    found |= {("label", name): True for name in board.labels}
+    result: dict[tuple[object, ...], object] = {("project", name): state for name, state in board.projects.items()}
+    result |= {("section", project, name): True for project, names in board.sections.items() for name in names}
+    result |= {("label", name): True for name in board.labels}
     titles: list[str] = []
     for tid, row in board.tasks.items():
         if tid in start.tasks:
-            found |= {(tid, "deleted"): True} if row.deleted else {(tid, k): v for k, v in _plain(row).items()}
+            result |= {(tid, "deleted"): True} if row.deleted else {(tid, k): v for k, v in _comparable(row).items()}
         elif not row.deleted:
             number = titles.count(row.title)
             titles.append(row.title)
-            found["new", row.title, number] = tuple(_plain(row).values())
-    return found
+            result["new", row.title, number] = tuple(_comparable(row).values())
+    return result
 
 
-def _plain(row: Row) -> dict[str, object]:
+def _comparable(row: Row) -> dict[str, object]:
     place = (row.project, row.section)
     return row._asdict() | {"project": place, "section": place, "comments": tuple(sorted(row.comments))}
 
 
-def alike(row: Row, other: Row) -> bool:
-    """Whether two tasks are the same, the order of their comments and what is in the trash aside."""
+def equivalent(row: Row, other: Row) -> bool:
+    """Tell whether two tasks are equal, up to the order of comments and anything in the trash."""
     if row == other or (row.deleted and other.deleted):
         return True
     return row._replace(comments=()) == other._replace(comments=()) and sorted(row.comments) == sorted(other.comments)
 
 
-def same(board: Board, goal: Board, start: Board) -> bool:
-    """Whether a board is as it should be: every task that `start` has, and the new ones in any order."""
+def same_board(board: Board, goal: Board, start: Board) -> bool:
+    """Tell whether a board equals the goal: every task of `start`, and the new ones in any order."""
     if board.projects != goal.projects or set(board.labels) != set(goal.labels):
         return False
     if any(set(names) != set(goal.sections[project]) for project, names in board.sections.items()):
         return False
     for tid in start.tasks:
-        if board.tasks[tid] is not goal.tasks[tid] and not alike(board.tasks[tid], goal.tasks[tid]):
+        if board.tasks[tid] is not goal.tasks[tid] and not equivalent(board.tasks[tid], goal.tasks[tid]):
             return False
     return _new(board, start) == _new(goal, start)
 
@@ -127,7 +127,7 @@ def _new(board: Board, start: Board) -> list[Row]:
 
 
 def is_day(text: str) -> bool:
-    """Whether a text is a day that the calendar has, as YYYY-MM-DD."""
+    """Tell whether a text is a valid day, as YYYY-MM-DD."""
     if not _DATE.fullmatch(text) or not FIRST_DAY <= text <= LAST_DAY:
         return False
     return int(text[8:]) in range(1, 32) and int(text[5:7]) in range(1, 13) and int(text[8:]) <= _month_days(text)
@@ -139,21 +139,21 @@ def _month_days(day: str) -> int:
 
 @lru_cache(maxsize=2_000)
 def shift(day: str, days: int) -> str:
-    """The day this many days later."""
+    """Return the day this many days later."""
     return (date.fromisoformat(day) + timedelta(days)).isoformat()
 
 
 @lru_cache(maxsize=2_000)
 def weekday(day: str) -> str:
-    """The day's name: Monday, Tuesday and so on."""
+    """Return the name of the weekday."""
     return calendar.day_name[date.fromisoformat(day).weekday()]
 
 
 @lru_cache(maxsize=2_000)
 def next_due(due: str, every: str, today: str) -> str:
-    """When a repeating task is due next: the first of its days after today and after `due`.
+    """Return the next due day of a repeating task: the first of its days after today and after `due`.
 
-    Its days are counted from `due`, or from today where it has none. A month that is too short gives its last day.
+    Its days are counted from `due`, or from today if it has none. In a month that is too short it is the last day.
     """
     start = due or today
     if every == "month":
@@ -182,23 +182,23 @@ def _months_later(start: str, month: int) -> str:
 
 
 def board_from_json(value: Mapping[str, Any], start: Board) -> Board:
-    """What `to_json` gave, for the same `start`; ValueError, TypeError or LookupError where that cannot be."""
+    """Rebuild a board from `to_json` and the same `start`; ValueError, TypeError or LookupError if it is invalid."""
     projects, sections, labels = value["projects"], value["sections"], value["labels"]
     if (
-        not all(_name(name) and type(gone) is bool for name, gone in projects.items())
+        not all(_name(name) and type(archived) is bool for name, archived in projects.items())
         or projects.get(INBOX) is not False
     ):
-        raise ValueError("not a board's projects")
+        raise ValueError("invalid projects")
     if set(sections) != set(projects) or not all(map(_names, sections.values())) or not _names(labels):
-        raise ValueError("not a board's sections and labels")
+        raise ValueError("invalid sections or labels")
     board = Board(dict(projects), {name: tuple(names) for name, names in sections.items()}, tuple(labels), {})
     changed = {tid: _row(tid, fields) for tid, fields in value["tasks"].items()}
     new = sorted(set(changed) - set(start.tasks), key=lambda tid: int(tid[1:]))
     if new != [f"t{len(start.tasks) + n + 1}" for n in range(len(new))]:
-        raise ValueError("ids of tasks that cannot be")
+        raise ValueError("invalid ids of tasks")
     board.tasks = start.tasks | changed | {tid: changed[tid] for tid in new}
     if not all(_fits(row, board) for row in board.tasks.values()):
-        raise ValueError("a task whose place or label is not on the board")
+        raise ValueError("a task's place or label is not on the board")
     return board
 
 
@@ -211,17 +211,17 @@ def _names(value: object) -> bool:
 
 
 def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) and 0 < len(each) <= LONGEST_TITLE for each in value)
+    return isinstance(value, list) and all(isinstance(text, str) and 0 < len(text) <= LONGEST_TITLE for text in value)
 
 
 def _row(tid: str, fields: list[Any]) -> Row:
     row = Row._make(fields)
     strings = (row.title, row.project, row.section, row.due, row.every)
     flags = (row.done, row.deleted)
-    right = (
+    valid = (
         _ID.fullmatch(tid)
-        and all(type(each) is str for each in strings)
-        and all(type(each) is bool for each in flags)
+        and all(type(value) is str for value in strings)
+        and all(type(value) is bool for value in flags)
         and 0 < len(row.title) <= LONGEST_TITLE
         and (row.due == "" or is_day(row.due))
         and row.every in ("", *EVERY)
@@ -231,12 +231,12 @@ def _row(tid: str, fields: list[Any]) -> Row:
         and sorted(row.labels) == list(row.labels)
         and _texts(row.comments)
     )
-    if not right:
-        raise ValueError(f"not a task: {fields!r:.200}")
+    if not valid:
+        raise ValueError(f"invalid task: {fields!r:.200}")
     return row._replace(labels=tuple(row.labels), comments=tuple(row.comments))
 
 
 def _fits(row: Row, board: Board) -> bool:
-    """Whether a row's labels are on the board, and its place, unless it is in the trash."""
-    there = row.deleted or (row.project in board.sections and row.section in ("", *board.sections[row.project]))
-    return there and set(row.labels) <= set(board.labels)
+    """Tell whether a row's labels are on the board, and its place, unless it is in the trash."""
+    has_place = row.deleted or (row.project in board.sections and row.section in ("", *board.sections[row.project]))
+    return has_place and set(row.labels) <= set(board.labels)

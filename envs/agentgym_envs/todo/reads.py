@@ -1,24 +1,24 @@
-"""The tools that only look."""
+"""The tools that change nothing."""
 
 from __future__ import annotations
 
 from agentgym_envs.todo.app import (
     App,
     RefusedError,
-    clean,
-    known_day,
-    known_label,
-    known_project,
-    known_section,
-    line,
-    listed,
-    task_row,
+    format_page,
+    format_row,
+    require_day,
+    require_label,
+    require_project,
+    require_section,
+    require_task,
+    require_text,
 )
 from agentgym_envs.todo.board import LAST_DAY, Row, shift, weekday
 
 
 def list_projects(app: App) -> str:
-    """Projects, their sections, and how many open tasks each has."""
+    """List projects, their sections and their numbers of open tasks."""
     counts = dict.fromkeys(app.board.projects, 0)
     for row in app.board.tasks.values():
         if row.open:
@@ -33,29 +33,29 @@ def list_projects(app: App) -> str:
 
 
 def list_labels(app: App) -> str:
-    """The labels."""
+    """List the labels."""
     return "Labels: " + (", ".join(app.board.labels) or "none")
 
 
 def list_tasks(
     app: App, project: str = "", section: str = "", label: str = "", priority: int = 0, due: str = "", page: int = 1
 ) -> str:
-    """Open tasks for which all that is given is so; archived projects only where one is named."""
+    """List the open tasks that match all arguments; an archived project only if it is named."""
     if section and not project:
         raise RefusedError("A section needs its 'project' too.")
     if project:
-        known_section(app, known_project(app, project), section)
+        require_section(app, require_project(app, project), section)
     if label:
-        known_label(app, label)
+        require_label(app, label)
     if due and due not in ("overdue", "none"):
-        known_day(due)
-    return listed(matching(app, project, section, label, priority, due), page)
+        require_day(due)
+    return format_page(open_tasks(app, project, section, label, priority, due), page)
 
 
-def matching(
+def open_tasks(
     app: App, project: str = "", section: str = "", label: str = "", priority: int = 0, due: str = ""
 ) -> list[tuple[str, Row]]:
-    """The open tasks that `list_tasks` lists."""
+    """Return the open tasks of `list_tasks`."""
     hidden = {name for name, archived in app.board.projects.items() if archived and name != project}
     return [
         (tid, row)
@@ -71,52 +71,52 @@ def matching(
 
 
 def is_due(row: Row, due: str, today: str) -> bool:
-    """Whether a task's day is `overdue`, `none` or the day that is named."""
+    """Tell whether a task's due day is `overdue`, `none` or the given day."""
     if due == "overdue":
         return bool(row.due) and row.due < today
     return row.due == ("" if due == "none" else due)
 
 
 def list_due(app: App, start: str, end: str, project: str = "") -> str:
-    """Open tasks due from a day to a day, both included."""
-    known_day(start)
-    known_day(end)
+    """List the open tasks due from a day to a day, inclusive."""
+    require_day(start)
+    require_day(end)
     if project:
-        known_project(app, project)
-    return listed([(tid, row) for tid, row in matching(app, project) if row.due and start <= row.due <= end])
+        require_project(app, project)
+    return format_page([(tid, row) for tid, row in open_tasks(app, project) if row.due and start <= row.due <= end])
 
 
 def list_done(app: App, project: str = "", page: int = 1) -> str:
-    """Tasks that are done."""
+    """List the tasks that are done."""
     if project:
-        known_project(app, project)
+        require_project(app, project)
     rows = app.board.tasks.items()
     done = [
         (tid, row) for tid, row in rows if row.done and not row.deleted and row.project in (project or row.project,)
     ]
-    return listed(done, page)
+    return format_page(done, page)
 
 
 def list_trash(app: App, page: int = 1) -> str:
-    """Deleted tasks."""
-    return listed([(tid, row) for tid, row in app.board.tasks.items() if row.deleted], page)
+    """List the deleted tasks."""
+    return format_page([(tid, row) for tid, row in app.board.tasks.items() if row.deleted], page)
 
 
 def search_tasks(app: App, text: str, page: int = 1) -> str:
-    """Tasks, open or done, whose title holds the words as they stand."""
-    wanted = clean(text).casefold()
+    """List the tasks, open or done, whose title contains the text."""
+    folded = require_text(text).casefold()
     rows = app.board.tasks.items()
-    return listed([(tid, row) for tid, row in rows if not row.deleted and wanted in row.title.casefold()], page)
+    return format_page([(tid, row) for tid, row in rows if not row.deleted and folded in row.title.casefold()], page)
 
 
 def show_task(app: App, task: str) -> str:
-    """A task and its comments."""
-    row = task_row(app, task, deleted=True)
-    return "\n".join([line(task, row), *(f"comment {n}: {text}" for n, text in enumerate(row.comments, 1))])
+    """Show a task and its comments."""
+    row = require_task(app, task, deleted=True)
+    return "\n".join([format_row(task, row), *(f"comment {n}: {text}" for n, text in enumerate(row.comments, 1))])
 
 
 def show_calendar(app: App, start: str = "") -> str:
-    """Fourteen days."""
-    first = known_day(start) if start else app.today
+    """Show fourteen days."""
+    first = require_day(start) if start else app.today
     days = [shift(first, n) for n in range(14) if first <= shift(LAST_DAY, -n)]
     return "\n".join(f"{weekday(day)} {day}{' (today)' * (day == app.today)}" for day in days)

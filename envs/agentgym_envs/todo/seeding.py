@@ -1,4 +1,4 @@
-"""A board as somebody might have it, drawn from a seed."""
+"""Random boards."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _FIRST_TODAY, _TODAYS = "2026-01-05", 720
 
 
 def draw_today(rng: Rng) -> str:
-    """The day of a task."""
+    """Draw the day of an episode."""
     return shift(_FIRST_TODAY, rng.below(_TODAYS))
 
 
 def draw_board(rng: Rng, split: str, today: str, projects: int, tasks: int) -> Board:
-    """Numbers of projects beside the inbox, and of tasks."""
+    """Draw a board with this many projects beside the inbox, and this many tasks."""
     names = rng.sample(list(THEMES), projects)
     sections = {INBOX: ()} | {name: tuple(rng.sample(THEMES[name][0], 2)) for name in names}
     board = Board(dict.fromkeys(sections, False), sections, tuple(sorted(rng.sample(FILL[split]["label"], 5))), {})
     taken: set[str] = set()
     for number in range(tasks):
-        # Most tasks lie in the first projects, so that what is asked of a project has something to find.
+        # Most tasks are in the first projects, so that requests about a project match something.
         theme = names[min(rng.below(projects), rng.below(projects))]
         title = draw_title(rng, theme, split, taken)
         taken.add(title)
@@ -36,7 +36,7 @@ def draw_board(rng: Rng, split: str, today: str, projects: int, tasks: int) -> B
 
 
 def draw_title(rng: Rng, theme: str, split: str, taken: Container[str]) -> str:
-    """A title that is not taken yet."""
+    """Draw a title that is not taken."""
     titles = _titles(theme, split)
     while True:
         title = rng.choice(titles)
@@ -46,17 +46,17 @@ def draw_title(rng: Rng, theme: str, split: str, taken: Container[str]) -> str:
 
 @cache
 def _titles(theme: str, split: str) -> tuple[str, ...]:
-    """All that a theme's patterns give with a split's words."""
-    found: list[str] = []
+    """List all titles of a theme's patterns with a split's words."""
+    titles: list[str] = []
     for pattern in THEMES[theme][1]:
         slots = _SLOT.findall(pattern)
         for words in product(*(FILL[split][slot] for slot in slots)):
-            found.append(pattern.format(**dict(zip(slots, words, strict=True))))
-    return tuple(found)
+            titles.append(pattern.format(**dict(zip(slots, words, strict=True))))
+    return tuple(titles)
 
 
 def _row(rng: Rng, title: str, theme: str, board: Board, texts: tuple[str, ...], today: str) -> Row:
-    """A task of a theme. One number gives all that is drawn of it: its bits are cut into fields."""
+    """Draw a task of a theme from the bits of one random number."""
     bits = rng.bits()
     project = theme if bits & 15 else INBOX
     section = (*board.sections[project], "")[(bits >> 4 & 255) % 3] if project == theme else ""

@@ -1,4 +1,4 @@
-"""The application's tools: what each is called with, what it does, and what it says."""
+"""The application's tools and their arguments."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_envs.todo import changes, reads
-from agentgym_envs.todo.app import PAGE, App, RefusedError, near
+from agentgym_envs.todo.app import PAGE, App, RefusedError, suggestion
 from agentgym_envs.todo.board import EVERY, LONGEST_TITLE
 from agentgym_py.env import function_tool
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool."""
+    """A tool."""
 
     name: str
-    does: str
+    purpose: str
     """One sentence."""
     run: Callable[..., str]
-    """Called with the application and the arguments by name; gives the observation."""
+    """Takes the application and the arguments by name; returns the observation."""
     needs: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
-    """Arguments that may be left out."""
+    """Optional arguments."""
 
     def __str__(self) -> str:
-        return f"{self.signature}: {self.does}"
+        return f"{self.signature}: {self.purpose}"
 
     @property
     def signature(self) -> str:
-        """The tool as it stands in the rules."""
-        return f"{self.name}({', '.join([*self.needs, *(f'{each}?' for each in self.takes)])})"
+        """Return the tool's signature in the rules."""
+        return f"{self.name}({', '.join([*self.needs, *(f'{argument}?' for argument in self.takes)])})"
 
     def schema(self) -> dict[str, Any]:
-        """The tool as an OpenAI function."""
+        """Return the tool as an OpenAI function."""
         properties = {name: dict(ARGUMENTS[name]) for name in (*self.needs, *self.takes)}
-        return function_tool(self.name, self.does, properties, self.needs)
+        return function_tool(self.name, self.purpose, properties, self.needs)
 
 
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
@@ -62,27 +62,27 @@ _KINDS = {"string": str, "integer": int, "array": list}
 
 
 def call(app: App, name: str, arguments: Mapping[str, Any]) -> str:
-    """Do one call and say what came of it; RefusedError, with nothing changed, where it cannot be done."""
+    """Make a call and return its observation; RefusedError, with nothing changed, if it cannot be done."""
     tool = TOOLS.get(name)
     if tool is None:
-        raise RefusedError(f"No tool {name[:40]!r}.{near(name, TOOLS)}")
-    return tool.run(app, **checked(tool, arguments))
+        raise RefusedError(f"No tool {name[:40]!r}.{suggestion(name, TOOLS)}")
+    return tool.run(app, **check_arguments(tool, arguments))
 
 
-def checked(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call, each of the right kind; RefusedError otherwise."""
-    found: dict[str, Any] = {}
+def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Validate the arguments of a call; RefusedError if one is missing, unknown or of the wrong type."""
+    values: dict[str, Any] = {}
     for name, value in arguments.items():
         if name not in tool.needs and name not in tool.takes:
             raise RefusedError(f"{tool.name} takes no {name[:40]!r}; it is {tool.signature}.")
-        found[name] = _checked(name, value)
+        values[name] = _check_argument(name, value)
     for name in tool.needs:
-        if name not in found:
+        if name not in values:
             raise RefusedError(f"{tool.name} needs {name!r}; it is {tool.signature}.")
-    return found
+    return values
 
 
-def _checked(name: str, value: object) -> object:
+def _check_argument(name: str, value: object) -> object:
     about = ARGUMENTS[name]
     kind = _KINDS[about["type"]]
     if kind is int and isinstance(value, float) and value.is_integer():
@@ -91,7 +91,7 @@ def _checked(name: str, value: object) -> object:
         value = f"{value}"[:LONGEST_TITLE] if abs(value) < 10**18 else "a large number"
     if type(value) is not kind:
         raise RefusedError(f"{name!r} must be of type {about['type']}. {about['description']}")
-    if isinstance(value, list) and not all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and not all(isinstance(item, str) for item in value):
         raise RefusedError(f"{name!r} must be a list of strings. {about['description']}")
     if "enum" in about and value not in about["enum"]:
         raise RefusedError(f"{name!r} must be one of {', '.join(map(str, about['enum']))}.")
@@ -99,7 +99,7 @@ def _checked(name: str, value: object) -> object:
 
 
 def finish(app: App, answer: str = "") -> str:
-    """The request is done; the world ends the episode."""
+    """Finish the request; the env ends the episode."""
     del app
     return f"Finished: {answer[:LONGEST_TITLE]}" if answer else "Finished."
 

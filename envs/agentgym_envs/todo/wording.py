@@ -1,4 +1,4 @@
-"""What people ask for, in words: each wording belongs to one split."""
+"""The wordings of requests; each belongs to one split."""
 
 from __future__ import annotations
 

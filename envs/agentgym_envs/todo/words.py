@@ -1,4 +1,4 @@
-"""What people have on their lists: themes, and the words that fill them; the words belong to one split each."""
+"""Themes of projects and the words of their titles; each word belongs to one split."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentgym_envs.todo.board import EVERY, Board, Row, facts, is_day, next_due, same, shift, weekday
+from agentgym_envs.todo.board import EVERY, Board, Row, facts, is_day, next_due, same_board, shift, weekday
 
 DAYS = st.dates(date(2000, 1, 1), date(2090, 12, 31)).map(date.isoformat)
 
@@ -80,17 +80,17 @@ def test_order_does_not_matter_and_all_else_does() -> None:
     left.tasks |= {"t2": new, "t3": other}
     right.tasks |= {"t1": Row("One", comments=("b", "a")), "t2": Row("Slip", deleted=True), "t3": other, "t4": new}
     right.sections["Work"], right.labels = ("B", "A"), ("y", "x")
-    assert same(left, right, start) and same(right, left, start)
+    assert same_board(left, right, start) and same_board(right, left, start)
     for change in ({"title": "X"}, {"due": "2026-01-02"}, {"priority": 1}, {"labels": ("x",)}, {"done": True},
                    {"every": "day"}, {"deleted": True}, {"section": "A"}, {"comments": ()}):  # fmt: skip
         changed = left.copy()
         changed.tasks["t1"] = start.tasks["t1"]._replace(**change)
-        assert not same(changed, left, start) and facts(changed, start) != facts(left, start), change
+        assert not same_board(changed, left, start) and facts(changed, start) != facts(left, start), change
     for name in ("projects", "sections", "labels"):
         changed = left.copy()
         setattr(changed, name, {"projects": left.projects | {"Work": True}, "sections": left.sections | {"Work": ()},
                                 "labels": ("x",)}[name])  # fmt: skip
-        assert not same(changed, left, start) and facts(changed, start) != facts(left, start), name
+        assert not same_board(changed, left, start) and facts(changed, start) != facts(left, start), name
 
 
 ROWS = st.builds(
@@ -107,7 +107,7 @@ def test_boards_are_the_same_just_when_their_facts_are(old: list[Row], left: lis
     for each in (one, two):
         new = [row.title for tid, row in each.tasks.items() if tid not in start.tasks and not row.deleted]
         assume(len(set(new)) == len(new))
-    assert same(one, two, start) == (facts(one, start) == facts(two, start))
+    assert same_board(one, two, start) == (facts(one, start) == facts(two, start))
 
 
 def test_what_is_in_the_trash_is_only_that() -> None:
@@ -116,4 +116,4 @@ def test_what_is_in_the_trash_is_only_that() -> None:
     one, two = start.copy(), start.copy()
     one.tasks["t1"] = Row("One", deleted=True)
     two.tasks["t1"] = Row("Two", priority=1, deleted=True)
-    assert same(one, two, start) and facts(one, start) == facts(two, start)
+    assert same_board(one, two, start) and facts(one, start) == facts(two, start)

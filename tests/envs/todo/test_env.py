@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_envs.todo.app import App, RefusedError
-from agentgym_envs.todo.board import same
-from agentgym_envs.todo.env import TodoEnv, plain
-from agentgym_envs.todo.plan import written
+from agentgym_envs.todo.board import same_board
+from agentgym_envs.todo.env import TodoEnv, normalize
+from agentgym_envs.todo.plan import format_call
 from agentgym_envs.todo.task_templates import MANY, SIZES
 from agentgym_envs.todo.tools import TOOLS, call
 from agentgym_envs.todo.wording import ASK, COUNT, DO, EXCEPT, IF, WHAT
@@ -77,7 +77,7 @@ def stray(env: TodoEnv, rng: Rng) -> str:
     }  # fmt: skip
     tool = TOOLS[rng.choice([name for name in TOOLS if name != "finish"])]
     given = {each: rng.choice(pools.get(each, texts)) for each in (*tool.needs, *tool.takes)}
-    return written(tool.name, given)
+    return format_call(tool.name, given)
 
 
 ODD = ["Action: x", "Action Input:", "<tool_call>{", "[[[{{{" * 20, '"', "\\", "é", "\ud800", "Observation:", "``` "]
@@ -89,7 +89,7 @@ texts = st.lists(st.sampled_from(ODD) | st.text(max_size=8), max_size=5).map(" "
 def test_a_written_call_reads_the_same(text: str, label: str) -> None:
     """Bare or in a frame, whatever labels, brackets and quotes stand in its texts."""
     arguments = {"task": "t1", "text": text, "labels": [label], "priority": 2}
-    for said in (written("add_comment", arguments), format_reply(written("add_comment", arguments), "so")):
+    for said in (format_call("add_comment", arguments), format_reply(format_call("add_comment", arguments), "so")):
         reply = parse_reply(said)
         assert (reply.action, reply.arguments) == ("add_comment", arguments)
 
@@ -150,16 +150,16 @@ def changes(env: TodoEnv) -> list[tuple[str, dict[str, Any]]]:
 
 def reachable(env: TodoEnv, calls: list[tuple[str, dict[str, Any]]]) -> bool:
     """Whether two of the calls make the board what it should be."""
-    errand = env._errand
+    puzzle = env._puzzle
     for first in calls:
         for second in calls:
-            app = App(errand.start.copy(), errand.today)
+            app = App(puzzle.start.copy(), puzzle.today)
             try:
                 call(app, *first)
                 call(app, *second)
             except RefusedError:
                 continue
-            if same(app.board, errand.goal, errand.start):
+            if same_board(app.board, puzzle.goal, puzzle.start):
                 return True
     return False
 
@@ -170,8 +170,8 @@ def test_collateral_changes_count() -> None:
     env.reset(options={"task": next(n for n in range(99) if env.task(n).kind == "delete")})
     plan = env.expert()
     start = env.snapshot()
-    spare = next(tid for tid, row in env._errand.goal.tasks.items() if row.open)
-    delete, restore = (written(name, {"task": spare}) for name in ("delete_task", "restore_task"))
+    spare = next(tid for tid, row in env._puzzle.goal.tasks.items() if row.open)
+    delete, restore = (format_call(name, {"task": spare}) for name in ("delete_task", "restore_task"))
     for extra, wanted in (([delete], (0.0, 0.6)), ([], (1.0, 1.0))):
         env.restore(start)
         reward, success = play(env, [*extra, *plan])
@@ -191,16 +191,16 @@ def test_a_wrong_answer_is_no_success() -> None:
     number = next(n for n in asked if not env.puzzle_of(env.task(n)).answer.isdigit())
     for change, right in ((str.upper, True), (lambda text: f' "{text}." ', True), (lambda text: text[:-1], False)):
         env.reset(options={"task": number})
-        answer = change(env._errand.answer)
-        assert env.step(written("finish", {"answer": answer}))[4]["success"] is right
-    assert plain(" 'A  b.' ") == "a b"
+        answer = change(env._puzzle.answer)
+        assert env.step(format_call("finish", {"answer": answer}))[4]["success"] is right
+    assert normalize(" 'A  b.' ") == "a b"
 
 
 @pytest.mark.parametrize("difficulty", LEVELS)
 def test_who_does_not_think_fails(difficulty: str) -> None:
     """Chance, silence, one answer for ever, and the request itself."""
     env = TodoEnv(difficulty=difficulty)
-    finishes = [written("finish", {"answer": answer}) for answer in ("", "1", "2", "3", "4", "done", "Work", "yes")]
+    finishes = [format_call("finish", {"answer": answer}) for answer in ("", "1", "2", "3", "4", "done", "Work", "yes")]
     won = dict.fromkeys((*finishes, "chance", "echo"), 0)
     for number in range(60):
         for player in won:
@@ -227,8 +227,8 @@ def test_the_card_says_what_differs() -> None:
     """The table of difficulties is that of the constants."""
     card = " ".join((TodoEnv.__doc__ or "").split())
     for level in LEVELS:
-        several = "" if level == "easy" else "{} to {} ".format(*MANY[level])
-        assert "| {}, {} | {}| {} |".format(*SIZES[level], several, TodoEnv.limits[level]) in card
+        by_filter = "" if level == "easy" else "{} to {} ".format(*MANY[level])
+        assert "| {}, {} | {}| {} |".format(*SIZES[level], by_filter, TodoEnv.limits[level]) in card
         assert f"| {level} |" in card
 
 
@@ -260,17 +260,17 @@ def test_requests_use_all_that_the_application_has() -> None:
 
 def test_the_answer_is_a_secret_at_the_start() -> None:
     """It is named then, and stands in nothing that the world says before a tool is called."""
-    env, named = TodoEnv(difficulty="medium"), 0
+    env, by_title = TodoEnv(difficulty="medium"), 0
     for number in range(80):
         told, _ = env.reset(options={"task": number})
         secrets = env.secrets()
         assert set(secrets) <= {env.puzzle.answer}
         day = told.split("\n")[0]
         assert not any(re.search(rf"(?<!\w){re.escape(each)}(?!\w)", day) for each in secrets)
-        named += bool(secrets)
+        by_title += bool(secrets)
         env.step("list_labels")
         assert env.secrets() == []
-    assert named > 20
+    assert by_title > 20
 
 
 def test_no_request_stands_in_two_splits() -> None:

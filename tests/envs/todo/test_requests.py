@@ -9,23 +9,23 @@ import pytest
 
 from agentgym_envs.todo import edits, requests
 from agentgym_envs.todo.app import App, RefusedError
-from agentgym_envs.todo.board import same
-from agentgym_envs.todo.task_templates import Drafter, Errand, NoneFitError, Part
+from agentgym_envs.todo.board import same_board
+from agentgym_envs.todo.task_templates import Drafter, NoFitError, Part, Puzzle
 from agentgym_envs.todo.tools import TOOLS
 from agentgym_py.rng import Rng
 
 
-def _drawn(monkeypatch: pytest.MonkeyPatch, kind: str, seed: int) -> list[tuple[Errand, int]]:
+def _drawn(monkeypatch: pytest.MonkeyPatch, kind: str, seed: int) -> list[tuple[Puzzle, int]]:
     """Requests of two changes of a kind each, and how many calls they take."""
 
     def part(drafter: Drafter) -> Part:
-        return edits.change(drafter, kind, drafter.several(*drafter.many))
+        return edits.change(drafter, kind, drafter.by_filter(*drafter.many))
 
     monkeypatch.setattr(requests, "_PARTS", (part, part))
     drafter, found = Drafter(Rng("x", kind, kind, seed), "train", "hard"), []
     for _ in range(3):
-        with suppress(NoneFitError, RefusedError):
-            draft = requests._draft(drafter, requests._two(drafter))
+        with suppress(NoFitError, RefusedError):
+            draft = requests._draft(drafter, requests._two_parts(drafter))
             found.append((draft.puzzle, (draft.optimal_steps or 0) - 1))
     return found
 
@@ -33,25 +33,25 @@ def _drawn(monkeypatch: pytest.MonkeyPatch, kind: str, seed: int) -> list[tuple[
 @pytest.mark.parametrize("seed", [171, *range(40)])
 def test_a_label_put_anew_is_no_shorter(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Two parts that take a label from tasks: to delete it and put it where it stays takes as many calls at least."""
-    for errand, calls in _drawn(monkeypatch, "unlabel", seed):
-        for label in errand.start.labels:
-            app, rows = App(errand.start.copy(), errand.today), errand.goal.tasks
+    for puzzle, calls in _drawn(monkeypatch, "unlabel", seed):
+        for label in puzzle.start.labels:
+            app, rows = App(puzzle.start.copy(), puzzle.today), puzzle.goal.tasks
             kept = [tid for tid, row in rows.items() if label in row.labels and not row.deleted]
             TOOLS["delete_label"].run(app, label=label)
             TOOLS["add_label"].run(app, label=label)
             for tid in kept:
                 TOOLS["label_task"].run(app, task=tid, label=label)
-            assert not same(app.board, errand.goal, errand.start) or 2 + len(kept) >= calls
+            assert not same_board(app.board, puzzle.goal, puzzle.start) or 2 + len(kept) >= calls
 
 
 @pytest.mark.parametrize("seed", [4423, *range(40)])
 def test_a_section_named_anew_is_no_shorter(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Two parts that move tasks: to name their section as one that the other part empties saves no call."""
-    for errand, _ in _drawn(monkeypatch, "move", seed):
+    for puzzle, _ in _drawn(monkeypatch, "move", seed):
         ways: Counter[tuple[str, str, str, str]] = Counter()
-        for tid, row in errand.start.tasks.items():
+        for tid, row in puzzle.start.tasks.items():
             if not row.deleted:
-                ways[row.project, row.section, errand.goal.tasks[tid].project, errand.goal.tasks[tid].section] += 1
+                ways[row.project, row.section, puzzle.goal.tasks[tid].project, puzzle.goal.tasks[tid].section] += 1
         for (project, here, to, there), moved in ways.items():
             if project == to and here and there and here != there and not ways[project, there, project, there]:
-                assert moved <= 3 + ways[project, here, project, here], errand
+                assert moved <= 3 + ways[project, here, project, here], puzzle
