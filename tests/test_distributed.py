@@ -311,7 +311,7 @@ def test_one_process_writes_and_prints(both: tuple[Path, str]) -> None:
 def test_a_run_of_two_goes_on_in_two(both: tuple[Path, str]) -> None:
     """`grpo-2` was gone on with after round 0; that it equals one process's is tested above."""
     folder, said = both
-    assert said.count("Going on after Agent_v0.") == 1
+    assert said.count("Resuming after Agent_v0.") == 1
     (again,) = RunFolder.open(folder / "grpo-2").read_json("provenance.json")["resumed"]
     assert again["processes"] == 2
 

@@ -15,7 +15,7 @@ import yaml
 
 import agentgym_py
 from agentgym_py import registry
-from agentgym_py.cli import COMMANDS, build, main
+from agentgym_py.cli import COMMANDS, build_parser, main
 from agentgym_py.cli.parser import normalize_argv
 from agentgym_py.env import registration
 from agentgym_py.env.registration import env_plugins
@@ -31,7 +31,7 @@ TRAINERS = sorted((ROOT / "docs" / "trainers").glob("*.md"))
 def parsers() -> Iterator[tuple[str, Any]]:
     """Every command and subcommand that can be run, with its parser."""
     for name in COMMANDS:
-        parser = build(name, [])
+        parser = build_parser(name, [])
         inner = parser.commands
         yield from ((f"{name} {each}", inner[each]) for each in inner) if inner else [(name, parser)]
 
@@ -88,7 +88,7 @@ def test_commands_in_the_docs_can_be_typed(page: str, capsys: pytest.CaptureFixt
         assert command, line
         options = known[command].split()
         if "--trainer.name" in words and installed & set(words):  # its settings are options too
-            options = [f"--{each}" for each in build(command, words[1:]).options]
+            options = [f"--{each}" for each in build_parser(command, words[1:]).options]
         for option in re.findall(r"--[\w.]+", " ".join(words)):
             plain = option
             ways = {plain, plain.rpartition(".")[0]}  # a mapping's own names are anybody's

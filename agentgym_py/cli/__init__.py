@@ -1,4 +1,4 @@
-"""`agentgym`, the command line: one module a command, each with `options(parser, argv)` and `run(args)`."""
+"""The command line `agentgym`: one module per command, with `options(parser)` and `run(args)`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed
-from agentgym_py.cli.interrupts import INTERRUPTED, KILLED, Killed, interrupts_honoured, note
+from agentgym_py.cli.interrupts import INTERRUPTED, KILLED, Killed, interrupts_honoured, remember_interrupt
 from agentgym_py.errors import AgentGymError, RunError
 from agentgym_py.version import __version__
 
@@ -22,42 +22,42 @@ if TYPE_CHECKING:
     from agentgym_py.cli.parser import Parser
 
 COMMANDS = {
-    "evolve": "Train an agent by AgentEvol: explore, select, train, evaluate, in rounds.",
-    "collect": "Let an agent play tasks and store its trajectories.",
+    "evolve": "Train an agent by AgentEvol: rounds of exploration, selection, training and evaluation.",
+    "collect": "Collect trajectories of an agent.",
     "train": "Train a model on stored trajectories.",
-    "eval": "Measure an agent on held-out tasks, with 95 % intervals.",
-    "compare": "Compare evaluations: difference, 95 % interval, p; of agents, or of algorithms over training seeds.",
-    "export": "Write a trained model as a folder for others, adapters merged, with a card of its provenance.",
-    "pipeline": "Run stages (sft, collect, reward_model, rl, evaluate, export), each on what the one before made.",
+    "eval": "Evaluate an agent on held-out tasks, with 95 % intervals.",
+    "compare": "Compare evaluations of agents or training algorithms: difference, 95 % interval, p-value.",
+    "export": "Export a trained model to a folder, with merged adapters and a model card.",
+    "pipeline": "Run stages (sft, collect, reward_model, rl, evaluate, export) that use the products of earlier ones.",
     "envs": "List the installed worlds, or show one.",
     "trainers": "List the installed trainers, or show one with its settings.",
     "agents": "List the installed agents.",
-    "check": "Check that a world keeps the contract; show what breaks it.",
+    "check": "Check that a world keeps the contract, and show what breaks it.",
     "play": "Play a world yourself, in the terminal.",
-    "replay": "Run stored trajectories again and say whether they still hold.",
-    "data": "Verify trajectory files, save what is whole of a damaged one, convert to another format.",
-    "report": "Write a run folder's report.html again.",
-    "view": "Look at trajectories in the browser, judge them, go on from any step.",
-    "serve": "Serve worlds over HTTP, for clients in other processes.",
+    "replay": "Replay stored trajectories and report differences.",
+    "data": "Verify trajectory files, salvage damaged ones, or convert them to another format.",
+    "report": "Write the report.html of a run folder again.",
+    "view": "View and judge trajectories in the browser, and continue from any step.",
+    "serve": "Serve worlds over HTTP to clients in other processes.",
 }
 """Every command and its line of help."""
 
-_SHARED = ("evolve", "train")
-"""Commands that several processes run together."""
+_DISTRIBUTED = ("evolve", "train")
+"""Commands that several processes can run together."""
 BAD_USAGE, BROKEN_PIPE = 2, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status.
+    """Run the command line and return the exit status.
 
-    2 for a mistake of the user (one line on stderr names it), 130 after Ctrl-C, 141 when stdout is closed. A defect
+    2 means a user error, which one line on stderr names; 130 means Ctrl-C; 141 means that stdout was closed. A bug
     keeps its traceback.
     """
-    with _warnings_in_a_line():
+    with _short_warnings():
         try:
             with interrupts_honoured(), distributed.rank_zero_output():
                 status = _main(sys.argv[1:] if argv is None else argv)
-            print(end="", flush=True)  # a pipe that nobody reads any more is noticed here, not after the end
+            print(end="", flush=True)  # raises BrokenPipeError here instead of at shutdown
             return status
         except AgentGymError as error:
             return print_error(error)
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except BrokenPipeError:  # `agentgym … | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return BROKEN_PIPE
-        except OSError as error:  # a disk, a folder or a file that is not as the user thinks
+        except OSError as error:  # such as a missing file or a full disk
             return print_error(error)
 
 
@@ -75,10 +75,10 @@ def run_command(argv: Sequence[str]) -> None:
     """Run a command as `main` does, but raise its errors.
 
     Raises:
-        AgentGymError: whatever the user can mend.
-        KeyboardInterrupt: it was interrupted.
+        AgentGymError: a user error.
+        KeyboardInterrupt: the command was interrupted.
     """
-    with _warnings_in_a_line(), interrupts_honoured(), distributed.rank_zero_output():
+    with _short_warnings(), interrupts_honoured(), distributed.rank_zero_output():
         status = _main(argv)
     if status in (INTERRUPTED, KILLED):
         raise KeyboardInterrupt
@@ -86,17 +86,17 @@ def run_command(argv: Sequence[str]) -> None:
         raise RunError(f"agentgym {argv[0]} ended with status {status}")
 
 
-def build(name: str, argv: Sequence[str]) -> Parser:
-    """The parser of command `name`; some options depend on others that stand in `argv`."""
+def build_parser(name: str, argv: Sequence[str]) -> Parser:
+    """Return the parser of a command. Some options depend on others in `argv`, such as `--trainer`."""
     from agentgym_py.cli.parser import Parser
 
-    parser = Parser(f"agentgym {name}", COMMANDS[name])
-    module(name).options(parser, argv)
+    parser = Parser(f"agentgym {name}", COMMANDS[name], argv)
+    command_module(name).options(parser)
     return parser
 
 
-def root() -> Parser:
-    """The parser of `agentgym` itself, with the commands' names and lines of help alone."""
+def _root_parser() -> Parser:
+    """Return the parser of `agentgym` itself, with the names and lines of help of its commands."""
     from agentgym_py.cli.parser import Parser
 
     parser = Parser("agentgym", "Text worlds and trainers for language-model agents.")
@@ -105,13 +105,13 @@ def root() -> Parser:
     return parser
 
 
-def module(name: str) -> Any:
-    """The module of a command."""
+def command_module(name: str) -> Any:
+    """Import the module of a command."""
     return import_module(f"agentgym_py.cli.{name}")
 
 
 def print_error(error: Exception) -> int:
-    """Print in one line what is wrong; returns the exit status."""
+    """Print an error in one line and return the exit status."""
     message = str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
         message = f"{error.filename}: {error.strerror}"
@@ -127,12 +127,11 @@ def _main(argv: Sequence[str]) -> int:
     if name == "--version":
         print(f"agentgym {__version__}")
         return 0
-    if distributed.world_size() > 1 and name in COMMANDS and name not in _SHARED:
-        raise UsageError(
-            f"{name} runs in one process, and here are {distributed.world_size()}; in several run {', '.join(_SHARED)}"
-        )
+    if distributed.world_size() > 1 and name in COMMANDS and name not in _DISTRIBUTED:
+        count, several = distributed.world_size(), " and ".join(_DISTRIBUTED)
+        raise UsageError(f"{name} runs in one process, but {count} were started; only {several} run in several")
     try:
-        args = (build(name, words[1:]).parse(words[1:])) if name in COMMANDS else root().parse(words)
+        args = build_parser(name, words[1:]).parse(words[1:]) if name in COMMANDS else _root_parser().parse(words)
     except HelpRequest as request:
         from agentgym_py.cli.help import help_text
 
@@ -143,25 +142,25 @@ def _main(argv: Sequence[str]) -> int:
 
         print(config_text(args), end="")
         return 0
-    return int(module(name).run(args))
+    return int(command_module(name).run(args))
 
 
 @contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
-    """Make SIGTERM unwind the stack as Ctrl-C does, so that the terminal gets its cursor back."""
+    """Make SIGTERM unwind the stack as Ctrl-C does, so that the terminal shows its cursor again."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    here = os.getpid()
+    pid = os.getpid()
 
-    def leave(*_: object) -> None:
-        if os.getpid() != here:  # a process that was forked meanwhile
+    def handler(*_: object) -> None:
+        if os.getpid() != pid:  # in a forked process
             os._exit(KILLED)
-        note(Killed)
+        remember_interrupt(Killed)
         raise Killed
 
-    before = signal.signal(signal.SIGTERM, leave)
+    before = signal.signal(signal.SIGTERM, handler)
     try:
         yield
     finally:
@@ -173,7 +172,7 @@ _nested: ContextVar[bool] = ContextVar("nested", default=False)
 
 @contextmanager
 def nested_command() -> Iterator[None]:
-    """Commands that run within are part of another one, which says itself how to resume."""
+    """Mark the commands within as parts of another command, which prints its own advice how to resume."""
     before = _nested.set(True)
     try:
         yield
@@ -181,23 +180,23 @@ def nested_command() -> Iterator[None]:
         _nested.reset(before)
 
 
-def interrupted(advice: str, what: str = "interrupted") -> None:
+def print_interrupted(advice: str, what: str = "interrupted") -> None:
     """Print that a command was interrupted, and how to resume it."""
     print(f"\n{what}{resume_hint(advice)}", file=sys.stderr)
 
 
 def resume_hint(advice: str) -> str:
-    """How to resume, to be added to a message; empty when the command is part of another one."""
+    """Return `; ADVICE` to append to a message, or an empty string within `nested_command`."""
     return "" if _nested.get() else f"; {advice}"
 
 
-def status_of(stop: KeyboardInterrupt) -> int:
-    """The exit status after Ctrl-C, or after SIGTERM where `sigterm_as_interrupt`."""
+def interrupt_status(stop: KeyboardInterrupt) -> int:
+    """Return the exit status after Ctrl-C, or after SIGTERM within `sigterm_as_interrupt`."""
     return KILLED if isinstance(stop, Killed) else INTERRUPTED
 
 
 @contextmanager
-def _warnings_in_a_line() -> Iterator[None]:
+def _short_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: print(f"agentgym: warning: {message}", file=sys.stderr)
         yield

@@ -1,55 +1,48 @@
-"""`agentgym check`: does a world keep the contract?"""
+"""`agentgym check`: test whether a world keeps the contract."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
-from agentgym_py.cli import sigterm_as_interrupt, status_of
-from agentgym_py.cli.env_options import WORLD, add_env_kwargs, env_spec, print_env_error
-from agentgym_py.cli.parser import UsageError, read_options, suggestion
+from agentgym_py.cli import interrupt_status, sigterm_as_interrupt
+from agentgym_py.cli.env_options import ENV_HELP, add_env_kwargs, env_spec, print_env_error
+from agentgym_py.cli.parser import Parser, UsageError, Values, read_options, suggestion
 from agentgym_py.cli.runtime import console, print_json
 from agentgym_py.testing.harness import Settings
 from agentgym_py.testing.report import Report, Result
 from agentgym_py.testing.runner import CHECKS, run_checks
-
-if TYPE_CHECKING:
-    from agentgym_py.cli.parser import Parser, Values
 
 FAILED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions(Settings):
-    """How much is tried, and how it is told."""
+    """The extent of the checks, and their output."""
 
     json: bool = False
-    """Print the report as JSON at the end; what happens meanwhile goes to stderr."""
+    """Print the report as JSON at the end; progress goes to stderr."""
 
 
-def options(parser: Parser, argv: Sequence[str]) -> None:
-    """Add what `check` takes."""
-    del argv
-    parser.usage = "agentgym check NAME [options]"
-    parser.add_positional("name", WORLD)
+def options(parser: Parser) -> None:
+    """Add the options of `check`."""
+    parser.add_positional("name", ENV_HELP)
     add_env_kwargs(parser)
     parser.add(
         "only", default=[], item=str, metavar="CHECK", group="The checks",
-        help=f"These checks alone, repeated or with commas; there are {', '.join(CHECKS)}.",
+        help=f"Run only these checks; repeated, or with commas. Checks: {', '.join(CHECKS)}.",
     )  # fmt: skip
     parser.add_dataclass(CheckOptions)
 
 
 def run(args: Values) -> int:
-    """Check a world; 1 where a check failed or was not over in time, 130 after Ctrl-C."""
+    """Check a world; return 1 if a check failed or timed out, 130 after Ctrl-C."""
     chosen = read_options(CheckOptions, args)
     only = args["only"]
-    unknown = [name for name in only if name not in CHECKS]
-    if unknown:
-        raise UsageError(f"--only: no check {unknown[0]!r}" + suggestion(unknown[0], CHECKS))
+    for name in only:
+        if name not in CHECKS:
+            raise UsageError(f"--only: no check {name!r}{suggestion(name, CHECKS)}")
     try:
         spec = env_spec(args["name"], args["env_kwargs"])
     except Exception as error:  # a world may raise anything
@@ -57,23 +50,23 @@ def run(args: Values) -> int:
     out = console(chosen.json)
     checks, done = only or list(CHECKS), list[Result]()
 
-    def told(result: Result) -> None:
+    def show(result: Result) -> None:
         done.append(result)
         out.print(result.line, soft_wrap=True)
 
     status = 0
     with TemporaryDirectory(prefix="agentgym") as folder:
-        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)  # or it leaves a folder where it is called
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)  # not the current folder
         try:
             with sigterm_as_interrupt():
-                run_checks(spec, checks, chosen, told)
+                run_checks(spec, checks, chosen, show)
         except KeyboardInterrupt as stop:
-            status = status_of(stop)
+            status = interrupt_status(stop)
     report = Report(spec, chosen, tuple(done), not_begun=tuple(checks[len(done) :]))
     for name in report.not_begun[:1]:
         out.print(f"stopped {name}", soft_wrap=True)
-    for each in report.causes:
-        out.print("\n" + report.failure_text(each), soft_wrap=True)
+    for cause in report.causes:
+        out.print("\n" + report.failure_text(cause), soft_wrap=True)
     out.print(report.verdict(), soft_wrap=True)
     if chosen.json:
         print_json(report.as_dict())

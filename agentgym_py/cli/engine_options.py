@@ -1,4 +1,4 @@
-"""The options that say what computes a model's replies: this process, or a model server."""
+"""The options that choose the inference engine: this process, or a model server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentgym_py import distributed
 from agentgym_py.checks import require_arguments
 from agentgym_py.cli.parser import UsageError, with_option_names
 from agentgym_py.cli.runtime import executor_for
-from agentgym_py.cli.values import as_plain, scalar
+from agentgym_py.cli.values import as_plain, parse_scalar
 from agentgym_py.collection import Executor
 from agentgym_py.collection.processes import Workers
 from agentgym_py.engine import ServerKind
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What computes the replies."""
+    """The inference engine."""
 
     engine: Literal["hf", "server"] = "hf"
-    """`hf`: this process; `server`: the model server at --base_url, docs/servers.md."""
+    """`hf`: this process; `server`: the model server at --base_url; see docs/servers.md."""
     base_url: str | None = None
-    """Address of the model server, such as http://localhost:8000; a key is the environment variable OPENAI_API_KEY."""
+    """Address of the model server, such as http://localhost:8000. A key comes from the environment variable
+    OPENAI_API_KEY."""
     server_kind: ServerKind = "vllm"
-    """What the model server is."""
+    """Kind of model server."""
     engine_kwargs: dict[str, Any] = field(default_factory=dict)
     """Settings for a model server, as --engine_kwargs.concurrency 64; also .timeout, .retries, .weights, .model, .push
     and .tolerance."""
@@ -40,15 +41,15 @@ class EngineOptions:
         if self.engine == "server" and not self.base_url:
             raise UsageError("--engine server needs --base_url ADDRESS")
         if self.engine == "hf" and (self.engine_kwargs or self.server_kind != "vllm"):
-            raise UsageError("--server_kind and --engine_kwargs are for --engine server")
+            raise UsageError("--server_kind and --engine_kwargs need --engine server")
 
-    def engine_for(self, policy: Policy, slots: int) -> Engine:
-        """A new engine."""
+    def make_engine(self, policy: Policy, slots: int) -> Engine:
+        """Return a new engine."""
         from agentgym_py.engine import HFEngine, ServerEngine
 
         if self.engine == "hf":
             return HFEngine(policy, slots=slots)
-        settings = {key: scalar(value) for key, value in as_plain(self.engine_kwargs).items()}
+        settings = {key: parse_scalar(value) for key, value in as_plain(self.engine_kwargs).items()}
         try:
             require_arguments(ServerEngine, settings)
             return ServerEngine(policy, str(self.base_url), self.server_kind, **settings)
@@ -57,31 +58,31 @@ class EngineOptions:
         except TypeError as error:
             raise UsageError(f"--engine_kwargs: {error}") from error
 
-    def engines_for(self, base: Policy, slots: int) -> Callable[[Policy], Engine]:
-        """Gives an engine for each policy of a run; a server must be able to load them, and is tried with `base`.
+    def engine_factory(self, base: Policy, slots: int) -> Callable[[Policy], Engine]:
+        """Return a function that gives an engine for each policy of a run; a server must load `base` first.
 
         Raises:
-            UsageError: it cannot be given other weights.
+            UsageError: the server cannot load other weights.
         """
         if self.engine == "hf":
-            return partial(self.engine_for, slots=slots)
-        served = cast("ServerEngine", self.engine_for(base, slots))
-        if served.fixed:
-            raise UsageError(f"--engine server: after a round it would go on with old weights: {served.fixed}")
-        return served.playing
+            return partial(self.make_engine, slots=slots)
+        server = cast("ServerEngine", self.make_engine(base, slots))
+        if server.fixed:
+            raise UsageError(f"--engine server: the server cannot load new weights after a round: {server.fixed}")
+        return server.playing
 
     def executor_for(self, policy: Policy, actors: int | None) -> Executor:
-        """Choose the executor: one process is enough to wait for a server."""
+        """Return the executor; one process is enough with a server."""
         if self.engine == "hf" or distributed.world_size() > 1:
             return executor_for(policy, actors)
         if actors:
-            raise UsageError("--ray: who waits for a model server (--engine server) needs no actors")
+            raise UsageError("--ray cannot be used with --engine server: remove one of them")
         return Workers(1)
 
-    def require_here(self, step_timeout: float | None) -> None:
-        """UsageError where worlds should run in a process beside this one, which waits for the server."""
+    def require_no_step_timeout(self, step_timeout: float | None) -> None:
+        """Raise UsageError for a `step_timeout` with a model server, because its worlds run in this process."""
         if self.engine == "server" and step_timeout is not None:
             raise UsageError(
-                "--step_timeout is for --engine hf: who waits for a model server has its worlds in this process; "
-                "agentgym serve --longest SECONDS times worlds, docs/serving.md"
+                "--step_timeout needs --engine hf, because worlds run in this process with --engine server; "
+                "agentgym serve --longest SECONDS limits their time, see docs/serving.md"
             )

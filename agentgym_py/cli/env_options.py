@@ -1,4 +1,4 @@
-"""The options that choose environments, and the environments that they describe."""
+"""The options that choose environments, and the specs that they describe."""
 
 from __future__ import annotations
 
@@ -11,138 +11,135 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from traceback import format_exception_only
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentgym_py import registry
 from agentgym_py.checks import is_path, parameters_of
-from agentgym_py.cli.parser import UsageError, with_option_names
-from agentgym_py.cli.values import as_list, as_plain, scalar
+from agentgym_py.cli.parser import Parser, UsageError, Values, with_option_names
+from agentgym_py.cli.values import as_list, as_plain, parse_scalar
 from agentgym_py.env import EnvSpec, registration
 from agentgym_py.env.tracebacks import env_line
 from agentgym_py.errors import AgentGymError, ConfigError, UnknownNameError
 from agentgym_py.registry import is_source
 
-if TYPE_CHECKING:
-    from agentgym_py.cli.parser import Parser, Values
-
 TITLE = "The environment"
-WORLD_RAISED = 1
-WORLD = "A world, by short name or Gymnasium id, or by its source: FILE.py, FILE.py:Class or module:Class."
-"""Help of a command's NAME."""
+ENV_FAILED = 1
+ENV_HELP = "A world, by short name or Gymnasium id, or by its source: FILE.py, FILE.py:Class or module:Class."
+"""Help of the argument NAME of a command."""
 
 
 def add_env_options(parser: Parser) -> None:
-    """`--env`, once or several times, and `--env_kwargs.NAME`."""
+    """Add `--env`, which may be repeated, and `--env_kwargs.NAME`."""
     parser.add(
         "env", default=["shop"], item=str, metavar="NAME", group=TITLE,
-        help="A world, by short name, Gymnasium id or source (FILE.py, FILE.py:Class, module:Class); several times, or "
-        "with commas, to mix worlds.",
+        help="A world, by short name, Gymnasium id or source (FILE.py, FILE.py:Class, module:Class); repeated, or with "
+        "commas, to mix worlds.",
     )  # fmt: skip
     add_env_kwargs(
         parser,
-        "Arguments of the world, as --env_kwargs.difficulty hard; of one of several --env_kwargs.shop.difficulty.",
+        "Arguments of the world, as --env_kwargs.difficulty hard; for one of several --env_kwargs.shop.difficulty.",
     )
 
 
 def add_env_kwargs(parser: Parser, about: str = "Arguments of the world, as --env_kwargs.difficulty hard.") -> None:
-    """`--env_kwargs.NAME`, for arguments of the environments that the command line names."""
+    """Add `--env_kwargs.NAME`, and suggest the arguments of the environments on the command line."""
     parser.add("env_kwargs", dict[str, Any], {}, about, group=TITLE)
 
     def arguments(words: Sequence[str]) -> list[str]:
         by_default = ["shop"] if "env" in parser.options and "--config" not in words else []
-        names = envs_named_in(words) or by_default
-        with suppress(UnknownNameError):  # a source that is not there: the environment will be complained of
-            return [f"env_kwargs.{key}" for name in names for key in arguments_of(name)]
+        names = find_env_names(words) or by_default
+        with suppress(UnknownNameError):  # a missing source is reported later
+            return [f"env_kwargs.{key}" for name in names for key in env_arguments(name)]
         return []
 
     parser.suggest = arguments
 
 
 def add_own_envs(parser: Parser) -> None:
-    """`--env` of a command that finds worlds by their ids in files: it names those that are not installed."""
+    """Add `--env SOURCE` to a command that reads env ids from files, for envs that are not installed."""
     parser.add(
         "env", default=[], item=str, metavar="SOURCE", group=TITLE,
-        help="A world of your own that the episodes were played in: FILE.py, FILE.py:Class or module:Class.",
+        help="Source of a world that is not installed: FILE.py, FILE.py:Class or module:Class.",
     )  # fmt: skip
 
 
 def register_own_envs(args: Mapping[str, Any]) -> None:
-    """Register the worlds of `add_own_envs`, so that they are found by their ids."""
+    """Register the worlds of `add_own_envs` under their ids."""
     for name in args["env"]:
         registration.env_id(name)
 
 
 def env_specs(args: Values | Mapping[str, Any]) -> list[EnvSpec]:
-    """The worlds that were asked for, each made once to see that its arguments fit."""
+    """Return the specs of the chosen worlds; each world is made once to check its arguments."""
     names = [registration.env_id(name) if is_source(name) else name for name in as_list(args["env"])]
     if not names:
         raise UsageError("--env needs the name of a world")
     kwargs = absolute_paths(as_plain(args["env_kwargs"]), {key for name in names for key in path_arguments(name)})
-    specs = [_checked(EnvSpec(name, _kwargs_of(name, names, kwargs))) for name in names]
+    specs = [_require_makeable(EnvSpec(name, _env_kwargs(name, names, kwargs))) for name in names]
     keys = [spec.key for spec in specs]
     for number, spec in enumerate(specs):
         if spec.key in keys[:number]:
-            raise UsageError(f"--env has {spec.name} twice, with the same arguments: episodes would be played twice")
+            raise UsageError(f"--env has {spec.name} twice with the same arguments; remove one of them")
     return specs
 
 
-def require_tasks(envs: Sequence[EnvSpec], wanted: Mapping[str, tuple[str, int]]) -> None:
-    """Refuse more tasks than a world has, before anything is played; by split the option that asks, and how many."""
-    few = []
-    for split, (option, number) in wanted.items():
-        for spec in envs:
-            there = spec.count(split, number)
-            if there < number:
-                few.append(f"{option} asks for {number} {split} tasks, {spec.name} has {there}")
-    if few:
-        raise UsageError("; ".join(few))
+def require_tasks(envs: Sequence[EnvSpec], needs: Mapping[str, tuple[str, int]]) -> None:
+    """Raise UsageError if a world has too few tasks; `needs` holds, by split, the option and the number of tasks."""
+    errors = [
+        f"{option} asks for {number} {split} tasks, {spec.name} has {spec.count(split, number)}"
+        for split, (option, number) in needs.items()
+        for spec in envs
+        if spec.count(split, number) < number
+    ]
+    if errors:
+        raise UsageError("; ".join(errors))
 
 
 def env_spec(name: str, kwargs: Any) -> EnvSpec:
-    """One world, by its name or its source, made once to see that its arguments fit."""
+    """Return the spec of one world, by name or source; the world is made once to check its arguments."""
     return env_specs({"env": [name], "env_kwargs": kwargs})[0]
 
 
 def print_env_error(error: Exception, name: str, hint: str = "") -> int:
-    """Say in one line what a world raised, and where in its source; returns the exit status for it.
+    """Print in one line what a world raised, and where in its source; return the exit status.
 
-    An error of ours, or one that did not come from a world, is raised again.
+    Other errors are raised again.
     """
     where = env_line(error)
     if not where or isinstance(error, AgentGymError):
         raise error
-    said = " ".join("".join(format_exception_only(error)).split())
-    print(f"agentgym: the world {name} raised {said} ({where}){hint}", file=sys.stderr)
-    return WORLD_RAISED
+    text = " ".join("".join(format_exception_only(error)).split())
+    print(f"agentgym: the world {name} raised {text} ({where}){hint}", file=sys.stderr)
+    return ENV_FAILED
 
 
-def _kwargs_of(name: str, names: Sequence[str], args: Mapping[str, Any]) -> dict[str, Any]:
-    """What is meant for all worlds, and over it what is meant for this one."""
+def _env_kwargs(name: str, names: Sequence[str], args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments for all worlds, overridden by those for this one."""
     common = {key: value for key, value in args.items() if key not in names}
-    own = args.get(name, {})
-    if not isinstance(own, Mapping):
-        raise UsageError(f"--env_kwargs.{name}: expected a mapping of that world's arguments, got {own!r}")
-    taken = arguments_of(name)
+    specific = args.get(name, {})
+    if not isinstance(specific, Mapping):
+        raise UsageError(f"--env_kwargs.{name}: expected a mapping of that world's arguments, got {specific!r}")
+    parameters = env_arguments(name)
     return {
-        key: scalar(value, taken[key].annotation if key in taken else Any)
-        for key, value in (common | dict(own)).items()
+        key: parse_scalar(value, parameters[key].annotation if key in parameters else Any)
+        for key, value in (common | dict(specific)).items()
     }
 
 
 def path_arguments(name: str) -> set[str]:
-    """The arguments of a world that are files or folders."""
-    return {key for key, each in arguments_of(name).items() if is_path(each)}
+    """Return the arguments of a world that are files or folders."""
+    return {key for key, parameter in env_arguments(name).items() if is_path(parameter)}
 
 
-def arguments_of(name: str) -> dict[str, inspect.Parameter]:
-    """The named arguments of an installed world's class."""
-    found = _class_of(name)
-    taken = parameters_of(found) if found else {}
-    return {key: each for key, each in taken.items() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
+def env_arguments(name: str) -> dict[str, inspect.Parameter]:
+    """Return the named arguments of an installed world's class."""
+    env_class = _env_class(name)
+    parameters = parameters_of(env_class) if env_class else {}
+    return {key: p for key, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
 
-def envs_named_in(words: Sequence[str]) -> list[str]:
-    """The worlds that a command line names, wherever: `--env=shop,maze`, `play shop`."""
+def find_env_names(words: Sequence[str]) -> list[str]:
+    """Return the worlds that a command line names anywhere: `--env=shop,maze`, `play shop`."""
     ids = registry.names("agentgym.envs")
     names = {*ids, *map(registration.short_name, ids)}
     parts = [part for word in words for part in re.split("[=,]", word)]
@@ -150,31 +147,32 @@ def envs_named_in(words: Sequence[str]) -> list[str]:
 
 
 def absolute_paths(kwargs: Mapping[str, Any], paths: set[str]) -> dict[str, Any]:
-    """Worlds' arguments with whole paths: they are read again later, maybe from another folder."""
+    """Return arguments with absolute paths, because a later command may run in another folder."""
     return {
         key: absolute_paths(value, paths) if isinstance(value, Mapping)
-        else str(Path(value).absolute()) if key in paths and isinstance(value, str) and scalar(value) is not None
+        else str(Path(value).absolute()) if key in paths and isinstance(value, str) and parse_scalar(value) is not None
         else value
         for key, value in kwargs.items()
     }  # fmt: skip
 
 
 def env_versions(envs: Sequence[EnvSpec], split: str) -> dict[str, str]:
-    """The worlds' versions by id, each with a digest of its first task, which a changed catalogue changes.
+    """Return the worlds' versions by id, each with a digest of its first task, which a changed catalogue changes.
 
-    A world that is made in several ways stands there with its arguments.
+    If a world is used with several sets of arguments, its keys include them.
     """
-    found, ids = {}, Counter(registration.env_id(spec.name) for spec in envs)
+    versions, ids = {}, Counter(registration.env_id(spec.name) for spec in envs)
     for spec in envs:
         env = spec.make()
         env.reset(seed=0, options={"task": 0, "split": split})
         name = registration.env_id(spec.name)
-        found[name if ids[name] == 1 else spec.key] = f"{env.version}-{hashlib.sha256(env.snapshot()).hexdigest()[:12]}"
+        digest = hashlib.sha256(env.snapshot()).hexdigest()[:12]
+        versions[name if ids[name] == 1 else spec.key] = f"{env.version}-{digest}"
         env.close()
-    return found
+    return versions
 
 
-def _checked(spec: EnvSpec) -> EnvSpec:
+def _require_makeable(spec: EnvSpec) -> EnvSpec:
     try:
         spec.make().close()
     except ConfigError as error:
@@ -182,13 +180,11 @@ def _checked(spec: EnvSpec) -> EnvSpec:
     return spec
 
 
-def _installed() -> list[str]:
-    return registry.names("agentgym.envs")
-
-
-def _class_of(name: str) -> type | None:
-    """The class of an installed world; None for what was registered with Gymnasium by hand."""
+def _env_class(name: str) -> type | None:
+    """Return the class of an installed world; None for one that was registered with Gymnasium directly."""
     env_id = registration.env_id(name)
-    place = registration.source_of(env_id) or env_id
-    found = registry.load("agentgym.envs", place) if place != env_id or env_id in _installed() else None
-    return found if inspect.isclass(found) else None
+    source = registration.source_of(env_id)
+    if not source and env_id not in registry.names("agentgym.envs"):
+        return None
+    env_class = registry.load("agentgym.envs", source or env_id)
+    return env_class if inspect.isclass(env_class) else None

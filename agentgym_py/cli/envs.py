@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentgym_py import registry
-from agentgym_py.cli.env_options import WORLD, add_env_kwargs, env_spec
+from agentgym_py.cli.env_options import ENV_HELP, add_env_kwargs, env_spec
+from agentgym_py.cli.parser import JSON_HELP, Parser, Values
 from agentgym_py.cli.runtime import console, print_json
+from agentgym_py.cli.trainers import load_quietly, print_plugins
 from agentgym_py.env import SPLITS, TextEnv, registration
-from agentgym_py.env.registration import env_plugins
-
-if TYPE_CHECKING:
-    from agentgym_py.cli.parser import Parser, Values
-
-KINDS = {
-    "list": "List every installed world; a broken one with the reason.",
-    "show": "Show a world: its card, splits, rules, tools and an example.",
-}
-_JSON_HELP = "Print JSON, for a program."
+from agentgym_py.env.registration import env_plugins, short_name
 
 
-def options(parser: Parser, argv: Sequence[str]) -> None:
-    """Add what `envs` takes."""
-    del argv
-    parser.add_command("list", KINDS["list"]).add("json", bool, False, _JSON_HELP)
-    show = parser.add_command("show", KINDS["show"])
-    show.usage = "agentgym envs show NAME [options]"
-    show.add_positional("name", WORLD)
+def options(parser: Parser) -> None:
+    """Add the options of `envs`."""
+    about = "List every installed world; a broken one with the reason."
+    parser.add_command("list", about).add("json", bool, False, JSON_HELP)
+    show = parser.add_command("show", "Show a world: its card, splits, rules, tools and an example.")
+    show.add_positional("name", ENV_HELP)
     add_env_kwargs(show)
-    show.add("json", bool, False, _JSON_HELP)
+    show.add("json", bool, False, JSON_HELP)
 
 
 def run(args: Values) -> int:
@@ -46,32 +37,18 @@ def run(args: Values) -> int:
 
 
 def _list(as_json: bool) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the table says it
-        found = env_plugins()
+    plugins = load_quietly(env_plugins)
     if as_json:
-        print_json([asdict(each) | {"short_name": registration.short_name(each.name)} for each in found])
+        print_json([asdict(plugin) | {"short_name": short_name(plugin.name)} for plugin in plugins])
         return
-    from agentgym_py.report.terminal import print_table
-
-    several = len({each.package for each in found}) > 1
-    rows = [
-        (registration.short_name(each.name), each.name, *[each.package] * several, _about(each))
-        for each in sorted(found, key=lambda each: registration.short_name(each.name))
-    ]
-    out = console()
-    print_table(out, ("name", "id", *["package"] * several, "what one does there"), rows)
-    for each in found:
-        if each.broken:
-            out.print(f"{each.name} ({each.target}) is broken: {each.broken}", style="red", soft_wrap=True)
+    plugins.sort(key=lambda plugin: short_name(plugin.name))
+    print_plugins(plugins, ["name", "id"], lambda p: [short_name(p.name), p.name], "what one does there", _about)
 
 
-def _about(world: registry.Plugin) -> str:
-    """The first sentence of a world's card, or what stands of it in the first line, without its id and its period."""
-    if world.broken:
-        return "broken, see below"
-    line = (inspect.getdoc(registry.load("agentgym.envs", world.name)) or "").partition("\n")[0]
-    line = line.removeprefix(world.name).lstrip(":,. ").removeprefix("Task:").lstrip()
+def _about(plugin: registry.Plugin) -> str:
+    """Return the first sentence of a world's card, or its first line, without the id and the period."""
+    line = (inspect.getdoc(registry.load("agentgym.envs", plugin.name)) or "").partition("\n")[0]
+    line = line.removeprefix(plugin.name).lstrip(":,. ").removeprefix("Task:").lstrip()
     return line.partition(". ")[0].rstrip(".")
 
 
@@ -83,7 +60,7 @@ def _show(name: str, kwargs: Any, as_json: bool) -> None:
         print_json(about)
         return
     out = console()
-    title = f"{about['id']} (agentgym … --env {registration.short_name(about['id'])}), version {about['version']}"
+    title = f"{about['id']} (agentgym … --env {short_name(about['id'])}), version {about['version']}"
     out.print(title, style="bold", soft_wrap=True)
     out.print("\n" + about["card"], soft_wrap=True)
     splits = "; ".join(f"{split}: {example['task']}, …" for split, example in about["splits"].items())
@@ -95,13 +72,13 @@ def _show(name: str, kwargs: Any, as_json: bool) -> None:
 
 
 def describe(env: TextEnv, env_id: str) -> dict[str, Any]:
-    """A world as JSON values; its example is the expert's episode in the first training task."""
+    """Return a world as JSON values; its example is the expert's episode in the first training task."""
     observation, info = env.reset(seed=0, options={"task": 0, "split": "train"})
     turns = []
     for action in env.expert():
-        after, reward, *_ = env.step(action)
+        following, reward, *_ = env.step(action)
         turns.append({"observation": observation, "action": action, "reward": reward})
-        observation = after
+        observation = following
     turns.append({"observation": observation})
     splits = {split: {"task": env.task(0, split).id, "instruction": env.task(0, split).instruction} for split in SPLITS}
     return {

@@ -1,4 +1,4 @@
-"""`agentgym eval`: an agent on held-out tasks."""
+"""`agentgym eval`: evaluate an agent on held-out tasks."""
 
 from __future__ import annotations
 
@@ -7,20 +7,36 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_py import registry
 from agentgym_py.checks import Basic, parameters_of, require_at_least
-from agentgym_py.cli import interrupted
-from agentgym_py.cli.agent_options import AgentOptions, ModelOptions, add_agent_options, phases_of, read_agent, tell
+from agentgym_py.cli import print_interrupted
+from agentgym_py.cli.agent_options import (
+    AgentOptions,
+    ModelOptions,
+    add_agent_options,
+    phases_for,
+    read_agent,
+    show_outcome,
+)
 from agentgym_py.cli.env_options import add_env_options, env_specs, env_versions, require_tasks
 from agentgym_py.cli.interrupts import require_not_interrupted
-from agentgym_py.cli.parser import Parser, UsageError, add_config, peek_options, read_options, wants_help
-from agentgym_py.cli.runtime import commit, console, packages, print_json, require_model_files
-from agentgym_py.cli.saved_settings import require_sources, settings_of, sources_of
+from agentgym_py.cli.parser import (
+    Parser,
+    UsageError,
+    Values,
+    add_config,
+    peek_options,
+    read_options,
+    require_allowed,
+    wants_help,
+)
+from agentgym_py.cli.runtime import console, git_commit, package_versions, print_json, require_model_files
+from agentgym_py.cli.saved_settings import require_sources, saved_settings, source_digests
 from agentgym_py.engine.sampling import SamplingParams
 from agentgym_py.env import require_split
 from agentgym_py.errors import EndpointError, PolicyError, RunError, UnknownNameError
@@ -38,7 +54,6 @@ from agentgym_py.version import __version__
 
 if TYPE_CHECKING:
     from agentgym_py.agents import Agent
-    from agentgym_py.cli.parser import Values
     from agentgym_py.collection.collector import Progress
     from agentgym_py.env import EnvSpec
     from agentgym_py.evaluation import Evaluation
@@ -56,48 +71,44 @@ class EvalOptions:
     tasks: Basic[int] = 300
     """Number of tasks of each world."""
     attempts: Basic[int] = 1
-    """Episodes per task; with several the intervals are clustered by task."""
+    """Episodes per task; with several, intervals are clustered by task."""
     temperature: Basic[float] = 0.0
     """Sampling temperature of a model; 0 is greedy."""
     out: Basic[str | None] = None
-    """Folder that gets manifest.json, trajectories.jsonl and result.json; it must be new or empty, or hold this very
+    """Folder for manifest.json, trajectories.jsonl and result.json; it must be new or empty, or hold the same
     evaluation interrupted, which then resumes."""
     manifest: Basic[str | None] = None
-    """Repeat the evaluation of this manifest.json, or of this folder. All settings come from there. --model NAME beside
-    it evaluates another model on the same tasks; --out, --json and --threads may stand beside it too."""
+    """Repeat the evaluation of this manifest.json, or of this folder, with its settings. --model NAME evaluates another
+    model on the same tasks; --out, --json and --threads are also allowed."""
     json: Basic[bool] = False
     """Print the result as JSON, for a program."""
 
     def __post_init__(self) -> None:
         require_split(self.split)
         require_at_least(self, {"tasks": 1, "attempts": 1})
-        SamplingParams(temperature=self.temperature)  # complains of a wrong one
+        SamplingParams(temperature=self.temperature)  # raises for a wrong one
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatOptions:
-    """What may stand beside --manifest; all other settings come from there."""
+    """The options allowed beside --manifest; all other settings come from there."""
 
     manifest: str
     """The manifest.json of an evaluation, or its folder."""
     model: str | None = None
-    """Another model, which is evaluated on the same tasks with the same settings; or the same one in another place."""
+    """Another model to evaluate with the same settings, or the new place of the same model."""
     out: str | None = None
-    """Folder of the repetition."""
+    """Folder for the repeated evaluation."""
     threads: int | None = None
-    """CPU threads and processes; by default as many as the manifest's, since sums round otherwise with others."""
+    """CPU threads and processes; by default those of the manifest, because another number changes rounding."""
     json: bool = False
     """Print the result as JSON."""
 
 
-def options(parser: Parser, argv: Sequence[str]) -> None:
-    """Add what `eval` takes."""
-    if "manifest" in peek_options(argv) and not wants_help(argv):
-        allowed = [f"--{each.name}" for each in fields(RepeatOptions)]
-        for word in argv:
-            if word.startswith("--") and word.partition("=")[0] not in allowed:
-                said = word.partition("=")[0]
-                raise UsageError(f"{said} cannot stand beside --manifest, which says it; {', '.join(allowed[1:])} can")
+def options(parser: Parser) -> None:
+    """Add the options of `eval`."""
+    if "manifest" in peek_options(parser.argv) and not wants_help(parser.argv):
+        require_allowed(parser.argv, RepeatOptions, "settings come from the manifest")
         parser.add_dataclass(RepeatOptions)
         return
     add_config(parser)
@@ -110,159 +121,164 @@ def _add_settings(parser: Parser) -> None:
     add_agent_options(parser)
 
 
-def read(args: Values) -> tuple[EvalOptions, AgentOptions, ModelOptions, list[EnvSpec]]:
-    """What is wanted; complains of what cannot be, before anything is loaded or written."""
+def read_plan(args: Values) -> tuple[EvalOptions, AgentOptions, ModelOptions, list[EnvSpec]]:
+    """Read and check the options before anything is loaded or written."""
     chosen = read_options(EvalOptions, args)
-    who, model = read_agent(args, None)
+    agent_options, model = read_agent(args, None)
     envs = env_specs(args)
     require_tasks(envs, {chosen.split: ("--tasks", chosen.tasks)})
-    return chosen, who, model, envs
+    return chosen, agent_options, model, envs
 
 
 def run(args: Values) -> int:
-    """Evaluate, show, write."""
+    """Evaluate, print and write the result."""
     if args.get("manifest") is None:
         return _run(args, None)
-    held = read_manifest(Path(args["manifest"]))
-    require_sources(held.get("sources", {}), args["manifest"])
-    options, parser = held["options"], Parser("agentgym eval")
+    path, manifest = args["manifest"], read_manifest(Path(args["manifest"]))
+    require_sources(manifest.get("sources", {}), path)
+    settings, parser = manifest["options"], Parser("agentgym eval")
     _add_settings(parser)
-    own = {"out": args["out"], "json": args["json"], "threads": args["threads"] or held.get("threads")}
+    changes = {"out": args["out"], "json": args["json"], "threads": args["threads"] or manifest.get("threads")}
     if args["model"]:
-        own |= _of_another(options, args["model"])
-    elif options.get("agent") in (None, "model"):
-        _require_there(options.get("model"), args["manifest"])
-    settings = parser.read_mapping(options | own, args["manifest"])
-    return _run(settings, (args["manifest"], held, bool(args["model"])))
+        changes |= _settings_of_model(settings, args["model"])
+    elif settings.get("agent") in (None, "model"):
+        _require_model(settings.get("model"), path)
+    return _run(parser.read_mapping(settings | changes, path), Repetition(path, manifest, bool(args["model"])))
 
 
-def _of_another(held: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """The settings that make `model` the agent: at the endpoint of an evaluation that has one, else as weights."""
-    who = held.get("agent")
-    if who not in (None, "model") and "base_url" in parameters_of(registry.load("agentgym.agents", who)):
+class Repetition(NamedTuple):
+    """The evaluation that is repeated."""
+
+    path: str
+    manifest: Mapping[str, Any]
+    other_model: bool
+    """Whether --model names the agent."""
+
+
+def _settings_of_model(settings: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Return the settings that make `model` the agent, at the endpoint of the evaluation if it used one."""
+    agent = settings.get("agent")
+    if agent not in (None, "model") and "base_url" in parameters_of(registry.load("agentgym.agents", agent)):
         return {"model": model}
     return {"model": model, "agent": "model", "expert": None, "agent_kwargs": {}}
 
 
-def _require_there(model: Any, manifest: str) -> None:
-    """Refuse to repeat an evaluation whose model is gone, and say how to name its new place."""
+def _require_model(model: Any, path: str) -> None:
+    """Raise UsageError if the model of an evaluation is missing."""
     try:
         require_model_files(str(model))
     except (UnknownNameError, PolicyError) as error:
-        raise UsageError(f"{manifest}: {error}; if the model has moved, name its place: --model FOLDER") from error
+        raise UsageError(f"{path}: {error}; if the model has moved, give its new place: --model FOLDER") from error
 
 
-def _run(args: Values, repeated: tuple[str, Mapping[str, Any], bool] | None) -> int:
-    """Evaluate; `repeated` is a manifest's path, the manifest, and whether another agent may play it."""
-    chosen, who, model, envs = read(args)
+def _run(args: Values, repeated: Repetition | None) -> int:
+    chosen, agent_options, model, envs = read_plan(args)
     out = EvalFolder.unfinished(chosen.out) if chosen.out else None
-    world_versions = env_versions(envs, chosen.split)
-    (agent,), executor = who.make(model, [chosen.temperature])
+    versions, settings, tasks = env_versions(envs, chosen.split), saved_settings(args, envs), range(chosen.tasks)
+    (agent,), executor = agent_options.make_agents(model, [chosen.temperature])
     from agentgym_py.agents.base import agent_title
     from agentgym_py.evaluation import evaluate
     from agentgym_py.evaluation.text import decoding_label
 
-    asked = settings_of(args, envs)
-    tasks = range(chosen.tasks)
-    manifest = make_manifest(agent, envs, chosen.split, tasks, chosen.attempts, who.prompt, who.seed) | {
-        "options": json_safe(asked), **_made_with(who.agent == "model")
-    }  # fmt: skip
-    manifest |= {"sources": files} if (files := sources_of(asked)) else {}
-    if out and out.has_begun:
-        require_sources(out.manifest().get("sources", {}), str(out.folder.path))
+    play, sources = agent_options.play_config(executor), source_digests(settings)
+    manifest = make_manifest(agent, envs, chosen.split, tasks, chosen.attempts, play.prompt, play.seed)
+    manifest |= {"options": json_safe(settings), **_provenance(agent_options.agent == "model")}
+    manifest |= {"sources": sources} if sources else {}
+    stored: list[Mapping[str, Any]] = [out.manifest()] if out and out.has_begun else []
+    for earlier in stored:
+        require_sources(earlier.get("sources", {}), str(chosen.out))
     if repeated:
-        _check(*repeated, manifest)
-    for held in ([repeated[1]] if repeated else []) + ([out.manifest()] if out and out.has_begun else []):
-        if same_weights(held, manifest):  # the same agent in another place: its rows carry the name that they had
-            agent.name = manifest["agent"]["name"] = held["agent"]["name"]
+        _require_same(repeated, manifest)
+        stored.insert(0, repeated.manifest)
+    for earlier in stored:
+        if same_weights(earlier, manifest):  # the same model in another folder keeps its name in the rows
+            agent.name = manifest["agent"]["name"] = earlier["agent"]["name"]
     title = f"{agent_title(agent.name, agent.sampling)}{decoding_label(agent.sampling)}"
-    with _kept(out, manifest) as (before, keep), executor, phases_of(agent, console(chosen.json)) as phases:
+    with _open_rows(out, manifest) as (before, write), executor, phases_for(agent, console(chosen.json)) as phases:
         phase = phases.begin(f"{chosen.split}, {title}", len(envs) * chosen.tasks * chosen.attempts)
         for trajectory in before:
             phase(trajectory)
 
         def progress(trajectory: Trajectory) -> None:
             require_not_interrupted()
-            keep(trajectory)
+            write(trajectory)
             phase(trajectory)
-            tell(agent, trajectory)
+            show_outcome(agent, trajectory)
 
-        found, played = evaluate(
-            agent, envs, chosen.split, tasks, attempts=chosen.attempts, play=who.play(executor), progress=progress,
-            before=before,
-        )  # fmt: skip
+        evaluation, trajectories = evaluate(
+            agent, envs, chosen.split, tasks, attempts=chosen.attempts, play=play, progress=progress, before=before
+        )
         phases.end()
-        made_by = {"env_versions": world_versions, "options": asked}
-        summary, experts = _result(played, agent)
-        result = json_safe(summary | made_by)
+        summary, experts = _result(trajectories, agent)
+        result = json_safe(summary | {"env_versions": versions, "options": settings})
         if out:
             result["rows"] = hashlib.sha256(out.trajectories.read_bytes()).hexdigest()
             out.finish(result)
     if chosen.json:
         print_json(result)
     else:
-        _show(found, played, experts, f"{title}, {chosen.split} split, {len(played)} episodes")
-    return int(found.errors == len(played))
+        title = f"{title}, {chosen.split} split, {len(trajectories)} episodes"
+        _show(evaluation, trajectories, experts, title)
+    return int(evaluation.errors == len(trajectories))
 
 
-def _made_with(model: bool) -> dict[str, Any]:
-    """What is noted of an evaluation beside what decides it; threads matter to a model's sums."""
-    threads = sys.modules["torch"].get_num_threads() if model else None
+def _provenance(uses_model: bool) -> dict[str, Any]:
+    """Return the software and time of an evaluation, and the threads of a model, which influence rounding."""
+    threads = sys.modules["torch"].get_num_threads() if uses_model else None
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"threads": threads, "packages": packages(), "commit": commit(), "started": now}
+    return {"threads": threads, "packages": package_versions(), "commit": git_commit(), "started": now}
 
 
-def _check(path: str, held: Mapping[str, Any], another: bool, now: Mapping[str, Any]) -> None:
-    """Refuse what would be another evaluation than a manifest's, but for `another` agent; warn of other packages."""
-    keys = [key for key in SAME_EPISODES if key != "options" and not (another and key == "agent")]
-    if other := differences(held, now, keys):
+def _require_same(repeated: Repetition, now: Mapping[str, Any]) -> None:
+    """Raise RunError if a repetition would differ from the evaluation; warn about other package versions."""
+    path, manifest, other_model = repeated
+    keys = [key for key in SAME_EPISODES if key != "options" and not (other_model and key == "agent")]
+    if changes := differences(manifest, now, keys):
         advice = ""
-        if any(each.startswith("agent's policy_digest") for each in other):
-            advice = "; to evaluate another model on the same tasks, name it: --model NAME"
-        raise RunError(f"{path} cannot be repeated because something has changed: {'; '.join(other)}{advice}")
-    if another and not same_weights(held, now):
+        if any(change.startswith("agent's policy_digest") for change in changes):
+            advice = "; to evaluate another model on the same tasks, use --model NAME"
+        raise RunError(f"{path} cannot be repeated because something has changed: {'; '.join(changes)}{advice}")
+    if other_model and not same_weights(manifest, now):
         return
-    if other := differences(held, now, ["packages"]):
-        warnings.warn(f"the rows may differ from those of {path}: {'; '.join(other)}", stacklevel=2)
+    if changes := differences(manifest, now, ["packages"]):
+        warnings.warn(f"the rows may differ from those of {path}: {'; '.join(changes)}", stacklevel=2)
 
 
 @contextmanager
-def _kept(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[tuple[list[Trajectory], Progress]]:
-    """The episodes that are there before, and what keeps each that is played; says what is left after Ctrl-C."""
+def _open_rows(out: EvalFolder | None, manifest: Mapping[str, Any]) -> Iterator[tuple[list[Trajectory], Progress]]:
+    """Yield the stored episodes and a function that stores one; after an error print what is stored."""
     if out is None:
         yield [], lambda _: None
         return
     with out.recording(manifest) as before:
-        written = list[bool]()
-        """Of each episode whether it is evidence, that is, no infrastructure failure ended it."""
+        is_evidence = [trajectory.error is None for trajectory in before]
         try:
             with store.TrajectoryWriter(out.trajectories) as writer:
 
-                def keep(trajectory: Trajectory) -> None:
+                def write(trajectory: Trajectory) -> None:
                     writer.append(trajectory)
-                    written.append(trajectory.error is None)
+                    is_evidence.append(trajectory.error is None)
 
-                yield before, keep
+                yield before, write
         except BaseException as error:
-            good = sum(each.error is None for each in before) + sum(written)
+            good, failed = sum(is_evidence), is_evidence.count(False)
             if not good:
                 out.discard()
             if isinstance(error, KeyboardInterrupt | EndpointError):
-                lost = len(before) + len(written) - good
-                said = f"{out.folder.path}: {good or 'no'} episode{'s are' if good != 1 else ' is'} kept"
-                if lost:
-                    said += f", {lost} ended by an infrastructure failure"
-                interrupted("the same command resumes from there" if good else "start again", said)
+                message = f"{out.folder.path}: {good or 'no'} episode{'s are' if good != 1 else ' is'} kept"
+                if failed:
+                    message += f", {failed} ended by an infrastructure failure"
+                print_interrupted("the same command resumes from there" if good else "start again", message)
             raise
 
 
-def _result(played: Sequence[Trajectory], agent: Agent) -> tuple[dict[str, Any], ExpertsComparison]:
+def _result(trajectories: Sequence[Trajectory], agent: Agent) -> tuple[dict[str, Any], ExpertsComparison]:
     from agentgym_py.evaluation.evaluate import group_by_env, summary_dict
     from agentgym_py.evaluation.experts_comparison import compare_with_experts
 
-    experts = compare_with_experts(played)
-    summary = summary_dict(played)
-    groups = group_by_env(played)
+    experts = compare_with_experts(trajectories)
+    summary = summary_dict(trajectories)
+    groups = group_by_env(trajectories)
     for name, group in groups.items():
         of_world = experts if len(groups) == 1 else compare_with_experts(group)
         summary["worlds"][name]["experts"] = of_world.as_dict()
@@ -272,43 +288,43 @@ def _result(played: Sequence[Trajectory], agent: Agent) -> tuple[dict[str, Any],
     }, experts  # fmt: skip
 
 
-def _show(summary: Evaluation, played: Sequence[Trajectory], experts: ExpertsComparison, title: str) -> None:
+def _show(summary: Evaluation, trajectories: Sequence[Trajectory], experts: ExpertsComparison, title: str) -> None:
     from agentgym_py.evaluation.evaluate import summarise_by_env
     from agentgym_py.evaluation.text import failure_note, format_mean, format_rate, given_up_note
     from agentgym_py.report.terminal import print_table
 
     lines = [("all", str(summary.success.n), format_rate(summary.success))]
     for name, by_k in (("pass@", summary.pass_at), ("pass^", summary.pass_all)):
-        lines += [(f"{name}{k}", str(each.n), format_rate(each)) for k, each in by_k.items() if k > 1]
-    worlds = summarise_by_env(played)
-    for world, each in worlds.items():
-        rows = {f"kind {key}": of_kind for key, of_kind in each.by_kind.items()}
-        rows |= {f"difficulty {key}": of_difficulty for key, of_difficulty in each.by_difficulty.items()}
-        if len(worlds) > 1:  # kinds of two worlds may have one name
-            rows = {f"world {world}": each.success} | {f"{world}, {name}": row for name, row in rows.items()}
+        lines += [(f"{name}{k}", str(estimate.n), format_rate(estimate)) for k, estimate in by_k.items() if k > 1]
+    worlds = summarise_by_env(trajectories)
+    for world, part in worlds.items():
+        rows = {f"kind {key}": of_kind for key, of_kind in part.by_kind.items()}
+        rows |= {f"difficulty {key}": of_difficulty for key, of_difficulty in part.by_difficulty.items()}
+        if len(worlds) > 1:  # two worlds may have a kind of the same name
+            rows = {f"world {world}": part.success} | {f"{world}, {name}": row for name, row in rows.items()}
         lines += [(name, str(estimate.n), format_rate(estimate)) for name, estimate in rows.items()]
     out = console()
     out.print(title, soft_wrap=True)
     print_table(out, ("", "tasks", "success [95 %]"), lines)
     out.print()
     print_table(out, ("beside the experts", "tasks", "mean [95 %]"), _beside(experts))
-    means = f"{summary.steps:.1f} steps an episode, {100 * summary.invalid:.1f} % invalid actions"
-    tokens = "" if summary.tokens is None else f", {summary.tokens:.1f} tokens sampled an episode"
+    means = f"{summary.steps:.1f} steps per episode, {100 * summary.invalid:.1f} % invalid actions"
+    tokens = "" if summary.tokens is None else f", {summary.tokens:.1f} tokens sampled per episode"
     out.print(f"\nreward {format_mean(summary.reward)}, {means}{tokens}", soft_wrap=True)
     if summary.spent:
         out.print(str(summary.spent), soft_wrap=True)
-    for kind, each_kind in summary.failures.items():
-        out.print(f"failed, {kind}: {each_kind.count}, such as {each_kind.example}", soft_wrap=True)
+    for kind, failure in summary.failures.items():
+        out.print(f"failed, {kind}: {failure.count}, for example {failure.example}", soft_wrap=True)
     if summary.given_up:
         out.print(
-            f"{given_up_note(summary.given_up)} by the agent, whose context was full or who had nothing left to do"
+            f"{given_up_note(summary.given_up)} by the agent, because its context was full or it had no action left"
         )
     if summary.errors:
-        out.print(failure_note(played), soft_wrap=True)
+        out.print(failure_note(trajectories), soft_wrap=True)
 
 
 def _beside(experts: ExpertsComparison) -> list[tuple[str, str, str]]:
-    """The rows of the second table; what no world of these has is left out."""
+    """Return the rows of the second table, without those that no world has."""
     from agentgym_py.evaluation.text import format_mean
 
     rows: dict[str, Estimate] = {
@@ -316,4 +332,4 @@ def _beside(experts: ExpertsComparison) -> list[tuple[str, str, str]]:
         "step efficiency of successes": experts.efficiency, "tool F1": experts.tool_f1,
         "plan success": experts.plan_success, "timing of tool calls": experts.timing,
     }  # fmt: skip
-    return [(name, str(each.n), format_mean(each)) for name, each in rows.items() if each.n]
+    return [(name, str(estimate.n), format_mean(estimate)) for name, estimate in rows.items() if estimate.n]

@@ -1,49 +1,42 @@
-"""`agentgym export`: a trained model as a folder for others."""
+"""`agentgym export`: export a trained model to a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from agentgym_py.cli.parser import UsageError, read_options, with_option_names
+from agentgym_py.cli.parser import Parser, UsageError, Values, read_options, with_option_names
 from agentgym_py.cli.runtime import prepare_torch, print_json
 from agentgym_py.errors import ConfigError
-
-if TYPE_CHECKING:
-    from agentgym_py.cli.parser import Parser, Values
 
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """The folder."""
+    """The export."""
 
     out: str | None = None
-    """Folder that gets safetensors, tokenizer, chat template and README.md; it must be new or empty."""
+    """Folder for safetensors, tokenizer, chat template and README.md (required); it must be new or empty."""
     round: int | None = None
-    """Round of a run; by default the best by valid success."""
+    """Round of a run; by default the one with the best valid success."""
     base: str | None = None
-    """Model that adapters are merged into, where it is not the one that they name."""
+    """Model to merge adapters into, if it is not the one that they name."""
     gguf: bool = False
-    """Write a GGUF file, too; needs llama.cpp's convert_hf_to_gguf.py (on PATH, or in the folder named by the variable
-    LLAMA_CPP), which knows some tokenizers only."""
+    """Also write a GGUF file; needs convert_hf_to_gguf.py of llama.cpp (on PATH, or in the folder of the variable
+    LLAMA_CPP), which supports only some tokenizers."""
     json: bool = False
-    """Print what was written as JSON, for a program."""
+    """Print JSON, for a program."""
 
 
-def options(parser: Parser, argv: Sequence[str]) -> None:
-    """Add what `export` takes."""
-    del argv
-    parser.usage = "agentgym export MODEL --out DIR [options]"
+def options(parser: Parser) -> None:
+    """Add the options of `export`."""
     parser.add_positional(
         "model",
-        "A run folder, what `train` wrote, a checkpoint of either, a folder of LoRA adapters, or a model's name.",
+        "A folder of `evolve` or `train`, a checkpoint, a folder of LoRA adapters, or a model's name.",
     )
     parser.add_dataclass(ExportOptions)
 
 
-def read(args: Values) -> ExportOptions:
-    """What is wanted; complains of a converter that is not there."""
+def read_plan(args: Values) -> ExportOptions:
+    """Read the options; raise ConfigError if the GGUF converter is missing."""
     from agentgym_py.report.export import converter
 
     chosen = read_options(ExportOptions, args)
@@ -53,15 +46,15 @@ def read(args: Values) -> ExportOptions:
 
 
 def run(args: Values) -> int:
-    """Export, and say where."""
+    """Export, and print the folder."""
     if args["out"] is None:
-        raise UsageError("--out DIR wanted")
+        raise UsageError("--out DIR is needed")
     from agentgym_py.report.export import export, find
 
     try:
-        chosen = read(args)
+        chosen = read_plan(args)
         source = find(args["model"], chosen.round)
-        prepare_torch("tiny")  # whatever it is: what models need, and quiet libraries
+        prepare_torch("tiny")  # the name does not matter: this checks the packages and silences them
         folder = export(source, args["out"], base=chosen.base, gguf=chosen.gguf)
     except ConfigError as error:
         raise with_option_names(error, ("base", "gguf", "round"), "") from error

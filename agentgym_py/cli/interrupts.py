@@ -1,9 +1,9 @@
 """Ctrl-C that is never lost.
 
-Python raises KeyboardInterrupt wherever the main thread happens to be. In the callback of a weak reference or in a
-`__del__` it prints "Exception ignored" and continues. Within `interrupts_honoured` such an interrupt is raised again a
-moment later, and `require_not_interrupted`, which long commands call between episodes and steps, raises it if a library
-has swallowed it in another way. A second Ctrl-C ends the process at once.
+Python raises KeyboardInterrupt wherever the main thread is. In the callback of a weak reference or in `__del__` it
+prints "Exception ignored" and continues. Within `interrupts_honoured` such an interrupt is raised again a moment later.
+Long commands call `require_not_interrupted` between episodes and steps, which raises it if a library has swallowed it
+in another way. A second Ctrl-C ends the process at once.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 INTERRUPTED, KILLED = 130, 143
 _AGAIN = 0.05
-"""Seconds after which an interrupt that was ignored is raised again."""
-_SAME = 1.0
-"""Seconds within which a second Ctrl-C counts as the first: whoever started the process may pass it on, too."""
+"""Seconds after which an ignored interrupt is raised again."""
+_DEBOUNCE = 1.0
+"""Seconds within which a second Ctrl-C counts as the first, because a parent process may pass it on, too."""
 
 
 class Killed(KeyboardInterrupt):
-    """SIGTERM came."""
+    """The process received SIGTERM."""
 
 
 @dataclass(slots=True)
 class _State:
     pending: type[KeyboardInterrupt] | None = None
-    """What was asked for, until the command is over."""
+    """The interrupt, until the command ends."""
     first: float = 0.0
-    """When Ctrl-C came."""
+    """Time of the first Ctrl-C."""
     again: bool = False
-    """Whether the next signal is one that was ignored."""
+    """Whether the next signal repeats an ignored interrupt."""
     timer: threading.Timer | None = None
-    """What raises again what was ignored."""
+    """Repeats an ignored interrupt."""
 
 
 _state = _State()
@@ -52,82 +52,82 @@ _state = _State()
 
 @contextmanager
 def interrupts_honoured() -> Iterator[None]:
-    """Within, Ctrl-C ends what runs wherever it comes; a second one ends the process at once.
+    """Let Ctrl-C end the command wherever it arrives, and a second Ctrl-C the process at once.
 
-    Who ignores SIGINT, or has a handler of its own, keeps it.
+    A process that ignores SIGINT, or handles it otherwise, is left alone.
     """
-    mine = threading.current_thread() is threading.main_thread()
-    if not mine or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    if not is_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
     hook = sys.unraisablehook
 
-    def ignored(what: Any) -> None:
-        if what.exc_type is not None and issubclass(what.exc_type, KeyboardInterrupt):
-            _raise_later(what.exc_type)
+    def unraisable(args: Any) -> None:
+        if args.exc_type is not None and issubclass(args.exc_type, KeyboardInterrupt):
+            _raise_later(args.exc_type)
         else:
-            hook(what)
+            hook(args)
 
     before = signal.signal(signal.SIGINT, _on_sigint)
-    sys.unraisablehook = ignored
+    sys.unraisablehook = unraisable
     try:
         yield
     finally:
         sys.unraisablehook = hook
         signal.signal(signal.SIGINT, before)
-        _calm()
+        _cancel_timer()
         _state.pending = None
 
 
-def _calm() -> None:
-    """Raise nothing again: the interrupt is on its way."""
+def _cancel_timer() -> None:
+    """Do not repeat the interrupt, because it is being raised."""
     if _state.timer is not None:
         _state.timer.cancel()
     _state.timer, _state.again = None, False
 
 
-def note(what: type[KeyboardInterrupt]) -> None:
-    """Remember that the command is to end."""
-    _state.pending = what
+def remember_interrupt(kind: type[KeyboardInterrupt]) -> None:
+    """Remember that the command must end."""
+    _state.pending = kind
 
 
 def require_not_interrupted() -> None:
-    """Raise what Ctrl-C, or SIGTERM, asked for and nobody heard."""
+    """Raise an interrupt that was swallowed."""
     if _state.pending is not None:
-        _calm()
+        _cancel_timer()
         raise _state.pending
 
 
 def interruptible(call: F) -> F:
-    """The same function, which is not called once the command is to end."""
+    """Wrap a function so that it raises instead of running after an interrupt."""
 
     @wraps(call)
     def checked(*args: Any, **kwargs: Any) -> Any:
         require_not_interrupted()
         return call(*args, **kwargs)
 
-    return checked  # type: ignore[return-value]  # it takes and gives what `call` does
+    return checked  # type: ignore[return-value]  # the signature of `call`
 
 
 @dataclass(frozen=True, slots=True)
 class InterruptibleReporter:
-    """A reporter whose run ends between two episodes or steps, if it has not ended before."""
+    """A reporter that ends an interrupted run between two episodes or steps."""
 
-    shown: Reporter
+    reporter: Reporter
 
     def phase(self, round_number: int, what: str, total: int) -> Callable[[Trajectory], None]:
-        """A phase begins."""
+        """Begin a phase."""
         require_not_interrupted()
-        return interruptible(self.shown.phase(round_number, what, total))
+        return interruptible(self.reporter.phase(round_number, what, total))
 
     def training(self, round_number: int, trajectories: int) -> Callable[[int, int], None]:
-        """Training begins."""
+        """Begin training."""
         require_not_interrupted()
-        return interruptible(self.shown.training(round_number, trajectories))
+        return interruptible(self.reporter.training(round_number, trajectories))
 
     def round(self, number: int, metrics: dict[str, Any]) -> None:
-        """A round is over."""
-        self.shown.round(number, metrics)
+        """End a round."""
+        self.reporter.round(number, metrics)
         require_not_interrupted()
 
 
@@ -138,20 +138,20 @@ def _on_sigint(*_: object) -> None:
             _state.first = now
         _state.pending, _state.again = _state.pending or KeyboardInterrupt, False
         raise _state.pending
-    if now - _state.first >= _SAME:
+    if now - _state.first >= _DEBOUNCE:
         _end_at_once()
 
 
-def _raise_later(what: type[KeyboardInterrupt]) -> None:
-    """Have the main thread raise it again, once it has left the callback in which it was ignored."""
-    here = os.getpid()
+def _raise_later(kind: type[KeyboardInterrupt]) -> None:
+    """Raise the interrupt again in the main thread after it has left the callback that ignored it."""
+    pid = os.getpid()
 
     def send() -> None:
-        if os.getpid() == here and _state.timer is timer:
+        if os.getpid() == pid and _state.timer is timer:
             _state.again = True
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    note(what)
+    remember_interrupt(kind)
     timer = _state.timer = threading.Timer(_AGAIN, send)
     timer.daemon = True
     timer.start()

@@ -1,7 +1,8 @@
 """Options from dataclasses, and their values from a command line, a YAML file or a run's saved settings.
 
-An option's name, type, default, help and place (`--help` or `--help-all`) stand once, at the dataclass's field. The
-values of a command are one flat dict: `{"rounds": 3, "trainer.learning_rate": 1e-4, "env_kwargs": {...}}`.
+The field of a dataclass defines an option's name, type, default and help, and whether `--help` or only `--help-all`
+shows it. The values of a command are one flat dict:
+`{"rounds": 3, "trainer.learning_rate": 1e-4, "env_kwargs": {...}}`.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ import yaml
 
 from agentgym_py import registry
 from agentgym_py.checks import is_basic
-from agentgym_py.cli.values import as_list, convert, load_yaml, nested, takes_mapping
+from agentgym_py.cli.values import as_list, convert, is_mapping_type, load_yaml, nest_options
 from agentgym_py.env import registration
 from agentgym_py.errors import AgentGymError, ConfigError, nearest
 
 C = TypeVar("C")
 Values = dict[str, Any]
-"""What a command was given: option name to value."""
+"""The values of a command, by option name."""
 
 SYNONYMS = {
     "lr": "learning_rate", "samples": "attempts", "tries": "attempts", "fork_tries": "fork_attempts",
@@ -34,17 +35,18 @@ SYNONYMS = {
     "output_dir": "out", "bs": "batch_size", "num_epochs": "epochs", "num_train_epochs": "epochs",
     "lora_r": "lora_rank", "max_tokens": "max_new_tokens", "gpu": "device", "data_path": "data",
 }  # fmt: skip
-"""What an option is called elsewhere, and was called before: a wrong name is answered with ours."""
+"""Other names of an option, used in other packages or earlier versions, for suggestions."""
 HELP_ALL = "--help-all"
+JSON_HELP = "Print JSON, for a program."
 _HELP = ("-h", "--help", "--help_all")
 
 
 class UsageError(AgentGymError, ValueError):
-    """The command line, or a config file, does not say what it must."""
+    """The command line or a config file is wrong."""
 
 
 class HelpRequest(Exception):  # noqa: N818  # no error
-    """`--help` or `--help-all` stands on the command line."""
+    """The command line asks for help."""
 
     def __init__(self, parser: Parser, everything: bool) -> None:
         super().__init__()
@@ -60,29 +62,29 @@ class Option:
 
     name: str
     hint: Any = str
-    """Its type, as an annotation."""
+    """Type of its value, as an annotation."""
     default: Any = None
     help: str = ""
     basic: bool = True
     """Whether `--help` shows it; `--help-all` shows every option."""
     group: str = ""
-    """Title that it stands under in the help."""
+    """Title of its section in the help."""
     metavar: str | None = None
-    """What stands for its value in the help; by default its type."""
+    """Placeholder for its value in the help; by default its type."""
     item: Callable[[Any], Any] | None = None
-    """Of an option that takes several values: reads one of them."""
+    """Reads one value of an option that takes several."""
     required: bool = False
 
     @property
     def flag(self) -> str:
-        """How it is written: `--trainer` for `trainer.name`."""
+        """Return its name on the command line, for example `--trainer` for `trainer.name`."""
         return f"--{self.name.removesuffix('.name')}"
 
     def read(self, value: Any) -> Any:
-        """The value that a text, or an object of a file, stands for.
+        """Convert a text, or an object from a file.
 
         Raises:
-            UsageError: it stands for none.
+            UsageError: `value` has another type.
         """
         try:
             return as_list(value, self.item) if self.item else convert(value, self.hint)
@@ -91,16 +93,24 @@ class Option:
 
 
 class Parser:
-    """The options of a command; or its commands, such as `list` and `show` of `agentgym envs`."""
+    """The options of a command, or its subcommands, such as `list` and `show` of `agentgym envs`."""
 
-    def __init__(self, prog: str, about: str = "", usage: str = "") -> None:
-        self.prog, self.about, self.usage = prog, about, usage or f"{prog} [options]"
+    def __init__(self, prog: str, about: str = "", argv: Sequence[str] = ()) -> None:
+        self.prog, self.about, self.argv = prog, about, argv
         self.options: dict[str, Option] = {}
         self.positionals: list[Option] = []
         self.commands: dict[str, Parser] = {}
         self.command_key = ""
         self.suggest: Callable[[Sequence[str]], Iterable[str]] = lambda words: ()
-        """More names that a wrong one may have been meant for, by the words of the command line."""
+        """Returns further names to suggest for a wrong one, from the words of the command line."""
+
+    @property
+    def usage(self) -> str:
+        """Return the line that shows the arguments."""
+        if self.commands:
+            return f"{self.prog} COMMAND [options]"
+        arguments = [f"{option.metavar}{' ...' if option.item else ''}" for option in self.positionals]
+        return " ".join([self.prog, *arguments, *["[options]"] * bool(self.options)])
 
     def add(self, name: str, hint: Any = str, default: Any = None, help: str = "", **more: Any) -> None:
         """Add an option; `more` are fields of `Option`."""
@@ -111,45 +121,44 @@ class Parser:
         self.positionals.append(Option(name, help=help, **{"metavar": name.upper(), **more}))
 
     def add_command(self, name: str, about: str, key: str = "what") -> Parser:
-        """Add a command, whose name becomes the value of `key`."""
-        self.command_key, self.usage = key, f"{self.prog} COMMAND [options]"
+        """Add a subcommand, whose name becomes the value of `key`."""
+        self.command_key = key
         self.commands[name] = Parser(f"{self.prog} {name}", about)
         return self.commands[name]
 
     def add_dataclass(
         self, config: type, prefix: str = "", title: str = "", skip: Collection[str] = (), basic: bool = True
     ) -> None:
-        """Add an option for each field of a dataclass, named `--prefix.field`.
+        """Add an option named `--prefix.field` for each field of a dataclass.
 
-        `--help` shows the fields of type `Basic`, or all fields if none is marked; none of them without `basic`.
+        `--help` shows the fields marked `Basic`, or all if none is marked. Without `basic` it shows none of them.
         """
         hints, marked = get_type_hints(config), get_type_hints(config, include_extras=True)
         title = title or (inspect.getdoc(config) or "").partition("\n")[0].rstrip(".:")
-        whole = not any(map(is_basic, marked.values()))
-        whole = not any(map(is_basic, marked.values()))
-        for each in fields(cast(Any, config)):
-            if not each.init or each.name in skip:
+        none_marked = not any(map(is_basic, marked.values()))
+        for field in fields(cast(Any, config)):
+            if not field.init or field.name in skip:
                 continue
-            default = each.default if each.default_factory is MISSING else each.default_factory()
+            default = field.default if field.default_factory is MISSING else field.default_factory()
             self.add(
-                f"{prefix}{each.name}", hints[each.name], None if default is MISSING else default,
-                field_docs(config).get(each.name, ""), group=title, required=default is MISSING,
-                basic=basic and (whole or is_basic(marked[each.name])),
+                f"{prefix}{field.name}", hints[field.name], None if default is MISSING else default,
+                field_docs(config).get(field.name, ""), group=title, required=default is MISSING,
+                basic=basic and (none_marked or is_basic(marked[field.name])),
             )  # fmt: skip
 
     def set_defaults(self, defaults: Mapping[str, Any]) -> None:
-        """Change what options are that are not given."""
+        """Change the defaults of options."""
         for name, value in defaults.items():
             self.options[name].default = value
 
     # ------------------------------------------------------------------------------------------------------- reading
 
     def parse(self, words: Sequence[str]) -> Values:
-        """The values of a command line; a file of `--config` gives way to it.
+        """Return the values of a command line, which override those of its `--config` file.
 
         Raises:
-            HelpRequest: it asks for help.
-            UsageError: it is wrong; the message names the option.
+            HelpRequest: the command line asks for help.
+            UsageError: an option is unknown, or its value is wrong.
         """
         if self.commands:
             return self._parse_command(words)
@@ -159,38 +168,31 @@ class Parser:
         values = self._defaults()
         for name, value in occurrences:
             if name == "config":
-                values |= self.read_file(value)
+                content = read_yaml(value, "--config: ")
+                if not isinstance(content, Mapping):
+                    raise UsageError(f"{value}: expected a mapping of options, got {content!r:.40}")
+                values |= self._flatten(content, value)
         started = set[str]()
         for name, value in occurrences:
             self._put(values, name, value, started)
         self._put_positionals(values, rest)
-        return self._complete(values)
+        return self._require_complete(values)
 
-    def read_file(self, path: str) -> Values:
-        """The values of a YAML file."""
-        try:
-            held = load_yaml(Path(path).read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise UsageError(f"--config: there is no file {path!r}") from error
-        except (ValueError, OSError) as error:
-            raise UsageError(f"--config: {path} is not readable as YAML: {error}") from error
-        return self._flat(_require_mapping(held, path), path)
-
-    def read_mapping(self, held: Mapping[str, Any], where: str) -> Values:
-        """The values of settings as a file holds them, with defaults for the rest; `where` names the file, if not "".
+    def read_mapping(self, settings: Mapping[str, Any], file: str) -> Values:
+        """Return the values of nested settings, with defaults for the rest; errors name `file` unless it is empty.
 
         Raises:
-            UsageError: an unknown setting, or a wrong value.
+            UsageError: a setting is unknown, or its value is wrong.
         """
-        return self._complete(self._defaults() | self._flat(held, where))
+        return self._require_complete(self._defaults() | self._flatten(settings, file))
 
-    def find(self, name: str) -> Option | None:
-        """The option of that name, or the mapping that a name such as `env_kwargs.difficulty` is part of."""
+    def find_option(self, name: str) -> Option | None:
+        """Return the option of that name, or the mapping option that holds `env_kwargs.difficulty`."""
         if name in self.options:
             return self.options[name]
         parents = (name.rsplit(".", depth)[0] for depth in range(1, name.count(".") + 1))
-        found = next((self.options[each] for each in parents if each in self.options), None)
-        return found if found and takes_mapping(found.hint) else None
+        option = next((self.options[parent] for parent in parents if parent in self.options), None)
+        return option if option and is_mapping_type(option.hint) else None
 
     def _parse_command(self, words: Sequence[str]) -> Values:
         first = words[0] if words else ""
@@ -203,95 +205,95 @@ class Parser:
         raise UsageError(f"{self.prog} needs a command: {', '.join(self.commands)}")
 
     def _split(self, words: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
-        """Options with their texts in order, and the words that belong to none."""
-        occurrences, rest, left = list[tuple[str, str]](), list[str](), list(words)
-        while left:
-            word = left.pop(0)
+        """Return the options with their texts in order, and the other words."""
+        occurrences, rest, queue = list[tuple[str, str]](), list[str](), list(words)
+        while queue:
+            word = queue.pop(0)
             if word == "--":
-                return occurrences, rest + left
+                return occurrences, rest + queue
             if not word.startswith("--"):
                 rest.append(word)
                 continue
             name, equals, value = word[2:].partition("=")
-            option = self.find(name)
+            option = self.find_option(name)
             if option is None:
-                raise UsageError(self._unknown(name, words))
+                raise UsageError(self._unknown_option(name, words))
             if not equals:
-                if option.hint is bool and (not left or left[0].lower() not in ("true", "false")):
+                if option.hint is bool and (not queue or queue[0].lower() not in ("true", "false")):
                     value = "true"
-                elif left and not left[0].startswith("--"):
-                    value = left.pop(0)
+                elif queue and not queue[0].startswith("--"):
+                    value = queue.pop(0)
                 else:
                     raise UsageError(f"--{name} needs a value")
             occurrences.append((name, value))
         return occurrences, rest
 
-    def _unknown(self, name: str, words: Sequence[str]) -> str:
-        """What is wrong with an option that there is not."""
+    def _unknown_option(self, name: str, words: Sequence[str]) -> str:
+        """Return the error message for an unknown option."""
         if name == "env" and self.positionals:
-            return f"--env: no such option; the environment is named without it: {self.usage}"
-        near = suggestion(name, self._names(words))
-        return f"--{name}: no such option" + (near or f"; see {self.prog} {HELP_ALL}")
+            return f"--env: no such option; give the environment's name alone: {self.usage}"
+        names = [*self._flags(), *(f"--{name}" for name in self.suggest(words))]
+        return f"--{name}: no such option" + (suggestion(name, names) or f"; see {self.prog} {HELP_ALL}")
 
-    def _names(self, words: Sequence[str] = ()) -> list[str]:
-        return [option.flag for option in self.options.values()] + [f"--{name}" for name in self.suggest(words)]
+    def _flags(self) -> list[str]:
+        return [option.flag for option in self.options.values()]
 
     def _defaults(self) -> Values:
         return {name: option.default for name, option in self.options.items()}
 
     def _put(self, values: Values, name: str, text: str, started: set[str]) -> None:
-        """Put in one occurrence of an option: the first replaces what stands in a file, further ones add to it."""
-        option = self.find(name)
+        """Set one occurrence of an option: the first replaces the value of a file, further ones append."""
+        option = self.find_option(name)
         assert option is not None
         key = option.name
         if key != name:  # an entry of a mapping
             _put_entry(values, key, name[len(key) + 1 :].split("."), convert(text, Any), option)
             return
         value = option.read(text)
-        again = option.item is not None and key in started
-        values[key] = [*values[key], *value] if again else value
+        is_repeated = option.item is not None and key in started
+        values[key] = [*values[key], *value] if is_repeated else value
         started.add(key)
 
     def _put_positionals(self, values: Values, words: list[str]) -> None:
-        left = list(words)
+        words = list(words)
         for option in self.positionals:
-            if option.item and left:
-                values[option.name], left = [option.item(word) for word in left], []
-            elif left:
-                values[option.name] = left.pop(0)
-            else:
+            if not words:
                 raise UsageError(f"{option.metavar} is missing: {self.usage}")
-        if left:
-            raise UsageError(f"{left[0]!r}: no argument is expected here{self._meant_as_option(left[0])}")
+            if option.item:
+                values[option.name], words = [option.item(word) for word in words], []
+            else:
+                values[option.name] = words.pop(0)
+        if words:
+            raise UsageError(f"{words[0]!r}: no argument is expected here{self._option_for(words[0])}")
 
-    def _meant_as_option(self, word: str) -> str:
-        """`; did you mean --env shop?` of an argument that is the name of something installed."""
+    def _option_for(self, word: str) -> str:
+        """Return `; did you mean --env shop?` for the name of an installed plugin."""
         ids = registry.names("agentgym.envs")
-        known = {
+        plugins = {
             "env": {*ids, *map(registration.short_name, ids)}, "trainer.name": registry.names("agentgym.trainers"),
             "agent": registry.names("agentgym.agents"),
         }  # fmt: skip
-        found = next((name for name, names in known.items() if name in self.options and word in names), None)
-        return f"; did you mean {self.options[found].flag} {word}?" if found else ""
+        name = next((name for name, names in plugins.items() if name in self.options and word in names), None)
+        return f"; did you mean {self.options[name].flag} {word}?" if name else ""
 
-    def _complete(self, values: Values) -> Values:
-        if missing := next((option for option in self.options.values()
-                            if option.required and values[option.name] is None), None):  # fmt: skip
-            raise UsageError(f"{missing.flag} is needed")
+    def _require_complete(self, values: Values) -> Values:
+        for option in self.options.values():
+            if option.required and values[option.name] is None:
+                raise UsageError(f"{option.flag} is needed")
         return values
 
-    def _flat(self, held: Mapping[str, Any], where: str, prefix: str = "") -> Values:
-        """A nested mapping as values by option names."""
-        values: Values = {}
-        for key, value in held.items():
+    def _flatten(self, settings: Mapping[str, Any], file: str, prefix: str = "") -> Values:
+        """Return nested settings as values by option name."""
+        values, where = Values(), f"{file}: " if file else ""
+        for key, value in settings.items():
             name = f"{prefix}{key}"
-            option = self.find(name) or next((each for each in self.positionals if each.name == name), None)
-            is_group = any(each.startswith(f"{name}.") for each in self.options)
+            option = self.find_option(name) or next((p for p in self.positionals if p.name == name), None)
+            is_group = any(option_name.startswith(f"{name}.") for option_name in self.options)
             if option is None and is_group and isinstance(value, Mapping):
-                values |= self._flat(value, where, f"{name}.")
+                values |= self._flatten(value, file, f"{name}.")
             elif option is None:
-                near = suggestion(name, [each.removeprefix("--") for each in self._names()])
-                raise UsageError(_at(where, f"{name}: no such setting{near}"))
+                near = suggestion(name, [flag.removeprefix("--") for flag in self._flags()])
+                raise UsageError(f"{where}{name}: no such setting{near}")
             elif option.name != name:
                 values.setdefault(option.name, {})
                 _put_entry(values, option.name, name[len(option.name) + 1 :].split("."), value, option)
@@ -299,54 +301,58 @@ class Parser:
                 try:
                     values[name] = option.read(value)
                 except UsageError as error:
-                    raise UsageError(_at(where, str(error))) from error
+                    raise UsageError(f"{where}{error}") from error
         return values
 
 
 def _put_entry(values: Values, key: str, path: Sequence[str], value: Any, option: Option) -> None:
-    """Put `value` into the mapping `values[key]`, which is copied, not changed."""
-    values[key] = whole = dict(values[key] or {})
-    inner = whole
+    """Set an entry of the mapping `values[key]`, which is copied first."""
+    values[key] = mapping = dict(values[key] or {})
+    inner = mapping
     for part in path[:-1]:
         inner[part] = dict(inner[part]) if isinstance(inner.get(part), Mapping) else {}
         inner = inner[part]
     inner[path[-1]] = value
     try:
-        values[key] = convert(whole, option.hint)
+        values[key] = convert(mapping, option.hint)
     except ValueError as error:
         raise UsageError(f"--{'.'.join([key, *path])}: {error}") from error
 
 
-def _at(where: str, message: str) -> str:
-    return f"{where}: {message}" if where else message
+def read_yaml(path: str, where: str = "") -> Any:
+    """Return the content of a YAML file.
 
-
-def _require_mapping(held: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(held, Mapping):
-        raise UsageError(f"{where}: expected a mapping of options, got {held!r:.40}")
-    return held
+    Raises:
+        UsageError: there is no such file, or it is not YAML; `where` begins the message.
+    """
+    try:
+        return load_yaml(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"{where}there is no file {path!r}") from error
+    except (ValueError, OSError) as error:
+        raise UsageError(f"{where}{path} is not readable as YAML: {error}") from error
 
 
 @lru_cache(maxsize=256)
 def field_docs(config: type) -> Mapping[str, str]:
-    """The docstring below each field of a dataclass, in one line."""
-    found: dict[str, str] = {}
-    for each in reversed(config.__mro__):
+    """Return the docstring below each field of a dataclass, in one line."""
+    docs: dict[str, str] = {}
+    for base in reversed(config.__mro__):
         try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(each)))
-        except (OSError, TypeError, SyntaxError):  # made without a file
+            tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
+        except (OSError, TypeError, SyntaxError):  # the class has no source file
             continue
         body = cast(ast.ClassDef, tree.body[0]).body
         for node, below in pairwise(body):
             doc = below.value.value if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) else None
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(doc, str):
-                found[node.target.id] = " ".join(doc.split())
-    return found
+                docs[node.target.id] = " ".join(doc.split())
+    return docs
 
 
 def read_options(config: type[C], args: Mapping[str, Any], prefix: str = "", **more: Any) -> C:
-    """The dataclass of the values that `add_dataclass` declared; `more` are fields that came otherwise."""
-    names = [each.name for each in fields(cast(Any, config)) if each.init and each.name not in more]
+    """Return the dataclass with the values of its options; `more` are fields from elsewhere."""
+    names = [field.name for field in fields(cast(Any, config)) if field.init and field.name not in more]
     try:
         return config(**{name: args[f"{prefix}{name}"] for name in names}, **more)
     except ConfigError as error:
@@ -354,84 +360,94 @@ def read_options(config: type[C], args: Mapping[str, Any], prefix: str = "", **m
 
 
 def with_option_names(error: ConfigError, names: Collection[str], prefix: str) -> UsageError:
-    """The error with its setting, which a ConfigError begins with, written as an option: `--trainer.epochs must …`."""
+    """Write the setting that begins a ConfigError as an option: `--trainer.epochs must …`."""
     first, space, rest = str(error).partition(" ")
     option = f"--{prefix}" if first.rstrip(",:") in names else ""
     return UsageError(f"{option}{first}{space}{rest}")
 
 
 def add_config(parser: Parser) -> None:
-    """`--config FILE`, and `--print_config`, which prints one."""
+    """Add `--config FILE` and `--print_config`."""
     parser.add("config", str, None, "YAML file with any of these options.", metavar="FILE", group="Options")
-    parser.add("print_config", bool, False, "Print the options as such a file.", basic=False, group="Options")
+    parser.add("print_config", bool, False, "Print the options as a file for --config.", basic=False, group="Options")
 
 
 def config_text(args: Mapping[str, Any]) -> str:
-    """The values as a file for `--config`."""
-    held = nested({name: value for name, value in args.items() if name != "config"})
-    return yaml.safe_dump(held, sort_keys=False, allow_unicode=True)
+    """Return the values as a file for `--config`."""
+    settings = nest_options({name: value for name, value in args.items() if name != "config"})
+    return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
 
 
 # ------------------------------------------------------------------------------------------------------------ spelling
 
 
 def normalize_argv(argv: Iterable[str]) -> list[str]:
-    """Option names as they are declared: hyphens are underscores, `--trainer NAME` is `--trainer.name NAME`."""
+    """Write option names as they are declared: with underscores, and `--trainer` as `--trainer.name`."""
     return [_normalize(word) if word.startswith("--") and len(word) > 2 else word for word in argv]
 
 
 def _normalize(word: str) -> str:
     name, equals, value = word[2:].partition("=")
     first, dot, rest = name.replace("-", "_").partition(".")
-    if first.endswith("_kwargs"):  # names of worlds and of their arguments are theirs
+    if first.endswith("_kwargs"):  # names of envs and of their arguments stay
         rest = name.partition(".")[2]
     value = "-.inf" if value == "-inf" else value
     return f"--{'trainer.name' if name == 'trainer' else first + dot + rest}{equals}{value}"
 
 
 def wants_help(argv: Sequence[str]) -> bool:
-    """Whether the command line asks for help."""
+    """Return whether the command line asks for help."""
     return not set(_HELP).isdisjoint(argv)
 
 
 def peek_options(argv: Sequence[str]) -> dict[str, str]:
-    """The values of `trainer`, `preset`, `config`, `resume` and `manifest`, on which other options depend.
+    """Return the values of `trainer`, `preset`, `config`, `resume` and `manifest`, on which other options depend.
 
-    Reports no mistake; the parser will.
+    Mistakes are left to the parser.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for word, following in zip(argv, [*argv[1:], ""], strict=False):
         name, equals, value = word.removeprefix("--").partition("=")
         name = name.removesuffix(".name")
         if word.startswith("--") and name in ("trainer", "preset", "config", "resume", "manifest"):
-            found[name] = value if equals else following
-    found = {name: value for name, value in found.items() if value and not value.startswith("--")}
-    return {**_peek_file(found["config"]), **found} if "config" in found else found
+            values[name] = value if equals else following
+    values = {name: value for name, value in values.items() if value and not value.startswith("--")}
+    return {**_peek_file(values["config"]), **values} if "config" in values else values
 
 
 def _peek_file(path: str) -> dict[str, str]:
     try:
-        held = load_yaml(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        settings = read_yaml(path)
+    except UsageError:
         return {}
-    if not isinstance(held, dict):
+    if not isinstance(settings, dict):
         return {}
-    trainer = held.get("trainer")
-    found = {"trainer": trainer.get("name") if isinstance(trainer, dict) else None, "preset": held.get("preset")}
-    return {name: value for name, value in found.items() if isinstance(value, str)}
+    trainer = settings.get("trainer")
+    values = {"trainer": trainer.get("name") if isinstance(trainer, dict) else None, "preset": settings.get("preset")}
+    return {name: value for name, value in values.items() if isinstance(value, str)}
+
+
+def require_allowed(argv: Sequence[str], config: type, reason: str) -> None:
+    """Raise UsageError for an option beside the first field of `config` that is none of its fields."""
+    first, *others = (f"--{field.name}" for field in fields(cast(Any, config)))
+    for word in argv:
+        name = word.partition("=")[0]
+        if name.startswith("--") and name not in (first, *others):
+            raise UsageError(f"{name} cannot stand beside {first}: {reason}; allowed are {', '.join(others)}")
 
 
 def suggestion(name: str, choices: Iterable[str]) -> str:
-    """`; did you mean …?`, or nothing when no choice is near; `--rat` is near to `--trainer.rat` too.
+    """Return `; did you mean …?`, or an empty string if no choice is near; `--rat` is near to `--trainer.rat`.
 
-    Of equally good choices the first is taken. Hyphens at the start do not count: all options have them.
+    Among equally near choices the first wins. Leading hyphens are ignored.
     """
-    bare, known = name.lstrip("-"), {each.lstrip("-"): each for each in reversed(list(choices))}
-    last = {each.rpartition(".")[2]: whole for each, whole in known.items()}
-    prefix, dot, own = bare.rpartition(".")
-    synonym = SYNONYMS.get(own, own)
-    for exact in (f"{prefix}{dot}{synonym}", f"{prefix}{dot}{own}"):
-        if exact in known:
-            return f"; did you mean {known[exact]}?"
-    near = next((each for each in (own, synonym) if each in last), None) or nearest(bare, last | known)
-    return f"; did you mean {(last | known)[near]}?" if near else ""
+    bare, by_name = name.lstrip("-"), {choice.lstrip("-"): choice for choice in reversed(list(choices))}
+    by_last_part = {full_name.rpartition(".")[2]: choice for full_name, choice in by_name.items()}
+    prefix, dot, last_part = bare.rpartition(".")
+    synonym = SYNONYMS.get(last_part, last_part)
+    for exact in (f"{prefix}{dot}{synonym}", f"{prefix}{dot}{last_part}"):
+        if exact in by_name:
+            return f"; did you mean {by_name[exact]}?"
+    candidates = by_last_part | by_name
+    near = next((part for part in (last_part, synonym) if part in by_last_part), None) or nearest(bare, candidates)
+    return f"; did you mean {candidates[near]}?" if near else ""

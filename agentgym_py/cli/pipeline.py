@@ -1,7 +1,7 @@
-"""`agentgym pipeline`: stages, each a command with a folder of its own; what one makes is the next one's input.
+"""`agentgym pipeline`: run stages; each is a command with its own folder, whose product is an input of later stages.
 
-A stage is a command with the options that its config file would have. What it does not say of model and data comes from
-the stages before it; `$NAME` in its place is the product of the stage of that name.
+A stage is a command with the options of its config file. A missing model or data comes from the stages before it;
+`$NAME` stands for the product of the stage of that name.
 """
 
 from __future__ import annotations
@@ -13,21 +13,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
-from agentgym_py.cli import module, nested_command, sigterm_as_interrupt, status_of
-from agentgym_py.cli.parser import Parser, UsageError, read_options
-from agentgym_py.cli.pipeline_file import POLICIES, Stage, check, parsed, put_in, read_file, stages_of
-from agentgym_py.cli.train import interrupted, states_in
+from agentgym_py.cli import build_parser, command_module, interrupt_status, nested_command, sigterm_as_interrupt
+from agentgym_py.cli.parser import Parser, UsageError, Values, read_options
+from agentgym_py.cli.pipeline_file import (
+    POLICIES,
+    Stage,
+    parse_settings,
+    read_file,
+    read_stages,
+    require_valid,
+    substitute,
+)
+from agentgym_py.cli.train import is_interrupted, states_folder
 from agentgym_py.cli.values import as_plain
 from agentgym_py.errors import AgentGymError, NothingToTrainOnError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import json_safe, with_current_names
-
-if TYPE_CHECKING:
-    from agentgym_py.cli.parser import Values
 
 _STATE = "pipeline.json"
 
@@ -37,31 +42,30 @@ class PipelineOptions:
     """The pipeline."""
 
     out: str | None = None
-    """Folder that gets a folder a stage; by default the file's `out`. One that this file began is gone on with."""
+    """Folder for the folders of the stages; by default the file's `out`. A pipeline that it holds is resumed."""
     list: bool = False
-    """Show the stages, what each gets and how far the pipeline is, and run nothing."""
+    """Show the stages, their settings and the progress of the pipeline, and run nothing."""
 
 
-def options(parser: Parser, argv: Sequence[str]) -> None:
-    """Add what `pipeline` takes."""
-    del argv
-    parser.usage = "agentgym pipeline FILE [options]"
-    parser.add_positional("file", "YAML: the stages; see docs/pipeline.md and examples/pipelines.")
+def options(parser: Parser) -> None:
+    """Add the options of `pipeline`."""
+    parser.add_positional("file", "YAML file with the stages; see docs/pipeline.md and examples/pipelines.")
     parser.add_dataclass(PipelineOptions)
 
 
 def run(args: Values) -> int:
-    """Run what is not done yet, stage by stage; the first status that is not 0 ends it."""
+    """Run the stages that are not done; return the status of the first one that fails."""
     chosen, file = read_options(PipelineOptions, args), args["file"]
-    held = read_file(file)
-    stages = stages_of(held, file)
-    if not (where := chosen.out or held.get("out")):
-        raise UsageError(f"--out DIR wanted, or `out: DIR` in {file}")
-    pipeline = Pipeline(RunFolder(Path(where)), stages, file, chosen.out is not None)
-    done = pipeline.state()["done"]
+    content = read_file(file)
+    stages = read_stages(content, file)
+    folder = chosen.out or content.get("out")
+    if not folder:
+        raise UsageError(f"--out DIR is needed, or `out: DIR` in {file}")
+    pipeline = Pipeline(RunFolder(Path(folder)), stages, file, chosen.out is not None)
+    done = pipeline.read_state()["done"]
     for stage in stages:
         if stage.name not in done:
-            check(stage, stages, file)
+            require_valid(stage, stages, file)
     if chosen.list:
         pipeline.show()
         return 0
@@ -73,139 +77,148 @@ def run(args: Values) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A file's stages in their folder, which holds `pipeline.json` (what was begun, and what is done) beside theirs."""
+    """The stages of a file in their folder, whose `pipeline.json` records what has begun and what is done."""
 
     folder: RunFolder
     stages: Sequence[Stage]
     file: str
-    elsewhere: bool = False
-    """Whether the folder is another than the file says."""
+    has_own_folder: bool = False
+    """Whether --out names the folder, not the file."""
 
     def run(self) -> int:
-        """Go on from where the folder stands."""
-        state = self.state()
+        """Run or resume every stage that is not done."""
+        state = self.read_state()
         self.folder.path.mkdir(parents=True, exist_ok=True)
         with self.folder.locked():
             self.folder.write_json(_STATE, state)
             for number, stage in enumerate(self.stages, 1):
                 head = f"stage {number} of {len(self.stages)}, {stage.name}"
                 if stage.name in state["done"]:
-                    print(f"{head}: done before", flush=True)
+                    print(f"{head}: already done", flush=True)
                     continue
                 print(f"{head}: agentgym {stage.command}, {self.folder.path / stage.folder}", flush=True)
                 state["begun"][stage.folder] = state["stages"][number - 1]
                 self.folder.write_json(_STATE, state)
                 began = time.monotonic()
-                try:
-                    with sigterm_as_interrupt(), nested_command():
-                        status = self._run(stage)
-                except KeyboardInterrupt as stop:
-                    print(file=sys.stderr)
-                    status = status_of(stop)
-                if status:
-                    file = self.file + f" --out {self.folder.path}" * self.elsewhere
-                    print(f"stopped in stage {stage.name}; agentgym pipeline {file} resumes there", file=sys.stderr)
+                if status := self._run_interruptible(stage):
+                    out = f" --out {self.folder.path}" if self.has_own_folder else ""
+                    advice = f"agentgym pipeline {self.file}{out} resumes from there"
+                    print(f"stopped in stage {stage.name}; {advice}", file=sys.stderr)
                     return status
-                if stage.command == "evolve" and _unimproved(self.folder.path / stage.folder):
-                    print("no round was better on valid tasks than what it began with: that is its product", flush=True)
+                if stage.command == "evolve" and _is_unimproved(self.folder.path / stage.folder):
+                    print("no round improved on Agent_v0 on valid tasks, so Agent_v0 is the product", flush=True)
                 state["done"][stage.name] = {"seconds": time.monotonic() - began}
                 self.folder.write_json(_STATE, state)
         print(f"{self.folder.path}: all {len(self.stages)} stages are done")
         return 0
 
+    def _run_interruptible(self, stage: Stage) -> int:
+        try:
+            with sigterm_as_interrupt(), nested_command():
+                return self._run_stage(stage)
+        except KeyboardInterrupt as stop:
+            print(file=sys.stderr)
+            return interrupt_status(stop)
+
     def show(self) -> None:
-        """The stages, and how far they are."""
-        done = self.state()["done"]
+        """Print the stages and their progress."""
+        done = self.read_state()["done"]
         for number, stage in enumerate(self.stages, 1):
             settings = yaml.safe_dump(as_plain(stage.settings), default_flow_style=True, width=10**6, sort_keys=False)
-            mark = " (done)" if stage.name in done else " (begun)" if self._goes_on(stage) else ""
+            mark = " (done)" if stage.name in done else " (begun)" if self._is_resumable(stage) else ""
             print(f"{number}. {stage.name}{mark}: agentgym {stage.command}, {stage.folder}")
             print(f"   {settings.strip()}")
 
-    def state(self) -> dict[str, Any]:
-        """What stands in the folder; refused where another file, or nothing of a pipeline, made it."""
+    def read_state(self) -> dict[str, Any]:
+        """Read the state of the folder.
+
+        Raises:
+            UsageError: the folder belongs to another pipeline, or holds other files.
+            RunError: its state is damaged.
+        """
         path = self.folder.path
-        mine = [
-            json_safe({"name": s.name, "command": s.command, "settings": as_plain(s.settings)}) for s in self.stages
+        stages = [
+            json_safe({"name": stage.name, "command": stage.command, "settings": as_plain(stage.settings)})
+            for stage in self.stages
         ]
         if not (path / _STATE).is_file():
-            if path.exists() and (not path.is_dir() or any(each.name != ".lock" for each in path.iterdir())):
-                raise UsageError(f"--out {path} already holds other files, and no pipeline")
-            return {"stages": mine, "done": {}, "begun": {}}
+            if path.exists() and (not path.is_dir() or any(file.name != ".lock" for file in path.iterdir())):
+                raise UsageError(f"--out {path} already holds other files; choose another folder")
+            return {"stages": stages, "done": {}, "begun": {}}
         state = self.folder.read_json(_STATE)
-        theirs = state.get("stages")
-        if not (isinstance(theirs, list) and all(map(_is_stage, theirs)) and isinstance(state.get("done"), dict)):
-            raise RunError(f"{path / _STATE} is damaged: it does not say what was begun; give a new --out")
-        theirs = [stage | {"settings": with_current_names(stage.get("settings") or {})} for stage in theirs]
-        begun = dict(state.get("begun") or {f"{n:02d}-{each['name']}": each for n, each in enumerate(theirs, 1)})
-        self._check_changes(theirs, mine, state["done"], begun)
-        if gone := next((s for s in self.stages if s.name in state["done"] and not (path / s.folder).is_dir()), None):
-            raise UsageError(
-                f"stage {gone.name} is done, but its folder {path / gone.folder} is not there: put it back, or give a "
-                "new --out"
-            )
-        return {"stages": mine, "done": state["done"], "begun": begun}
-
-    def _check_changes(
-        self, theirs: Sequence[Any], mine: Sequence[Any], done: Mapping[str, Any], begun: Mapping[str, Any]
-    ) -> None:
-        """Refuse a file that differs from the one that the folder was begun by in a stage which is done, or begun."""
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(theirs, mine, strict=False)))
-        if any(old["name"] in done for old in theirs[same:]):
-            raise UsageError(
-                f"{self.folder.path} was begun by another pipeline than {self.file} says now: its stage "
-                f"{theirs[same]['name']} differs, and is done; put the file back as it was, or give a new --out"
-            )
-        for stage, new in zip(self.stages, mine, strict=True):
-            if stage.name not in done and begun.get(stage.folder, new) != new and self._goes_on(stage):
-                target = self.folder.path / stage.folder
+        stored = state.get("stages")
+        if not (isinstance(stored, list) and all(map(_is_stage, stored)) and isinstance(state.get("done"), dict)):
+            raise RunError(f"{path / _STATE} is damaged: its stages are missing; give a new --out")
+        stored = [stage | {"settings": with_current_names(stage.get("settings") or {})} for stage in stored]
+        begun = dict(state.get("begun") or {f"{n:02d}-{stage['name']}": stage for n, stage in enumerate(stored, 1)})
+        self._require_unchanged(stored, stages, state["done"], begun)
+        for stage in self.stages:
+            if stage.name in state["done"] and not (path / stage.folder).is_dir():
                 raise UsageError(
-                    f"{target} was begun with other settings than {self.file} says now: move it away, and the stage "
-                    "starts again with these, or restore the file"
+                    f"stage {stage.name} is done, but its folder {path / stage.folder} is missing: restore it, or give "
+                    "a new --out"
+                )
+        return {"stages": stages, "done": state["done"], "begun": begun}
+
+    def _require_unchanged(
+        self, stored: Sequence[Any], stages: Sequence[Any], done: Mapping[str, Any], begun: Mapping[str, Any]
+    ) -> None:
+        """Raise UsageError if a stage that is done, or can be resumed, has changed."""
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(stored, stages, strict=False)))
+        if any(stage["name"] in done for stage in stored[same:]):
+            raise UsageError(
+                f"{self.folder.path} was begun with another version of {self.file}: its stage {stored[same]['name']} "
+                "has changed, but it or a later stage is done; restore the file, or give a new --out"
+            )
+        for stage, new in zip(self.stages, stages, strict=True):
+            if stage.name not in done and begun.get(stage.folder, new) != new and self._is_resumable(stage):
+                raise UsageError(
+                    f"{self.folder.path / stage.folder} was begun with other settings than those of {self.file}: move "
+                    "it away to start the stage again, or restore the file"
                 )
 
-    def _goes_on(self, stage: Stage) -> bool:
-        """Whether a stage that is not done resumes from its folder; else it restarts."""
+    def _is_resumable(self, stage: Stage) -> bool:
+        """Return whether an unfinished stage resumes from its folder; otherwise it starts again."""
         target = self.folder.path / stage.folder
         if stage.command == "evolve":
             return (target / "run.yaml").is_file()
         if stage.command == "eval":
             return (target / "manifest.json").is_file() and not (target / "result.json").is_file()
         return (target / "last_good").is_dir() or (
-            stage.command == "train" and interrupted(target, states_in(stage.trainer))
+            stage.command == "train" and is_interrupted(target, states_folder(stage.trainer))
         )
 
-    def _run(self, stage: Stage) -> int:
+    def _run_stage(self, stage: Stage) -> int:
         target = self.folder.path / stage.folder
-        going_on = self._goes_on(stage)
         try:
-            if going_on and stage.command == "evolve":
-                args = _resumed(target)
+            if stage.command == "evolve" and self._is_resumable(stage):
+                resume = ["--resume", str(target)]
+                args = build_parser("evolve", resume).parse(resume)
             else:
-                if (target / "last_good").is_dir():  # where it would go on it would go wrong again
-                    raise RunError(
-                        f"{target} holds last_good, what a training that went wrong left: move {target} away, and the "
-                        f"stage starts again, with what {self.file} says then"
-                    )
-                if not going_on:
-                    shutil.rmtree(target, ignore_errors=True)  # an interrupted stage's: those that are done are not run
-                settings = put_in(stage.settings, self._made_before(stage))
-                args = parsed(stage, settings | {"out": str(_out(stage, target))})
-            return int(module(stage.command).run(args))
+                args = self._prepare(stage, target)
+            return int(command_module(stage.command).run(args))
         except NothingToTrainOnError as error:
             advice = f"change the stage in {self.file}, move {target} away, and run the pipeline again"
             raise NothingToTrainOnError(f"stage {stage.name}: {error}; {advice}") from error
         except AgentGymError as error:
             raise type(error)(f"stage {stage.name}: {error}") from error
 
-    def _made_before(self, stage: Stage) -> dict[str, str]:
-        """The product of each stage before this one."""
-        before = takewhile(lambda each: each is not stage, self.stages)
-        return {each.name: _product(each, self.folder.path / each.folder) for each in before}
+    def _prepare(self, stage: Stage, target: Path) -> Values:
+        """Remove what cannot be resumed, and return the values for the stage's command."""
+        if (target / "last_good").is_dir():  # the same training would collapse again
+            raise RunError(
+                f"{target} holds last_good, the checkpoint of a collapsed training: change the stage in {self.file}, "
+                f"move {target} away, and run the pipeline again"
+            )
+        if not self._is_resumable(stage):
+            shutil.rmtree(target, ignore_errors=True)
+        before = takewhile(lambda other: other is not stage, self.stages)
+        products = {other.name: _product(other, self.folder.path / other.folder) for other in before}
+        return parse_settings(stage, substitute(stage.settings, products) | {"out": str(_out(stage, target))})
 
 
-def _unimproved(target: Path) -> bool:
-    """Whether a run had rounds, and its best agent is the one before them."""
+def _is_unimproved(target: Path) -> bool:
+    """Return whether a run had rounds, and Agent_v0 is its best agent."""
     from agentgym_py.report.export import find
 
     return bool(RunFolder.open(target).config()["rounds"]) and find(str(target)).number == 0
@@ -215,23 +228,17 @@ def _is_stage(value: Any) -> bool:
     return isinstance(value, dict) and "name" in value
 
 
-def _resumed(folder: Path) -> Values:
-    parser = Parser("agentgym evolve")
-    module("evolve").options(parser, ["--resume", str(folder)])
-    return parser.read_mapping({"resume": str(folder)}, "")
-
-
 def _out(stage: Stage, target: Path) -> Path:
-    """What a stage's command is told to write."""
+    """Return the --out of a stage's command."""
     return target / "trajectories.jsonl" if stage.kind == "collect" else target
 
 
 def _product(stage: Stage, target: Path) -> str:
-    """What others get of a stage: a policy's best checkpoint, trajectories, what a trainer made, or its folder."""
+    """Return the product of a stage: its best checkpoint, its trajectories, its reward model or its folder."""
     from agentgym_py.report.export import find
 
     if stage.kind in POLICIES:
         return str(find(str(target)).weights)
     if stage.kind == "reward_model":
-        return str(target / stage.makes)
+        return str(target / stage.product_kind)
     return str(_out(stage, target))

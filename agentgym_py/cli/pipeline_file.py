@@ -1,125 +1,116 @@
-"""The stages of a pipeline's file: what each gets of those before it, and what is wrong with it before any runs."""
+"""The stages of a pipeline file: their inputs from earlier stages, and checks before any stage runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import yaml
-
-from agentgym_py.cli import module
-from agentgym_py.cli.parser import Parser, UsageError, suggestion
+from agentgym_py.cli import build_parser, command_module
+from agentgym_py.cli.parser import UsageError, Values, read_yaml, suggestion
 from agentgym_py.cli.runtime import require_model_files
 from agentgym_py.cli.trainer_options import trainer_class
-from agentgym_py.cli.values import as_list, load_yaml
+from agentgym_py.cli.values import as_list
 from agentgym_py.errors import AgentGymError, UnknownNameError, did_you_mean
 from agentgym_py.training import tracking
 from agentgym_py.training.trainer import info_of, require_policy_trainer
-
-if TYPE_CHECKING:
-    from agentgym_py.cli.parser import Values
 
 KINDS = {
     "sft": "train", "collect": "collect", "reward_model": "train", "rl": "evolve", "evaluate": "eval",
     "export": "export",
 }  # fmt: skip
-"""The command that a stage of each kind runs; an `sft` without data is `evolve` without rounds, on an expert's."""
+"""The command of each kind of stage. An `sft` without data is `evolve` without rounds, on the expert's episodes."""
 POLICIES = ("sft", "rl")
 _KEYS = {"out", "defaults", "stages"}
-_OWN = {"out", "resume", "config", "manifest", "print_config", "json"}
-"""Options that the pipeline gives itself."""
-_MADE = {
+_RESERVED = {"out", "resume", "config", "manifest", "print_config", "json"}
+"""Options that the pipeline sets itself."""
+_PRODUCTS = {
     "sft": "policy", "rl": "policy", "export": "policy", "collect": "trajectories", "evaluate": "evaluation",
 }  # fmt: skip
-"""What stages of a kind make, where it is not their trainer that says it."""
+"""The product of each kind of stage, unless its trainer determines it."""
 _INPUTS = {
     "model": "policy", "data": "trajectories", "reward_model": "reward_model", "prm": "process_reward",
 }  # fmt: skip
-"""Settings that name a file or a folder, and what that must be."""
+"""Settings that name a file or a folder, with the product that they need."""
 
 
 class Stage(NamedTuple):
-    """One stage of a file."""
+    """One stage of a pipeline."""
 
     name: str
     kind: str
     command: str
     settings: dict[str, Any]
-    """What its command gets, `out` and the products of earlier stages still to be put in."""
+    """Settings of its command, with `$NAME` for products of earlier stages and without `out`."""
     folder: str
-    """Its name among those of the pipeline."""
+    """Name of its folder in that of the pipeline."""
 
     @property
     def trainer(self) -> type:
-        """The class of the trainer that a stage of training has."""
-        return trainer_class(parsed(self, self.settings)["trainer.name"])
+        """Return the class of its trainer."""
+        return trainer_class(parse_settings(self, self.settings)["trainer.name"])
 
     @property
-    def makes(self) -> str:
-        """What its product is."""
-        return _MADE.get(self.kind) or info_of(self.trainer).output
+    def product_kind(self) -> str:
+        """Return the kind of its product."""
+        return _PRODUCTS.get(self.kind) or info_of(self.trainer).output
 
 
 # ------------------------------------------------------------------------------------------------------------ the file
 
 
 def read_file(file: str) -> dict[str, Any]:
-    """What a pipeline's file says, of the right form."""
-    try:
-        held = load_yaml(Path(file).read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} is no YAML: {error}") from error
-    if not isinstance(held, dict) or not isinstance(held.get("stages"), list) or not held["stages"]:
-        raise UsageError(f"{file} holds no pipeline: wanted is a mapping with a list of `stages`")
-    if wrong := next((key for key in held if key not in _KEYS), None):
-        raise UsageError(
-            f"{file}: no key {wrong!r}; there are {', '.join(sorted(_KEYS))}{suggestion(str(wrong), _KEYS)}"
-        )
-    held = {key: value for key, value in held.items() if value is not None}
-    if not isinstance(held.get("defaults", {}), dict):
+    """Read a pipeline file and check its form."""
+    content = read_yaml(file)
+    if not isinstance(content, dict) or not isinstance(content.get("stages"), list) or not content["stages"]:
+        raise UsageError(f"{file}: expected a mapping with a list of `stages`")
+    for key in content:
+        if key not in _KEYS:
+            keys = ", ".join(sorted(_KEYS))
+            raise UsageError(f"{file}: no key {key!r}; the keys are {keys}{suggestion(str(key), _KEYS)}")
+    content = {key: value for key, value in content.items() if value is not None}
+    if not isinstance(content.get("defaults", {}), dict):
         raise UsageError(f"{file}: defaults must be a mapping of options")
-    if not isinstance(held.get("out", ""), str):
-        raise UsageError(f"{file}: out must be a folder's name, got {held['out']!r}")
-    return held
+    if not isinstance(content.get("out", ""), str):
+        raise UsageError(f"{file}: out must be a folder's name, got {content['out']!r}")
+    return content
 
 
-def stages_of(held: Mapping[str, Any], file: str) -> list[Stage]:
-    """The stages, with what they say and the defaults that their commands take; references are checked."""
-    defaults, taken, found = _spelled(held.get("defaults", {})), set[str](), list[Stage]()
-    for number, row in enumerate(held["stages"], 1):
+def read_stages(content: Mapping[str, Any], file: str) -> list[Stage]:
+    """Return the stages with their settings, defaults and inputs; references to stages are checked."""
+    defaults, used, stages = _expand_trainer(content.get("defaults", {})), set[str](), list[Stage]()
+    for number, row in enumerate(content["stages"], 1):
         if not isinstance(row, dict) or "stage" not in row:
-            raise UsageError(f"{file}: stage {number} is no mapping with `stage: KIND`; kinds: {', '.join(KINDS)}")
+            raise UsageError(f"{file}: stage {number} must be a mapping with `stage: KIND`; kinds: {', '.join(KINDS)}")
         kind, name = str(row["stage"]), str(row.get("name", row["stage"]))
         if kind not in KINDS:
             raise UsageError(
-                f"{file}: no kind of stage {kind!r}; there are {', '.join(KINDS)}{suggestion(kind, KINDS)}"
+                f"{file}: no kind of stage {kind!r}; choose from {', '.join(KINDS)}{suggestion(kind, KINDS)}"
             )
-        if not name.replace("_", "").replace("-", "").isalnum() or name in [each.name for each in found]:
-            raise UsageError(
-                f"{file}: stage {number} needs a name of its own, of letters, digits, - and _; got {name!r}"
-            )
-        own = {key: value for key, value in _spelled(row).items() if key not in ("stage", "name")}
-        with _in_stage(f"{file}: stage {name}"):
-            command, settings, known = _settings(kind, own, defaults, found)
-            put_in(settings, {each.name: "" for each in found})
-        taken |= known
-        found.append(Stage(name, kind, command, settings, f"{number:02d}-{name}"))
-    if left := next((key for key in defaults if key not in taken), None):
-        raise UsageError(f"{file}: no stage takes the default {left!r}{suggestion(str(left), taken)}")
-    return found
+        if not name.replace("_", "").replace("-", "").isalnum() or name in [stage.name for stage in stages]:
+            raise UsageError(f"{file}: stage {number} needs a unique name of letters, digits, - and _; got {name!r}")
+        given = {key: value for key, value in _expand_trainer(row).items() if key not in ("stage", "name")}
+        with _naming_stage(f"{file}: stage {name}"):
+            command, settings, options = _settings(kind, given, defaults, stages)
+            substitute(settings, {stage.name: "" for stage in stages})
+        used |= options
+        stages.append(Stage(name, kind, command, settings, f"{number:02d}-{name}"))
+    for key in defaults:
+        if key not in used:
+            raise UsageError(f"{file}: no stage takes the default {key!r}{suggestion(str(key), used)}")
+    return stages
 
 
-def _spelled(args: Mapping[Any, Any]) -> dict[str, Any]:
-    """Options with `trainer: NAME` written out, as a command's own file may have it."""
-    trainer = {"trainer": {"name": args["trainer"]}} if isinstance(args.get("trainer"), str) else {}
-    return {str(key): value for key, value in args.items()} | trainer
+def _expand_trainer(settings: Mapping[Any, Any]) -> dict[str, Any]:
+    """Write `trainer: NAME` as `trainer: {name: NAME}`."""
+    trainer = {"trainer": {"name": settings["trainer"]}} if isinstance(settings.get("trainer"), str) else {}
+    return {str(key): value for key, value in settings.items()} | trainer
 
 
 @contextmanager
-def _in_stage(where: str) -> Iterator[None]:
-    """A complaint says where in the file it belongs."""
+def _naming_stage(where: str) -> Iterator[None]:
+    """Begin errors with their place in the file."""
     try:
         yield
     except AgentGymError as error:
@@ -127,103 +118,102 @@ def _in_stage(where: str) -> Iterator[None]:
 
 
 def _settings(
-    kind: str, own: dict[str, Any], defaults: Mapping[str, Any], before: Sequence[Stage]
+    kind: str, given: dict[str, Any], defaults: Mapping[str, Any], before: Sequence[Stage]
 ) -> tuple[str, dict[str, Any], set[str]]:
-    """A stage's command, what that gets, and which settings it knows."""
-    settings = {**own, **{key: value for key, value in _inputs(kind, own, before).items() if key not in own}}
+    """Return a stage's command, its settings, and the options that the command has."""
+    settings = given | _inputs(kind, given, before) | given
     command = "evolve" if kind == "sft" and "data" not in settings else KINDS[kind]
     if command == "evolve" and kind == "sft":
-        settings = {"rounds": 0, **settings}  # what makes it an sft; `rounds` in the defaults are those of an rl stage
+        settings = {"rounds": 0, **settings}  # before the defaults, whose `rounds` are for rl stages
         defaults = {"test_tasks": 0, **defaults}
-    known = {name.partition(".")[0] for name in _parser(command, {**defaults, **settings}).options} - _OWN
-    wanted = known - ({"model"} if "agent" in settings else set())
-    return command, {**{key: value for key, value in defaults.items() if key in wanted}, **settings}, known
+    argv = _argv({**defaults, **settings})
+    options = {name.partition(".")[0] for name in build_parser(command, argv).options} - _RESERVED
+    usable = options - ({"model"} if "agent" in settings else set())
+    return command, {**{key: value for key, value in defaults.items() if key in usable}, **settings}, options
 
 
-def _inputs(kind: str, own: Mapping[str, Any], before: Sequence[Stage]) -> dict[str, Any]:
-    """What a stage gets of those before it: the last policy, the last trajectories."""
-    policy = next((f"${each.name}" for each in reversed(before) if each.kind in POLICIES), None)
-    played = next((f"${each.name}" for each in reversed(before) if each.kind == "collect"), None)
-    found: dict[str, Any] = {}
-    if policy and "agent" not in own:
-        found["model"] = policy
-    if played and kind in ("sft", "reward_model"):
-        found["data"] = played
+def _inputs(kind: str, given: Mapping[str, Any], before: Sequence[Stage]) -> dict[str, Any]:
+    """Return the inputs of a stage from those before it: the last policy and the last trajectories."""
+    policy = next((f"${stage.name}" for stage in reversed(before) if stage.kind in POLICIES), None)
+    data = next((f"${stage.name}" for stage in reversed(before) if stage.kind == "collect"), None)
+    inputs: dict[str, Any] = {}
+    if policy and "agent" not in given:
+        inputs["model"] = policy
+    if data and kind in ("sft", "reward_model"):
+        inputs["data"] = data
     if kind == "reward_model":
-        found["trainer"] = {"name": "reward_model"}
-    if policy and kind == "rl" and str(own.get("model", policy)).startswith("$"):
-        found["expert_tasks"] = 0  # a base of its own has learnt nothing yet
-    return found
+        inputs["trainer"] = {"name": "reward_model"}
+    if policy and kind == "rl" and str(given.get("model", policy)).startswith("$"):
+        inputs["expert_tasks"] = 0  # another base would need demonstrations first
+    return inputs
 
 
-def put_in(value: Any, products: Mapping[str, str]) -> Any:
-    """`value` with the product of a stage in the place of `$NAME`."""
+def substitute(value: Any, products: Mapping[str, str]) -> Any:
+    """Replace `$NAME` by the product of that stage, also within mappings and lists."""
     if isinstance(value, Mapping):
-        return {key: put_in(each, products) for key, each in value.items()}
+        return {key: substitute(item, products) for key, item in value.items()}
     if isinstance(value, list):
-        return [put_in(each, products) for each in value]
+        return [substitute(item, products) for item in value]
     if not (isinstance(value, str) and value.startswith("$")):
         return value
     if value[1:] not in products:
-        hint = did_you_mean(value[1:], products, "Before it stand")
-        raise UnknownNameError(f"{value} is the product of no stage before the one that wants it.{hint}")
+        hint = did_you_mean(value[1:], products, "Earlier stages are")
+        raise UnknownNameError(f"{value} names no earlier stage.{hint}")
     return products[value[1:]]
 
 
-def _parser(command: str, settings: Mapping[str, Any]) -> Parser:
-    """The command's parser, for the trainer and the preset that are wanted."""
+def _argv(settings: Mapping[str, Any]) -> list[str]:
+    """Return the options on which other options depend."""
     trainer = settings.get("trainer")
     name = trainer.get("name") if isinstance(trainer, Mapping) else trainer
-    argv = [word for key, value in (("--trainer.name", name), ("--preset", settings.get("preset"))) if value
-            for word in (key, str(value))]  # fmt: skip
-    parser = Parser(f"agentgym {command}")
-    module(command).options(parser, argv)
-    return parser
+    options = (("--trainer.name", name), ("--preset", settings.get("preset")))
+    return [word for option, value in options if value for word in (option, str(value))]
 
 
-def parsed(stage: Stage, settings: Mapping[str, Any]) -> Values:
-    """The settings as the command line would give them to the command."""
-    return _parser(stage.command, settings).read_mapping(settings, "")
+def parse_settings(stage: Stage, settings: Mapping[str, Any]) -> Values:
+    """Return the values that a stage's command gets."""
+    return build_parser(stage.command, _argv(settings)).read_mapping(settings, "")
 
 
 # ----------------------------------------------------------------------------------------------------------- the check
 
 
-def check(stage: Stage, stages: Sequence[Stage], file: str) -> None:
-    """Complain of what the stage's command would refuse, and of inputs that are not there, before any stage runs."""
-    with _in_stage(f"{file}: stage {stage.name}"):
-        if wrong := next((key for key in stage.settings if key in _OWN), None):
-            raise UsageError(f"{wrong} is not a stage's to say")
-        args = parsed(stage, _without_products(stage.settings))
-        _check_inputs(stage.settings, {each.name: each for each in stages})
-        read = module(stage.command).read
+def require_valid(stage: Stage, stages: Sequence[Stage], file: str) -> None:
+    """Raise the errors of a stage's command, and errors of missing inputs, before any stage runs."""
+    with _naming_stage(f"{file}: stage {stage.name}"):
+        for key in stage.settings:
+            if key in _RESERVED:
+                raise UsageError(f"{key} is set by the pipeline; remove it from the stage")
+        args = parse_settings(stage, _without_products(stage.settings))
+        _require_inputs(stage.settings, {other.name: other for other in stages})
+        read_plan = command_module(stage.command).read_plan
         if stage.command == "evolve":
-            read(args, args)
+            read_plan(args, args)
         else:
-            read(args)
+            read_plan(args)
         tracking.need(args.get("track"))
-        _check_trainer(stage)
-        _check_model(stage, args)
+        _require_product(stage)
+        _require_model(stage, args)
 
 
 def _without_products(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings without what a trainer gets of earlier stages: nothing is there yet to look at."""
+    """Remove the trainer's settings that come from earlier stages, because they do not exist yet."""
     return {
-        key: {name: one for name, one in value.items() if not str(one).startswith("$")}
+        key: {name: item for name, item in value.items() if not str(item).startswith("$")}
         if isinstance(value, Mapping) else value for key, value in settings.items()
     }  # fmt: skip
 
 
-def _check_trainer(stage: Stage) -> None:
-    """What a stage makes is what those after it take it for."""
+def _require_product(stage: Stage) -> None:
+    """Raise an error if the trainer's output does not fit the kind of the stage."""
     if stage.kind in POLICIES:
         require_policy_trainer(stage.trainer)
-    elif stage.kind == "reward_model" and stage.makes == "policy":
-        raise UsageError("the trainer makes a policy; wanted is one of a reward model: reward_model, process_reward")
+    elif stage.kind == "reward_model" and stage.product_kind == "policy":
+        raise UsageError("the trainer makes a policy; use one that makes a reward model: reward_model, process_reward")
 
 
-def _check_model(stage: Stage, args: Values) -> None:
-    """A model that is not the product of a stage must be there."""
+def _require_model(stage: Stage, args: Values) -> None:
+    """Raise an error if the model does not exist and is not the product of a stage."""
     from agentgym_py.report.export import find
 
     model = str(args["model"])
@@ -235,22 +225,23 @@ def _check_model(stage: Stage, args: Values) -> None:
         require_model_files(model)
 
 
-def _check_inputs(settings: Mapping[str, Any], stages: Mapping[str, Stage]) -> None:
-    """What settings name is there, or is what the stage that they name makes."""
+def _require_inputs(settings: Mapping[str, Any], stages: Mapping[str, Stage]) -> None:
+    """Raise UsageError if an input does not exist, or is the wrong product of a stage."""
     for key, value in settings.items():
         if isinstance(value, Mapping) and not key.endswith("_kwargs"):
-            _check_inputs(value, stages)
+            _require_inputs(value, stages)
         elif key in _INPUTS and isinstance(value, str | list):
             for name in as_list(value):
-                _check_input(key, name, stages if name == value or isinstance(value, list) else {})
+                _require_input(key, name, stages if name == value or isinstance(value, list) else {})
 
 
-def _check_input(key: str, name: str, stages: Mapping[str, Stage]) -> None:
-    wanted = _INPUTS[key]
+def _require_input(key: str, name: str, stages: Mapping[str, Stage]) -> None:
+    kind = _INPUTS[key]
     if name.startswith("$") and name[1:] in stages:
-        if (made := stages[name[1:]].makes) != wanted:
-            raise UsageError(f"{key} must be of a stage that makes a {wanted}, and {name} makes a {made}")
+        product = stages[name[1:]].product_kind
+        if product != kind:
+            raise UsageError(f"{key} must be the {kind} of a stage, but {name} makes a {product}")
     elif key == "data" and not Path(name).exists():
         raise UsageError(f"{key}: there is no file {name!r}")
-    elif key not in ("data", "model") and not (Path(name) / f"{wanted}.json").is_file():
-        raise UsageError(f"{key}: {name!r} holds no {wanted} ({wanted}.json is not there)")
+    elif key not in ("data", "model") and not (Path(name) / f"{kind}.json").is_file():
+        raise UsageError(f"{key}: {name!r} holds no {kind} ({kind}.json is missing)")

@@ -1,19 +1,14 @@
-"""`agentgym report`: the page of a run, again."""
+"""`agentgym report`: write the report of a run again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from agentgym_py.cli.parser import Parser, Values
+from agentgym_py.cli.parser import Parser, Values
 
 
-def options(parser: Parser, argv: Sequence[str]) -> None:
-    """Add what `report` takes."""
-    del argv
-    parser.usage = "agentgym report DIR"
+def options(parser: Parser) -> None:
+    """Add the arguments of `report`."""
     parser.add_positional("dir", "A run folder.")
 
 

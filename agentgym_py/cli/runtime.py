@@ -1,4 +1,4 @@
-"""What commands need while they run: torch with quiet libraries, provenance, output and files."""
+"""What commands need at run time: torch with silenced libraries, provenance, output and files."""
 
 from __future__ import annotations
 
@@ -36,54 +36,59 @@ if TYPE_CHECKING:
     from agentgym_py.trajectory import Trajectory
 
 _SMALL = 10_000_000
-"""Weights below which a forward pass costs more in calls than in arithmetic, so that a second thread does not help."""
+"""Number of weights below which a second thread does not help, because calls cost more than arithmetic."""
 _RECORDED = ("numpy", "gymnasium", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
 _HEAVY = ("torch", "transformers", "peft", "accelerate")
 
 
-def packages() -> dict[str, str]:
-    """The versions of this package and of those that its figures depend on."""
-    found = {"agentgym-py": __version__}
+def package_versions() -> dict[str, str]:
+    """Return the versions of this package and of those that influence its results."""
+    versions = {"agentgym-py": __version__}
     for name in _RECORDED:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions
 
 
 def provenance() -> dict[str, Any]:
-    """What a run or a training is made with, when and where."""
+    """Return the software, machine and time of a run or a training."""
     import torch
 
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"), "command": ["agentgym", *sys.argv[1:]],
         "python": platform.python_version(), "platform": platform.platform(), "threads": torch.get_num_threads(),
-        "processes": distributed.world_size(), "packages": packages(),
+        "processes": distributed.world_size(), "packages": package_versions(),
     }  # fmt: skip
 
 
-def commit() -> str | None:
-    """The commit of the checkout that this package lies in, `-dirty` where files were changed; None without one."""
+def git_commit() -> str | None:
+    """Return the commit of this package's checkout, `-dirty` after changes; None without a checkout."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
     try:
-        said = subprocess.run(
-            ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"],  # noqa: S607  # git as it is found
+        result = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"],  # noqa: S607  # git from PATH
             cwd=root, capture_output=True, text=True, check=True,
         )  # fmt: skip
     except (OSError, subprocess.CalledProcessError):
         return None
-    return said.stdout.strip()
+    return result.stdout.strip()
 
 
 def prepare_torch(name: str, threads: int | None = None) -> None:
-    """Say how to install what models need, or that there is no such model; else load torch."""
+    """Check that the model exists and its packages are installed, then load torch."""
     require_model_files(name)
     load_torch(threads)
 
 
 def require_model_files(name: str) -> None:
-    """Say how to install what models need, or that there is no such model, before torch is loaded: it takes seconds."""
+    """Raise an error before torch is loaded, which takes seconds.
+
+    Raises:
+        ConfigError: packages are missing.
+        UnknownNameError, PolicyError: there is no such model.
+    """
     missing = [name for name in _HEAVY if find_spec(name) is None]
     if missing:
         advice = registry.install_advice("train")
@@ -94,23 +99,24 @@ def require_model_files(name: str) -> None:
 
 
 def load_torch(threads: int | None = None) -> None:
-    """Load it, with its libraries quiet, and set its threads."""
-    quiet()
+    """Load torch, silence its libraries and set its threads."""
+    silence_libraries()
     import torch
 
     torch.set_num_threads(threads or (1 if distributed.world_size() > 1 else _default_threads(torch.get_num_threads())))
 
 
 def executor_for(policy: Policy, actors: int | None = None) -> Executor:
-    """As many processes as torch has threads, where the policy is small and on the CPU; else one, which is this one.
+    """Choose where episodes run.
 
-    Where several processes run the command these themselves; actors of Ray if they are asked for.
+    They run in the processes of the command if there are several, else in Ray actors if `actors` is set. A small policy
+    on the CPU uses as many worker processes as torch has threads; others use this process.
     """
     import torch
 
     if distributed.world_size() > 1:
         if actors:
-            raise ConfigError(f"ray: the {distributed.world_size()} processes of this command play themselves")
+            raise ConfigError(f"--ray cannot be used with several processes ({distributed.world_size()})")
         return Ranks()
     if actors:
         return RayWorkers(actors, gpus=float(policy.model.device.type == "cuda"))
@@ -119,15 +125,15 @@ def executor_for(policy: Policy, actors: int | None = None) -> Executor:
     return Workers(torch.get_num_threads() if small else 1)
 
 
-def quiet() -> None:
-    """No progress bars, notices or deprecation warnings of the libraries; ours say what happens."""
+def silence_libraries() -> None:
+    """Silence progress bars, notices and deprecation warnings of the libraries."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     warnings.filterwarnings("ignore", module=r"(torch|transformers|trl|peft|datasets|accelerate|huggingface_hub)\b")
     warnings.filterwarnings("ignore", category=FutureWarning)
-    # accelerate loads it wherever it is installed, and what it notices goes to stdout
+    # accelerate loads DeepSpeed if it is installed, and its notices go to stdout
     logging.getLogger("DeepSpeed").addFilter(_is_error)
     from transformers.utils import logging as transformers_logging
 
@@ -140,7 +146,7 @@ def _is_error(record: logging.LogRecord) -> bool:
 
 
 def _default_threads(torch_default: int) -> int:
-    """Torch's own choice (physical cores), but no more than this process may use; 1 in CI."""
+    """Return torch's default (physical cores), limited to the cores of this process; 1 in CI."""
     if os.environ.get("CI") and "OMP_NUM_THREADS" not in os.environ:
         return 1
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else torch_default
@@ -153,37 +159,37 @@ def _default_threads(torch_default: int) -> int:
 
 
 def console(json_output: bool = False) -> Console:
-    """Where a command shows what it does: stdout, or stderr where stdout is for a program."""
+    """Return the console for progress and results: stdout, or stderr if stdout is for JSON."""
     from rich.console import Console
 
     class Plain(Console):
-        def on_broken_pipe(self) -> None:  # rich's own ends the program with status 1; `main` knows better
+        def on_broken_pipe(self) -> None:  # rich would exit with status 1
             raise BrokenPipeError
 
     return Plain(stderr=json_output, highlight=False, markup=False)
 
 
 def print_json(value: Any) -> None:
-    """`value` on stdout as JSON; what is not a number is null."""
+    """Print a value as JSON, with null for non-finite numbers."""
     print(json.dumps(json_safe(value), indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def read_trajectories(path: str) -> Iterator[Trajectory]:
-    """The trajectories of a file in any form that can be read; DataError where it holds none that is whole."""
+    """Read the trajectories of a file in any readable format; raise DataError if there are none."""
     from agentgym_py.trajectory.dataset import read_any
 
-    found = read_any(path)
-    with warnings.catch_warnings(record=True) as said:  # the torn line is all that there is: the error says it
+    trajectories = read_any(path)
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        first = next(found, None)
+        first = next(trajectories, None)
     if first is None:
-        raise DataError(f"{path} holds no trajectory" + ": its only line is torn" * bool(said))
-    return chain([first], found)
+        raise DataError(f"{path} holds no trajectory" + (": its only line is torn" if caught else ""))
+    return chain([first], trajectories)
 
 
-def new_file(path: str, what: str) -> Path:
-    """`path`, if nothing is there yet but an empty file, such as a killed process leaves."""
+def require_new_file(path: str, what: str) -> Path:
+    """Return `path`; raise UsageError if it exists, unless it is an empty file of a killed process."""
     target = Path(path)
     if target.exists() and not (target.is_file() and target.stat().st_size == 0):
-        raise UsageError(f"{what} {path} exists already; nothing is ever overwritten")
+        raise UsageError(f"{what} {path} exists already; choose another name")
     return target

@@ -1,27 +1,21 @@
-"""`agentgym serve`: worlds for clients on this machine, or others."""
+"""`agentgym serve`: serve worlds to clients on this machine or others."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 from agentgym_py.cli.env_options import add_env_options, env_specs
-from agentgym_py.cli.parser import read_options
-from agentgym_py.cli.server_options import LOOPBACK, listening, require_port, require_server, serve
+from agentgym_py.cli.parser import Parser, Values, read_options
+from agentgym_py.cli.server_options import LOOPBACK, listen, require_port, require_server, serve
 from agentgym_py.errors import ConfigError
 from agentgym_py.serving.client import TOKEN
 from agentgym_py.serving.sessions import ALLOWED, Limits, Sessions
 
-if TYPE_CHECKING:
-    from agentgym_py.cli.parser import Parser, Values
-
-_TOKEN_AT_LEAST = 16
-_CONNECTIONS = 100
-"""Beside one for each session."""
+_MIN_TOKEN_LENGTH = 16
+_EXTRA_CONNECTIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +23,24 @@ class ServeOptions(Limits):
     """The environment server."""
 
     host: str = LOOPBACK
-    """Address to listen at; 0.0.0.0: all of this machine's, and then the network hears what is said."""
+    """Address to listen on; 0.0.0.0 is all addresses of this machine, unencrypted on the network."""
     port: int = 0
-    """Port; 0: one that is free."""
+    """Port; 0 chooses a free one."""
     experts: bool = False
-    """Tell clients the plans of the experts and the secrets of the worlds."""
+    """Give clients the plans of the experts and the secrets of the worlds."""
 
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
         require_port(self.port)
 
 
-def options(parser: Parser, argv: Sequence[str]) -> None:
-    """Add what `serve` takes."""
-    del argv
+def options(parser: Parser) -> None:
+    """Add the options of `serve`."""
     add_env_options(parser)
     parser.add(
         "allow", default=[], item=str, metavar="ARGUMENT", group="The environment server",
-        help=f"An argument of the worlds that clients may choose, beside {', '.join(ALLOWED)}; several times, or with "
-        "commas. Those of --env_kwargs are fixed.",
+        help=f"An argument of the worlds that clients may set, besides {', '.join(ALLOWED)}; repeated, or with commas. "
+        "Those of --env_kwargs are fixed.",
     )  # fmt: skip
     parser.add_dataclass(ServeOptions)
 
@@ -59,26 +52,27 @@ def run(args: Values) -> int:
     from agentgym_py.serving.server import app_of
 
     specs = env_specs(args)
-    limits = Limits(**{each.name: getattr(chosen, each.name) for each in fields(Limits)})
+    limits = Limits(**{field.name: getattr(chosen, field.name) for field in fields(Limits)})
     sessions = Sessions(specs, limits, experts=chosen.experts, allow=args["allow"])
-    told = None if os.environ.get(TOKEN) else secrets.token_urlsafe(24)
-    token = told or _given_token()
-    with listening(chosen.host, chosen.port, backlog=limits.sessions) as at:
-        how = f"export {TOKEN}={told}" if told else f"The token is that of {TOKEN} here."
-        print(f"http://{chosen.host}:{at.getsockname()[1]}\n{how}\nCtrl-C ends it.", flush=True)
+    new_token = None if os.environ.get(TOKEN) else secrets.token_urlsafe(24)
+    token = new_token or _token_of_environment()
+    with listen(chosen.host, chosen.port, backlog=limits.sessions) as server_socket:
+        advice = f"export {TOKEN}={new_token}" if new_token else f"The token is that of {TOKEN} here."
+        port = server_socket.getsockname()[1]
+        print(f"http://{chosen.host}:{port}\n{advice}\nPress Ctrl-C to stop.", flush=True)
         if chosen.host not in (LOOPBACK, "localhost"):
-            print("agentgym: warning: nothing is encrypted; put a proxy with TLS before it", file=sys.stderr)
+            print("agentgym: warning: connections are not encrypted; use a proxy with TLS", file=sys.stderr)
         serve(
-            app_of(sessions, token, chosen.host), at,
-            limit_concurrency=2 * limits.sessions + _CONNECTIONS, timeout_keep_alive=int(limits.idle) + 1,
+            app_of(sessions, token, chosen.host), server_socket,
+            limit_concurrency=2 * limits.sessions + _EXTRA_CONNECTIONS, timeout_keep_alive=int(limits.idle) + 1,
         )  # fmt: skip
-    if sessions.running:  # a world that hangs; Python would wait for its thread
+    if sessions.running:  # Python would wait for the thread of a hanging world
         os._exit(0)
     return 0
 
 
-def _given_token() -> str:
+def _token_of_environment() -> str:
     token = os.environ[TOKEN]
-    if len(token) < _TOKEN_AT_LEAST or not token.isascii() or not token.isprintable():
-        raise ConfigError(f"{TOKEN} must be at least {_TOKEN_AT_LEAST} printable ASCII characters")
+    if len(token) < _MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
+        raise ConfigError(f"{TOKEN} must be at least {_MIN_TOKEN_LENGTH} printable ASCII characters")
     return token

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_py import distributed
 from agentgym_py.checks import Basic
-from agentgym_py.cli import interrupted as say_interrupted
-from agentgym_py.cli import sigterm_as_interrupt, status_of
+from agentgym_py.cli import interrupt_status, print_interrupted, sigterm_as_interrupt
 from agentgym_py.cli.agent_options import ModelOptions
 from agentgym_py.cli.interrupts import interruptible
-from agentgym_py.cli.parser import UsageError, add_config, peek_options, read_options
+from agentgym_py.cli.parser import Parser, UsageError, Values, add_config, peek_options, read_options
 from agentgym_py.cli.runtime import console, prepare_torch, print_json, provenance, read_trajectories
-from agentgym_py.cli.saved_settings import whole_path
+from agentgym_py.cli.saved_settings import absolute_model_path
 from agentgym_py.cli.trainer_options import add_trainer_options, read_trainer, trainer_class
-from agentgym_py.cli.values import nested
+from agentgym_py.cli.values import nest_options
 from agentgym_py.env.base import require_seed
 from agentgym_py.errors import NothingToTrainOnError, RunError
 from agentgym_py.evolution.run_folder import RunFolder
@@ -39,17 +38,16 @@ from agentgym_py.training.trainer import (
 from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 
 if TYPE_CHECKING:
-    from agentgym_py.cli.parser import Parser, Values
     from agentgym_py.trajectory import Trajectory
     from agentgym_py.trajectory.selectors import Selection
 
 
 _STATES = "trainer"
-"""What a trainer of a policy writes beside it."""
+"""Folder for the states of a trainer whose output is a policy."""
 _REPORT = "train.json"
-"""It is over when this is there."""
-_HALVES = (".checkpoint.", f".{_REPORT}.")
-"""How what a kill leaves half written is named."""
+"""Written when the training has finished."""
+_UNFINISHED = (".checkpoint.", f".{_REPORT}.")
+"""Prefixes of half-written files of a killed process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +55,12 @@ class TrainOptions:
     """The training."""
 
     out: Basic[str | None] = None
-    """Folder that gets `checkpoint/`, or what else the trainer makes, and `train.json`; it must be new or empty, or
-    hold this very training interrupted, which then resumes."""
+    """Folder for `train.json` and `checkpoint/`, or another output of the trainer; it must be new or empty, or hold the
+    same training interrupted, which then resumes."""
     seed: Basic[int] = 0
     """Seed of the training, and of the weights of `tiny-random`."""
     track: tracking.Service | None = None
-    """Where every step is logged while the training goes: `tensorboard`, `trackio` or `wandb`, offline;
-    docs/tracking.md."""
+    """Service that logs every training step, offline: `tensorboard`, `trackio` or `wandb`; see docs/tracking.md."""
     json: Basic[bool] = False
     """Print train.json, for a program."""
 
@@ -71,87 +68,83 @@ class TrainOptions:
         require_seed(self.seed)
 
 
-def options(parser: Parser, argv: Sequence[str]) -> None:
-    """Add what `train` takes."""
+def options(parser: Parser) -> None:
+    """Add the options of `train`."""
     add_config(parser)
     parser.add(
         "data", default=[], item=str, metavar="FILE", group="The training",
-        help="Trajectories: our store, AgentTraj or parquet; several times, or with commas.",
+        help="Trajectories: a store, AgentTraj or parquet; repeated, or with commas.",
     )  # fmt: skip
     parser.add_dataclass(TrainOptions)
     parser.add_dataclass(ModelOptions, skip={"ray"})
     parser.add_dataclass(SelectConfig, "select.", "Which trajectories to train on", basic=False)
-    trainer = peek_options(argv).get("trainer", "filtered_bc")
+    trainer = peek_options(parser.argv).get("trainer", "filtered_bc")
     add_trainer_options(parser, trainer)
     parser.set_defaults(select_defaults(trainer_class(trainer)))
 
 
-def states_in(trainer: Trainer | type) -> str:
-    """The folder of a training that its trainer writes to: what it makes, or its states beside the policy."""
-    return _STATES if (made := info_of(trainer).output) == "policy" else made
+def states_folder(trainer: Trainer | type) -> str:
+    """Return the name of the folder that a trainer writes to: its output, or its states if it trains a policy."""
+    output = info_of(trainer).output
+    return _STATES if output == "policy" else output
 
 
-def interrupted(out: Path, states: str) -> bool:
-    """Whether nothing but an interrupted training is in this folder; its states know it as their own."""
-    names = {each.name for each in out.iterdir() if not each.name.startswith(_HALVES)} if out.is_dir() else set()
-    begun = any((out / states).rglob("state-*")) or names <= {_STATES, tracking.FOLDER} or _only_begins(out / states)
-    return bool(names) and names <= {states, "checkpoint", tracking.FOLDER} and begun
+def is_interrupted(out: Path, states: str) -> bool:
+    """Return whether a folder holds an interrupted training and nothing else."""
+    names = {path.name for path in out.iterdir() if not path.name.startswith(_UNFINISHED)} if out.is_dir() else set()
+    has_begun = any((out / states).rglob("state-*")) or names <= {_STATES, tracking.FOLDER} or _has_only(out / states)
+    return bool(names) and names <= {states, "checkpoint", tracking.FOLDER} and has_begun
 
 
-def _only_begins(made: Path) -> bool:
-    """Whether a trainer's folder holds no file yet but of states, the first of which was being written."""
-    files = (each.relative_to(made) for each in made.rglob("*") if each.is_file())
-    return made.is_dir() and all("states" in each.parts[:-1] for each in files)
+def _has_only(folder: Path) -> bool:
+    """Return whether a trainer's folder holds only states, the first of which was being written."""
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return folder.is_dir() and all("states" in path.parts[:-1] for path in files)
 
 
-def sampled_by_others(data: Sequence[Trajectory], digest: str) -> str:
-    """How many trajectories other weights than those of this digest sampled, and whose; empty where none.
+def foreign_policy_note(data: Sequence[Trajectory], digest: str) -> str:
+    """Describe how many trajectories were sampled by other weights than those of `digest`; empty if there are none.
 
-    The same in another number format are others, too.
+    Weights of another data type count as others.
     """
-    names = Counter(each.provenance.agent for each in data if each.provenance.policy_digest not in (None, "", digest))
-    return (names and f"{names.total()} of {len(data)} were sampled by other weights ({', '.join(names)})") or ""
+    names = Counter(t.provenance.agent for t in data if t.provenance.policy_digest not in (None, "", digest))
+    return f"{names.total()} of {len(data)} were sampled by other weights ({', '.join(names)})" if names else ""
 
 
-def _folder(path: str, states: str) -> Path:
-    """A new folder, or one in which a training was interrupted."""
+def _prepare_folder(path: str, states: str) -> Path:
+    """Return a new folder, or that of an interrupted training without its half-written files."""
     if (Path(path) / _REPORT).is_file():
-        raise RunError(f"{path} already holds a finished training")
-    if not interrupted(Path(path), states):
+        raise RunError(f"{path} already holds a finished training; choose another --out")
+    if not is_interrupted(Path(path), states):
         return new_folder(path)
     remove_partial_files(Path(path))
     return Path(path)
 
 
-def select_config(args: Values) -> SelectConfig:
-    """Which trajectories to train on."""
-    return read_options(SelectConfig, args, "select.")
-
-
-def selected(config: SelectConfig, data: Sequence[Trajectory]) -> Selection:
-    """What the selection keeps of `data`; NothingToTrainOnError if that is nothing."""
-    found = build_selector(config)(data)
-    if not found.kept:
-        reached = max((each.reward for each in data if each.is_evidence), default=math.nan)
+def _select(config: SelectConfig, data: Sequence[Trajectory]) -> Selection:
+    """Select trajectories; raise NothingToTrainOnError if none are left."""
+    selection = build_selector(config)(data)
+    if not selection.kept:
+        best = max((trajectory.reward for trajectory in data if trajectory.is_evidence), default=math.nan)
         raise NothingToTrainOnError(
-            f"--select {found.line}; the best return is {reached:g}. To train on failed episodes too: "
+            f"--select {selection.line}; the best return is {best:g}. To train on failed episodes, too: "
             "--select.success_only false --select.threshold -inf"
         )
-    return found
+    return selection
 
 
-def read(args: Values) -> tuple[TrainOptions, ModelOptions, Trainer, list[str]]:
-    """What is wanted, and on which files; complains of what cannot be, before anything is loaded or written."""
+def read_plan(args: Values) -> tuple[TrainOptions, ModelOptions, Trainer, list[str]]:
+    """Read and check the options before anything is loaded or written; the last value is the data files."""
     chosen, trainer = read_options(TrainOptions, args), read_trainer(args)
     model = read_options(ModelOptions, args, ray=None)
     if not isinstance(trainer, Trainer):
         name = args["trainer.name"]
-        raise UsageError(f"{name} plays itself, it does not train on files: agentgym evolve --trainer {name}")
+        raise UsageError(f"{name} is on-policy and does not train on files: use agentgym evolve --trainer {name}")
     if not (files := args["data"]):
-        raise UsageError("--data FILE wanted: trajectories to train on")
+        raise UsageError("--data FILE is needed: trajectories to train on")
     if twice := next((file for number, file in enumerate(files) if file in files[:number]), None):
-        raise UsageError(f"--data has {twice} twice: its trajectories would count twice")
-    select_config(args)
+        raise UsageError(f"--data has {twice} twice; remove one")
+    read_options(SelectConfig, args, "select.")
     require_several_processes(trainer)
     tracking.need(chosen.track)
     return chosen, model, trainer, files
@@ -159,18 +152,18 @@ def read(args: Values) -> tuple[TrainOptions, ModelOptions, Trainer, list[str]]:
 
 def run(args: Values) -> int:
     """Train, save, report; 130 after Ctrl-C."""
-    chosen, model, trainer, files = read(args)
+    chosen, model, trainer, files = read_plan(args)
     if chosen.out is None:
-        raise UsageError("--out DIR wanted")
+        raise UsageError("--out DIR is needed")
     try:
         with sigterm_as_interrupt():
             return _run(args, chosen, model, trainer, files)
     except KeyboardInterrupt as stop:
-        kept = any((Path(chosen.out) / states_in(trainer)).rglob("state-*"))
-        how = "resumes from the last saved state" if kept else "starts again: no state was saved"
+        has_state = any((Path(chosen.out) / states_folder(trainer)).rglob("state-*"))
+        outcome = "resumes from the saved state" if has_state else "starts again, because no state was saved"
         if distributed.is_rank_zero():
-            say_interrupted(f"the same command {how}")
-        return status_of(stop)
+            print_interrupted(f"the same command {outcome}")
+        return interrupt_status(stop)
 
 
 def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Trainer, files: Sequence[str]) -> int:
@@ -178,40 +171,46 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
 
     assert chosen.out is not None
     distributed.init_process_group(model.device)
-    out = distributed.on_rank_zero(_folder, chosen.out, states_in(trainer))
-    select = select_config(args)
-    selection = selected(select, AgentTrajDataset(each for file in files for each in read_trajectories(file)))
+    out = distributed.on_rank_zero(_prepare_folder, chosen.out, states_folder(trainer))
+    select = read_options(SelectConfig, args, "select.")
+    selection = _select(select, AgentTrajDataset(t for file in files for t in read_trajectories(file)))
     data = AgentTrajDataset(selection.kept)
     prepare_torch(model.model, model.threads)
     policy = model.load(chosen.seed)
-    made_with = provenance() | {"base_policy": policy.digest()}
+    run_provenance = provenance() | {"base_policy": policy.digest()}
     from agentgym_py.report.terminal import Phases, loss_text
 
-    began, extra = time.monotonic(), out / states_in(trainer)
-    how = nested(args)["trainer"] | {"name": absolute_source(args["trainer.name"])}
+    began, output_dir, trains_policy = (
+        time.monotonic(),
+        out / states_folder(trainer),
+        info_of(trainer).output == "policy",
+    )
     settings = {
         "data": [str(Path(file).absolute()) for file in files], "seed": chosen.seed, **asdict(model),
-        "model": whole_path(model.model), "select": asdict(select), "trainer": how,
+        "model": absolute_model_path(model.model), "select": asdict(select),
+        "trainer": nest_options(args)["trainer"] | {"name": absolute_source(args["trainer.name"])},
     }  # fmt: skip
     tracker = tracking.Tracker(chosen.track, out, settings) if chosen.track else None
     with Phases(console(chosen.json)) as phases, tracker.listening() if tracker else nullcontext():
-        if any(extra.rglob("state-*")):
-            phases.console.print(f"Going on from the state that was kept in {extra}.", soft_wrap=True)
+        if any(output_dir.rglob("state-*")):
+            phases.console.print(f"Resuming from the saved state in {output_dir}.", soft_wrap=True)
         if selection.dropped:
             phases.console.print(f"{selection.line} (--select)", soft_wrap=True)
-        if others := sampled_by_others(data, made_with["base_policy"]):
-            phases.console.print(f"{others}; trained are those of {policy.name} (--model).", soft_wrap=True)
+        if note := foreign_policy_note(data, run_provenance["base_policy"]):
+            phases.console.print(f"{note}; --model {policy.name} is trained.", soft_wrap=True)
         progress = interruptible(phases.training(f"train {policy.name} on {len(data)} trajectories"))
         with until_saved():
-            with last_good_kept(policy, out / "last_good") if info_of(trainer).output == "policy" else nullcontext():
-                done = trainer.train(policy, data, seed=chosen.seed, output_dir=extra, progress=progress)
-            report = checked(done, trainer, policy)
-            digest = distributed.require_same("weights", policy.digest())
-            result: dict[str, Any] = {"settings": settings, "training": asdict(report), "policy_digest": digest}
-            result["selection"] = {"kept": len(data), "dropped": dict(selection.dropped), "line": selection.line}
-            result["provenance"] = made_with
+            with last_good_kept(policy, out / "last_good") if trains_policy else nullcontext():
+                trained = trainer.train(policy, data, seed=chosen.seed, output_dir=output_dir, progress=progress)
+            report = checked(trained, trainer, policy)
+            result: dict[str, Any] = {
+                "settings": settings, "training": asdict(report),
+                "policy_digest": distributed.require_same("weights", policy.digest()),
+                "selection": {"kept": len(data), "dropped": dict(selection.dropped), "line": selection.line},
+                "provenance": run_provenance,
+            }  # fmt: skip
             if distributed.is_rank_zero():
-                if info_of(trainer).output == "policy":
+                if trains_policy:
                     policy.save(out / "checkpoint")
                 RunFolder(out).write_json(_REPORT, result)
     if not distributed.is_rank_zero():
@@ -220,8 +219,8 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
         print_json(result)
     else:
         loss = f"loss {loss_text(report.loss[0])} → {loss_text(report.loss[-1])}, " if report.loss else ""
-        where = out / "checkpoint" if info_of(trainer).output == "policy" else extra
-        print(f"{where}: {report.trajectories} trajectories, {loss}{time.monotonic() - began:.0f} s")
+        target = out / "checkpoint" if trains_policy else output_dir
+        print(f"{target}: {report.trajectories} trajectories, {loss}{time.monotonic() - began:.0f} s")
         if report.dropped:
-            print(f"  left out: {', '.join(f'{number} {why}' for why, number in report.dropped.items())}")
+            print(f"  left out: {', '.join(f'{number} {reason}' for reason, number in report.dropped.items())}")
     return 0

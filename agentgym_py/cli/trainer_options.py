@@ -1,37 +1,34 @@
-"""The options of a trainer's settings, and the trainer that they describe."""
+"""The options of a trainer, and the trainer that they describe."""
 
 from __future__ import annotations
 
 import inspect
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentgym_py import registry
 from agentgym_py.checks import is_path, parameters_of
-from agentgym_py.cli.parser import read_options
+from agentgym_py.cli.parser import Parser, Values, read_options
 from agentgym_py.errors import ConfigError
 from agentgym_py.training.trainer import info_of
 
-if TYPE_CHECKING:
-    from agentgym_py.cli.parser import Parser, Values
-
 
 def trainer_class(name: str) -> type:
-    """The dataclass of an installed trainer."""
-    found = registry.load("agentgym.trainers", name)
-    if not (inspect.isclass(found) and is_dataclass(found) and {"train", "improve"} & set(dir(found))):
-        raise ConfigError(f"the trainer {name!r} is no dataclass with a method train, or improve: {found!r}")
-    return found
+    """Return the dataclass of an installed trainer."""
+    trainer = registry.load("agentgym.trainers", name)
+    if not (inspect.isclass(trainer) and is_dataclass(trainer) and {"train", "improve"} & set(dir(trainer))):
+        raise ConfigError(f"the trainer {name!r} must be a dataclass with a method train or improve, got {trainer!r}")
+    return trainer
 
 
 def path_settings(trainer: str) -> set[str]:
-    """The settings of a trainer that are files or folders."""
-    return {key for key, each in parameters_of(trainer_class(trainer)).items() if is_path(each)}
+    """Return the settings of a trainer that are files or folders."""
+    return {key for key, parameter in parameters_of(trainer_class(trainer)).items() if is_path(parameter)}
 
 
 def add_trainer_options(parser: Parser, name: str) -> None:
-    """`--trainer NAME` and `--trainer.FIELD` for the fields of that trainer's dataclass."""
+    """Add `--trainer NAME`, and `--trainer.FIELD` for the fields of that trainer."""
     names = registry.names("agentgym.trainers")
     about = f"One of {', '.join(names)}, or a source (FILE.py, FILE.py:Class, module:Class)."
     parser.add("trainer.name", str, name, about, metavar="NAME", group="The trainer")
@@ -39,21 +36,21 @@ def add_trainer_options(parser: Parser, name: str) -> None:
 
 
 def read_trainer(args: Values) -> Any:
-    """The trainer that `add_trainer_options` described, with its settings; its states know it by whole paths."""
+    """Read the trainer of `add_trainer_options`; its paths are absolute, as in its saved states."""
     name = args["trainer.name"]
-    given = {key: args[f"trainer.{key}"] for key in path_settings(name)}
-    paths = {key: str(Path(path).absolute()) for key, path in given.items() if path}
+    values = {key: args[f"trainer.{key}"] for key in path_settings(name)}
+    paths = {key: str(Path(path).absolute()) for key, path in values.items() if path}
     return read_options(trainer_class(name), args, "trainer.", **paths)
 
 
 def add_cloner_options(parser: Parser, name: str) -> None:
-    """`--cloner.FIELD`, where the trainer `name` has another one make Agent_v0."""
+    """Add `--cloner.FIELD` if another trainer makes Agent_v0 for the trainer `name`."""
     if cloner := info_of(trainer_class(name)).warm_start:
         title = f"The trainer {cloner}, which makes Agent_v0"
         parser.add_dataclass(trainer_class(cloner), "cloner.", title, basic=False)
 
 
 def read_cloner(args: Values) -> Any:
-    """The trainer that `add_cloner_options` described, with its settings, or None."""
+    """Read the trainer of `add_cloner_options`, or None."""
     cloner = info_of(trainer_class(args["trainer.name"])).warm_start
     return read_options(trainer_class(cloner), args, "cloner.") if cloner else None

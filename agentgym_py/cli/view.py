@@ -1,9 +1,8 @@
-"""`agentgym view`: look at trajectories in the browser."""
+"""`agentgym view`: view trajectories in the browser."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from agentgym_py.cli.agent_options import ModelOptions
 from agentgym_py.cli.env_options import add_own_envs, register_own_envs
-from agentgym_py.cli.parser import read_options
-from agentgym_py.cli.runtime import new_file, prepare_torch
-from agentgym_py.cli.server_options import LOOPBACK, listening, require_port, require_server, serve
+from agentgym_py.cli.parser import Parser, Values, read_options
+from agentgym_py.cli.runtime import prepare_torch, require_new_file
+from agentgym_py.cli.server_options import LOOPBACK, listen, require_port, require_server, serve
 from agentgym_py.errors import ConfigError
 
 if TYPE_CHECKING:
-    from agentgym_py.cli.parser import Parser, Values
     from agentgym_py.policy import Policy
     from agentgym_py.viewer.index import Index
 
@@ -27,30 +25,27 @@ class ViewOptions:
     """The viewer."""
 
     port: int = 0
-    """Port on this machine; 0: one that is free."""
+    """Port on this machine; 0 chooses a free one."""
     browser: bool = False
-    """Open the address in this machine's browser."""
+    """Open the viewer in the browser of this machine."""
     export: str | None = None
-    """Write one html file that shows the episodes without a server or a network, instead of serving them."""
+    """Write one HTML file that shows the episodes offline, instead of serving them."""
     limit: int = 200
-    """Episodes in the file of --export, in the order of the stores."""
+    """Number of episodes in the file of --export, in the order of the stores."""
     judged: str | None = None
-    """Write the episodes that people judged as a store, with their verdicts as reward and success, for `train`."""
+    """Write the judged episodes to a store for `train`, with the verdicts as reward and success."""
 
     def __post_init__(self) -> None:
         require_port(self.port)
         if self.limit < 1:
             raise ConfigError(f"limit must be at least 1, got {self.limit}")
         if self.export and self.judged:
-            raise ConfigError("export and judged are two things; give one of them")
+            raise ConfigError("export and judged cannot be combined; give one of them")
 
 
-def options(parser: Parser, argv: Sequence[str]) -> None:
-    """Add what `view` takes."""
-    del argv
-    parser.usage = "agentgym view PATH [PATH ...] [options]"
-    files = "A run folder, an evaluation's, or stores (.jsonl) of one folder."
-    parser.add_positional("path", files, item=str)
+def options(parser: Parser) -> None:
+    """Add the options of `view`."""
+    parser.add_positional("path", "The folder of a run or an evaluation, or stores (.jsonl) of one folder.", item=str)
     parser.add_dataclass(ViewOptions)
     add_own_envs(parser)
 
@@ -64,7 +59,7 @@ def run(args: Values) -> int:
     register_own_envs(args)
     source = Source.of(args["path"])
     if chosen.judged:
-        return _judged(source.root, chosen.judged)
+        return _write_judged(source.root, chosen.judged)
     if not chosen.export:
         require_server("the viewer", "view")
     with closing(Index(source)) as index:
@@ -77,12 +72,12 @@ def _serve(index: Index, chosen: ViewOptions) -> int:
     from agentgym_py.viewer.server import Viewer, app_of
 
     token = secrets.token_urlsafe(24)
-    with listening(LOOPBACK, chosen.port) as at:
-        address = f"http://{LOOPBACK}:{at.getsockname()[1]}/#token={token}"
-        print(f"{address}\nCtrl-C ends it.", flush=True)
+    with listen(LOOPBACK, chosen.port) as server_socket:
+        address = f"http://{LOOPBACK}:{server_socket.getsockname()[1]}/#token={token}"
+        print(f"{address}\nPress Ctrl-C to stop.", flush=True)
         if chosen.browser:
             webbrowser.open(address)
-        serve(app_of(Viewer(index, _load), token), at)
+        serve(app_of(Viewer(index, _load), token), server_socket)
     return 0
 
 
@@ -94,7 +89,7 @@ def _load(model: str) -> Policy:
 def _export(index: Index, target: str, limit: int) -> int:
     from agentgym_py.viewer.show import TokenTexts, export
 
-    path = new_file(target, "the page")
+    path = require_new_file(target, "the page")
     index.update()
     total, rows = index.find(limit=limit)
     note = f"the first {len(rows)} of {total} episodes" if len(rows) < total else ""
@@ -109,14 +104,14 @@ def _export(index: Index, target: str, limit: int) -> int:
     return 0
 
 
-def _judged(root: Path, target: str) -> int:
+def _write_judged(root: Path, target: str) -> int:
     from agentgym_py.errors import DataError
     from agentgym_py.trajectory import store
     from agentgym_py.viewer.feedback import judged
 
-    found = judged(root)
-    if not found:
-        raise DataError(f"{root}: nobody has judged an episode there")
-    written = store.write(new_file(target, "the store"), found)
-    print(f"{target}: {written} judged episode{'s' * (written > 1)}")
+    trajectories = judged(root)
+    if not trajectories:
+        raise DataError(f"{root} holds no judged episode; judge some with agentgym view first")
+    count = store.write(require_new_file(target, "the store"), trajectories)
+    print(f"{target}: {count} judged episode{'s' * (count > 1)}")
     return 0

@@ -31,12 +31,12 @@ def test_the_expert_collects_in_the_shop(agentgym: Run) -> None:
     assert status == 0 and "3 trajectories of the exact expert, success 100.0 %" in out
     assert all(each.success and each.provenance.prompt == "full" for each in store.read("shop.jsonl"))
     status, out, _ = agentgym("replay", "shop.jsonl")
-    assert status == 0 and "3 trajectories: 3 hold" in out
+    assert status == 0 and "3 trajectories: 3 identical" in out
 
 
 def test_folders_on_the_way_to_a_file_are_made(agentgym: Run) -> None:
     """As the help of --out says."""
-    assert "folders on the way to it are made" in " ".join(agentgym("collect", "--help")[1].split())
+    assert "missing parent folders are created" in " ".join(agentgym("collect", "--help")[1].split())
     assert agentgym("collect", "--env", "GUESS", "--tasks", "1", "--out", "a/b/c.jsonl")[0] == 0
     assert len(list(store.read("a/b/c.jsonl"))) == 1
 
@@ -98,7 +98,7 @@ def test_ctrl_c_leaves_what_was_played(agentgym: Run, monkeypatch: pytest.Monkey
     """The file holds whole trajectories, in the order of the tasks."""
     interrupt_after(2, monkeypatch)
     status, _, err = agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl")
-    assert status == 130 and "2 of 4 trajectories were written, and are kept; the same command with --first 2" in err
+    assert status == 130 and "2 of 4 trajectories were written and are kept; the same command with --first 2" in err
     assert [each.task_id for each in store.read("a.jsonl")] == ["guess/train/0", "guess/train/1"]
 
 
@@ -115,7 +115,7 @@ def test_ctrl_c_before_the_first_end_leaves_no_file(agentgym: Run, monkeypatch: 
     with monkeypatch.context() as meanwhile:
         interrupt_after(0, meanwhile)
         status, _, err = agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl")
-    assert status == 130 and "a.jsonl: no episode was over, no file is left" in err
+    assert status == 130 and "a.jsonl: no episode had ended, so there is no file" in err
     assert not list(Path().iterdir())
     Path("a.jsonl").touch()
     assert agentgym("collect", "--env", "GUESS", "--tasks", "4", "--out", "a.jsonl")[0] == 0
@@ -129,7 +129,7 @@ def test_a_tampered_file_does_not_replay(agentgym: Run) -> None:
     kept[2] = replace(kept[2], final_observation="Found!\nReally.")
     store.write("b.jsonl", kept)
     status, out, _ = agentgym("replay", "b.jsonl")
-    assert status == 1 and "4 trajectories: 2 hold (2 steps), 2 differ" in out
+    assert status == 1 and "4 trajectories: 2 identical (2 steps), 2 different" in out
     assert "guess/train/1#0 differs at step 1, reward:\n  stored   0.25\n  replayed 1.0" in out
     assert "guess/train/2#0 differs at step 1, last observation:" in out and "-Really." in out
 
@@ -154,7 +154,7 @@ def test_a_file_without_a_trajectory_is_refused(agentgym: Run, command: list[str
 def test_replay_counts_in_whole_sentences(agentgym: Run) -> None:
     """One trajectory is no `1 trajectories`."""
     assert agentgym("collect", "--env", "GUESS", "--tasks", "1", "--out", "one.jsonl")[0] == 0
-    assert agentgym("replay", "one.jsonl")[1].startswith("1 trajectory: 1 holds (")
+    assert agentgym("replay", "one.jsonl")[1].startswith("1 trajectory: 1 identical (")
 
 
 def test_replay_as_json(agentgym: Run) -> None:
@@ -167,7 +167,7 @@ def test_replay_as_json(agentgym: Run) -> None:
 
 def test_verify_finds_a_flipped_byte(agentgym: Run) -> None:
     """Status 0 for a whole file, 1 for a damaged one, with the line."""
-    assert agentgym("data", "verify", collect(agentgym))[:2] == (0, "a.jsonl: 4 whole episodes, 0 damaged\n")
+    assert agentgym("data", "verify", collect(agentgym))[:2] == (0, "a.jsonl: 4 intact episodes, 0 damaged\n")
     Path("a.jsonl").write_bytes(Path("a.jsonl").read_bytes().replace(b"Found", b"Fount", 1))
     status, out, _ = agentgym("data", "verify", "a.jsonl", "--json")
     assert status == 1 and list(json.loads(out)["bad"]) == ["1"]
@@ -209,13 +209,13 @@ def test_the_whole_lines_of_a_damaged_file_are_salvaged(agentgym: Run) -> None:
     Path("a.jsonl").write_bytes(whole[0].replace(b"Found", b"Fount", 1) + whole[1] + b"\n" + whole[2] + whole[3][:-9])
     status, out, _ = agentgym("data", "verify", "a.jsonl")
     assert status == 1 and "agentgym data salvage a.jsonl NEW.jsonl" in out
-    said = "b.jsonl: 2 whole episodes of a.jsonl; damaged and left out: 2 of its lines\n"
+    said = "b.jsonl: 2 intact episodes of a.jsonl; 2 damaged lines were left out\n"
     assert agentgym("data", "salvage", "a.jsonl", "b.jsonl") == (0, said, "")
     assert Path("b.jsonl").read_bytes() == whole[1] + whole[2] and agentgym("data", "verify", "b.jsonl")[0] == 0
     assert "exists already" in agentgym("data", "salvage", "a.jsonl", "b.jsonl")[2]
     agentgym("data", "convert", "b.jsonl", "b.json")
     status, _, err = agentgym("data", "salvage", "b.json", "c")
-    assert status == 2 and "only a store's lines stand for themselves, this is agenttraj" in err
+    assert status == 2 and "only a store can be salvaged, this is agenttraj" in err
     Path("d.jsonl").write_bytes(whole[0].replace(b"Found", b"Fount", 1))
     assert agentgym("data", "salvage", "d.jsonl", "e.jsonl")[::2] == (2, "agentgym: d.jsonl: no line is whole\n")
     assert not Path("e.jsonl").exists()
@@ -243,11 +243,11 @@ def test_every_format_stands_in_the_help(agentgym: Run) -> None:
 def test_what_cannot_be_replayed_is_said(agentgym: Run) -> None:
     """AgentTraj holds neither world nor seed: one line says so, where it is written and where it is replayed."""
     status, out, _ = agentgym("data", "convert", collect(agentgym), "b.json")
-    assert status == 0 and "4 trajectories, agenttraj; it does not hold what a replay needs" in out
+    assert status == 0 and "4 trajectories, agenttraj; keep the source, because this format cannot be replayed" in out
     for again in ((), ("data", "convert", "b.json", "c.jsonl")):
         assert not again or agentgym(*again)[0] == 0
         status, out, err = agentgym("replay", "c.jsonl" if again else "b.json")
-        assert status == 1 and "0 hold" in out and "4 not replayed" in out
+        assert status == 1 and "0 identical" in out and "4 not replayed" in out
         assert err.startswith("not replayed: AgentTraj does not hold what a replay needs") and err.count("\n") == 1
 
 
@@ -258,13 +258,13 @@ def test_verify_takes_every_form(agentgym: Run) -> None:
     assert agentgym("data", "convert", source, "b.jsonl", "--to", "agenttraj")[0] == 0
     for whole in ("b.json", "b.jsonl"):
         assert agentgym("data", "verify", whole)[:2] == (
-            0, f"{whole}: 4 whole episodes (4 without a digest), 0 damaged\n"
+            0, f"{whole}: 4 intact episodes (4 without a digest), 0 damaged\n"
         )  # fmt: skip
     lines = Path("b.jsonl").read_text().splitlines(keepends=True)
     Path("b.jsonl").write_text("".join(lines)[:-20])
     status, out, _ = agentgym("data", "verify", "b.jsonl")
     assert status == 1 and "line 4: torn" in out
-    assert out.startswith("b.jsonl: 3 whole episodes (3 without a digest), 0 damaged, 1 torn\n")
+    assert out.startswith("b.jsonl: 3 intact episodes (3 without a digest), 0 damaged, 1 torn\n")
     Path("b.json").write_text(Path("b.json").read_text().replace('"human"', '"person"', 1))
     status, out, _ = agentgym("data", "verify", "b.json", "--json")
     assert status == 1 and "'person'" in json.loads(out)["bad"]["1"]
@@ -273,7 +273,7 @@ def test_verify_takes_every_form(agentgym: Run) -> None:
 def test_verify_says_that_there_is_nothing(agentgym: Run) -> None:
     """An empty file is no whole one, whatever reads it; a folder is called one."""
     Path("a.jsonl").touch()
-    assert agentgym("data", "verify", "a.jsonl")[:2] == (1, "a.jsonl: empty, it holds no episode\n")
+    assert agentgym("data", "verify", "a.jsonl")[:2] == (1, "a.jsonl: empty, no episodes\n")
     assert json.loads(agentgym("data", "verify", "a.jsonl", "--json")[1])["ok"] is False
     Path("here").mkdir()
     for command in (["data", "verify", "here"], ["replay", "here"], ["data", "convert", "here", "b.jsonl"]):
@@ -321,14 +321,14 @@ def test_a_damaged_first_line_is_damage(agentgym: Run) -> None:
     """The lines after it show what the file is."""
     Path(collect(agentgym)).write_bytes(b"\x00" + Path("a.jsonl").read_bytes())
     status, out, _ = agentgym("data", "verify", "a.jsonl")
-    assert status == 1 and out.startswith("a.jsonl: 3 whole episodes, 1 damaged\n")
+    assert status == 1 and out.startswith("a.jsonl: 3 intact episodes, 1 damaged\n")
 
 
 def test_no_pairs_are_an_error_that_says_why(agentgym: Run) -> None:
     """Tasks tried once, or always alike, make none: status 2, no file."""
     collect(agentgym)
     status, out, err = agentgym("data", "convert", "a.jsonl", "b.jsonl", "--to", "trl_preferences")
-    assert status == 2 and out == "" and "of the trajectories here 4 alone at their task" in err
+    assert status == 2 and out == "" and "here 4 alone at their task" in err
     again = ("collect", "--env", "GUESS", "--tasks", "2", "--attempts", "2", "--out", "c.jsonl")
     assert agentgym(*again)[0] == 0
     status, _, err = agentgym("data", "convert", "c.jsonl", "b.jsonl", "--to", "trl_preferences")
@@ -351,7 +351,7 @@ def test_verify_lists_ten_lines(agentgym: Run) -> None:
     assert agentgym("collect", "--env", "GUESS", "--tasks", "13", "--out", "a.jsonl")[0] == 0
     Path("a.jsonl").write_text(Path("a.jsonl").read_text().replace('"provenance"', '"provenanze"'))
     status, out, _ = agentgym("data", "verify", "a.jsonl")
-    assert status == 1 and "0 whole episodes, 13 damaged" in out and out.endswith("  and 3 more\n")
+    assert status == 1 and "0 intact episodes, 13 damaged" in out and out.endswith("  and 3 more\n")
     assert out.count("\n  line ") == 10
 
 

@@ -80,7 +80,10 @@ def test_evolve_refuses_a_server_that_would_play_old_weights(
     argv = ("evolve", *GUESS, "--model", small_model, "--preset", "smoke", "--out", "run", "--engine", "server")
     served = ("--base_url", server.url)
     status, _, err = agentgym(*argv, *served, "--server_kind", "llamacpp")
-    assert status == 2 and "would go on with old weights: llama.cpp's server loads no other weights" in err
+    assert (
+        status == 2
+        and "the server cannot load new weights after a round: llama.cpp's server loads no other weights" in err
+    )
     server.loads = False
     status, _, err = agentgym(*argv, *served)
     assert status == 2 and "VLLM_SERVER_DEV_MODE=1" in err and not Path("run").exists()
@@ -96,7 +99,7 @@ def test_a_run_goes_on_with_a_server_elsewhere(agentgym: Run, small_model: str, 
     with serving(ModelServer(Policy.load(small_model, device="cpu"))) as first:
         first.breaks_after = 24
         status, _, err = agentgym(*argv, "--base_url", first.url)
-        assert status == 2 and "gave no answer" in err and "to go on: agentgym evolve --resume run" in err
+        assert status == 2 and "gave no answer" in err and "to resume: agentgym evolve --resume run" in err
     assert not Path("run/test.json").exists()
     status, _, err = agentgym("evolve", "--resume", "run", "--base_url", server.url)
     assert status == 0 and Path("run/test.json").exists(), err
@@ -106,10 +109,10 @@ def test_a_run_goes_on_with_a_server_elsewhere(agentgym: Run, small_model: str, 
     ("argv", "said"),
     [
         (("--model", "tiny", "--engine", "server"), "--engine server needs --base_url"),
-        (("--agent", "expert", "--engine", "server", "--base_url", "http://a"), "--engine server plays a --model"),
-        (("--model", "tiny", "--server_kind", "sglang"), "are for --engine server"),
-        (("--model", "tiny", "--engine_kwargs.timeout", "3"), "are for --engine server"),
-        (("--model", "tiny", "--base_url", "http://a"), "--base_url is of an endpoint"),
+        (("--agent", "expert", "--engine", "server", "--base_url", "http://a"), "--engine server needs a --model"),
+        (("--model", "tiny", "--server_kind", "sglang"), "need --engine server"),
+        (("--model", "tiny", "--engine_kwargs.timeout", "3"), "need --engine server"),
+        (("--model", "tiny", "--base_url", "http://a"), "--base_url needs an endpoint"),
     ],
 )
 def test_contradictions_are_refused(agentgym: Run, argv: tuple[str, ...], said: str) -> None:

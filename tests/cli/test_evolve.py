@@ -21,10 +21,10 @@ import pytest
 import yaml
 
 from agentgym_py import registry
-from agentgym_py.cli import build, module
+from agentgym_py.cli import build_parser, command_module
 from agentgym_py.cli.parser import normalize_argv
-from agentgym_py.cli.saved_settings import settings_of
-from agentgym_py.cli.train import interrupted
+from agentgym_py.cli.saved_settings import saved_settings
+from agentgym_py.cli.train import is_interrupted
 from agentgym_py.cli.trainer_options import read_cloner, read_trainer
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import PolicyError
@@ -49,12 +49,12 @@ SMALL = (
 def parsed(*argv: str) -> Any:
     """What the options of `evolve` come to."""
     words = normalize_argv(["evolve", *argv])
-    return build("evolve", words[1:]).parse(words[1:])
+    return build_parser("evolve", words[1:]).parse(words[1:])
 
 
 def config_of(*argv: str) -> Any:
     """The `EvolveConfig` of options."""
-    return module("evolve").evolve_config(parsed(*argv))
+    return command_module("evolve").evolve_config(parsed(*argv))
 
 
 # ------------------------------------------------------------------------------------------------------------- options
@@ -63,7 +63,7 @@ def config_of(*argv: str) -> Any:
 def test_options_come_with_dots_hyphens_and_underscores(agentgym: Run) -> None:
     """`--explore-tasks` is `--explore_tasks`; dots reach into the selector and the trainer."""
     given = parsed("--explore-tasks", "7", "--select.threshold=0.9", "--trainer.learning-rate", "1e-4", "--allow-empty")
-    config = module("evolve").evolve_config(given)
+    config = command_module("evolve").evolve_config(given)
     assert (config.explore_tasks, config.select.threshold, config.allow_empty) == (7, 0.9, True)
     assert given["trainer.learning_rate"] == 1e-4 and given["trainer.name"] == "filtered_bc"
 
@@ -72,7 +72,7 @@ def test_a_config_file_gives_way_to_the_command_line(agentgym: Run) -> None:
     """YAML sets anything; what stands on the command line wins; lists are replaced, not joined."""
     Path("c.yaml").write_text("env: [a, b]\nrounds: 9\nattempts: 2\ntrainer: filtered_bc\nselect: {per_task: 3}\n")
     given = parsed("--config", "c.yaml", "--rounds", "5", "--env", "x", "--env", "y,z")
-    config = module("evolve").evolve_config(given)
+    config = command_module("evolve").evolve_config(given)
     assert (config.rounds, config.attempts, config.select.per_task) == (5, 2, 3) and given["env"] == ["x", "y", "z"]
 
 
@@ -80,9 +80,9 @@ def test_folders_of_a_trainer_are_whole_paths(agentgym: Run) -> None:
     """In the trainer, whose states know it by its settings, and in run.yaml, which is read from any folder."""
     given = parsed("--trainer", "r3", "--trainer.prm", "judge/process_reward")
     here = str(Path("judge/process_reward").absolute())
-    assert read_trainer(given).prm == settings_of(given, [EnvSpec("shop")])["trainer"]["prm"] == here
+    assert read_trainer(given).prm == saved_settings(given, [EnvSpec("shop")])["trainer"]["prm"] == here
     given = parsed("--trainer", "r3")
-    assert read_trainer(given).prm is settings_of(given, [EnvSpec("shop")])["trainer"]["prm"] is None
+    assert read_trainer(given).prm is saved_settings(given, [EnvSpec("shop")])["trainer"]["prm"] is None
 
 
 def test_a_preset_gives_way_to_config_and_command_line(agentgym: Run) -> None:
@@ -159,7 +159,7 @@ def test_a_used_folder_is_refused_but_resumed(agentgym: Run, finished: Path) -> 
     assert status == 2 and "--resume run" in err
     before = (finished / "rounds/01/metrics.json").read_bytes()
     status, out, err = agentgym("evolve", "--resume", "run", "--json")
-    assert status == 0 and json.loads(out)["last"] == 1 and "finished already" in err
+    assert status == 0 and json.loads(out)["last"] == 1 and "already finished" in err
     assert err.count(SMOKE) == 2
     assert "valid success" in err and "last (round 1)" in " ".join(err.split())
     assert (finished / "rounds/01/metrics.json").read_bytes() == before
@@ -170,11 +170,11 @@ def test_a_used_folder_is_refused_but_resumed(agentgym: Run, finished: Path) -> 
     [
         (0, 0, ["no rounds after it"]),
         (1, 0, ["then 1 round"]),
-        (3, 1, ["then 3 rounds", "Going on after Agent_v0."]),
-        (3, 3, ["then 3 rounds", "Going on after round 2."]),
-        (3, 4, ["then 3 rounds", "Going on after round 3, with the test."]),
-        (0, 1, ["no rounds after it", "Going on after Agent_v0, with the test."]),
-        (3, 5, ["then 3 rounds", "This run was finished already, nothing is run again; it came to this:"]),
+        (3, 1, ["then 3 rounds", "Resuming after Agent_v0."]),
+        (3, 3, ["then 3 rounds", "Resuming after round 2."]),
+        (3, 4, ["then 3 rounds", "Resuming after round 3, with the test."]),
+        (0, 1, ["no rounds after it", "Resuming after Agent_v0, with the test."]),
+        (3, 5, ["then 3 rounds", "This run is already finished; its result:"]),
     ],
 )
 def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int, said: list[str]) -> None:
@@ -186,31 +186,31 @@ def test_the_header_says_how_far_a_run_is(tmp_path: Path, rounds: int, done: int
     if done > rounds + 1:
         folder.write_json("test.json", {})
     plan = f"Agent_v0 from 12 episodes of the fair expert, {said[0]}; {folder.path}"
-    assert module("evolve")._header(folder, EvolveConfig(rounds=rounds), 1) == [plan, *said[1:]]
+    assert command_module("evolve")._header(folder, EvolveConfig(rounds=rounds), 1) == [plan, *said[1:]]
 
 
 def test_the_header_says_that_a_round_was_begun(tmp_path: Path) -> None:
     """What it has written down so far is not done again."""
     folder = RunFolder.create(tmp_path / "run", {})
     folder.begin_round(0)
-    assert len(module("evolve")._header(folder, EvolveConfig(), 1)) == 1
+    assert len(command_module("evolve")._header(folder, EvolveConfig(), 1)) == 1
     (folder.round(0) / "trajectories.jsonl").write_text("")
-    assert module("evolve")._header(folder, EvolveConfig(), 1)[1:] == ["Resuming in the middle of round 0."]
+    assert command_module("evolve")._header(folder, EvolveConfig(), 1)[1:] == ["Resuming within round 0."]
 
 
 def test_failed_episodes_that_were_asked_for_are_said(tmp_path: Path) -> None:
     """A setting that surprises, and in a run of no preset no word of one."""
     config = EvolveConfig(select=SelectConfig(threshold=0, success_only=False))
-    said = "Failed episodes are selected too: --select.success_only false, --select.threshold 0."
-    assert module("evolve")._header(RunFolder.create(tmp_path / "run", {}), config, 1)[1:] == [said]
+    said = "Failed episodes are selected, too: --select.success_only false, --select.threshold 0."
+    assert command_module("evolve")._header(RunFolder.create(tmp_path / "run", {}), config, 1)[1:] == [said]
 
 
 def test_the_header_counts_the_episodes_of_all_worlds(tmp_path: Path) -> None:
     """200 tasks of each of two worlds are 400 episodes."""
-    header = module("evolve")._header(RunFolder.create(tmp_path / "run", {}), EvolveConfig(expert_tasks=200), 2)
+    header = command_module("evolve")._header(RunFolder.create(tmp_path / "run", {}), EvolveConfig(expert_tasks=200), 2)
     assert header[0].startswith("Agent_v0 from 400 episodes of the fair expert, then 3 rounds; ")
-    header = module("evolve")._header(RunFolder.create(tmp_path / "other", {}), EvolveConfig(expert_tasks=0), 2)
-    assert header[0].startswith("Agent_v0 is the model as it stands, then 3 rounds; ")
+    header = command_module("evolve")._header(RunFolder.create(tmp_path / "other", {}), EvolveConfig(expert_tasks=0), 2)
+    assert header[0].startswith("Agent_v0 is the untrained model, then 3 rounds; ")
 
 
 def test_what_is_no_run_is_said(agentgym: Run) -> None:
@@ -299,12 +299,12 @@ def test_ctrl_c_says_how_to_go_on_and_it_goes_on(
     assert (
         status == 0
         and "then 1 round; runs" in out
-        and "Going on after Agent_v0.\n" in out
+        and "Resuming after Agent_v0.\n" in out
         and (folder / "test.json").is_file()
     )
 
 
-@pytest.mark.parametrize("place", ["env_specs", "load_torch", "_basis", "_started"])
+@pytest.mark.parametrize("place", ["env_specs", "load_torch", "_inputs", "_start_folder"])
 def test_ctrl_c_before_there_is_a_run(
     agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -314,7 +314,7 @@ def test_ctrl_c_before_there_is_a_run(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module("evolve"), place, interrupted)
+        patch.setattr(command_module("evolve"), place, interrupted)
         status, _, err = agentgym("evolve", *SMALL, "--model", small_model, "--out", "run")
     assert status == 130 and "interrupted; nothing was written yet; start it again" in err and "--resume" not in err
     assert not Path("run").exists()
@@ -330,7 +330,7 @@ def test_a_run_goes_on_with_its_threads(agentgym: Run, small_model: str, monkeyp
     Path("run/provenance.json").write_text(json.dumps(before | {"threads": 2}))
     used: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", used.append)
-    monkeypatch.setattr(module("evolve"), "_show", lambda *_: {})
+    monkeypatch.setattr(command_module("evolve"), "_run_with_progress", lambda *_: {})
     for argv, warned in (((), False), (("--threads", "2"), False), (("--threads", "3"), True)):
         status, _, err = agentgym("evolve", "--resume", "run", *argv)
         assert status == 0 and ("began with 2 threads and resumes with 3" in err) == warned
@@ -361,7 +361,9 @@ def test_a_run_goes_on_with_nothing_but_what_it_began_with(
     for name in ("base_policy", "env_versions"):
         Path("run/provenance.json").write_text(json.dumps(before | {name: "other"}))
         status, _, err = agentgym("evolve", "--resume", "run")
-        assert status == 2 and err == f"agentgym: run cannot go on: its {name} was other, and is {before[name]} now\n"
+        assert (
+            status == 2 and err == f"agentgym: run cannot be resumed: its {name} was other, and is {before[name]} now\n"
+        )
     Path("run/provenance.json").write_text(json.dumps(before))
     assert agentgym("evolve", "--resume", "run")[0] == 0
     (again,) = json.loads(Path("run/provenance.json").read_text())["resumed"]
@@ -439,7 +441,7 @@ def test_run_yaml_has_whole_paths(agentgym: Run, small_model: str, monkeypatch: 
     settings = yaml.safe_load(Path("run/run.yaml").read_text())
     assert settings["model"] == str(Path("base").absolute())
     given = parsed("--env", "shop", "--env_kwargs.catalogue", "there", "--env_kwargs.goals", "human", "--model", "tiny")
-    asked = settings_of(given, [EnvSpec("shop")])
+    asked = saved_settings(given, [EnvSpec("shop")])
     assert asked["env_kwargs"] == {"catalogue": str(Path("there").absolute()), "goals": "human"}
     assert asked["model"] == "tiny" and not {"out", "threads", "json"} & set(asked)
 
@@ -468,7 +470,7 @@ def test_a_new_run_never_takes_an_old_folder(agentgym: Run) -> None:
     """Without --out the name gets -2, -3, …."""
     settings = {"env": ["shop", "guess"], "trainer": {"name": "dpo"}, "seed": 4}
     for name in ("shop+guess-dpo-s4", "shop+guess-dpo-s4-2"):
-        assert module("evolve")._own_folder(settings) == Path("runs") / name
+        assert command_module("evolve")._make_folder(settings) == Path("runs") / name
 
 
 def test_runs_that_start_together_have_a_folder_each(agentgym: Run) -> None:
@@ -476,7 +478,7 @@ def test_runs_that_start_together_have_a_folder_each(agentgym: Run) -> None:
 
     def start(seed: int) -> Path:
         together.wait()
-        found: Path = module("evolve")._own_folder({"env": ["shop"], "trainer": {"name": "dpo"}, "seed": seed})
+        found: Path = command_module("evolve")._make_folder({"env": ["shop"], "trainer": {"name": "dpo"}, "seed": seed})
         return found
 
     with ThreadPoolExecutor(4) as pool:
@@ -578,14 +580,14 @@ def test_a_training_that_was_stopped_goes_on(agentgym: Run, small_model: str, mo
     with monkeypatch.context() as patch:
         patch.setattr("agentgym_py.report.terminal.Phases.training", lambda *_: stopping)
         status, _, err = agentgym(*words, "--out", "bc")
-        assert status == 130 and err == "\ninterrupted; the same command resumes from the last saved state\n"
+        assert status == 130 and err == "\ninterrupted; the same command resumes from the saved state\n"
         status, _, err = agentgym(*words, "--trainer.checkpoint_minutes", "5", "--out", "none")
-        assert status == 130 and err == "\ninterrupted; the same command starts again: no state was saved\n"
+        assert status == 130 and err == "\ninterrupted; the same command starts again, because no state was saved\n"
     status, _, err = agentgym(*words, "--seed", "1", "--out", "bc")
     assert status == 2 and "the state of another training" in err
     for out in ("bc", "none", "whole"):
         status, said, _ = agentgym(*words, "--out", out)
-        assert status == 0 and ("Going on from the state that was kept in bc/trainer.\n" in said) == (out == "bc")
+        assert status == 0 and ("Resuming from the saved state in bc/trainer.\n" in said) == (out == "bc")
         assert {each.name for each in Path(out).iterdir()} == {"checkpoint", "train.json"}
     digests = [json.loads(Path(out, "train.json").read_text())["policy_digest"] for out in ("bc", "whole")]
     assert digests[0] == digests[1]
@@ -714,7 +716,7 @@ def test_who_makes_agent_v0_is_asked_first(agentgym: Run, small_model: str, monk
     assert not Path("run").exists()
     assert agentgym(*words, "--expert_tasks", "0")[0] == 0
     status, _, err = agentgym("train", "--trainer", "kto", "--data", "demos.jsonl", "--out", "x")
-    assert status == 2 and "the trainer 'kto' is no dataclass with a method train, or improve" in err
+    assert status == 2 and "the trainer 'kto' must be a dataclass with a method train or improve" in err
 
 
 def test_who_sampled_the_data_is_said(agentgym: Run, small_model: str) -> None:
@@ -726,7 +728,7 @@ def test_who_sampled_the_data_is_said(agentgym: Run, small_model: str) -> None:
     status, out, err = agentgym(*train, "--data", "own.jsonl", "--model", small_model, "--out", "first")
     assert status == 0 and "were sampled by" not in out, err
     status, out, _ = agentgym(*train, "--data", "own.jsonl", "--model", "first/checkpoint", "--out", "second")
-    assert status == 0 and f"2 of 2 were sampled by other weights ({small_model}); trained are those of first/" in out
+    assert status == 0 and f"2 of 2 were sampled by other weights ({small_model}); --model first/" in out
     assert "first already holds a finished training" in agentgym(*train, "--data", "own.jsonl", "--out", "first")[2]
     status, _, err = agentgym(*train, "--data", "own.jsonl,own.jsonl", "--model", small_model, "--out", "third")
     assert status == 2 and "--data has own.jsonl twice" in err
@@ -753,9 +755,9 @@ def test_what_is_another_trainings_or_a_strangers_is_not_gone_on_with(tmp_path: 
     """Whatever the folders above are called."""
     made = tmp_path / "states" / "out" / "reward_model"
     made.mkdir(parents=True)
-    assert interrupted(made.parent, "reward_model"), "nothing is in it yet"
+    assert is_interrupted(made.parent, "reward_model"), "nothing is in it yet"
     (made / "reward_model.json").touch()
-    assert not interrupted(made.parent, "reward_model")
+    assert not is_interrupted(made.parent, "reward_model")
 
 
 def test_a_reward_model_that_was_stopped_goes_on(
@@ -849,7 +851,7 @@ def test_the_help_says_which_trainer_keeps_no_state(agentgym: Run) -> None:
     for trainer, without in (("reward_model", True), ("process_reward", False), ("filtered_bc", False)):
         status, out, _ = agentgym("train", "--trainer", trainer, "--help-all")
         about = " ".join(out[out.index("--trainer.checkpoint_minutes FLOAT") :].split())
-        assert status == 0 and ("Without effect here: no states are kept" in about) == without
+        assert status == 0 and ("No effect here: no states are saved" in about) == without
 
 
 def test_a_judge_that_goes_wrong_names_no_policy(agentgym: Run, small_model: str) -> None:
@@ -963,8 +965,8 @@ OLD_RUN = Path(__file__).parents[1] / "fixtures" / "58a3e36" / "run.yaml"
 def test_a_run_yaml_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     """Settings that are called otherwise today keep their values."""
     (tmp_path / "run.yaml").write_text(OLD_RUN.read_text())
-    evolve = module("evolve")
-    config = evolve.evolve_config(evolve._settings_of(RunFolder.open(tmp_path)))
+    evolve = command_module("evolve")
+    config = evolve.evolve_config(evolve._read_settings(RunFolder.open(tmp_path)))
     assert (config.attempts, config.forks, config.fork_attempts, config.temperature) == (2, 1, 3, 0.5)
 
 
@@ -973,7 +975,7 @@ def test_settings_of_a_trainer_of_an_earlier_version_are_read(tmp_path: Path, na
     """Each keeps its value by its current name, and none is lost."""
     written = OLD_RUN.with_name(f"run_{name}.yaml")
     (tmp_path / "run.yaml").write_text(written.read_text())
-    trainer = read_trainer(module("evolve")._settings_of(RunFolder.open(tmp_path)))
+    trainer = read_trainer(command_module("evolve")._read_settings(RunFolder.open(tmp_path)))
     common = {"tasks_per_iteration": 3, "minibatch_size": 5, "microbatch_tokens": 300, "kl_coef": 0.05}
     common |= {"max_ratio": 9.0, "max_kl": 40.0}
     own = {

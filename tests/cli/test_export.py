@@ -252,7 +252,7 @@ def test_what_is_no_model_is_refused(agentgym: Any, small_model: str, monkeypatc
         status, _, err = agentgym("export", *words, "--out", "given")
         assert status == 2 and complaint in err and err.count("\n") == 1
     status, _, err = agentgym("export", small_model)
-    assert status == 2 and "--out DIR wanted" in err
+    assert status == 2 and "--out DIR is needed" in err
     true = Policy.save
 
     def wrong(self: Policy, folder: Any) -> None:

@@ -22,7 +22,7 @@ from agentgym_py.cli.interrupts import (
     Killed,
     interruptible,
     interrupts_honoured,
-    note,
+    remember_interrupt,
     require_not_interrupted,
 )
 
@@ -125,7 +125,7 @@ def test_one_that_a_library_swallows_ends_the_command_at_the_next_step() -> None
                 call()
         call()
     with interrupts_honoured():
-        note(Killed)
+        remember_interrupt(Killed)
         with pytest.raises(Killed):
             require_not_interrupted()
 

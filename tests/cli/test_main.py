@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pytest
 
 from agentgym_py import __version__, registry
-from agentgym_py.cli import COMMANDS, build, main, module
+from agentgym_py.cli import COMMANDS, build_parser, command_module, main
 from agentgym_py.cli.parser import Parser, UsageError
 from agentgym_py.cli.values import convert
 
@@ -107,7 +107,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "shop"], "'shop': no argument is expected here; did you mean --env shop?\n"),
         (["train", "ppo"], "'ppo': no argument is expected here; did you mean --trainer ppo?\n"),
         (["eval", "random"], "'random': no argument is expected here; did you mean --agent random?\n"),
-        (["eval", "--expert", "fair"], ": --expert fair is for --agent expert"),
+        (["eval", "--expert", "fair"], ": --expert fair needs --agent expert"),
         (["eval", "--agent", "expert", "--expert", "fare"], ": --expert: expected "),
         (["trainers", "show", "dop"], "Did you mean 'dpo'?"),
         (["evolve", "--thresold", "1"], "; did you mean --select.threshold?"),
@@ -164,7 +164,7 @@ def test_help_and_lists_load_no_torch() -> None:
             ["eval", "--agent", "expert", "--env_kwargs.goals", "human"],
             ": --tasks asks for 300 test tasks, shop has 46\n",
         ),
-        (["evolve", "--preset", "smok"], "no preset 'smok'; there are default, smoke; did you mean smoke?"),
+        (["evolve", "--preset", "smok"], "no preset 'smok'; choose from default, smoke; did you mean smoke?"),
         (["evolve", "--config", "nowhere.yaml"], "--config: there is no file 'nowhere.yaml'"),
         (["evolve", "--resume", "nowhere"], "nowhere: no such folder"),
         (["evolve", "--allow_empty=perhaps"], "--allow_empty: expected true or false, got 'perhaps'"),
@@ -174,7 +174,7 @@ def test_help_and_lists_load_no_torch() -> None:
             ["evolve", "--trainer", "ppo", "--restart", "base"],
             "restart previous, got last and base",
         ),
-        (["collect"], "--out FILE.jsonl wanted"),
+        (["collect"], "--out FILE.jsonl is needed"),
         (["collect", "--out", "x.jsonl", "--agent", "exprt"], "No agent 'exprt' is installed. Did you mean 'expert'?"),
         (["collect", "--out", "x.jsonl", "--split", "tset"], "Did you mean 'test'? There are: test, train, valid."),
         (["collect", "--out", "x.jsonl", "--temperature", "hot"], "--temperature: 'hot' is not what it takes"),
@@ -187,10 +187,10 @@ def test_help_and_lists_load_no_torch() -> None:
             "choose an agent: --model NAME or --agent NAME",
         ),
         (["collect", "--out", "x.jsonl", "--agent", "model"], "choose an agent: --model NAME or --agent NAME"),
-        (["collect", "--out", "x.jsonl", "--temperature", "0.7,1"], "the agent expert samples nothing"),
+        (["collect", "--out", "x.jsonl", "--temperature", "0.7,1"], "the agent expert does not sample"),
         (["collect", "--out", "/proc/x.jsonl", "--env", "GUESS", "--tasks", "1"], "/proc/x.jsonl"),
-        (["train", "--out", "x"], "--data FILE wanted"),
-        (["train", "--data", "x", "--out", "x", "--trainer", "ppo"], "ppo plays itself, it does not train on files"),
+        (["train", "--out", "x"], "--data FILE is needed"),
+        (["train", "--data", "x", "--out", "x", "--trainer", "ppo"], "ppo is on-policy and does not train on files"),
         (["train", "--out", "x", "--data", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
         (["eval"], "choose an agent: --model NAME or --agent NAME"),
         (["eval", "--agent", "random", "--model", "tiny"], "choose an agent: --model NAME or --agent NAME"),
@@ -206,7 +206,7 @@ def test_help_and_lists_load_no_torch() -> None:
         (["play", "shop", "--env_kwargs.strict_compat", "nope"], "--env_kwargs.strict_compat must be true or false, "),
         (["play", "maze", "--env_kwargs.max_steps", "2.5"], "--env_kwargs.max_steps must be int or None, not 2.5"),
         (["play", "maze", "--task", "-1"], "'-1' is no number such as 0"),
-        (["play", "--env", "maze"], "--env: no such option; the environment is named without it: agentgym play NAME"),
+        (["play", "--env", "maze"], "--env: no such option; give the environment's name alone: agentgym play NAME"),
         (
             ["eval", "--agent", "random", "--env", "GUESS", "--tasks", "0"],
             ": --tasks must be a number of at least 1, got 0",
@@ -225,16 +225,19 @@ def test_help_and_lists_load_no_torch() -> None:
         (["evolve", "--resume", "nowhere", "--env", "GUESS"], "nowhere: no such folder"),
         (["replay", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
         (["data", "verify", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
-        (["data", "convert", "a.jsonl", "b.xml"], "b.xml: which format? End its name in .jsonl, .json, .parquet, or"),
+        (["data", "convert", "a.jsonl", "b.xml"], "b.xml: unknown format; end the name in .jsonl, .json, .parquet, or"),
         (
             ["data", "convert", "a.jsonl", "b.jsonl", "--to", "tlr"],
-            "--to: no format 'tlr'; there are",
+            "--to: no format 'tlr'; choose from",
         ),
         (
             ["data", "convert", "a.jsonl", "b.jsonl", "--to", "json"],
             "openai; did you mean agenttraj?",
         ),
-        (["data", "convert", "a.jsonl", "b.jsonl", "--to", "csv"], "--to: no format 'csv'; there are store, agenttraj"),
+        (
+            ["data", "convert", "a.jsonl", "b.jsonl", "--to", "csv"],
+            "--to: no format 'csv'; choose from store, ",
+        ),
         (["data", "convert", "a.jsonl", "b.jsonl"], "a.jsonl: no such file"),
         (["report", "."], "holds no run"),
     ],
@@ -307,7 +310,7 @@ def test_a_defect_keeps_its_traceback(agentgym: Run, monkeypatch: pytest.MonkeyP
     def fail(_: object) -> int:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(module("report"), "run", fail)
+    monkeypatch.setattr(command_module("report"), "run", fail)
     with pytest.raises(RuntimeError, match="a defect"):
         main(["report", "."])
 
@@ -318,7 +321,7 @@ def test_ctrl_c_is_status_130(agentgym: Run, monkeypatch: pytest.MonkeyPatch) ->
     def stop(_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module("report"), "run", stop)
+    monkeypatch.setattr(command_module("report"), "run", stop)
     status, _, err = agentgym("report", ".")
     assert status == 130 and "interrupted" in err and "Traceback" not in err
 
@@ -347,7 +350,7 @@ def test_help_shows_what_most_people_set(agentgym: Run) -> None:
     short, long = (agentgym("evolve", how)[1] for how in ("--help", "--help-all"))
     shown, every = (re.findall(r"^  --([\w.]+)", text, re.MULTILINE) for text in (short, long))
     assert len(shown) <= 20 and {"env", "rounds", "attempts", "trainer"} <= set(shown) < set(every)
-    assert set(every) == {name.removesuffix(".name") for name in build("evolve", []).options}
+    assert set(every) == {name.removesuffix(".name") for name in build_parser("evolve", []).options}
     assert f"`agentgym evolve --help-all` shows {len(every) - len(shown)} more options." in short
     assert "Optional[" not in long and "null" not in long and "(type:" not in long
 
@@ -440,6 +443,6 @@ def test_agents_are_listed(agentgym: Run) -> None:
 def test_one_thing_has_one_name_in_all_commands() -> None:
     """Episodes per task are `attempts`, the expert is `fair` or `exact`, sampling has a `temperature`."""
     for command in ("evolve", "collect", "eval"):
-        names = set(build(command, []).options)
+        names = set(build_parser(command, []).options)
         assert {"attempts", "temperature", "expert", "env", "model", "seed"} <= names
         assert not names & {"tries", "samples", "temperatures", "fork_tries"}

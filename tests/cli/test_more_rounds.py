@@ -36,7 +36,7 @@ def test_a_finished_run_takes_more_rounds(agentgym: Run, small_model: str, setti
     before, test = episodes("run"), json.loads(Path("run/test.json").read_text())
     status, out, err = agentgym("evolve", "--resume", "run", "--rounds", "3")
     assert status == 0, err
-    assert "finished already" not in out and "then 3 rounds" in out
+    assert "already finished" not in out and "then 3 rounds" in out
     after, whole = episodes("run"), episodes("whole")
     assert before.items() <= after.items(), "what was there has changed"
     assert whole.items() <= after.items() and set(after) - set(whole) <= {"rounds/01/test.jsonl"}
@@ -46,7 +46,7 @@ def test_a_finished_run_takes_more_rounds(agentgym: Run, small_model: str, setti
     assert yaml.safe_load(Path("run/run.yaml").read_text())["rounds"] == 3
     page = Path("run/report.html").read_text(encoding="utf-8")
     assert all(f"(round {number})" in page for number in {0, 1, 3, now["best"]})
-    assert "finished already" in agentgym("evolve", "--resume", "run", "--rounds", "3")[1]
+    assert "already finished" in agentgym("evolve", "--resume", "run", "--rounds", "3")[1]
 
 
 def test_a_run_that_is_not_over_takes_more_and_fewer(

@@ -114,7 +114,7 @@ def test_a_world_in_a_file_is_trained_in_and_resumed_elsewhere(tmp_path: Path, s
     assert changed.returncode == 2 and f"began with another {tmp_path / world}: restore the file" in changed.stderr
     (tmp_path / world).unlink()
     gone = agentgym_process("evolve", "--resume", str(run), cwd=elsewhere)
-    assert gone.returncode == 2 and f"needs {tmp_path / world}, which is gone" in gone.stderr
+    assert gone.returncode == 2 and f"needs {tmp_path / world}, which is missing" in gone.stderr
     assert gone.stderr.count("\n") == changed.stderr.count("\n") == 1
 
 
@@ -129,7 +129,7 @@ def test_a_world_in_a_file_is_played_in_processes_and_replayed(tmp_path: Path, s
     unknown = agentgym_process("replay", "a.jsonl", cwd=tmp_path)
     assert unknown.returncode == 1 and "by its file: --env FILE.py" in unknown.stderr
     found = agentgym_process("replay", "a.jsonl", "--env", world, cwd=tmp_path)
-    assert found.returncode == 0 and found.stdout.startswith("40 trajectories: 40 hold"), found.stderr
+    assert found.returncode == 0 and found.stdout.startswith("40 trajectories: 40 identical"), found.stderr
 
 
 def test_an_evaluation_in_a_file_of_ones_own_is_repeated(agentgym: Run, sources: Any) -> None:

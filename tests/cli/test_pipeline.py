@@ -13,7 +13,7 @@ import yaml
 
 pytest.importorskip("torch")
 
-from agentgym_py.cli.pipeline_file import read_file, stages_of
+from agentgym_py.cli.pipeline_file import read_file, read_stages
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import store
 
@@ -63,8 +63,8 @@ def test_each_stage_gets_what_the_one_before_made(agentgym: Run, small_model: st
     assert "| run | 01-sft |" in Path("made/03-export/README.md").read_text(encoding="utf-8")
     before = {each: each.stat().st_mtime_ns for each in Path("made").rglob("*") if each.parent != Path("made")}
     status, out, _ = agentgym("pipeline", file)
-    assert status == 0 and [line for line in out.splitlines() if "done before" in line] == [
-        f"stage {n} of 3, {name}: done before" for n, name in enumerate(("sft", "evaluate", "export"), 1)
+    assert status == 0 and [line for line in out.splitlines() if "already done" in line] == [
+        f"stage {n} of 3, {name}: already done" for n, name in enumerate(("sft", "evaluate", "export"), 1)
     ]
     assert before == {each: each.stat().st_mtime_ns for each in Path("made").rglob("*") if each.parent != Path("made")}
     status, out, _ = agentgym("pipeline", file, "--list")
@@ -80,7 +80,7 @@ def test_defaults_count_unless_the_table_says_otherwise(agentgym: Run, small_mod
               "attempts": 2, "temperature": 0.5, "track": "tensorboard", "prompt": "full"}  # fmt: skip
     held["defaults"] |= common
     held["stages"] += [{"stage": "rl"}, {"stage": "evaluate"}]  # or no stage takes some of them
-    other = stages_of(read_file(written(held)), "p.yaml")[1]
+    other = read_stages(read_file(written(held)), "p.yaml")[1]
     ruled = {key for key, value in held["defaults"].items() if key in other.settings and other.settings[key] != value}
     assert ruled == {"model"} | {"sft": {"rounds"}, "rl": {"expert_tasks"}}.get(kind, set())
     table = (Path(__file__).parents[2] / "docs" / "pipeline.md").read_text(encoding="utf-8")
@@ -88,7 +88,7 @@ def test_defaults_count_unless_the_table_says_otherwise(agentgym: Run, small_mod
         each in table for each in ("`evolve --rounds 0`", "`expert_tasks: 0`", "this table wins over `defaults`")
     )
     held["stages"][1] |= {"rounds": 2, "expert_tasks": 5} if kind in ("sft", "rl") else {}
-    own = stages_of(read_file(written(held)), "p.yaml")[1]
+    own = read_stages(read_file(written(held)), "p.yaml")[1]
     assert all(
         own.settings[key] == value for key, value in held["stages"][1].items() if key in ("rounds", "expert_tasks")
     )
@@ -97,11 +97,11 @@ def test_defaults_count_unless_the_table_says_otherwise(agentgym: Run, small_mod
 def test_an_sft_is_not_tested_unless_it_is_asked_for(agentgym: Run, small_model: str) -> None:
     """By the stage, or by the defaults."""
     held = short(small_model)
-    assert stages_of(read_file(written(held)), "p.yaml")[0].settings["test_tasks"] == 0
+    assert read_stages(read_file(written(held)), "p.yaml")[0].settings["test_tasks"] == 0
     held["defaults"]["test_tasks"] = 5
-    assert stages_of(read_file(written(held)), "p.yaml")[0].settings["test_tasks"] == 5
+    assert read_stages(read_file(written(held)), "p.yaml")[0].settings["test_tasks"] == 5
     held["stages"][0]["test_tasks"] = 2
-    assert stages_of(read_file(written(held)), "p.yaml")[0].settings["test_tasks"] == 2
+    assert read_stages(read_file(written(held)), "p.yaml")[0].settings["test_tasks"] == 2
 
 
 def test_advice_is_that_of_a_pipeline(agentgym: Run, small_model: str) -> None:
@@ -124,19 +124,19 @@ def test_a_changed_file_is_refused(agentgym: Run, small_model: str) -> None:
         Path(folder).mkdir(parents=True)
     file = written(short(small_model))
     state = [{"name": s.name, "command": s.command, "settings": s.settings}
-             for s in stages_of(read_file(file), file)]  # fmt: skip
+             for s in read_stages(read_file(file), file)]  # fmt: skip
     Path("made/pipeline.json").write_text(json.dumps({"stages": state, "done": {"sft": {}, "evaluate": {}}}))
     assert agentgym("pipeline", file, "--list")[1].startswith("1. sft (done)")
     for changes in ({"evaluate": {"tasks": 4}}, {"evaluate": {"name": "measure"}}):
         status, _, err = agentgym("pipeline", written(short(small_model, **changes)))
-        assert status == 2 and "was begun by another pipeline than p.yaml says now" in err and err.count("\n") == 1
-        assert "its stage evaluate differs, and is done" in err
+        assert status == 2 and "was begun with another version of p.yaml" in err and err.count("\n") == 1
+        assert "its stage evaluate has changed" in err
     more = short(small_model)
     more["stages"].insert(0, {"stage": "evaluate", "name": "before", "agent": "expert", "tasks": 2})
-    assert "its stage sft differs, and is done" in agentgym("pipeline", written(more))[2]
+    assert "its stage sft has changed" in agentgym("pipeline", written(more))[2]
     fewer = short(small_model)
     del fewer["stages"][1]
-    assert "its stage evaluate differs, and is done" in agentgym("pipeline", written(fewer))[2]
+    assert "its stage evaluate has changed" in agentgym("pipeline", written(fewer))[2]
     Path("other").mkdir()
     Path("other/mine.txt").touch()
     status, _, err = agentgym("pipeline", file, "--out", "other")
@@ -155,7 +155,7 @@ def test_what_is_not_done_yet_may_be_changed(agentgym: Run, small_model: str, mo
     rows = Path("made/02-evaluate/trajectories.jsonl").read_bytes()
     held["stages"][1]["tasks"] = 2
     status, _, err = agentgym("pipeline", written(held))
-    assert status == 2 and "made/02-evaluate was begun with other settings than p.yaml says now: move it away" in err
+    assert status == 2 and "made/02-evaluate was begun with other settings than those of p.yaml: move it away" in err
     assert Path("made/02-evaluate/trajectories.jsonl").read_bytes() == rows
     Path("made/02-evaluate").rename("aside")
     del held["stages"][2]
@@ -182,7 +182,7 @@ def test_a_folder_goes_on_only_with_what_it_was_begun_with(
         with pytest.raises(ZeroDivisionError):
             agentgym("pipeline", written({**changed, "stages": [first, *changed["stages"]]}))
     status, _, err = agentgym("pipeline", written(changed))
-    assert status == 2 and "made/01-sft was begun with other settings than p.yaml says now" in err
+    assert status == 2 and "made/01-sft was begun with other settings than those of p.yaml" in err
     assert agentgym("pipeline", written(short(small_model)))[0] == 0
 
 
@@ -195,7 +195,7 @@ def test_rounds_that_were_none_better_are_said(agentgym: Run, small_model: str) 
     ]  # fmt: skip
     status, out, err = agentgym("pipeline", written(held))
     assert status == 0, err
-    assert "no round was better on valid tasks than what it began with: that is its product" in out
+    assert "no round improved on Agent_v0 on valid tasks, so Agent_v0 is the product" in out
     assert "no round was better" not in agentgym("pipeline", written(short(small_model)), "--out", "other")[1]
 
 
@@ -205,7 +205,7 @@ def test_a_done_stages_folder_must_be_there(agentgym: Run, small_model: str) -> 
     Path("made/02-evaluate").rename("aside")
     for words in ((), ("--list",)):
         status, _, err = agentgym("pipeline", "p.yaml", *words)
-        assert status == 2 and "stage evaluate is done, but its folder made/02-evaluate is not there" in err
+        assert status == 2 and "stage evaluate is done, but its folder made/02-evaluate is missing" in err
     Path("aside").rename("made/02-evaluate")
     assert agentgym("pipeline", "p.yaml")[0] == 0
 
@@ -226,8 +226,8 @@ def test_whatever_is_interrupted_there_is_one_advice(
         with monkeypatch.context() as patch:
             patch.setattr(place, interrupt)
             status, _, err = agentgym("pipeline", file)
-        assert status == 130 and "to go on" not in err and err.count("goes on") == 1
-        assert f"stopped in stage {stage}; agentgym pipeline p.yaml resumes there\n" in err
+        assert status == 130 and "to resume" not in err and err.count("resumes") == 1
+        assert f"stopped in stage {stage}; agentgym pipeline p.yaml resumes from there\n" in err
 
 
 def test_an_interrupted_evaluation_goes_on(agentgym: Run, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +266,7 @@ def test_an_interrupted_pipeline_goes_on(agentgym: Run, small_model: str, monkey
     with monkeypatch.context() as patch:
         patch.setattr(Evolution, "_round", interrupted)
         status, out, err = agentgym("pipeline", file)
-    assert status == 130 and "stopped in stage sft; agentgym pipeline p.yaml resumes there" in err
+    assert status == 130 and "stopped in stage sft; agentgym pipeline p.yaml resumes from there" in err
     assert "stage 2" not in out
     first = Path("made/01-sft/rounds/00/metrics.json").stat().st_mtime_ns
     Path("made/02-evaluate").mkdir()
@@ -292,10 +292,10 @@ def test_an_interrupted_training_goes_on(agentgym: Run, small_model: str, monkey
     with monkeypatch.context() as patch:
         patch.setattr("agentgym_py.report.terminal.Phases.training", lambda *_: stopping)
         status, _, err = agentgym("pipeline", file, "--out", "made")
-    assert status == 130 and f"agentgym pipeline {file} --out made resumes there" in err
+    assert status == 130 and f"agentgym pipeline {file} --out made resumes from there" in err
     assert any(Path("made/02-sft/trainer").rglob("state-*"))
     status, out, _ = agentgym("pipeline", file, "--out", "made")
-    assert status == 0 and "Going on from the state that was kept" in out
+    assert status == 0 and "Resuming from the saved state" in out
     assert agentgym("pipeline", file, "--out", "whole")[0] == 0
     held = [json.loads(Path(out, "02-sft/train.json").read_text()) for out in ("made", "whole")]
     assert held[0]["policy_digest"] == held[1]["policy_digest"]
@@ -335,15 +335,15 @@ def test_a_training_that_was_killed_at_its_end_goes_on(
 @pytest.mark.parametrize(
     ("held", "complaint"),
     [
-        ([], "p.yaml holds no pipeline"),
-        ({"stages": []}, "p.yaml holds no pipeline"),
+        ([], "p.yaml: expected a mapping with a list of `stages`"),
+        ({"stages": []}, "p.yaml: expected a mapping with a list of `stages`"),
         (
             {"stagse": [], "stages": [{"stage": "sft"}]},
-            "no key 'stagse'; there are defaults, out, stages; did you mean stages?",
+            "no key 'stagse'; the keys are defaults, out, stages; did you mean stages?",
         ),
-        ({"stages": [{"stage": "sfd"}]}, "no kind of stage 'sfd'; there are"),
-        ({"stages": [{"name": "sft"}]}, "stage 1 is no mapping with `stage: KIND`"),
-        ({"stages": [{"stage": "evaluate"}, {"stage": "evaluate"}]}, "stage 2 needs a name of its own"),
+        ({"stages": [{"stage": "sfd"}]}, "no kind of stage 'sfd'; choose from"),
+        ({"stages": [{"name": "sft"}]}, "stage 1 must be a mapping with `stage: KIND`"),
+        ({"stages": [{"stage": "evaluate"}, {"stage": "evaluate"}]}, "stage 2 needs a unique name"),
         (
             {"stages": [{"stage": "sft", "expert_task": 3}]},
             "stage sft: expert_task: no such setting; did you mean expert_t",
@@ -355,13 +355,13 @@ def test_a_training_that_was_killed_at_its_end_goes_on(
         ({"stages": [{"stage": "sft", "expert_tasks": "some"}]}, "stage sft: --expert_tasks: expected int"),
         ({"stages": [{"stage": "rl", "trainer": {"name": "ppp"}}]}, "Did you mean 'ppo'?"),
         ({"stages": [{"stage": "rl", "trainer": {"name": "ppo", "gamma": 2}}]}, "stage rl: --trainer.gamma, "),
-        ({"stages": [{"stage": "rl", "reward_model": "$judge"}]}, "$judge is the product of no stage before"),
-        ({"stages": [{"stage": "sft", "out": "here"}]}, "stage sft: out is not a stage's to say"),
+        ({"stages": [{"stage": "rl", "reward_model": "$judge"}]}, "$judge names no earlier stage"),
+        ({"stages": [{"stage": "sft", "out": "here"}]}, "stage sft: out is set by the pipeline"),
         ({"defaults": {"colour": 1}, "stages": [{"stage": "sft"}]}, "no stage takes the default 'colour'"),
         ({"out": 5, "stages": [{"stage": "sft"}]}, "p.yaml: out must be a folder's name, got 5"),
-        ({"out": "", "stages": [{"stage": "sft"}]}, "--out DIR wanted, or `out: DIR` in p.yaml"),
+        ({"out": "", "stages": [{"stage": "sft"}]}, "--out DIR is needed, or `out: DIR` in p.yaml"),
         ({"stages": [{"stage": "rl", "trainer": "ppp"}]}, "p.yaml: stage rl: "),
-        ({"stages": [{"stage": "export", "model": "$x"}]}, "p.yaml: stage export: $x is the product of no stage"),
+        ({"stages": [{"stage": "export", "model": "$x"}]}, "p.yaml: stage export: $x names no earlier stage"),
         ({"defaults": [1], "stages": [{"stage": "sft"}]}, "p.yaml: defaults must be a mapping"),
     ],
 )
@@ -385,7 +385,7 @@ SAMPLES = {"stage": "collect", "name": "samples", "tasks": 4}
         ([{"stage": "evaluate", "model": "tiny", "split": "nope"}], "stage evaluate: "),
         ([{"stage": "sft", "data": ["nope.jsonl"]}], "stage sft: data: there is no file 'nope.jsonl'"),
         ([SAMPLES, {"stage": "sft", "data": "p.yaml,$samples"}], "stage sft: data: there is no file '$samples'"),
-        ([SAMPLES, {"stage": "sft", "trainer": "grpo"}], "stage sft: grpo plays itself"),
+        ([SAMPLES, {"stage": "sft", "trainer": "grpo"}], "stage sft: grpo is on-policy"),
         ([SAMPLES, {"stage": "sft", "trainer": "reward_model"}], "stage sft: a trainer of a policy is needed here"),
         ([SAMPLES, {"stage": "sft", "trainer": "process_reward"}], "stage sft: a trainer of a policy is needed here"),
         ([{"stage": "rl", "trainer": "reward_model"}], "stage rl: a trainer of a policy is needed here"),
@@ -394,10 +394,10 @@ SAMPLES = {"stage": "collect", "name": "samples", "tasks": 4}
         ([{"stage": "rl", "trainer": "ppo", "reward_model": "/nowhere"}], "reward_model: '/nowhere' holds no"),
         ([{"stage": "rl", "trainer": {"name": "r3", "prm": "/nowhere"}}], "stage rl: prm: '/nowhere' holds no"),
         ([SAMPLES, {"stage": "reward_model"}, {"stage": "rl", "trainer": {"name": "r3", "prm": "$reward_model"}}],
-         "stage rl: prm must be of a stage that makes a process_reward, and $reward_model makes a reward_model"),
+         "stage rl: prm must be the process_reward of a stage, but $reward_model makes a reward_model"),
         ([SAMPLES, {"stage": "reward_model"}, {"stage": "rl", "reward_model": "$reward_model"}],
          "stage rl: reward_model is for a trainer that plays itself"),
-        ([SAMPLES, {"stage": "evaluate", "model": "$samples"}], "model must be of a stage that makes a policy"),
+        ([SAMPLES, {"stage": "evaluate", "model": "$samples"}], "model must be the policy of a stage"),
         ([{"stage": "evaluate", "model": "nothing"}], "stage evaluate: no model 'nothing'"),
         ([{"stage": "export", "model": "nothing"}], "stage export: no model 'nothing'"),
     ],
@@ -418,7 +418,7 @@ def test_stages_that_are_done_need_nothing_any_more(agentgym: Run) -> None:
     file = written(held)
     assert agentgym("pipeline", file, "--list")[0] == 0
     Path("made/01-sft").mkdir(parents=True)
-    state = [{"name": s.name, "command": s.command, "settings": s.settings} for s in stages_of(read_file(file), file)]
+    state = [{"name": s.name, "command": s.command, "settings": s.settings} for s in read_stages(read_file(file), file)]
     Path("made/pipeline.json").write_text(json.dumps({"stages": state, "done": {"sft": {}}}))
     Path("played.jsonl").unlink()
     assert agentgym("pipeline", file)[0] == 0
@@ -437,7 +437,7 @@ def test_only_a_policy_of_an_earlier_stage_needs_no_expert(agentgym: Run) -> Non
     """A base of the stage's own is made an Agent_v0 first."""
     for own, tasks in (({}, True), ({"model": "$sft"}, True), ({"model": "tiny"}, False), ({"expert_tasks": 7}, False)):
         held = {"stages": [{"stage": "sft"}, {"stage": "rl", **own}]}
-        rl = stages_of(held, "p.yaml")[1]
+        rl = read_stages(held, "p.yaml")[1]
         assert (rl.settings.get("expert_tasks") == 0) is tasks, own
 
 

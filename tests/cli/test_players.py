@@ -218,8 +218,8 @@ def test_a_missing_key_is_said_before_any_network(agentgym: Run, monkeypatch: py
             "--agent_kwargs.retries must be at least 0",
         ),
         (("--agent", "openai", "--model", "m", "--max_new_tokens", "0"), "--max_new_tokens must be at least 1, got 0"),
-        (("--agent", "expert", "--base_url", "http://a/v1"), "--base_url is of an endpoint: --agent openai"),
-        (("--model", "tiny", "--base_url", "http://a/v1"), "--base_url is of an endpoint: --agent openai"),
+        (("--agent", "expert", "--base_url", "http://a/v1"), "--base_url needs an endpoint: --agent openai"),
+        (("--model", "tiny", "--base_url", "http://a/v1"), "--base_url needs an endpoint: --agent openai"),
         (("--agent", "person", "--model", "tiny"), "choose an agent: --model NAME or --agent NAME"),
     ],
 )

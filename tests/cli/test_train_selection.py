@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agentgym_py import registry
-from agentgym_py.cli import build
-from agentgym_py.cli.values import nested
+from agentgym_py.cli import build_parser
+from agentgym_py.cli.values import nest_options
 from agentgym_py.training.trainer import info_of
 
 pytest.importorskip("trl")
@@ -37,7 +37,7 @@ ROWS = [
 def test_train_selects_what_evolve_selects(trainer: str) -> None:
     """By default; a trainer that makes a judge, which evolve does not run, gets every episode."""
     argv = ["--trainer.name", trainer]
-    train, evolve = (nested(build(command, argv).parse(argv))["select"] for command in ("train", "evolve"))
+    train, evolve = (nest_options(build_parser(command, argv).parse(argv))["select"] for command in ("train", "evolve"))
     if info_of(registry.load(GROUP, trainer)).output == "policy":
         assert train == evolve
     else:

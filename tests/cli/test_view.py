@@ -64,7 +64,7 @@ def test_broken_lines_are_said(agentgym: Run, played: Path) -> None:
 def test_judged_episodes_become_a_store(agentgym: Run, played: Path) -> None:
     """With people's verdicts, for `agentgym train`."""
     status, _, err = agentgym("view", "played", "--judged", "judged.jsonl")
-    assert (status, "nobody has judged" in err) == (2, True)
+    assert (status, "no judged episode" in err) == (2, True)
     names = [t.id for t in store.read(played)]
     feedback.thumb(played.parent, Ref(played.name, names[0]), -1)
     assert agentgym("view", "played", "--judged", "judged.jsonl")[1] == "judged.jsonl: 1 judged episode\n"
@@ -77,7 +77,7 @@ def test_judged_episodes_become_a_store(agentgym: Run, played: Path) -> None:
         (["nothing"], "no such file"),
         (["played", "--port", "70000"], "--port must be from 0 to 65535"),
         (["played", "--export", "a.html", "--limit", "0"], "--limit must be at least 1"),
-        (["played", "--export", "a.html", "--judged", "b.jsonl"], "two things"),
+        (["played", "--export", "a.html", "--judged", "b.jsonl"], "cannot be combined"),
     ],
 )
 def test_mistakes_are_one_line(agentgym: Run, played: Path, words: list[str], message: str) -> None:

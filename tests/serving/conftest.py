@@ -15,7 +15,7 @@ pytest.importorskip("fastapi")
 uvicorn = pytest.importorskip("uvicorn")
 
 from agentgym_py import registry
-from agentgym_py.cli.server_options import LOOPBACK, listening
+from agentgym_py.cli.server_options import LOOPBACK, listen
 from agentgym_py.env import EnvSpec, Outcome, Reply, Task, TextEnv
 from agentgym_py.serving import RemoteEnv
 from agentgym_py.serving.client import Connection
@@ -122,7 +122,7 @@ def _serving(worlds: list[EnvSpec], port: int = 0, *, experts: bool = False, **l
 
     allow = limits.pop("allow", ())
     sessions = Sessions(worlds, Limits(**limits), experts=experts, allow=allow)
-    with listening(LOOPBACK, port) as at:
+    with listen(LOOPBACK, port) as at:
         app = app_of(sessions, TOKEN, LOOPBACK)
         running = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=running.run, args=([at],), daemon=True)
