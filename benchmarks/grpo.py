@@ -40,8 +40,7 @@ from agentgym_py.env import EnvSpec
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import agent_logits, agent_logprobs, pad_samples
 from agentgym_py.policy.tokens import Sample, encode, encode_turns
-from agentgym_py.training.trl_rollout import episode_return
-from agentgym_py.training.trl_rollout import row as row_of
+from agentgym_py.training.trl_rollout import episode_return, trl_row
 from agentgym_py.trajectory import Tokens, Trajectory, store
 from agentgym_trainers.filtered_bc import FilteredBC
 from agentgym_trainers.grpo import GRPO
@@ -227,7 +226,7 @@ def theirs(case: Case, line: Connection) -> None:
 
     disable_progress_bar()
     policy, size, clock = case.policy(), case.size, Clock(line, case.folder / f"theirs-{case.beta}.pt")
-    groups = [[row_of(each, policy.chat) for each in group] for group in case.groups()]
+    groups = [[trl_row(each, policy.chat) for each in group] for group in case.groups()]
 
     def rollout_func(prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
         tries = [iter(group) for group in groups]

@@ -21,10 +21,11 @@ from agentgym_py.policy.tiny import CHAT_TEMPLATE, END, PAD, SPECIAL_TOKENS, bui
 from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.rng import Rng
 from agentgym_py.training import TrainReport
+from agentgym_py.training.rl.actor_critic import Output
 from agentgym_py.training.rl.batch import Record, TokenBatch
 from agentgym_py.training.rl.guards import StoppedEarly
-from agentgym_py.training.rl.learner import Learner, Loss, Output
-from agentgym_py.training.rl.losses import Weighting
+from agentgym_py.training.rl.learner import Learner
+from agentgym_py.training.rl.losses import Loss, Weighting
 
 RIGHT = ("right", "east", "up", "on", "1", "3", "5", "7")
 LEFT = ("left", "west", "0", "2", "4", "6")
@@ -178,7 +179,7 @@ def step(
     learner: Learner, records: Sequence[Record], loss_of: LossOf, weighting: Weighting, constant: float = 1.0
 ) -> dict[str, float]:
     """Take one optimizer step on these records as a trainer's loop does; return its log."""
-    learner.begin(records, weighting, constant)
+    learner.begin_step(records, weighting, constant)
     return _take(learner, records, loss_of)
 
 

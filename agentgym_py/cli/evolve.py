@@ -199,7 +199,7 @@ def _run(args: Values, opened: list[RunFolder], stack: ExitStack) -> dict[str, A
         _require_all_tasks(config, envs)
     finished = folder is not None and folder.finished and not extends
     if not finished:
-        tracking.need(settings["track"])
+        tracking.require_service(settings["track"])
         require_model_files(plan.model.model)
     out = console(args["json"])
     out.print(_headline(settings, config), style="bold", soft_wrap=True)  # before the imports, which take seconds

@@ -191,7 +191,7 @@ def require_valid(stage: Stage, stages: Sequence[Stage], file: str) -> None:
             read_plan(args, args)
         else:
             read_plan(args)
-        tracking.need(args.get("track"))
+        tracking.require_service(args.get("track"))
         _require_product(stage)
         _require_model(stage, args)
 

@@ -27,13 +27,13 @@ from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import new_folder, remove_partial_files
 from agentgym_py.registry import absolute_source
 from agentgym_py.training import Trainer, tracking
-from agentgym_py.training.checkpoints import until_saved
+from agentgym_py.training.checkpoints import keep_states_until_exit
 from agentgym_py.training.trainer import (
-    checked,
     info_of,
-    last_good_kept,
     require_several_processes,
+    saving_last_good,
     select_defaults,
+    validate_report,
 )
 from agentgym_py.trajectory.selectors import SelectConfig, build_selector
 
@@ -146,7 +146,7 @@ def read_plan(args: Values) -> tuple[TrainOptions, ModelOptions, Trainer, list[s
         raise UsageError(f"--data has {twice} twice; remove one")
     read_options(SelectConfig, args, "select.")
     require_several_processes(trainer)
-    tracking.need(chosen.track)
+    tracking.require_service(chosen.track)
     return chosen, model, trainer, files
 
 
@@ -199,10 +199,10 @@ def _run(args: Values, chosen: TrainOptions, model: ModelOptions, trainer: Train
         if note := foreign_policy_note(data, run_provenance["base_policy"]):
             phases.console.print(f"{note}; --model {policy.name} is trained.", soft_wrap=True)
         progress = interruptible(phases.training(f"train {policy.name} on {len(data)} trajectories"))
-        with until_saved():
-            with last_good_kept(policy, out / "last_good") if trains_policy else nullcontext():
+        with keep_states_until_exit():
+            with saving_last_good(policy, out / "last_good") if trains_policy else nullcontext():
                 trained = trainer.train(policy, data, seed=chosen.seed, output_dir=output_dir, progress=progress)
-            report = checked(trained, trainer, policy)
+            report = validate_report(trained, trainer, policy)
             result: dict[str, Any] = {
                 "settings": settings, "training": asdict(report),
                 "policy_digest": distributed.require_same("weights", policy.digest()),

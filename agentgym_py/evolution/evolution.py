@@ -34,10 +34,9 @@ from agentgym_py.evolution.task_sampling import round_jobs, tasks_per_env
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.rng import seed_of
 from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
-from agentgym_py.training.checkpoints import clear, until_saved
 from agentgym_py.training.progress import Reporter
-from agentgym_py.training.rl.guards import diversity, noticed
-from agentgym_py.training.trainer import checked, last_good_kept, require_policy_trainer
+from agentgym_py.training.rl.guards import collapse_notes, entropy_and_repetition
+from agentgym_py.training.trainer import require_policy_trainer, saving_last_good
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.selectors import SelectConfig, Selection, build_selector
 
@@ -104,9 +103,9 @@ class Evolution:
             selection = build_selector(SelectConfig() if clones else self.config.select)(explored)
             log.info("round %d: %s", number, selection.line)
             policy, training = self._load_or_train(number, partial(self._train, number, selection.kept))
-        variety = diversity(explored) if self.config.temperature else {}
+        variety = entropy_and_repetition(explored) if self.config.temperature else {}
         notes = list(training.get("notes", ())) if training else []
-        for text in noticed(self.trainer, variety, notes):
+        for text in collapse_notes(self.trainer, variety, notes):
             log.warning("round %d: %s", number, text)
             notes.append(text)
         metrics = {
@@ -259,7 +258,7 @@ class Evolution:
     def _keep_last_good(self, number: int, policy: Policy) -> Iterator[None]:
         """Save the last good weights in the round's folder if the training fails, and name them in the error."""
         try:
-            with last_good_kept(policy, self.folder.round(number) / "last_good"):
+            with saving_last_good(policy, self.folder.round(number) / "last_good"):
                 yield
         except TrainingError as error:
             before = f"; of the round before: {self.folder.round(number - 1) / 'checkpoint'}" if number else ""

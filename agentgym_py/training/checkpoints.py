@@ -1,4 +1,4 @@
-"""Saved states of a training: written aside with digests, then renamed, so that a kill leaves the last one."""
+"""Saved states of a training: written aside with digests, then renamed, so that a kill keeps the last one."""
 
 from __future__ import annotations
 
@@ -18,161 +18,159 @@ from agentgym_py.errors import RunError
 from agentgym_py.files import clear_write_errors, remove, sync_to_disk, write_atomic
 
 _ABOUT = "state.json"
-"""Names the training of a state, and the digest of every other file; written last."""
+"""Holds the fingerprint of a state's training and the digest of every other file; written last."""
 _FORMAT = 2
-"""Version of a state; the first one had no number."""
-_over: ContextVar[list[Path] | None] = ContextVar("over", default=None)
-"""Folders of finished trainings whose states must stay a little longer."""
+"""Version of the state format; version 1 had no number."""
+_finished: ContextVar[list[Path] | None] = ContextVar("finished", default=None)
+"""Folders of finished trainings whose states are removed later."""
 
 
-def digest_of(*parts: object) -> str:
-    """SHA-256 of the parts as printed; 1 and 1.0 are the same."""
-    return hashlib.sha256(
-        "\x1f".join(repr(_plain(each)) for each in parts).encode("utf-8", "surrogatepass")
-    ).hexdigest()
+def fingerprint(*parts: object) -> str:
+    """Return the SHA-256 of the parts as printed; 1 and 1.0 are the same."""
+    text = "\x1f".join(repr(_plain(part)) for part in parts)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _plain(value: Any) -> Any:
-    """The value with ints for the floats that equal one, and settings by name."""
+    """Return the value with ints for integral floats, and settings by name."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if is_dataclass(value):
-        return type(value).__name__, {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+        return type(value).__name__, {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
     if hasattr(value, "tolist"):  # an array, whose repr is cut
         return value.tolist()
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)) and not set(map(type, value)) <= {int, str}:  # token ids need no look
-        return [_plain(each) for each in value]
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)) and not set(map(type, value)) <= {int, str}:  # token ids are plain already
+        return [_plain(item) for item in value]
     return value
 
 
 class Checkpoints:
-    """Keep the last state of one training in a folder.
+    """Keep the latest state of one training in a folder.
 
-    `training` is a digest of everything the training depends on: the state of another training is refused. `minutes` is
-    the least time between two states; with 0 each is kept. Under several processes all call and write, each its own
+    `training` is the fingerprint of everything that the training depends on: the state of another training is refused.
+    `minutes` is the least time between two states. Of several processes, all call each method and write their own
     files.
     """
 
     def __init__(self, folder: Path, training: str, minutes: float) -> None:
-        self.folder, self.training, self.minutes, self.split = folder, training, minutes, _split()
-        self._kept = time.monotonic()
+        self.folder, self.training, self.minutes, self.sharding = folder, training, minutes, _sharding()
+        self._saved = time.monotonic()
 
-    def due(self) -> bool:
-        """Whether enough time has passed since the last state."""
-        return distributed.on_rank_zero(lambda: time.monotonic() - self._kept >= 60 * self.minutes)
+    def is_due(self) -> bool:
+        """Whether `minutes` have passed since the latest state."""
+        return distributed.on_rank_zero(lambda: time.monotonic() - self._saved >= 60 * self.minutes)
 
-    def keep(self, write: Callable[[Path], None]) -> None:
-        """Keep what `write`, called in every process, puts into the folder that it is given."""
+    def save(self, write: Callable[[Path], None]) -> None:
+        """Save the state that `write` puts into a folder; it is called in every process."""
         aside = self.folder / ".writing"
         with clear_write_errors(self.folder):
-            distributed.on_rank_zero(_made, aside)
+            distributed.on_rank_zero(_make_folder, aside)
             write(aside)
-        self.take(aside)
+        distributed.on_rank_zero(self._adopt, aside)
+        self._saved = time.monotonic()
 
-    def take(self, aside: Path) -> None:
-        """Keep this complete folder, which stands beside the states, and drop the one before."""
-        distributed.on_rank_zero(self._take, aside)
-        self._kept = time.monotonic()
-
-    def _take(self, aside: Path) -> None:
+    def _adopt(self, aside: Path) -> None:
+        """Make a complete folder the latest state, and remove older ones."""
         older = self._states()
         with clear_write_errors(self.folder):
             about = {
                 "format": _FORMAT,
                 "training": self.training,
-                "split": self.split,
+                "split": self.sharding,
                 "files": {name: _digest(aside / name) for name in _names(aside)},
             }
             write_atomic(aside / _ABOUT, json.dumps(about, indent=1) + "\n")
-            for each in (*aside.rglob("*"), aside):
-                sync_to_disk(each)
+            for path in (*aside.rglob("*"), aside):
+                sync_to_disk(path)
             aside.replace(self.folder / f"state-{int(older[-1].name[6:]) + 1 if older else 1:06d}")
             sync_to_disk(self.folder)
-        for each in older:
-            shutil.rmtree(each, ignore_errors=True)  # the next save tries again
+        for state in older:
+            shutil.rmtree(state, ignore_errors=True)  # the next save tries again
 
-    def last(self) -> Path | None:
-        """Return the folder of the last state, None without one.
+    def latest(self) -> Path | None:
+        """Return the folder of the latest state, None without one.
 
         Raises:
-            RunError: a file is not what was written, or the state is of another training.
+            RunError: a file has changed since it was written, or the state is of another training.
         """
-        return distributed.on_rank_zero(self._last)
+        return distributed.on_rank_zero(self._latest)
 
-    def _last(self) -> Path | None:
+    def _latest(self) -> Path | None:
         if not (states := self._states()):
             return None
         state = states[-1]
-        way_out = f"delete {self.folder} to restart this training"
+        restart = f"delete {self.folder} to restart this training"
         try:
             about: Mapping[str, Any] = json.loads((state / _ABOUT).read_text(encoding="utf-8"))
             damaged = [name for name, digest in about["files"].items() if _digest(state / name) != digest]
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            raise RunError(f"{state} is damaged ({error}); {way_out}") from error
+            raise RunError(f"{state} is damaged ({error}); {restart}") from error
         if damaged:
-            raise RunError(f"{state} is damaged ({', '.join(damaged)}: not what was written); {way_out}")
+            raise RunError(f"{state} is damaged ({', '.join(damaged)}: changed since they were written); {restart}")
         if about.get("format") != _FORMAT:
-            raise RunError(f"{state} was saved by another version of agentgym-py, which trains differently; {way_out}")
+            raise RunError(f"{state} was saved by another version of agentgym-py, which trains differently; {restart}")
         if about.get("training") != self.training:
-            raise RunError(f"{state} is the state of another training (other data, settings or weights); {way_out}")
-        if (split := about.get("split", "")) != self.split:
-            ways = [f"split by {way}" if way else "in whole" for way in (split, self.split)]
-            raise RunError(f"{state} was kept {ways[0]}, and is not read {ways[1]}: go on as it began, or {way_out}")
+            raise RunError(f"{state} is the state of another training (other data, settings or weights); {restart}")
+        if (sharding := about.get("split", "")) != self.sharding:
+            saved, now = (f"sharded by {name}" if name else "unsharded" for name in (sharding, self.sharding))
+            raise RunError(
+                f"{state} was saved {saved}, and this training is {now}: resume it as it began, or {restart}"
+            )
         return state
 
     def _states(self) -> list[Path]:
         return sorted(self.folder.glob("state-*"))
 
-    def clear(self) -> None:
+    def remove(self) -> None:
         """Remove the states of a finished training."""
-        clear(self.folder)
+        remove_states(self.folder)
 
 
 @contextmanager
-def until_saved() -> Iterator[None]:
-    """Keep the states of a training that ends within until the block ends, because what replaces them is written first.
+def keep_states_until_exit() -> Iterator[None]:
+    """Keep the states of trainings that finish within the block until it ends, because their results are saved first.
 
-    If the block raises they stay, and the training resumes from them.
+    If the block raises, the states stay, and the training resumes from them.
     """
-    over: list[Path] = []
-    before = _over.set(over)
+    finished: list[Path] = []
+    before = _finished.set(finished)
     try:
         yield
     finally:
-        _over.reset(before)
-    for folder in over:
-        clear(folder)
+        _finished.reset(before)
+    for folder in finished:
+        remove_states(folder)
 
 
-def clear(folder: Path) -> None:
+def remove_states(folder: Path) -> None:
     """Remove the states of a finished training, and their folder if it is then empty."""
-    if (over := _over.get()) is None:
-        distributed.on_rank_zero(_removed, folder)
+    if (finished := _finished.get()) is None:
+        distributed.on_rank_zero(_remove, folder)
     else:
-        over.append(folder)
+        finished.append(folder)
 
 
-def _removed(folder: Path) -> None:
+def _remove(folder: Path) -> None:
     remove(folder)
     with suppress(OSError):  # the folder holds something else, or never existed
         folder.parent.rmdir()
 
 
-def _split() -> str:
-    """The sharding of the states; DeepSpeed's are read only by as many processes."""
+def _sharding() -> str:
+    """Name the sharding of the states; only as many processes can read DeepSpeed's."""
     name = distributed.sharding_backend() or ""
     return f"{name} over {distributed.world_size()} processes" if name == "DeepSpeed" else name
 
 
-def _made(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
 
 
 def _names(folder: Path) -> list[str]:
-    return sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file())
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 def _digest(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""What offline trainers learn from: trajectories in tokens, alone or in pairs, and why others are left out."""
+"""The data of offline trainers: trajectories in tokens, alone or in pairs, and why others are left out."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from agentgym_py.trajectory import Trajectory, preferences
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
-FOREIGN = "in another tokenizer's tokens (agentgym data convert FILE OUT.json keeps the text alone)"
-"""Reason to leave a trajectory out."""
-_MEGABATCHES = 50
-"""Batches that are sorted by length together."""
+OTHER_TOKENIZER = "in another tokenizer's tokens (agentgym data convert FILE OUT.json keeps the text alone)"
+"""Reason to leave out a trajectory that another tokenizer wrote."""
+_MEGABATCH_STEPS = 50
+"""Optimizer steps whose rows are sorted by length together."""
 
 
 class TrainingData(NamedTuple):
@@ -45,7 +45,7 @@ class Pair:
 
 
 def pair_tokens(pair: Pair) -> int:
-    """Tokens of the two rows of a pair, padded to one length."""
+    """Return the tokens of the two rows of a pair, padded to one length."""
     return 2 * max(len(pair.chosen.input_ids), len(pair.rejected.input_ids))
 
 
@@ -54,8 +54,8 @@ def prepare(
 ) -> TrainingData:
     """Encode the trajectories that can be trained on.
 
-    Left out are those that an infrastructure error ended, that another tokenizer wrote, that returned less than
-    `threshold`, that have no reply to learn, and that are longer than `max_length` or the policy's context.
+    Left out are those that ended with an infrastructure error, that another tokenizer wrote, with a return below
+    `threshold`, without a reply to learn, and longer than `max_length` or the policy's context.
     """
     data, longest = TrainingData([], [], Counter()), min(max_length, policy.max_length)
     for trajectory in trajectories:
@@ -63,7 +63,7 @@ def prepare(
         if not trajectory.is_evidence:
             data.dropped["ended by an infrastructure error"] += 1
         elif from_other_tokenizer(trajectory, policy.chat):
-            data.dropped[FOREIGN] += 1
+            data.dropped[OTHER_TOKENIZER] += 1
         elif trajectory.reward < threshold:
             data.dropped[f"below the trainer's threshold {threshold:g}"] += 1
         elif not any(sample.mask):
@@ -79,56 +79,56 @@ def prepare(
 def prepare_pairs(
     policy: Policy, trajectories: Sequence[Trajectory], settings: PairSettings, seed: int
 ) -> tuple[TrainingData, int]:
-    """Encode the preference pairs of the trajectories; the second value is the number of ties."""
+    """Encode the preference pairs of the trajectories; also returns the number of ties."""
     data = prepare(policy, trajectories, settings.max_length)
-    found = preferences.build_pairs(
+    built = preferences.build_pairs(
         data.trajectories, match=settings.match, level=settings.level, max_pairs=settings.max_pairs, seed=seed
     )
-    samples, used, in_pairs = list[Sample](), set[int](), {i for pair in found.pairs for i in pair[:2]}
-    for pair in found.pairs:
-        two = [encode(side, policy.chat) for side in preferences.pair_sides(data.trajectories, pair, settings.level)]
-        if all(any(side.mask) for side in two):
-            samples += two
+    samples, used, in_pairs = list[Sample](), set[int](), {i for pair in built.pairs for i in pair[:2]}
+    for pair in built.pairs:
+        sides = [encode(side, policy.chat) for side in preferences.pair_sides(data.trajectories, pair, settings.level)]
+        if all(any(side.mask) for side in sides):
+            samples += sides
             used |= {pair.chosen, pair.rejected}
-    dropped = data.dropped + found.dropped
+    dropped = data.dropped + built.dropped
     dropped += Counter({"without a reply to learn after the fork": len(in_pairs - used)})  # + drops zero counts
-    return TrainingData([data.trajectories[i] for i in sorted(used)], samples, dropped), found.ties
+    return TrainingData([data.trajectories[i] for i in sorted(used)], samples, dropped), built.ties
 
 
 def no_data_error(trainer: str, dropped: Counter[str]) -> NothingToTrainOnError:
-    """Make the error of a trainer that has left every trajectory out."""
+    """Make the error of a trainer that left out every trajectory."""
     reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
-    said = f": {reasons}" if reasons else ""
-    return NothingToTrainOnError(f"{trainer}: nothing left of {dropped.total()} trajectories{said}")
+    message = f"{trainer}: nothing left of {dropped.total()} trajectories"
+    return NothingToTrainOnError(f"{message}: {reasons}" if reasons else message)
 
 
 def length_grouped(lengths: Sequence[int], settings: OfflineSettings, seed: int) -> list[list[int]]:
-    """Draw the positions of the rows of each optimizer step, rows of similar length together.
+    """Draw the positions of each optimizer step's rows, rows of similar length together.
 
-    Each epoch is a new permutation, cut into stretches of 50 steps; within a stretch rows are sorted by length, the
+    Each epoch is a new permutation, cut into megabatches of up to 50 steps, within which rows are sorted by length, the
     longest first (as transformers' `LengthGroupedSampler`).
     """
     size, rng = settings.step_size, Rng(seed, "order of the training")
-    stretch = size * max(min(len(lengths) // (4 * size), _MEGABATCHES), 1)
+    megabatch = size * max(min(len(lengths) // (4 * size), _MEGABATCH_STEPS), 1)
 
     def epoch() -> Iterator[list[int]]:
         order = rng.sample(range(len(lengths)), len(lengths))
-        for at in range(0, len(order), stretch):
-            order[at : at + stretch] = sorted(order[at : at + stretch], key=lambda i: -lengths[i])
+        for at in range(0, len(order), megabatch):
+            order[at : at + megabatch] = sorted(order[at : at + megabatch], key=lambda i: -lengths[i])
         yield from (order[at : at + size] for at in range(0, len(order), size))
 
-    return epochs_of(epoch, len(lengths), settings)
+    return repeat_epochs(epoch, len(lengths), settings)
 
 
-def in_order(rows: int, settings: OfflineSettings) -> list[list[int]]:
-    """The positions of the rows of each optimizer step, in the same order in every epoch."""
+def sequential_batches(rows: int, settings: OfflineSettings) -> list[list[int]]:
+    """Return the positions of each optimizer step's rows, in the same order in every epoch."""
     size = settings.step_size
-    return epochs_of(lambda: (list(range(at, min(at + size, rows))) for at in range(0, rows, size)), rows, settings)
+    return repeat_epochs(lambda: (list(range(at, min(at + size, rows))) for at in range(0, rows, size)), rows, settings)
 
 
-def epochs_of(epoch: Callable[[], Iterator[list[int]]], rows: int, settings: OfflineSettings) -> list[list[int]]:
+def repeat_epochs(epoch: Callable[[], Iterator[list[int]]], rows: int, settings: OfflineSettings) -> list[list[int]]:
     """Repeat `epoch` for the settings' number of epochs; a fraction of one ends early, at a whole step."""
-    left, found = math.ceil(settings.epochs * math.ceil(rows / settings.step_size)), list[list[int]]()
-    while len(found) < left:
-        found += epoch()
-    return found[:left]
+    total, steps = math.ceil(settings.epochs * math.ceil(rows / settings.step_size)), list[list[int]]()
+    while len(steps) < total:
+        steps += epoch()
+    return steps[:total]

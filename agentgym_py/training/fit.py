@@ -11,7 +11,7 @@ A trainer reads as the paper does:
     return fit.report(data)
 
 `Fit` does the rest: adapters, sharding, the shares of several processes, the schedule, clipping, precision, states to
-resume from, progress, tracking, and refusing a step whose gradient is not finite.
+resume from, progress, tracking, and the check that gradients are finite.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from agentgym_py.policy.logprobs import AgentLogits, agent_logits, pad_samples, 
 from agentgym_py.policy.tokens import Sample
 from agentgym_py.rng import seed_of
 from agentgym_py.training import tracking
-from agentgym_py.training.checkpoints import Checkpoints, digest_of
+from agentgym_py.training.checkpoints import Checkpoints, fingerprint
 from agentgym_py.training.data import TrainingData, length_grouped
 from agentgym_py.training.optimization import Optimization
 from agentgym_py.training.progress import Progress
@@ -46,30 +46,30 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 Unit = TypeVar("Unit")
-"""What a microbatch is made of: a row, or rows that must stay together."""
-_LOGS = 20
-"""Rows of the history, if nothing tracks every step."""
+"""What a microbatch consists of: rows, or groups of rows that must stay together."""
+_HISTORY_ROWS = 20
+"""Rows of the history, if no tracker logs every step."""
 
 
 def sample_tokens(sample: Sample) -> int:
-    """Tokens of a sample; how `Fit` measures rows unless it is told otherwise."""
+    """Return a sample's tokens: the default measure of a row."""
     return len(sample.input_ids)
 
 
 class Fit(Generic[Row]):
-    """One offline training of a policy's model, to be used as a context.
+    """One offline training of a policy's model, used as a context.
 
     Args:
-        name: What errors call it.
+        name: The training's name in errors.
         policy: Trained in place.
         settings: The trainer's.
-        rows: What is trained on; a state is resumed only by a training on the same rows.
-        seed: Draws adapters and dropout.
-        output_dir: States are kept in its folder `states`; None keeps none.
+        rows: The data; only a training on the same rows resumes a state.
+        seed: Draws adapters, dropout and the order of the rows.
+        output_dir: States are saved in its folder `states`; None saves none.
         progress: Called after each step.
-        track: Whether `--track` hears of it.
-        tokens_of: Tokens of a row, the padding within it included.
-        sequences_of: Sequences of a row, if rows differ in that.
+        track: Whether the tracker of `--track` logs it.
+        tokens_of: Returns a row's tokens, its padding included.
+        sequences_of: Returns a row's number of sequences, by default 1.
         optimization: Keyword arguments of `Optimization` for a model with heads.
 
     Raises:
@@ -98,32 +98,32 @@ class Fit(Generic[Row]):
         self._began, self._step, self._steps = time.monotonic(), 0, 0
         self._sums: dict[str, list[float]] = {}
         self._norm = 0.0
-        made_of = digest_of(settings, seed, policy.digest(), list(rows))
-        self._checkpoints = (
-            Checkpoints(output_dir / "states", made_of, settings.checkpoint_minutes) if output_dir else None
-        )
-        self._last = self._checkpoints.last() if self._checkpoints else None
+        self._checkpoints = None
+        if output_dir:
+            training = fingerprint(settings, seed, policy.digest(), list(rows))
+            self._checkpoints = Checkpoints(output_dir / "states", training, settings.checkpoint_minutes)
+        latest = self._checkpoints.latest() if self._checkpoints else None
         self.optimization = Optimization(policy, settings, seed=seed, **optimization)
         self.module = self.optimization.module
-        if self._last:
-            self.optimization.load(self._last)
-            state = json.loads((self._last / "fit.json").read_text(encoding="utf-8"))
+        if latest:
+            self.optimization.load(latest)
+            state = json.loads((latest / "fit.json").read_text(encoding="utf-8"))
             self._step, self.history = state["step"], state["history"]
-        self._within = ExitStack()
+        self._rng_scope = ExitStack()
 
     def __enter__(self) -> Self:
         device = self.optimization.device
-        self._within.enter_context(torch.random.fork_rng([device] if device.type == "cuda" else []))
+        self._rng_scope.enter_context(torch.random.fork_rng([device] if device.type == "cuda" else []))
         self.optimization.net.train()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._within.close()
+        self._rng_scope.close()
         if kind is None or issubclass(kind, TrainingError):  # raised in all processes at once
-            self.optimization.publish()
+            self.optimization.sync_to_policy()
         self.optimization.close()
         if kind is None and self._checkpoints:
-            self._checkpoints.clear()
+            self._checkpoints.remove()
 
     # ---- the loop ----------------------------------------------------------------------------------------------------
 
@@ -137,16 +137,16 @@ class Fit(Generic[Row]):
         self._steps = len(batches)
         for batch in batches[self._step :]:
             torch.manual_seed(seed_of(self.seed, "step", self._step + 1, distributed.rank()) % (1 << 63))
-            self.optimization.clear()
-            self.optimization.scale_learning_rate(self._schedule())
+            self.optimization.zero_grad()
+            self.optimization.scale_learning_rate(self._schedule(self._step))
             self._part: dict[str, float] = defaultdict(float)
             yield [self.rows[i] for i in batch]
 
     def microbatches(self, rows: Sequence[Unit], last: bool = True) -> Iterator[list[Unit]]:
-        """Yield this process's share of the rows in parts; `last`: the step has no rows after these.
+        """Yield this process's share of the rows in parts; `last`: these are the step's last rows.
 
-        The losses of all parts, in all processes, add up: divide by what the whole step holds. Where a sharded model
-        needs one more forward pass than there are parts, a row is given that counts nothing.
+        The losses of all parts, in all processes, add up: divide by a number of the whole step. If a sharded model
+        needs one more forward pass than there are parts, a row is repeated whose loss does not count.
         """
         parts = list(self.optimization.microbatches(rows, self._tokens_of, self._sequences_of))
         for number, part in enumerate(parts, 1):
@@ -158,8 +158,8 @@ class Fit(Generic[Row]):
     def backward(self, loss: Tensor, logged: Mapping[str, Tensor] | None = None) -> None:
         """Add the gradient of this part's loss, and log `logged`.
 
-        A scalar there is a share of the step's value, as the loss is: the shares of all parts add up. A tensor of
-        values per row or token is logged as their mean.
+        A scalar in it is a share of the step's value, as the loss is; a tensor of values per row or token is logged as
+        their mean over the step.
         """
         self.optimization.backward(loss * self._counts, self._last_part)
         if not self._counts:
@@ -176,7 +176,7 @@ class Fit(Generic[Row]):
         """Take the optimizer step of the gradients so far, and log it.
 
         Raises:
-            TrainingError: the gradient is not finite. The step is not taken: the weights are those before it.
+            TrainingError: the gradient is not finite; the step is not taken, and the weights are those before it.
         """
         parts = distributed.reduce_logs(self._part)
         self.optimization.step(self._require_finite)
@@ -191,8 +191,13 @@ class Fit(Generic[Row]):
             self._progress(self._step, self._steps)
         if self._logs_now():
             self._log()
-            if self._step < self._steps and self._checkpoints and self.optimization.savable and self._checkpoints.due():
-                self._checkpoints.keep(self._save)
+            if (
+                self._step < self._steps
+                and self._checkpoints
+                and self.optimization.savable
+                and self._checkpoints.is_due()
+            ):
+                self._checkpoints.save(self._save)
 
     def _require_finite(self, norm: float) -> None:
         self._norm = norm
@@ -202,44 +207,44 @@ class Fit(Generic[Row]):
                 "the weights are those before it; a lower learning_rate may help"
             )
 
-    def _schedule(self) -> float:
-        """Share of the peak learning rate in the next step: a linear rise, then half a cosine."""
-        warm = min(int(self.settings.warmup_ratio * self._steps), self._steps - 1)
-        if self._step < warm:
-            return (self._step + 1) / (warm + 1)
-        return 0.5 * (1 + math.cos(math.pi * (self._step - warm) / max(self._steps - warm, 1)))
+    def _schedule(self, step: int) -> float:
+        """Return the share of the peak learning rate in a step, from 0: a linear rise, then half a cosine."""
+        warmup = min(int(self.settings.warmup_ratio * self._steps), self._steps - 1)
+        if step < warmup:
+            return (step + 1) / (warmup + 1)
+        return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(self._steps - warmup, 1)))
 
     # ---- forward passes ----------------------------------------------------------------------------------------------
 
     def agent_logits(self, samples: Sequence[Sample]) -> AgentLogits:
-        """Run the model on samples; logits at their N agent tokens."""
+        """Run the model on samples; returns the logits at their N agent tokens."""
         with self.optimization.autocast():
             return agent_logits(self.module, *pad_samples(samples, self.optimization.device))
 
     def row_logprobs(self, samples: Sequence[Sample]) -> Tensor:
-        """Sums of the log-probabilities of each sample's agent tokens, (B,)."""
+        """Sum the log-probabilities of each sample's agent tokens, (B,)."""
         ids, labels = pad_samples(samples, self.optimization.device)
         with self.optimization.autocast():
             return sum_rows(agent_logits(self.module, ids, labels), labels)
 
     @torch.no_grad()
-    def read(self, rows: Sequence[Row], values_of: Callable[[list[Row]], Tensor]) -> Tensor:
-        """Values of rows without gradient, in their order and in every process, (B,).
+    def compute(self, rows: Sequence[Row], values_of: Callable[[list[Row]], Tensor]) -> Tensor:
+        """Compute the values of B rows without gradient, in every process, (B,).
 
-        `values_of` maps B rows to B values; it is called with parts of this process's share.
+        `values_of` maps rows to their values; it is called with parts of this process's share.
         """
-        place, found = {id(row): i for i, row in enumerate(rows)}, dict[int, float]()
+        position, computed = {id(row): i for i, row in enumerate(rows)}, dict[int, float]()
         for part in self.optimization.microbatches(rows, self._tokens_of, self._sequences_of):
             values = values_of(part or [rows[0]])
-            found |= dict(zip((place[id(row)] for row in part), values.tolist(), strict=False))
-        everywhere = {i: value for share in distributed.gather(found) for i, value in share.items()}
+            computed |= dict(zip((position[id(row)] for row in part), values.tolist(), strict=False))
+        gathered = {i: value for share in distributed.gather(computed) for i, value in share.items()}
         dtype = torch.promote_types(self.optimization.policy.model.dtype, torch.float32)
-        return torch.tensor([everywhere[i] for i in range(len(rows))], dtype=dtype, device=self.optimization.device)
+        return torch.tensor([gathered[i] for i in range(len(rows))], dtype=dtype, device=self.optimization.device)
 
     # ---- what is logged ----------------------------------------------------------------------------------------------
 
     def _logs_now(self) -> bool:
-        every = 1 if self._track and tracking.wanted() else math.ceil(self._steps / _LOGS)
+        every = 1 if self._track and tracking.is_tracking() else math.ceil(self._steps / _HISTORY_ROWS)
         return self._step % every == 0 or self._step == self._steps
 
     def _log(self) -> None:
@@ -248,19 +253,13 @@ class Fit(Generic[Row]):
         row = {
             "loss": means.pop("loss"),
             "grad_norm": self._norm,
-            "learning_rate": self._schedule_of_last() * self.settings.learning_rate,
+            "learning_rate": self._schedule(self._step - 1) * self.settings.learning_rate,
             **means,
         }
         self._sums = {}
         self.history.append(row)
         if self._track:
             tracking.log(row, self._step if self._checkpoints else None)
-
-    def _schedule_of_last(self) -> float:
-        self._step -= 1
-        factor = self._schedule()
-        self._step += 1
-        return factor
 
     def _save(self, folder: Path) -> None:
         self.optimization.save(folder)
@@ -269,7 +268,7 @@ class Fit(Generic[Row]):
             (folder / "fit.json").write_text(json.dumps(state), encoding="utf-8")
 
     def report(self, data: TrainingData, **metrics: float) -> TrainReport:
-        """Say what the training did with its data; `metrics` are the trainer's own."""
+        """Make the report of the training; `metrics` are the trainer's own."""
         epochs = self.settings.epochs
         last = {name: value for row in self.history for name, value in row.items()}
         return TrainReport(

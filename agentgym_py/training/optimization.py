@@ -1,7 +1,7 @@
 """Optimizer steps on a policy's model: what offline and on-policy training share.
 
-It puts adapters on the model, splits a batch into microbatches over the processes, and hands the step to one of the
-backends of `training.sharding`.
+It adds adapters to the model, splits a batch into microbatches over the processes, and leaves the step to a backend of
+`training.sharding`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentgym_py.policy.adapters import add_adapters, input_hooks, merge_adapter
 from agentgym_py.policy.quiet import ignore_checkpointing_warnings
 from agentgym_py.policy.tokens import pack_rows
 from agentgym_py.training.settings import OptimizerSettings
-from agentgym_py.training.sharding import give, to_train, work_on
+from agentgym_py.training.sharding import copy_weights, make_backend, module_to_train
 
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
@@ -28,20 +28,20 @@ Row = TypeVar("Row")
 
 
 class Optimization:
-    """AdamW on a policy's model and, if there are any, the heads on it.
+    """AdamW on a policy's model and the heads on it, if there are any.
 
-    Under FSDP or DeepSpeed a copy of the model is trained; `publish` copies its weights back to the policy.
+    Under FSDP or DeepSpeed a copy of the model is trained; `sync_to_policy` copies its weights to the policy.
 
     Args:
         policy: Its model is trained in place.
         settings: Learning rate, clipping, adapters, precision, microbatches.
         seed: Draws the adapters' first weights.
-        wrap: Makes the module whose forward the training calls; it holds the model as `model`.
+        wrap: Makes the module that the training calls; it holds the model as `model`.
         heads: Parameter groups beside the model's, as `torch.optim` takes them.
-        train_backbone: Whether the model's own weights learn, or only the heads.
+        train_backbone: Whether the model's own weights are trained, or only the heads.
 
     Raises:
-        ConfigError: the model is quantized and all its weights are to be trained, or cannot be sharded.
+        ConfigError: the model is quantized and would be trained without adapters, or cannot be sharded.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Optimization:
         *,
         seed: int,
         wrap: Callable[[Any], nn.Module] = lambda model: model,
-        heads: Callable[[nn.Module], Sequence[dict[str, Any]]] = lambda module: (),
+        heads: Callable[[Any], Sequence[dict[str, Any]]] = lambda module: (),
         train_backbone: bool = True,
     ) -> None:
         self.policy, self.settings = policy, settings
@@ -63,12 +63,12 @@ class Optimization:
         else:
             policy.model = adapters
         self._hooks = input_hooks(policy.model)
-        self._own = wrap(policy.model)
-        self.net = to_train(self._own)
-        self.sharded = self.net is not self._own
+        self._original = wrap(policy.model)
+        self.net = module_to_train(self._original)
+        self.sharded = self.net is not self._original
         head_groups = list(heads(self.net))
-        of_heads = {id(p) for group in head_groups for p in group["params"]}
-        backbone = [p for p in self.net.parameters() if p.requires_grad and id(p) not in of_heads]
+        head_ids = {id(p) for group in head_groups for p in group["params"]}
+        backbone = [p for p in self.net.parameters() if p.requires_grad and id(p) not in head_ids]
         groups = [{"params": backbone}, *head_groups]
         optimizer = torch.optim.AdamW(
             [group for group in groups if group["params"]],
@@ -79,8 +79,8 @@ class Optimization:
             if wrapped is not None:  # a module of heads alone has no layers to recompute
                 with ignore_checkpointing_warnings():
                     wrapped.gradient_checkpointing_enable({"use_reentrant": False})
-        self._rates = [group["lr"] for group in optimizer.param_groups]  # a loaded state has scaled ones
-        self._backend = work_on(self.net, optimizer, settings.max_grad_norm)
+        self._rates = [group["lr"] for group in optimizer.param_groups]  # those of a loaded state are scaled
+        self._backend = make_backend(self.net, optimizer, settings.max_grad_norm)
         self.module: Any = self._backend.module
 
     @property
@@ -99,40 +99,40 @@ class Optimization:
     ) -> Iterator[list[Row]]:
         """Yield this process's share of the rows, in parts of similar length of at most `microbatch_tokens`.
 
-        `tokens_of` says how many tokens a row has, padding within it included; `sequences_of` into how many sequences
-        they are divided, if rows differ in that. A sharded model needs equally many forward passes in every process: a
-        process with fewer parts gets empty ones.
+        `tokens_of` returns a row's tokens, its padding included, and `sequences_of` its number of sequences, if that
+        is not 1. A sharded model needs equally many forward passes in every process: a process with fewer parts gets
+        empty ones.
         """
         by_length = sorted(rows, key=tokens_of)
         shares = [by_length[k :: distributed.world_size()] for k in range(distributed.world_size())]
         parts = [self._parts(share, tokens_of, sequences_of) for share in shares]
-        own = parts[distributed.rank()]
-        yield from own
+        mine = parts[distributed.rank()]
+        yield from mine
         if self.sharded:
-            yield from ([] for _ in range(max(map(len, parts)) - len(own)))
+            yield from ([] for _ in range(max(map(len, parts)) - len(mine)))
 
     def _parts(
         self, rows: Sequence[Row], tokens_of: Callable[[Row], int], sequences_of: Callable[[Row], int] | None
     ) -> list[list[Row]]:
         sequences = [sequences_of(row) if sequences_of else 1 for row in rows]
         lengths = [tokens_of(row) // number for row, number in zip(rows, sequences, strict=True)]
-        found = pack_rows(lengths, self.settings.microbatch_tokens, sequences)
-        return [[rows[i] for i in part] for part in found]
+        parts = pack_rows(lengths, self.settings.microbatch_tokens, sequences)
+        return [[rows[i] for i in part] for part in parts]
 
     def backward(self, loss: Tensor, last: bool) -> None:
-        """Add the gradient of a part of the step's loss; the parts of all processes add up. `last`: of this process."""
+        """Add the gradient of a part of the step's loss, `last` for the last part of this process."""
         self._backend.backward(loss, last)
 
     def step(self, check: Callable[[float], None]) -> None:
-        """Clip and take the step, unless `check`, called with the gradient's norm over all processes, raises."""
+        """Clip the gradient and take the step, unless `check` raises for its norm over all processes."""
         self._backend.step(check)
 
-    def clear(self) -> None:
-        """Forget the gradients."""
-        self._backend.clear()
+    def zero_grad(self) -> None:
+        """Clear the gradients."""
+        self._backend.zero_grad()
 
     def scale_learning_rate(self, factor: float) -> None:
-        """Set every group's learning rate to `factor` times the one that it was made with."""
+        """Set every group's learning rate to `factor` times its initial one."""
         for group, rate in zip(self._backend.param_groups, self._rates, strict=True):
             group["lr"] = factor * rate
 
@@ -140,7 +140,7 @@ class Optimization:
 
     @property
     def savable(self) -> bool:
-        """Whether `save` can be called now: FSDP's optimizer must have begun with all weights or with none."""
+        """Whether `save` can be called now: FSDP's optimizer must have a state for all weights or for none."""
         return self._backend.savable
 
     def save(self, folder: Path) -> None:
@@ -148,19 +148,19 @@ class Optimization:
         self._backend.save(folder)
 
     def load(self, folder: Path) -> None:
-        """Take up the state that `save` wrote."""
+        """Restore the state that `save` wrote."""
         self._backend.load(folder)
 
-    def publish(self) -> None:
-        """Give the policy the trained weights if they are a sharded copy's; all processes call it."""
+    def sync_to_policy(self) -> None:
+        """Give the policy the weights of a sharded copy, if one is trained; all processes call it."""
         if self.sharded:
-            give(self.net, self._own)
+            copy_weights(self.net, self._original)
 
     def close(self) -> None:
-        """Merge adapters into the policy and leave nothing else of the training on it."""
+        """Merge adapters into the policy, and remove everything else that the training added to it."""
         stop_recomputing(self.policy.model, self._hooks)
         if self.settings.lora_rank:
             self.policy.model = merge_adapters(self.policy.model)
         for name in ("forward", "_original_forward", "_is_accelerate_prepared"):
-            vars(self.policy.model).pop(name, None)  # bound to this model: a copy would run its weights
+            vars(self.policy.model).pop(name, None)  # bound to this model: a copy would use its weights
         self.policy.model.eval()

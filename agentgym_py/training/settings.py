@@ -1,4 +1,4 @@
-"""Settings that trainers share. This module imports no torch, because `--help` reads trainers."""
+"""Settings that trainers share. This module does not import torch, because `--help` reads trainers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentgym_py.trajectory.preferences import Level, Match
 
 @dataclass(frozen=True, slots=True)
 class OptimizerSettings:
-    """How a model is optimized: AdamW with beta2 0.95, whole or through LoRA adapters."""
+    """Settings of an optimizer: AdamW with beta2 0.95, on all weights or on LoRA adapters."""
 
     learning_rate: float = 3e-4
     """Learning rate of AdamW."""
@@ -23,7 +23,7 @@ class OptimizerSettings:
     max_grad_norm: float = 1.0
     """Gradients with a larger norm are clipped to it; 0 turns clipping off."""
     microbatch_tokens: int = 4096
-    """Largest number of tokens, padding included, in one forward pass. It decides memory and speed, not the result."""
+    """Largest number of tokens in one forward pass, padding included. It affects memory and speed, not the result."""
     lora_rank: int = 0
     """Rank of LoRA adapters on all linear layers, merged after training; 0 trains every weight."""
     bf16: bool = False
@@ -31,7 +31,7 @@ class OptimizerSettings:
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, more time."""
     checkpoint_minutes: float = 5.0
-    """Least minutes between two saved states, from which a killed training resumes; 0 saves as often as possible."""
+    """Minimum minutes between saved states, from which a killed training resumes; 0 saves as often as possible."""
 
     def __post_init__(self) -> None:
         require_field_types(self)
@@ -53,9 +53,9 @@ class OfflineSettings(OptimizerSettings):
     gradient_accumulation: int = 1
     """Batches per optimizer step."""
     warmup_ratio: float = 0.05
-    """Share of the steps in which the learning rate rises; below 1."""
+    """Share of the steps in which the learning rate rises, below 1."""
     max_length: int = 4096
-    """Longer trajectories (in tokens) are left out, never cut."""
+    """Longer trajectories, in tokens, are left out, never cut."""
 
     def __post_init__(self) -> None:
         OptimizerSettings.__post_init__(self)
@@ -78,8 +78,8 @@ class PairSettings(OfflineSettings):
     """Which trajectories are compared: `best_worst` by return, `success` every success with every failure, `all` all
     pairs with different returns."""
     level: Level = "episode"
-    """What is compared: whole episodes; what follows the `fork`, the state where two episodes that began alike part; or
-    only the `turn` there."""
+    """What is compared: whole episodes; what follows the `fork`, the state in which two episodes diverge; or only the
+    `turn` there."""
     max_pairs: int = 4
     """Largest number of pairs per task."""
 
@@ -97,11 +97,11 @@ class OnPolicySettings(OptimizerSettings, PlanChecks):
     minibatch_size: int = 16
     """Trajectories per optimizer step."""
     max_ratio: float = 10.0
-    """Training stops before a step at which the mean ratio to the sampling policy exceeds this, and falls back to the
-    weights that sampled; 0 turns the guard off."""
+    """Training stops before a step at which the mean ratio to the sampling policy exceeds this, with the weights that
+    sampled; 0 turns the guard off."""
     max_kl: float = 0.0
-    """Training stops after an iteration that moves the policy further than this from its start (nats per token), and
-    falls back to the weights before it; 0 turns the guard off."""
+    """Training stops after an iteration that moves the policy further than this from its start (nats per token), with
+    the weights before it; 0 turns the guard off."""
     min_entropy: float = 0.01
     """Entropy (nats per token) below which a collapse is reported."""
     max_repeated: float = 0.5
@@ -126,10 +126,10 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
     "grpo": _GRPO, "ppo": _PPO, "r3": _PPO | {"prm_tries": "prm_attempts"},
     "reverse_curriculum": _GRPO | {"enough": "success_threshold"}, "process_reward": {"tries": "attempts"},
 }  # fmt: skip
-"""Settings by trainer: what a run.yaml of an earlier version calls them, and their current names."""
+"""Renamed settings by trainer: their names in a run.yaml of an earlier version, and their current names."""
 
 
 def with_current_trainer_names(trainer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a run's trainer, which an earlier version may have written, by their current names."""
+    """Return a trainer's settings, which an earlier version may have written, by their current names."""
     renamed = RENAMED.get(str(trainer.get("name")), {})
     return {renamed.get(name, name): value for name, value in trainer.items()}

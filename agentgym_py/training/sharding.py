@@ -1,8 +1,8 @@
-"""The backend of an optimizer step: whole, or sharded over the processes by FSDP or DeepSpeed.
+"""Backends of an optimizer step: unsharded, or sharded over the processes by FSDP or DeepSpeed.
 
-`accelerate launch --config_file` chooses it; see docs/scaling.md. A backend shards a copy of the model, with its
-gradients and its optimizer. The policy stays whole in every process: it plays, is evaluated and saved without waiting
-for the others, and gets the copy's weights after they change.
+`accelerate launch --config_file` chooses the backend; see docs/scaling.md. A sharding backend works on a copy of the
+model. The policy stays whole in every process, so that it plays, is evaluated and saved without waiting for the others,
+and gets the copy's weights after they change.
 """
 
 from __future__ import annotations
@@ -26,11 +26,8 @@ _TAG = "split"
 """DeepSpeed's name for a state."""
 
 
-class Whole:
-    """A module and its optimizer, whole in every process."""
-
-    savable = True
-    """Whether `save` can be called now."""
+class Unsharded:
+    """A module and its optimizer, complete in every process."""
 
     def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float) -> None:
         from accelerate import Accelerator
@@ -45,20 +42,25 @@ class Whole:
         """Add the gradient of a part of the step's loss; `last`: the last part of this process."""
         self._accelerator.backward(loss)
 
-    def step(self, sound: Callable[[float], None]) -> None:
-        """Take the step, unless `sound` raises for the gradient's norm over all processes."""
+    def step(self, check: Callable[[float], None]) -> None:
+        """Take the step, unless `check` raises for the gradient's norm over all processes."""
         distributed.sum_gradients(self.module.parameters())
-        sound(float(self._accelerator.clip_grad_norm_(self.module.parameters(), self._max or math.inf)))
+        check(float(self._accelerator.clip_grad_norm_(self.module.parameters(), self._max or math.inf)))
         self.optimizer.step()
 
-    def clear(self) -> None:
-        """Forget the gradients."""
+    def zero_grad(self) -> None:
+        """Clear the gradients."""
         self.optimizer.zero_grad()
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """The optimizer's groups."""
+        """The optimizer's parameter groups."""
         return self.optimizer.param_groups  # type: ignore[no-any-return]  # accelerate is untyped here
+
+    @property
+    def savable(self) -> bool:
+        """Whether `save` can be called now."""
+        return True
 
     def save(self, folder: Path) -> None:
         """Write the trained weights and the optimizer."""
@@ -67,7 +69,7 @@ class Whole:
             torch.save(self.optimizer.state_dict(), folder / "optimizer.pt")
 
     def load(self, folder: Path) -> None:
-        """Take up the state that `save` wrote."""
+        """Restore the state that `save` wrote."""
         trained = dict(self._trained())
         device = str(next(iter(trained.values())).device)
         saved = load_file(folder / "trained.safetensors", device=device)
@@ -80,43 +82,34 @@ class Whole:
         return ((name, p) for name, p in self.module.named_parameters() if p.requires_grad)
 
 
-class FSDP:
-    """The same, sharded by torch's FSDP2; all processes must call `module` and everything here equally often."""
+class FSDP(Unsharded):
+    """As `Unsharded`, sharded by torch's FSDP2; all processes must call `module` and all methods equally often."""
 
     def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float) -> None:
         from accelerate import Accelerator, PartialState
 
-        fit_for_cpu(PartialState())
+        enable_fsdp_on_cpu(PartialState())
         self._accelerator, self._max = Accelerator(device_placement=False), max_grad_norm
         self.module, self.optimizer = self._accelerator.prepare(module, optimizer)
 
     def backward(self, loss: Tensor, last: bool) -> None:
-        """See `Whole`; the losses of the processes add up, and FSDP takes the mean."""
+        """See `Unsharded`; the losses of the processes add up, and FSDP takes the mean."""
         self._accelerator.backward(loss * distributed.world_size())
 
-    def step(self, sound: Callable[[float], None]) -> None:
-        """See `Whole`."""
+    def step(self, check: Callable[[float], None]) -> None:
+        """See `Unsharded`."""
         norm = self._accelerator.clip_grad_norm_(self.module.parameters(), self._max or math.inf)
-        sound(full(norm).item())
+        check(gather_tensor(norm).item())
         self.optimizer.step()
-
-    def clear(self) -> None:
-        """See `Whole`."""
-        self.optimizer.zero_grad()
-
-    @property
-    def param_groups(self) -> list[dict[str, Any]]:
-        """See `Whole`."""
-        return self.optimizer.param_groups  # type: ignore[no-any-return]  # accelerate is untyped here
 
     @property
     def savable(self) -> bool:
-        """See `Whole`; otherwise torch would create missing optimizer states by a step that counts."""
-        trained = [each for group in self.optimizer.param_groups for each in group["params"]]
-        return len(self.optimizer.state) in (0, len(trained))
+        """See `Unsharded`; with some states only, torch would create the others by a step that counts."""
+        trained = sum(len(group["params"]) for group in self.optimizer.param_groups)
+        return len(self.optimizer.state) in (0, trained)
 
     def save(self, folder: Path) -> None:
-        """See `Whole`; each process writes its part, and any number of processes can read it."""
+        """See `Unsharded`; each process writes its part, and any number of processes can read it."""
         from accelerate.utils import save_fsdp_model, save_fsdp_optimizer
 
         what = self._accelerator.state.fsdp_plugin, self._accelerator
@@ -125,7 +118,7 @@ class FSDP:
             save_fsdp_optimizer(*what, self.optimizer, self.module, str(folder))
 
     def load(self, folder: Path) -> None:
-        """See `Whole`."""
+        """See `Unsharded`."""
         from accelerate.utils import load_fsdp_model, load_fsdp_optimizer
 
         what = self._accelerator.state.fsdp_plugin, self._accelerator
@@ -135,7 +128,7 @@ class FSDP:
 
 
 class DeepSpeed:
-    """The same, sharded by DeepSpeed's ZeRO."""
+    """As `Unsharded`, sharded by DeepSpeed's ZeRO."""
 
     savable = True
 
@@ -146,10 +139,8 @@ class DeepSpeed:
         accelerator = Accelerator(device_placement=False)
         config = accelerator.deepspeed_plugin.deepspeed_config
         config |= {"gradient_clipping": max_grad_norm, "gradient_accumulation_steps": 1}
-        config |= {
-            "train_micro_batch_size_per_gpu": 1,
-            "train_batch_size": distributed.world_size(),
-        }  # it demands both, uses neither
+        # DeepSpeed demands both sizes and uses neither
+        config |= {"train_micro_batch_size_per_gpu": 1, "train_batch_size": distributed.world_size()}
         self.module, _ = accelerator.prepare(module, optimizer)
         unset_hf_deepspeed_config()  # or models loaded later would be sharded too
 
@@ -158,26 +149,26 @@ class DeepSpeed:
         self.module.set_gradient_accumulation_boundary(last)
         self.module.backward(loss * distributed.world_size())
 
-    def step(self, sound: Callable[[float], None]) -> None:
-        """See `Whole`; only the step itself knows the norm, and DeepSpeed skips it if that is not finite."""
-        sound(0.0)
+    def step(self, check: Callable[[float], None]) -> None:
+        """See `Unsharded`; the norm is known only after the step, which DeepSpeed skips if it is not finite."""
+        check(0.0)
         self.module.step()
-        sound(float(self.module.get_global_grad_norm()))
+        check(float(self.module.get_global_grad_norm()))
 
-    def clear(self) -> None:
-        """The step does it."""
+    def zero_grad(self) -> None:
+        """Do nothing: DeepSpeed's step clears the gradients."""
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """See `Whole`."""
+        """See `Unsharded`."""
         return self.module.optimizer.param_groups  # type: ignore[no-any-return]  # DeepSpeed is untyped here
 
     def save(self, folder: Path) -> None:
-        """See `Whole`; each process writes its part, and only as many processes can read it."""
+        """See `Unsharded`; each process writes its part, and only as many processes can read it."""
         self.module.save_checkpoint(str(folder), tag=_TAG)
 
     def load(self, folder: Path) -> None:
-        """See `Whole`.
+        """See `Unsharded`.
 
         Raises:
             RunError: DeepSpeed finds no state there, which it reports only by its return value.
@@ -186,17 +177,17 @@ class DeepSpeed:
             raise RunError(f"DeepSpeed finds no state of its own in {folder}")
 
 
-Work = Whole | FSDP | DeepSpeed
+Backend = Unsharded | DeepSpeed
 
 
-def work_on(module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float) -> Work:
-    """Make the backend that was chosen."""
-    kinds: dict[str | None, type[Work]] = {None: Whole, "FSDP": FSDP, "DeepSpeed": DeepSpeed}
+def make_backend(module: nn.Module, optimizer: torch.optim.Optimizer, max_grad_norm: float) -> Backend:
+    """Make the chosen backend."""
+    kinds: dict[str | None, type[Backend]] = {None: Unsharded, "FSDP": FSDP, "DeepSpeed": DeepSpeed}
     return kinds[distributed.sharding_backend()](module, optimizer, max_grad_norm)
 
 
-def to_train(model: Any) -> Any:
-    """Return the module itself, or a copy of it if a backend will shard that.
+def module_to_train(model: Any) -> Any:
+    """Return the module itself, or a copy of it if a backend shards it.
 
     Raises:
         ConfigError: the backend cannot shard it.
@@ -205,26 +196,24 @@ def to_train(model: Any) -> Any:
     if name is None:
         return model
     if is_quantized(model):
-        raise ConfigError(f"{name} does not split a quantized model: leave quantize or {name} out")
+        raise ConfigError(f"{name} cannot shard a quantized model: leave quantize or {name} out")
     if name == "DeepSpeed" and next(model.parameters()).dtype != torch.float32:
-        raise ConfigError("DeepSpeed trains weights in float32 here: leave dtype out, or take FSDP")
-    made = copy.deepcopy(model)
-    for module in made.modules():
+        raise ConfigError("DeepSpeed trains weights in float32 here: leave dtype out, or use FSDP")
+    copied = copy.deepcopy(model)
+    for module in copied.modules():
         vars(module).pop("forward", None)  # a method bound to the module that was copied
-    return made
+    return copied
 
 
 @torch.no_grad()
-def give(trained: nn.Module, model: nn.Module) -> None:
-    """Copy weights from a trained sharded copy to its original, if it is one; all processes call it."""
-    if trained is model:
-        return
+def copy_weights(trained: nn.Module, model: nn.Module) -> None:
+    """Copy weights from a trained sharded copy to its original; all processes call it."""
     if distributed.sharding_backend() == "FSDP":
         _reshard(trained)
-    found = {name.replace("_checkpoint_wrapped_module.", ""): p for name, p in trained.named_parameters()}
+    shards = {name.replace("_checkpoint_wrapped_module.", ""): p for name, p in trained.named_parameters()}
     for name, parameter in model.named_parameters():
-        if found[name].requires_grad:
-            with _gathered(found[name]) as tensor:
+        if shards[name].requires_grad:
+            with _gathered(shards[name]) as tensor:
                 parameter.copy_(tensor)
 
 
@@ -236,17 +225,17 @@ def _reshard(module: nn.Module) -> None:
     """
     from torch.distributed.fsdp import FSDPModule
 
-    parts = [each for each in module.modules() if isinstance(each, FSDPModule)]
-    if not parts:
-        raise ConfigError("accelerate has left FSDP out: nothing is split")
-    for each in parts:
-        each.reshard()
+    units = [unit for unit in module.modules() if isinstance(unit, FSDPModule)]
+    if not units:
+        raise ConfigError("accelerate did not apply FSDP: nothing is sharded")
+    for unit in units:
+        unit.reshard()
 
 
 @contextmanager
 def _gathered(parameter: nn.Parameter) -> Iterator[Tensor]:
-    if not hasattr(parameter, "ds_id"):  # the mark of ZeRO's third stage
-        yield full(parameter)
+    if not hasattr(parameter, "ds_id"):  # ZeRO-3 sets it
+        yield gather_tensor(parameter)
         return
     import deepspeed
 
@@ -254,14 +243,14 @@ def _gathered(parameter: nn.Parameter) -> Iterator[Tensor]:
         yield parameter
 
 
-def full(tensor: Tensor) -> Tensor:
+def gather_tensor(tensor: Tensor) -> Tensor:
     """Gather a tensor that FSDP sharded; all processes call it."""
     from torch.distributed.tensor import DTensor
 
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def fit_for_cpu(state: Any) -> None:
+def enable_fsdp_on_cpu(state: Any) -> None:
     """Enable FSDP on the CPU: torch supports it with gloo, but accelerate only knows it on accelerators."""
     from accelerate.utils import DistributedType
 

@@ -1,4 +1,4 @@
-"""What a trainer plugin is: a dataclass whose fields are its settings, with `train`."""
+"""The contract of a trainer plugin: a dataclass whose fields are its settings, with `train` or `improve`."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ KEEP_FAILURES_AND_RETRY: Mapping[str, Any] = {
     "attempts": 4, "explore_tasks": 250, "select.threshold": -math.inf, "select.success_only": False,
 }  # fmt: skip
 """`TrainerInfo.evolve_defaults` of a trainer that compares trajectories of one task: failed ones are selected too, and
-a task is played several times. A round has as many episodes as without."""
+each task is attempted several times. The number of episodes per round stays the same."""
 KEEP_FAILURES: Mapping[str, Any] = {"select.threshold": -math.inf, "select.success_only": False}
 """`TrainerInfo.evolve_defaults` of a trainer that learns from failed trajectories too."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainerInfo:
-    """What a trainer makes and needs beside its settings, declared as `info: ClassVar = TrainerInfo(...)`."""
+    """What a trainer produces and needs, declared as `info: ClassVar = TrainerInfo(...)`."""
 
     output: str = "policy"
-    """What it makes: a better `policy`, or something else, such as a `reward_model`. It writes that to `output_dir` and
-    leaves the policy as it is."""
+    """What it produces: a better `policy`, or something else, such as a `reward_model`, which it writes to `output_dir`
+    without changing the policy."""
     several_processes: bool = False
-    """Whether several processes (torchrun, accelerate) may run one training together; see docs/scaling.md."""
+    """Whether several processes (torchrun, accelerate) can run one training together; see docs/scaling.md."""
     warm_start: str | None = None
-    """Trainer that makes Agent_v0 from the expert's successes instead of this one."""
+    """Trainer that makes Agent_v0 from the expert's successes in place of this one."""
     evolve_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Other defaults of `agentgym evolve`, by the option's name."""
 
@@ -48,7 +48,7 @@ def info_of(trainer: object) -> TrainerInfo:
     """Return what a trainer, or its class, declares; the defaults if it declares nothing.
 
     Raises:
-        ConfigError: its `info` is no TrainerInfo.
+        ConfigError: its `info` is not a TrainerInfo.
     """
     info = getattr(trainer, "info", None) or TrainerInfo()
     if not isinstance(info, TrainerInfo):
@@ -57,20 +57,20 @@ def info_of(trainer: object) -> TrainerInfo:
 
 
 class PlanChecks:
-    """What an on-policy trainer can say of a run before it starts. Inherit it and override what you need."""
+    """Checks of an on-policy trainer before a run starts. Inherit them and override what you need."""
 
     __slots__ = ()
 
     @property
     def uses_reward(self) -> bool:
-        """Whether it learns from returns; if not, a reward model is refused."""
+        """Whether the trainer learns from returns; if not, a reward model is refused."""
         return True
 
     def check_round(self, episodes: int) -> None:
-        """Raise ConfigError if it cannot learn from a round of this many episodes, or a file is missing."""
+        """Raise ConfigError if a round of this many episodes is too small, or a file is missing."""
 
     def check_policy(self, policy: Policy) -> None:
-        """Raise ConfigError if it cannot train this policy."""
+        """Raise ConfigError if the trainer cannot train this policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +80,16 @@ class TrainReport:
     trajectories: int
     """Trajectories that were trained on."""
     dropped: Mapping[str, int]
-    """How many the trainer left out, by reason; no reason stands with 0."""
+    """Number of trajectories left out, by reason; never 0."""
     tokens: int
-    """Tokens that went through the model, all epochs."""
+    """Tokens that went through the model, over all epochs."""
     agent_tokens: int
-    """Those of them that carried a loss."""
+    """Those of them with a loss."""
     seconds: float
     loss: list[float] = field(default_factory=list)
     """Loss at each logged step."""
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Last value of whatever else the trainer logs."""
+    """Last value of everything else that the trainer logs."""
     history: Sequence[Mapping[str, float]] = ()
     """What was logged, by step; an on-policy trainer logs by iteration."""
     notes: Sequence[str] = ()
@@ -105,7 +105,7 @@ class TrainReport:
 class Trainer(Protocol):
     """A plugin of the group `agentgym.trainers`: a dataclass, instantiated with its settings.
 
-    It may declare what it makes and needs in a class attribute `info`; see `TrainerInfo`.
+    It may declare a class attribute `info`; see `TrainerInfo`.
     """
 
     def train(
@@ -117,22 +117,22 @@ class Trainer(Protocol):
         output_dir: Path,
         progress: Progress | None = None,
     ) -> TrainReport:
-        """Change `policy` in place by `trajectories`.
+        """Train `policy` in place on `trajectories`.
 
-        The trainer does not save the policy: the caller does, by `policy.save`. `output_dir` is for whatever else the
-        trainer writes, and one that writes nothing does not make it.
+        The trainer does not save the policy; the caller does, with `policy.save`. `output_dir` is for everything else
+        that the trainer writes; one that writes nothing does not create it.
 
         Raises:
-            NothingToTrainOnError: no trajectory carries a token to learn from.
-            TrainingError: the gradient was not finite; the policy is as it was before that step.
+            NothingToTrainOnError: no trajectory has a token to learn from.
+            TrainingError: the gradient was not finite; the weights are those before that step.
         """
         ...
 
 
 def select_defaults(trainer: object) -> dict[str, Any]:
-    """Which stored trajectories a trainer learns from by default, as `select.FIELD`: those of its AgentEvol rounds.
+    """Return a trainer's default selection of stored trajectories, as `select.FIELD`: that of its AgentEvol rounds.
 
-    A trainer that makes no policy, such as a reward model, learns from every episode.
+    A trainer that produces no policy, such as a reward model, learns from every episode.
     """
     info = info_of(trainer)
     if info.output != "policy":
@@ -140,12 +140,12 @@ def select_defaults(trainer: object) -> dict[str, Any]:
     return {key: value for key, value in info.evolve_defaults.items() if key.startswith("select.")}
 
 
-def checked(report: object, trainer: Trainer | OnPolicyTrainer, policy: Policy) -> TrainReport:
-    """What a trainer returned.
+def validate_report(report: object, trainer: Trainer | OnPolicyTrainer, policy: Policy) -> TrainReport:
+    """Return what a trainer returned.
 
     Raises:
-        ConfigError: that is no report.
-        TrainingError: it left weights that are no numbers.
+        ConfigError: it is not a TrainReport.
+        TrainingError: the trainer left weights that are not finite.
     """
     if not policy.is_finite():
         raise TrainingError(f"the trainer {type(trainer).__name__} left weights that are nan or infinite")
@@ -157,26 +157,23 @@ def checked(report: object, trainer: Trainer | OnPolicyTrainer, policy: Policy) 
 
 
 def require_policy_trainer(trainer: object) -> None:
-    """Refuse a trainer that makes something else than a policy."""
+    """Raise ConfigError for a trainer that produces something other than a policy."""
     if (output := info_of(trainer).output) != "policy":
         raise ConfigError(
-            f"a trainer of a policy is needed here, and this one makes a {output}: run it with `agentgym train`"
+            f"the trainer must train a policy, and this one makes a {output}: run it with `agentgym train`"
         )
 
 
 def require_several_processes(trainer: object) -> None:
-    """Refuse a trainer that runs in one process if there are several."""
+    """Raise ConfigError for a trainer that runs in one process if there are several."""
     if distributed.world_size() > 1 and not info_of(trainer).several_processes:
         name = type(trainer).__name__
         raise ConfigError(f"{name} trains in one process, and here are {distributed.world_size()}; see docs/scaling.md")
 
 
 @contextmanager
-def last_good_kept(policy: Policy, folder: Path) -> Iterator[None]:
-    """Where a training goes wrong, the weights that it leaves are saved to `folder`, and the error names it.
-
-    Weights that are no numbers are not.
-    """
+def saving_last_good(policy: Policy, folder: Path) -> Iterator[None]:
+    """Save the weights that a failing training leaves to `folder`, if they are finite, and name it in the error."""
     try:
         yield
     except TrainingError as error:
@@ -184,12 +181,12 @@ def last_good_kept(policy: Policy, folder: Path) -> Iterator[None]:
             raise
         if distributed.is_rank_zero():
             policy.save(folder)
-        raise TrainingError(f"{error}; what was last good: {folder}") from error
+        raise TrainingError(f"{error}; the last good weights: {folder}") from error
 
 
 @runtime_checkable
 class OnPolicyTrainer(Protocol):
-    """A plugin of the same group that plays itself: it learns from episodes of the policy as it is at that moment.
+    """A plugin of the same group that learns from episodes of the current policy.
 
     It may declare `info`, as `Trainer`, and inherit `PlanChecks` to refuse a run before it starts.
     """
@@ -203,10 +200,10 @@ class OnPolicyTrainer(Protocol):
         output_dir: Path,
         progress: Progress | None = None,
     ) -> TrainReport:
-        """Change `policy` in place by playing `rollouts`, iteration by iteration, until their budget is spent.
+        """Train `policy` in place on `rollouts`, iteration by iteration, until their budget is spent.
 
         Raises:
             NothingToTrainOnError: no iteration had anything to learn from.
-            TrainingError: it went wrong, as `rl.learner.Learner` says; the policy is what was last good.
+            TrainingError: a step failed (see `rl.learner.Learner`); the policy has the last good weights.
         """
         ...

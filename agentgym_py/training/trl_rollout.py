@@ -1,12 +1,12 @@
-"""Any environment for trl's GRPOTrainer: a `rollout_func` that plays episodes, and a reward function beside it.
+"""Any environment for trl's GRPOTrainer: a `rollout_func` that plays episodes, and a reward function.
 
     GRPOTrainer(
         model, reward_funcs=episode_return, rollout_func=rollout_func("shop"), args=args, processing_class=tokenizer,
         train_dataset=Dataset.from_dict({"prompt": task_ids("shop", "train", range(1000))}),
     )
 
-An episode is one row: its prompt is all before the first reply, its completion all after, with an `env_mask` that is 0
-on what the agent did not say. So trl's loss is of the agent's tokens only; its `max_completion_length` cuts none.
+An episode is one row: its prompt is everything before the first reply, its completion the rest, with an `env_mask` that
+is 1 at the agent's tokens, to which trl's loss is restricted. `max_completion_length` cuts no row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Row = dict[str, Any]
 
 
 def task_ids(env: EnvSpec | str, split: str, tasks: Iterable[int]) -> list[str]:
-    """Ids of these tasks of a split: the prompts of a data set for `rollout_func`."""
+    """Return the ids of tasks of a split: the prompts of a data set for `rollout_func`."""
     with closing((EnvSpec(env) if isinstance(env, str) else env).make()) as world:
         return [world.task(number, split).id for number in tasks]
 
@@ -40,20 +40,20 @@ def task_ids(env: EnvSpec | str, split: str, tasks: Iterable[int]) -> list[str]:
 def rollout_func(
     env: EnvSpec | str, *, max_new_tokens: int = 64, play: PlayConfig | None = None
 ) -> Callable[[Sequence[str], Any], dict[str, list[Any]]]:
-    """Make the `rollout_func` of a GRPOTrainer: prompts are task ids, and each comes as often as it is to be attempted.
+    """Make the `rollout_func` of a GRPOTrainer: prompts are task ids, one per attempt.
 
-    Replies have at most `max_new_tokens` tokens each, and are sampled at the trainer's temperature by its current
-    model. Attempts are numbered through the whole training, and seeded by the trainer's `seed`, not that of `play`.
-    An episode without a reply to learn, or one that an infrastructure error ended, is a row without a loss; trl cannot
-    leave it out of its group's mean.
+    The trainer's current model samples replies of at most `max_new_tokens` tokens at the trainer's temperature.
+    Attempts are numbered through the whole training, and seeded by the trainer's `seed`, not that of `play`. An
+    episode without a reply to learn, or with an infrastructure error, is a row without a loss; trl still counts it in
+    its group's mean.
 
     Raises:
-        ConfigError: the trainer would sample from a part of the distribution only (`top_p`, `top_k`, `min_p`).
+        ConfigError: the trainer samples from a part of the distribution (`top_p`, `top_k`, `min_p`).
     """
-    spec, met = EnvSpec(env) if isinstance(env, str) else env, Counter[str]()
+    spec, attempts = EnvSpec(env) if isinstance(env, str) else env, Counter[str]()
     config = play or PlayConfig()
 
-    def played(prompts: Sequence[str], trainer: Any) -> dict[str, list[Any]]:
+    def play_prompts(prompts: Sequence[str], trainer: Any) -> dict[str, list[Any]]:
         from agentgym_py.engine import HFEngine, SamplingParams
 
         args, ranks = trainer.args, trainer.accelerator
@@ -61,8 +61,8 @@ def rollout_func(
             raise ConfigError(f"top_p must be 1, top_k and min_p 0, got {args.top_p}, {args.top_k}, {args.min_p}")
         jobs = []
         for task in prompts:
-            jobs.append(Job(spec, task, attempt=met[task] * ranks.num_processes + ranks.process_index))
-            met[task] += 1
+            jobs.append(Job(spec, task, attempt=attempts[task] * ranks.num_processes + ranks.process_index))
+            attempts[task] += 1
         model = ranks.unwrap_model(trainer.model)
         training = model.training
         policy = Policy(model.eval(), trainer.processing_class, "policy")
@@ -72,19 +72,19 @@ def rollout_func(
             episodes = Collector(agent, replace(config, seed=args.seed)).collect_batch(jobs)
         finally:
             model.train(training)
-        rows = [row(each, policy.chat) for each in episodes]
-        return {name: [each[name] for each in rows] for name in rows[0]}
+        rows = [trl_row(episode, policy.chat) for episode in episodes]
+        return {name: [row[name] for row in rows] for name in rows[0]}
 
-    return played
+    return play_prompts
 
 
 def episode_return(reward: Sequence[float], **_: Any) -> list[float]:
-    """Return the episodes' returns: a reward function for GRPOTrainer, which also finds `success` beside `reward`."""
+    """Return the episodes' returns: a reward function for GRPOTrainer, whose rows also have `success`."""
     return list(reward)
 
 
-def row(trajectory: Trajectory, chat: ChatFormat) -> Row:
-    """An episode as trl expects it: ids, log-probabilities as sampled (0 at other tokens), mask."""
+def trl_row(trajectory: Trajectory, chat: ChatFormat) -> Row:
+    """Convert an episode to trl's row: ids, log-probabilities as sampled (0 at other tokens), mask."""
     sample, about = encode(trajectory, chat), {"reward": trajectory.reward, "success": trajectory.success}
     if not trajectory.is_evidence or not any(sample.mask):
         end = chat.end_of_turn

@@ -434,7 +434,7 @@ def test_a_training_that_goes_wrong_leaves_what_was_last_good(tiny_policy: Any, 
         run.run()
     good, before = run.folder.round(1) / "last_good", run.folder.round(0) / "checkpoint"
     assert str(raised.value) == (
-        f"round 1: loss nan at step 2; what was last good: {good}; of the round before: {before}"
+        f"round 1: loss nan at step 2; the last good weights: {good}; of the round before: {before}"
     )
     moved = Policy.load(good).model.model.norm.weight - Policy.load(before).model.model.norm.weight
     assert moved[0].item() > 0.009 and not run.folder.done(1)

@@ -18,7 +18,7 @@ from agentgym_py.errors import ConfigError, NothingToTrainOnError, PolicyError, 
 from agentgym_py.policy import Policy
 from agentgym_py.policy.logprobs import agent_logprobs, pad_samples
 from agentgym_py.policy.tokens import Sample, encode
-from agentgym_py.training.data import FOREIGN
+from agentgym_py.training.data import OTHER_TOKENIZER
 from agentgym_py.training.optimization import Optimization
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.filtered_bc import FilteredBC, bc_loss
@@ -318,9 +318,9 @@ def test_what_another_tokenizer_wrote_is_left_out(
     report = FilteredBC(epochs=1, threshold=-1.0).train(
         fresh(tiny_policy), [*played, *demos], seed=0, output_dir=tmp_path
     )
-    assert report.dropped == {FOREIGN: 2} and report.trajectories == len(demos)
+    assert report.dropped == {OTHER_TOKENIZER: 2} and report.trajectories == len(demos)
     assert FilteredBC(epochs=1, threshold=-1.0).train(other, played, seed=0, output_dir=tmp_path).dropped == {}
-    with pytest.raises(NothingToTrainOnError, match=re.escape(f"nothing left of 2 trajectories: 2 {FOREIGN}")):
+    with pytest.raises(NothingToTrainOnError, match=re.escape(f"nothing left of 2 trajectories: 2 {OTHER_TOKENIZER}")):
         FilteredBC().train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
 
 

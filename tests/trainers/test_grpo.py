@@ -20,13 +20,13 @@ from agentgym_trainers.grpo import (
     GRPO,
     VARIANTS,
     Variant,
-    differ,
-    group_records,
+    encode_group,
     grpo_loss,
     overlong_penalty,
     play_groups,
-    return_of,
+    returns_differ,
     settings_loss,
+    shaped_return,
 )
 
 KINDS: list[Variant] = ["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"]
@@ -255,7 +255,7 @@ def test_a_branch_is_compared_with_itself_alone(toy_envs: Any) -> None:
     assert len(groups) == 6 and rollouts.remaining == 5
     compared = 0
     for number, group in enumerate(groups):
-        records = group_records(trainer, group, VARIANTS["dr_grpo"].scale, policy, Counter())
+        records = encode_group(trainer, group, VARIANTS["dr_grpo"].scale, policy, Counter())
         mean = sum(each.reward for each in group) / 4
         for each, record in zip(group, records, strict=len(records) > 0):
             own = [n for n, step in enumerate(each.steps) if step.trained]
@@ -334,12 +334,12 @@ def test_what_failed_by_infrastructure_is_not_compared(toy_envs: Any) -> None:
     dropped = Counter[str]()
     broken = [*group[:3], replace(group[3], reward=99.0, error="it hangs")]
     how = GRPO(variant="dr_grpo")
-    records = group_records(how, broken, VARIANTS[how.variant].scale, policy, dropped)
+    records = encode_group(how, broken, VARIANTS[how.variant].scale, policy, dropped)
     found = [record.advantages_n for record in records]
     assert [float(each[0]) for each in found if each is not None] == [-1.0, 0.0, 1.0]
     assert dropped == {"ended by an infrastructure error": 1}
     alone = [group[0], *(replace(each, error="it hangs") for each in group[1:])]
-    assert group_records(GRPO(), alone, "std", policy, dropped) == []
+    assert encode_group(GRPO(), alone, "std", policy, dropped) == []
 
 
 def test_dynamic_sampling_fills_the_batch(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,10 +371,10 @@ def test_success_or_the_return_is_compared(toy_envs: Any) -> None:
     policy = toy_envs.word_policy()
     ((episode,),) = toy_envs.rollouts(policy, toy_envs.CHAIN, 1, tokens=2).groups(1, 1)
     written = sum(len(step.tokens.ids) for step in episode.steps)
-    assert return_of(GRPO(reward="return"), episode) == episode.reward
-    assert return_of(GRPO(reward="success"), replace(episode, success=True)) == 1.0
+    assert shaped_return(GRPO(reward="return"), episode) == episode.reward
+    assert shaped_return(GRPO(reward="success"), replace(episode, success=True)) == 1.0
     short = GRPO(max_tokens=written, overlong_buffer=4)
-    assert return_of(short, episode) == pytest.approx(episode.reward - 1)
+    assert shaped_return(short, episode) == pytest.approx(episode.reward - 1)
 
 
 def test_a_loss_that_is_not_finite_ends_it(toy_envs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,8 +410,8 @@ def test_what_only_rounding_tells_apart_is_the_same(toy_envs: Any) -> None:
     (group,) = toy_envs.rollouts(toy_envs.word_policy(), toy_envs.BANDIT, 3).groups(1, 3)
     for returns, apart in ([0.1 + 0.2, 0.3, 0.3], False), ([0.3001, 0.3, 0.3], True), ([1.0, 1.0, 1.0], False):
         tries = [replace(each, reward=value) for each, value in zip(group, returns, strict=True)]
-        assert differ(GRPO(), tries) is apart
-    assert not differ(GRPO(), [replace(each, error="gone") for each in group])
+        assert returns_differ(GRPO(), tries) is apart
+    assert not returns_differ(GRPO(), [replace(each, error="gone") for each in group])
 
 
 def test_wrong_settings_are_refused(toy_envs: Any) -> None:

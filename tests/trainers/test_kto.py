@@ -19,7 +19,7 @@ from agentgym_py.policy.tokens import Sample, encode
 from agentgym_py.training.data import prepare
 from agentgym_py.training.fit import Fit
 from agentgym_py.trajectory import Trajectory
-from agentgym_trainers.kto import KTO, Judged, judged_tokens, kto_loss, mismatched, reference_point
+from agentgym_trainers.kto import KTO, KTORow, kto_loss, kto_row_tokens, mismatched_samples, reference_point
 
 
 @pytest.fixture(scope="module")
@@ -33,15 +33,15 @@ def played(episode: Any) -> list[Trajectory]:
     return [*good, *bad]
 
 
-def fit_of(loss_checks: Any, policy: Policy, played: list[Trajectory], **settings: Any) -> tuple[KTO, Fit[Judged]]:
+def fit_of(loss_checks: Any, policy: Policy, played: list[Trajectory], **settings: Any) -> tuple[KTO, Fit[KTORow]]:
     """A training on one batch, of a policy that has moved away from its reference."""
     kto = KTO(**{"batch_size": 6, **settings})
     rows = kto.rows(policy, prepare(policy, played, kto.max_length), 0)
     loss_checks.moved(policy, 0.01, seed=1)
-    return kto, loss_checks.fitted(kto, policy, rows, tokens_of=judged_tokens)
+    return kto, loss_checks.fitted(kto, policy, rows, tokens_of=kto_row_tokens)
 
 
-def loss_of(kto: KTO, fit: Fit[Judged], z: Any = None) -> Any:
+def loss_of(kto: KTO, fit: Fit[KTORow], z: Any = None) -> Any:
     """The loss of the whole batch, at its own reference point unless another is given."""
     return kto.loss(fit, fit.rows, kto.reference_point(fit, fit.rows) if z is None else z, len(fit.rows))[0]
 
@@ -117,10 +117,10 @@ def test_the_reference_point_carries_no_gradient_and_is_never_negative() -> None
 def test_a_mismatched_row_is_an_episode_after_anothers_opening() -> None:
     """In a batch each opening gets what follows the one before it; a batch of one takes the one before in all."""
     samples = [Sample([n, n, 10 + n, 20 + n, 30 + n], [0, 0, 1, 0, 1]) for n in range(3)]
-    made = mismatched(samples, batch_size=2, max_length=9)
+    made = mismatched_samples(samples, batch_size=2, max_length=9)
     assert [each.input_ids for each in made] == [[0, 0, 11, 21, 31], [1, 1, 10, 20, 30], [2, 2, 11, 21, 31]]
     assert all(each.mask == [0, 0, 1, 0, 1] for each in made)
-    cut = mismatched(samples, batch_size=3, max_length=4)
+    cut = mismatched_samples(samples, batch_size=3, max_length=4)
     assert [each.input_ids for each in cut] == [[0, 0, 12, 22], [1, 1, 10, 20], [2, 2, 11, 21]]
     assert all(len(each.mask) == 4 for each in cut)
 
@@ -133,7 +133,7 @@ def test_a_batch_is_the_samples_their_masks_and_what_the_policy_said_before(
     _, fit = fit_of(loss_checks, policy, played)
     known = {tuple(encode(each, policy.chat).input_ids): each for each in played}
     assert len(fit.rows) == 6
-    assert [row.other for row in fit.rows] == mismatched([row.sample for row in fit.rows], 6, 4096)
+    assert [row.other for row in fit.rows] == mismatched_samples([row.sample for row in fit.rows], 6, 4096)
     for row in fit.rows:
         trajectory = known[tuple(row.sample.input_ids)]
         assert row.sample == encode(trajectory, policy.chat)

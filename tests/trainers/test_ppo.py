@@ -10,10 +10,10 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, NothingToTrainOnError, TrainingError
-from agentgym_py.training.rl.batch import record_of
+from agentgym_py.training.rl.batch import encode_record
 from agentgym_py.training.rl.learner import Learner
 from agentgym_trainers import ppo
-from agentgym_trainers.ppo import PPO, adapted, ppo_loss, settings_loss, token_rewards
+from agentgym_trainers.ppo import PPO, adapt_kl_coef, ppo_loss, settings_loss, token_rewards
 
 
 def slow_loss(x: dict[str, Any], n: int, *, clip: float, value_clip: float, vf_coef: float, entropy: float) -> Any:
@@ -61,7 +61,7 @@ def test_observations_padding_order_and_passes_do_not_matter(toy_envs: Any, loss
 )
 def test_the_kl_coefficient_follows_its_target(measured: float, target: float, expected: float) -> None:
     """Half as much again above 1.5 times the target, less below two thirds of it; without a target it stays."""
-    assert adapted(0.2, measured, target) == pytest.approx(expected)
+    assert adapt_kl_coef(0.2, measured, target) == pytest.approx(expected)
 
 
 # ------------------------------------------------------------------------------------------- from episodes to records
@@ -73,7 +73,7 @@ def estimated(toy_envs: Any, loss_checks: Any, trainer: PPO, monkeypatch: pytest
     All in double precision.
     """
     monkeypatch.setattr(
-        "agentgym_py.training.rl.batch.record_of", lambda *x, **y: loss_checks.wide([record_of(*x, **y)])[0]
+        "agentgym_py.training.rl.batch.encode_record", lambda *x, **y: loss_checks.wide([encode_record(*x, **y)])[0]
     )
     policy = loss_checks.doubled(toy_envs.word_policy())
 
@@ -110,7 +110,7 @@ def targets(
     toy_envs: Any, trainer: PPO, rollouts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> list[tuple[bool, bool, float, float]]:
     """Of each episode of a training whether it was truncated, and given up, its bootstrap and its first return."""
-    found, tokenize = list[Any](), ppo.tokenize
+    found, tokenize = list[Any](), ppo.encode_episodes
 
     def noted(episodes: Any, *more: Any) -> Any:
         kept, records = tokenize(episodes, *more)
@@ -118,7 +118,7 @@ def targets(
         return kept, records
 
     with monkeypatch.context() as patch:
-        patch.setattr(ppo, "tokenize", noted)
+        patch.setattr(ppo, "encode_episodes", noted)
         trainer.improve(rollouts.policy, rollouts, seed=0, output_dir=Path("unused"))
     return [(each.truncated, each.given_up, record.bootstrap, float(record.returns_n[0])) for each, record in found]
 
@@ -201,7 +201,7 @@ def test_what_a_reward_is(toy_envs: Any) -> None:
     """A turn's stands at its last token; the divergence from the reference costs at each."""
     policy = toy_envs.word_policy()
     ((episode,),) = toy_envs.rollouts(policy, toy_envs.CHAIN, 1, tokens=2).groups(1, 1)
-    record = record_of(episode, policy.chat)
+    record = encode_record(episode, policy.chat)
     assert record is not None
     plain = token_rewards(episode, record, 0.5)
     assert float(plain.sum()) == pytest.approx(episode.reward)

@@ -17,7 +17,7 @@ from agentgym_py.policy import Policy
 from agentgym_py.policy.tokens import IGNORED
 from agentgym_py.rewards.process_reward_model import ProcessRewardModel, encode_with_positions
 from agentgym_py.rewards.state_values import CHANGED
-from agentgym_py.training.rl.batch import Record, collate, record_of
+from agentgym_py.training.rl.batch import Record, collate, encode_record
 from agentgym_trainers.ppo import PPO, settings_loss
 from agentgym_trainers.r3 import R3, ProcessRewards, scatter_step_rewards
 
@@ -44,7 +44,7 @@ def test_a_reward_is_the_sum_of_three(toy_envs: Any, loss_checks: Any) -> None:
     """R = alpha R_task + beta PRM - kl_coef KL, token by token, for an episode of several turns."""
     policy, trainer = toy_envs.word_policy(), R3(alpha=0.7, beta=0.3)
     ((episode,),) = toy_envs.rollouts(policy, toy_envs.CHAIN, 1, tokens=2).groups(1, 1)
-    record = record_of(episode, policy.chat)
+    record = encode_record(episode, policy.chat)
     assert record is not None and len(episode.steps) > 1
     loss_checks.wide([record])
     ref = record.old_logps_n - torch.rand(record.n, generator=torch.Generator().manual_seed(0))

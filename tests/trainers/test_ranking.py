@@ -21,7 +21,7 @@ from agentgym_py.training.data import prepare
 from agentgym_py.training.fit import Fit
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO, LogRatios, dpo_loss
-from agentgym_trainers.ranking import Ranked, Ranking, best_loss, ranked_tokens, ranking_loss, spread
+from agentgym_trainers.ranking import Ranked, Ranking, best_loss, pick_evenly, ranked_tokens, ranking_loss
 
 TASKS = torch.tensor([0, 1, 1, 2, 0, 0, 2, 3, 0, 0, 1, 2])
 """Of twelve trajectories; one task has a single one."""
@@ -305,7 +305,11 @@ def test_a_task_gives_at_most_so_many(
     tiny_policy: Any, episode: Callable[..., Trajectory], tmp_path: Path, fresh: Any
 ) -> None:
     """Evenly from the best to the worst; the others are counted."""
-    assert spread(range(3), 4) == [0, 1, 2] and spread(range(10), 4) == [0, 3, 6, 9] and spread(range(5), 2) == [0, 4]
+    assert (
+        pick_evenly(range(3), 4) == [0, 1, 2]
+        and pick_evenly(range(10), 4) == [0, 3, 6, 9]
+        and pick_evenly(range(5), 2) == [0, 4]
+    )
     played = walks(episode, *(n / 10 for n in range(10)))
     report = Ranking(epochs=1, max_per_task=4).train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
     assert report.trajectories == 4 and report.dropped == {"beyond 4 of their task": 6}

@@ -16,7 +16,7 @@ from agentgym_py.collection.processes import Workers
 from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, InfrastructureError, SnapshotError
 from agentgym_trainers.grpo import GRPO
-from agentgym_trainers.reverse_curriculum import ExpertsWay, ReverseCurriculum, start_of_stage
+from agentgym_trainers.reverse_curriculum import ExpertStarts, ReverseCurriculum, start_of_stage
 
 
 def test_where_a_stage_begins() -> None:
@@ -44,7 +44,7 @@ def test_groups_begin_on_the_experts_way(
 
     monkeypatch.setattr(ModelAgent, "_prompt", noted)
     rollouts = toy_envs.rollouts(tiny_policy, EnvSpec(world, {"max_steps": 8}), 18, tokens=2, seed=4)
-    way = ExpertsWay(ReverseCurriculum(group_size=3, stages=3))
+    way = ExpertStarts(ReverseCurriculum(group_size=3, stages=3))
     drawn = [way.stage(rollouts, job) for job in rollouts.tasks[:6]]
     groups = way.play(rollouts, 6)
     assert [len(group) for group in groups] == [3] * 6 and len(rollouts.episodes) == 18
@@ -64,7 +64,7 @@ def test_groups_begin_on_the_experts_way(
 def test_stages_in_turn_follow_the_budget(toy_envs: Any) -> None:
     """From the end backwards; the last share of the budget begins at the beginning."""
     rollouts = toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 100)
-    way, found = ExpertsWay(ReverseCurriculum(order="in_turn")), []
+    way, found = ExpertStarts(ReverseCurriculum(order="in_turn")), []
     for spent in (0, 19, 21, 59, 81, 99):
         rollouts.episodes = [None] * spent
         found.append(way.stage(rollouts, rollouts.tasks[0]))
@@ -77,7 +77,7 @@ def test_the_frontier_goes_back_as_the_agent_learns(toy_envs: Any) -> None:
     A stage counts as it was when it was last played.
     """
     rollouts = toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 100)
-    way = ExpertsWay(ReverseCurriculum(success_threshold=0.25))
+    way = ExpertStarts(ReverseCurriculum(success_threshold=0.25))
 
     def drawn(**rates: float) -> list[int]:
         way.rates |= {int(stage[1:]): rate for stage, rate in rates.items()}
@@ -93,11 +93,11 @@ def test_the_frontier_goes_back_as_the_agent_learns(toy_envs: Any) -> None:
 def test_how_well_a_stage_went_is_known(toy_envs: Any, tmp_path: Path) -> None:
     """By stage the share of its tries that succeeded, of tasks that the expert solved; a state brings it back."""
     rollouts = toy_envs.rollouts(toy_envs.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 6}), 200)
-    way = ExpertsWay(ReverseCurriculum(group_size=4))
+    way = ExpertStarts(ReverseCurriculum(group_size=4))
     stages = [way.stage(rollouts, job) for job in rollouts.tasks[:20]]
     groups = way.play(rollouts, 20)
     assert not way.rates, "of this iteration: what it plays besides draws its stages as it did"
-    again = ExpertsWay(way.settings)
+    again = ExpertStarts(way.settings)
     way.save(tmp_path)
     assert {stage for stage in stages if stage in way.rates} == {1, 2, 3, 4, 5} == set(way.rates)
     for stage, rate in way.rates.items():
@@ -107,7 +107,7 @@ def test_how_well_a_stage_went_is_known(toy_envs: Any, tmp_path: Path) -> None:
     again.load(tmp_path)
     assert again.rates == way.rates
     failed = toy_envs.rollouts(toy_envs.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 3}), 8)
-    nobody = ExpertsWay(ReverseCurriculum(group_size=4))
+    nobody = ExpertStarts(ReverseCurriculum(group_size=4))
     nobody.play(failed, 2)
     nobody.save(tmp_path)
     assert not nobody.rates
@@ -122,7 +122,7 @@ def test_a_group_that_could_not_begin_there_says_nothing_of_its_stage(
         raise SnapshotError("it shows something else")
 
     monkeypatch.setattr("agentgym_trainers.reverse_curriculum.snapshots_at", fails)
-    way = ExpertsWay(ReverseCurriculum(group_size=4))
+    way = ExpertStarts(ReverseCurriculum(group_size=4))
     way.play(toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 80), 20)
     way.save(tmp_path)
     assert set(way.rates) == {5}
@@ -185,7 +185,7 @@ def test_the_expert_plays_as_the_policy_does(
     rollouts = toy_envs.rollouts(toy_envs.word_policy(), EnvSpec("toychain", {"max_steps": 8}), 8, seed=3)
     with Workers(1) as workers:
         rollouts.play_config = replace(rollouts.play_config, executor=workers)
-        ExpertsWay(ReverseCurriculum(group_size=4, stages=3)).play(rollouts, 2)
+        ExpertStarts(ReverseCurriculum(group_size=4, stages=3)).play(rollouts, 2)
     expert, policy = players
     assert isinstance(expert.agent, ExpertAgent) and isinstance(policy.agent, ModelAgent)
     assert expert.play == policy.play and expert.play.executor is workers
@@ -195,7 +195,7 @@ def test_the_expert_plays_as_the_policy_does(
 def test_where_the_expert_fails_a_group_begins_at_the_beginning(toy_envs: Any) -> None:
     """In a world too short for its plan."""
     rollouts = toy_envs.rollouts(toy_envs.word_policy(), EnvSpec("ToyChain-v0", {"max_steps": 3}), 8)
-    groups = ExpertsWay(ReverseCurriculum(group_size=4)).play(rollouts, 2)
+    groups = ExpertStarts(ReverseCurriculum(group_size=4)).play(rollouts, 2)
     assert all(all(step.trained for step in each.steps) for group in groups for each in group)
 
 
@@ -214,7 +214,7 @@ def test_where_the_way_cannot_be_gone_again_a_group_begins_at_the_beginning(
 
     monkeypatch.setattr("agentgym_trainers.reverse_curriculum.snapshots_at", fails)
     rollouts = toy_envs.rollouts(toy_envs.word_policy(), toy_envs.CHAIN, 8)
-    groups = ExpertsWay(ReverseCurriculum(group_size=4)).play(rollouts, 2)
+    groups = ExpertStarts(ReverseCurriculum(group_size=4)).play(rollouts, 2)
     assert [len(group) for group in groups] == [4, 4]
     assert all(step.trained for group in groups for each in group for step in each.steps)
 

@@ -14,14 +14,14 @@ import pytest
 
 from agentgym_py import files
 from agentgym_py.errors import RunError
-from agentgym_py.training.checkpoints import Checkpoints, digest_of, until_saved
+from agentgym_py.training.checkpoints import Checkpoints, fingerprint, keep_states_until_exit
 
 ROOT = Path(__file__).parents[2]
 
 
 def keep(kept: Checkpoints, text: str) -> None:
     """Keep a state that holds this text."""
-    kept.keep(lambda folder: _write(folder / "text", text))
+    kept.save(lambda folder: _write(folder / "text", text))
 
 
 def _write(path: Path, text: str) -> None:
@@ -30,33 +30,33 @@ def _write(path: Path, text: str) -> None:
 
 def held(kept: Checkpoints) -> str | None:
     """The text of the last state."""
-    last = kept.last()
+    last = kept.latest()
     return (last / "text").read_text() if last else None
 
 
 def test_the_last_state_is_found_by_the_same_training_alone(tmp_path: Path) -> None:
     """A newer one replaces it, the end leaves no folder, and another training is told whose it is."""
     folder = tmp_path / "out" / "states"
-    kept = Checkpoints(folder, digest_of("a", 1), 0.0)
-    assert kept.last() is None and not folder.exists()
+    kept = Checkpoints(folder, fingerprint("a", 1), 0.0)
+    assert kept.latest() is None and not folder.exists()
     for text in ("one", "two"):
         keep(kept, text)
-        assert held(Checkpoints(folder, digest_of("a", 1), 0.0)) == text
+        assert held(Checkpoints(folder, fingerprint("a", 1), 0.0)) == text
         assert len(list(folder.iterdir())) == 1
     with pytest.raises(RunError, match=r"another training.*delete .*states to restart"):
-        Checkpoints(folder, digest_of("a", 2), 0.0).last()
-    kept.clear()
+        Checkpoints(folder, fingerprint("a", 2), 0.0).latest()
+    kept.remove()
     assert not (tmp_path / "out").exists()
 
 
 def test_a_state_of_an_earlier_version_is_refused_by_name(tmp_path: Path) -> None:
     """Its training cannot be continued: the error says so and how to begin the training again."""
-    kept = Checkpoints(tmp_path / "states", digest_of("a", 1), 0.0)
+    kept = Checkpoints(tmp_path / "states", fingerprint("a", 1), 0.0)
     keep(kept, "one")
     (about,) = tmp_path.glob("states/state-*/state.json")
     about.write_text(json.dumps({k: v for k, v in json.loads(about.read_text()).items() if k != "format"}))
     with pytest.raises(RunError, match=r"saved by another version of agentgym-py.*delete .*states to restart"):
-        kept.last()
+        kept.latest()
 
 
 def test_settings_are_the_same_however_their_numbers_are_written() -> None:
@@ -68,9 +68,9 @@ def test_settings_are_the_same_however_their_numbers_are_written() -> None:
         weights: dict[str, float] | None = None
 
     def digest(settings: Settings) -> str:
-        return digest_of([settings], ["a", 1], [[1, 2]])
+        return fingerprint([settings], ["a", 1], [[1, 2]])
 
-    assert digest(Settings(1)) == digest(Settings(1.0)) == digest_of([Settings(1)], ["a", 1.0], [[1, 2.0]])
+    assert digest(Settings(1)) == digest(Settings(1.0)) == fingerprint([Settings(1)], ["a", 1.0], [[1, 2.0]])
     assert digest(Settings(1, {"one": 2})) == digest(Settings(1, {"one": 2.0})) != digest(Settings(1, {"one": 2.5}))
     assert len({digest(Settings(epochs)) for epochs in (1, 1.5, 2, float("inf"))}) == 4
 
@@ -95,21 +95,21 @@ def test_what_a_kill_leaves_is_no_state(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_damaged_state_is_refused_and_stays(tmp_path: Path) -> None:
-    """The file that is not what was written is named, one that is missing too."""
+    """The file that is changed since they were written is named, one that is missing too."""
     kept = Checkpoints(tmp_path / "states", "x", 0.0)
     keep(kept, "one")
-    state = kept.last()
+    state = kept.latest()
     assert state is not None
     (state / "text").write_text("two")
-    with pytest.raises(RunError, match=r"damaged \(text: not what was written\)"):
-        kept.last()
+    with pytest.raises(RunError, match=r"damaged \(text: changed since they were written\)"):
+        kept.latest()
     (state / "text").unlink()
     with pytest.raises(RunError, match="damaged"):
-        kept.last()
+        kept.latest()
     for about in ("", "null", "[]", '{"files": 1}'):
         (state / "state.json").write_text(about)
         with pytest.raises(RunError, match="damaged"):
-            kept.last()
+            kept.latest()
     assert state.is_dir()
 
 
@@ -119,9 +119,9 @@ def test_a_state_is_due_after_its_minutes(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     kept = Checkpoints(tmp_path / "states", "x", 2.0)
     for _ in range(2):
-        assert not kept.due()
+        assert not kept.is_due()
         now[0] += 120
-        assert kept.due()
+        assert kept.is_due()
         keep(kept, "one")
 
 
@@ -152,10 +152,10 @@ def test_a_kill_while_a_training_is_cleared_away_leaves_no_half_of_it(
         patch.setattr(
             shutil, "rmtree", lambda path, **_: next(iter(path.glob("state-*/*")), path / "none").unlink(True)
         )
-        kept.clear()
+        kept.remove()
     assert held(kept) is None
     keep(kept, "two")
-    kept.clear()
+    kept.remove()
     assert not (tmp_path / "out").exists()
 
 
@@ -163,12 +163,12 @@ def test_states_stay_until_what_replaces_them_is_written(tmp_path: Path) -> None
     """They are gone after it, and stay where it fails: the training is over for all that."""
     kept = Checkpoints(tmp_path / "out" / "states", "x", 0.0)
     keep(kept, "one")
-    with pytest.raises(OSError, match="full"), until_saved():
-        kept.clear()
+    with pytest.raises(OSError, match="full"), keep_states_until_exit():
+        kept.remove()
         raise OSError("full")
     assert held(kept) == "one"
-    with until_saved():
-        kept.clear()
+    with keep_states_until_exit():
+        kept.remove()
         assert held(kept) == "one"
     assert not (tmp_path / "out").exists()
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from agentgym_py.errors import RunError
 from agentgym_py.policy.logprobs import agent_logprobs
 from agentgym_py.policy.tokens import Sample
-from agentgym_py.training.data import in_order
+from agentgym_py.training.data import sequential_batches
 from agentgym_py.training.fit import Fit
 from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.trajectory import Trajectory
@@ -35,7 +35,7 @@ def trained(policy: Any, settings: OfflineSettings, output: Path | None = None, 
             raise Cut
 
     with Fit("test", policy, settings, ROWS, seed=seed, output_dir=output, progress=progress) as fit:
-        for batch in fit.steps(in_order(len(ROWS), settings)):
+        for batch in fit.steps(sequential_batches(len(ROWS), settings)):
             for part in fit.microbatches(batch):
                 fit.backward(-agent_logprobs(fit.agent_logits(part)).sum() / len(batch))
             fit.step()

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from agentgym_py import distributed
 from agentgym_py.policy.tokens import encode
 from agentgym_py.training import tracking
-from agentgym_py.training.data import Pair, epochs_of, in_order, length_grouped, pair_tokens
+from agentgym_py.training.data import Pair, length_grouped, pair_tokens, repeat_epochs, sequential_batches
 from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.dpo import DPO
@@ -42,7 +42,7 @@ def test_the_history_has_at_most_twenty_rows(
     settings = FilteredBC(epochs=9, batch_size=1)
     short, long = fresh(tiny_policy), fresh(tiny_policy)
     few = settings.train(short, played, seed=0, output_dir=tmp_path).history
-    monkeypatch.setattr(tracking, "wanted", lambda: True)
+    monkeypatch.setattr(tracking, "is_tracking", lambda: True)
     every = settings.train(long, played, seed=0, output_dir=tmp_path).history
     assert len(every) == 45 and len(few) == 15 and short.digest() == long.digest()
     for number, row in enumerate(few):
@@ -88,9 +88,9 @@ def test_every_epoch_has_each_row_once(rows: int, size: int, accumulate: int) ->
     if rows == 900:
         spread = [max(lengths[i] for i in batch) - min(lengths[i] for i in batch) for batch in found]
         assert sum(spread) / len(spread) < 30, "of lengths up to 500"
-    plain = in_order(rows, settings)
+    plain = sequential_batches(rows, settings)
     assert plain[:each] == plain[each : 2 * each] and [i for batch in plain[:each] for i in batch] == [*range(rows)]
-    assert len(epochs_of(lambda: iter([[0]] * each), rows, settings)) == len(found)
+    assert len(repeat_epochs(lambda: iter([[0]] * each), rows, settings)) == len(found)
 
 
 # ---- several processes -----------------------------------------------------------------------------------------------

@@ -83,10 +83,10 @@ def test_accelerate_reads_each_of_our_files(path: Path, monkeypatch: pytest.Monk
 def test_a_state_is_read_by_the_engine_that_wrote_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another one is told how it was kept, instead of missing a file."""
     monkeypatch.setattr(distributed, "on_rank_zero", lambda call, *given: call(*given))
-    Checkpoints(tmp_path, "x", 0.0).keep(lambda folder: None)
+    Checkpoints(tmp_path, "x", 0.0).save(lambda folder: None)
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
-    with pytest.raises(RunError, match="kept in whole, and is not read split by FSDP: go on as it began"):
-        Checkpoints(tmp_path, "x", 0.0).last()
+    with pytest.raises(RunError, match="saved unsharded, and this training is sharded by FSDP: resume it as it began"):
+        Checkpoints(tmp_path, "x", 0.0).latest()
 
 
 @pytest.mark.usefixtures("second_of_two")
@@ -94,13 +94,13 @@ def test_an_engine_refuses_weights_that_it_cannot_split(monkeypatch: pytest.Monk
     """Quantized ones; and in DeepSpeed those that are not in float32. Without an engine the model is itself."""
     import torch
 
-    from agentgym_py.training.sharding import to_train
+    from agentgym_py.training.sharding import module_to_train
 
     model = torch.nn.Linear(2, 2, bias=False, dtype=torch.bfloat16)
-    assert to_train(model) is model
+    assert module_to_train(model) is model
     monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
     with pytest.raises(ConfigError, match="DeepSpeed trains weights in float32"):
-        to_train(model)
+        module_to_train(model)
     model.weight = torch.nn.Parameter(model.weight.to(torch.uint8), requires_grad=False)
-    with pytest.raises(ConfigError, match="does not split a quantized model"):
-        to_train(model)
+    with pytest.raises(ConfigError, match="cannot shard a quantized model"):
+        module_to_train(model)

@@ -56,7 +56,7 @@ def test_nothing_is_imported_and_nobody_listens_unless_asked() -> None:
     """Neither torch nor a service, and what trainers log goes nowhere."""
     code = (
         "import json, sys, agentgym_py.training.tracking as t; t.log({'x': 1.0}); "
-        "print(json.dumps([t.wanted(), *sys.modules]))"
+        "print(json.dumps([t.is_tracking(), *sys.modules]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     listens, *imported = json.loads(done.stdout)
@@ -133,20 +133,20 @@ def test_other_settings_are_another_run(tmp_path: Path) -> None:
     """Their rows are not mixed."""
     pytest.importorskip("tensorboard")
     logged(tmp_path, {1: 3.0}, 1)
-    with pytest.raises(RunError, match="of a run with other settings"):
+    with pytest.raises(RunError, match="belongs to a run with other settings"):
         logged(tmp_path, {1: 3.0}, 1, {**SETTINGS, "seed": 1})
 
 
 def test_one_of_several_processes_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others listen too, for all must train alike, and write nothing."""
-    monkeypatch.setattr(tracking, "need", lambda service: None)
+    monkeypatch.setattr(tracking, "require_service", lambda service: None)
     monkeypatch.setattr(distributed, "is_rank_zero", lambda: False)
     monkeypatch.setattr(distributed, "on_rank_zero", lambda call, *given: call(*given))
     tracker = Tracker("wandb", tmp_path, SETTINGS)
     with tracker.listening():
-        assert tracking.wanted()
+        assert tracking.is_tracking()
         tracking.log({"loss": 1.0}, 1)
-    assert not list(tmp_path.iterdir()) and not tracking.wanted()
+    assert not list(tmp_path.iterdir()) and not tracking.is_tracking()
 
 
 @pytest.fixture
@@ -182,8 +182,8 @@ class SlowService:
 
 def test_what_a_service_still_writes_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All rows are there when the run is over."""
-    monkeypatch.setattr(tracking, "need", lambda service: None)
-    monkeypatch.setattr(tracking, "_started", lambda *_: SlowService(tmp_path))
+    monkeypatch.setattr(tracking, "require_service", lambda service: None)
+    monkeypatch.setattr(tracking, "_start", lambda *_: SlowService(tmp_path))
     tracker = Tracker("trackio", tmp_path, SETTINGS)
     with tracker.listening():
         tracking.log({"loss": 0.5}, 1)
@@ -219,7 +219,7 @@ from agentgym_py.training import tracking
 distributed.init_process_group("cpu")
 tracker = tracking.Tracker("tensorboard", Path(sys.argv[1]), {})
 with tracker.listening():
-    assert tracking.wanted()
+    assert tracking.is_tracking()
     for step in (1, 2):
         tracking.log({"loss": float(step + 10 * distributed.rank())}, step)
 """

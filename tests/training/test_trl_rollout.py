@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from agentgym_py.agents import Episode, ModelAgent
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.tokens import encode
-from agentgym_py.training.trl_rollout import episode_return, rollout_func, row, task_ids
+from agentgym_py.training.trl_rollout import episode_return, rollout_func, task_ids, trl_row
 
 
 def trainer_of(toy_envs: Any, folder: Path, **more: Any) -> Any:
@@ -65,14 +65,14 @@ def test_a_row_is_its_episode(toy_envs: Any) -> None:
     """Ids and mask are the sample's, cut before the first reply; log-probabilities those of its agent tokens."""
     policy = toy_envs.word_policy()
     ((episode,),) = toy_envs.rollouts(policy, toy_envs.CHAIN, 1, tokens=2).groups(1, 1)
-    found, sample = row(episode, policy.chat), encode(episode, policy.chat)
+    found, sample = trl_row(episode, policy.chat), encode(episode, policy.chat)
     cut = len(found["prompt_ids"])
     assert found["prompt_ids"] + found["completion_ids"] == sample.input_ids and found["env_mask"] == sample.mask[cut:]
     assert found["env_mask"][0] == 1 and not any(sample.mask[:cut])
     own = [logp for logp, bit in zip(found["logprobs"], found["env_mask"], strict=True) if bit]
     assert own == [logp for step in episode.steps for logp in step.tokens.logprobs]
     assert len(own) == sum(sample.mask) and found["reward"] == episode.reward
-    lost = row(replace(episode, error="it hangs"), policy.chat)
+    lost = trl_row(replace(episode, error="it hangs"), policy.chat)
     assert lost["env_mask"] == [0] and len(lost["completion_ids"]) == len(lost["logprobs"]) == 1 and lost["prompt_ids"]
 
 

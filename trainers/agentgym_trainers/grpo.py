@@ -52,10 +52,10 @@ from agentgym_py.trajectory import Trajectory
 if TYPE_CHECKING:
     from agentgym_py.collection.rollouts import Rollouts
     from agentgym_py.policy import Policy
+    from agentgym_py.training.rl.actor_critic import Output
     from agentgym_py.training.rl.advantages import Scale
     from agentgym_py.training.rl.batch import Record, TokenBatch
-    from agentgym_py.training.rl.learner import Loss, Output
-    from agentgym_py.training.rl.losses import Weighting
+    from agentgym_py.training.rl.losses import Loss, Weighting
 
 Variant = Literal["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"]
 _ROUNDING = 1e-9
@@ -85,8 +85,7 @@ def grpo_loss(
     kl_coef: float = 0.0,
 ) -> Loss:  # fmt: skip
     """The loss of each of N agent tokens, before they are weighted; `row_N` says of which trajectory each one is."""
-    from agentgym_py.training.rl.learner import Loss
-    from agentgym_py.training.rl.losses import clipped_ratio, k3, row_mean, row_sum
+    from agentgym_py.training.rl.losses import Loss, clipped_ratio, k3, row_mean, row_sum
 
     log_ratio_N = logps_N - old_logps_N
     if variant == "gspo":
@@ -224,7 +223,7 @@ def run_grpo(
         for _ in loop.iterations(settings.episodes_per_task):
             groups = play_groups(settings, rollouts, starts)  # P groups of G trajectories
             records = [
-                record for group in groups for record in group_records(settings, group, advantage, policy, loop.dropped)
+                record for group in groups for record in encode_group(settings, group, advantage, policy, loop.dropped)
             ]
             learner.annotate(records)  # log-probabilities of the reference model
             for minibatch in learner.minibatches(
@@ -235,7 +234,7 @@ def run_grpo(
                     learner.backward(settings_loss(settings, out, batch), out, batch)
                 learner.step()
             if not records:
-                learner.note("signal", no_signal(settings, groups))
+                learner.warn_once("signal", no_signal(settings, groups))
             stats = group_stats(settings, groups) | (starts.stats(groups) if starts else {})
             loop.finish_iteration(records, settings.epochs, learner.logged | stats)
     return loop.report(any("loss" in row for row in loop.totals.history))
@@ -262,42 +261,42 @@ def play_groups(settings: GRPOSettings, rollouts: Rollouts, starts: Starts | Non
 
     groups, per_task = play(settings.tasks_per_iteration), 1 + settings.branches
     while settings.dynamic_sampling and rollouts.remaining >= settings.episodes_per_task:
-        missing = settings.tasks_per_iteration * per_task - sum(differ(settings, group) for group in groups)
+        missing = settings.tasks_per_iteration * per_task - sum(returns_differ(settings, group) for group in groups)
         if missing <= 0:
             break
         groups += play(math.ceil(missing / per_task))
     return groups
 
 
-def return_of(settings: GRPOSettings, trajectory: Trajectory) -> float:
+def shaped_return(settings: GRPOSettings, trajectory: Trajectory) -> float:
     """What a trajectory is compared by, overlong shaping included."""
     gained = trajectory.reward if settings.reward == "return" else float(trajectory.success)
     written = sum(sum(step.tokens.mask) for step in trajectory.steps if step.tokens and step.trained)
     return gained + overlong_penalty(written, settings.max_tokens, settings.overlong_buffer)
 
 
-def differ(settings: GRPOSettings, group: Sequence[Trajectory]) -> bool:
+def returns_differ(settings: GRPOSettings, group: Sequence[Trajectory]) -> bool:
     """Whether the group has different returns."""
-    returns = [return_of(settings, trajectory) for trajectory in group if trajectory.is_evidence]
+    returns = [shaped_return(settings, trajectory) for trajectory in group if trajectory.is_evidence]
     return bool(returns) and max(returns) - min(returns) > _ROUNDING
 
 
-def group_records(
+def encode_group(
     settings: GRPOSettings, group: Sequence[Trajectory], scale: Scale, policy: Policy, dropped: Counter[str]
 ) -> list[Record]:
     """The group's records with their advantages; none if all returns are identical."""
     import torch
 
     from agentgym_py.training.rl.advantages import group_advantages
-    from agentgym_py.training.rl.batch import record_of
+    from agentgym_py.training.rl.batch import encode_record
 
     sound = [trajectory for trajectory in group if trajectory.is_evidence]
     dropped.update(["ended by an infrastructure error"] * (len(group) - len(sound)))
-    records = [record_of(trajectory, policy.chat) for trajectory in sound]
-    if not differ(settings, sound):
+    records = [encode_record(trajectory, policy.chat) for trajectory in sound]
+    if not returns_differ(settings, sound):
         dropped["in a group whose tries all came to the same"] += len(sound)
         return []
-    returns_G = torch.tensor([return_of(settings, trajectory) for trajectory in sound], dtype=torch.float64)
+    returns_G = torch.tensor([shaped_return(settings, trajectory) for trajectory in sound], dtype=torch.float64)
     found = []
     for record, advantage in zip(records, group_advantages(returns_G, scale), strict=True):
         if record is None:
@@ -312,7 +311,7 @@ def group_stats(settings: GRPOSettings, groups: Sequence[Sequence[Trajectory]]) 
     """What is logged of an iteration's groups."""
     from agentgym_py.training.rl.batch import episode_stats
 
-    same, most = [group for group in groups if not differ(settings, group)], max(len(groups), 1)
+    same, most = [group for group in groups if not returns_differ(settings, group)], max(len(groups), 1)
     ends = [{trajectory.success for trajectory in group if trajectory.is_evidence} for group in same]
     return {
         "groups": float(len(groups)), "groups_all_the_same": len(same) / most,

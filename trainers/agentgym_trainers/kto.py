@@ -27,7 +27,7 @@ from agentgym_py.policy.tokens import Sample
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.rng import Rng
 from agentgym_py.training import TrainReport
-from agentgym_py.training.data import TrainingData, in_order, no_data_error, prepare
+from agentgym_py.training.data import TrainingData, no_data_error, prepare, sequential_batches
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import KEEP_FAILURES, TrainerInfo
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agentgym_py.training.fit import Fit
 
 
-class Judged(NamedTuple):
+class KTORow(NamedTuple):
     """A trajectory in tokens, judged alone."""
 
     sample: Sample
@@ -50,7 +50,7 @@ class Judged(NamedTuple):
     ref_other: float
 
 
-def judged_tokens(row: Judged) -> int:
+def kto_row_tokens(row: KTORow) -> int:
     """Tokens of the longer one of a row's two samples."""
     return max(len(row.sample.input_ids), len(row.other.input_ids))
 
@@ -135,9 +135,9 @@ class KTO(OfflineSettings):
             raise no_data_error("kto", data.dropped)
         rows = self.rows(policy, data, seed)
         with Fit(
-            "kto", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, tokens_of=judged_tokens
+            "kto", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, tokens_of=kto_row_tokens
         ) as fit:
-            for step in fit.steps(in_order(len(rows), self)):
+            for step in fit.steps(sequential_batches(len(rows), self)):
                 for at in range(0, len(step), self.batch_size):
                     batch, last = step[at : at + self.batch_size], at + self.batch_size >= len(step)
                     z = self.reference_point(fit, batch)
@@ -152,7 +152,7 @@ class KTO(OfflineSettings):
         warnings.warn(note, stacklevel=2)
         return replace(report, notes=(*report.notes, note))
 
-    def rows(self, policy: Policy, data: TrainingData, seed: int) -> list[Judged]:
+    def rows(self, policy: Policy, data: TrainingData, seed: int) -> list[KTORow]:
         """The trajectories in the order of the training, with the log-probabilities of the policy as it is now."""
         from agentgym_py.policy.logprobs import sample_logprobs
 
@@ -160,18 +160,18 @@ class KTO(OfflineSettings):
         good = [each.success if bound is None else each.reward >= bound for each in data.trajectories]
         order = Rng("kto", seed).sample(range(len(good)), len(good))
         samples = [data.samples[i] for i in order]
-        others = mismatched(samples, self.batch_size, min(self.max_length, policy.max_length))
+        others = mismatched_samples(samples, self.batch_size, min(self.max_length, policy.max_length))
         refs, other_refs = (
             sample_logprobs(policy.model, some, self.batch_size, self.bf16) for some in (samples, others)
         )
-        return [Judged(*row) for row in zip(samples, [good[i] for i in order], refs, others, other_refs, strict=True)]
+        return [KTORow(*row) for row in zip(samples, [good[i] for i in order], refs, others, other_refs, strict=True)]
 
-    def reference_point(self, fit: Fit[Judged], batch: Sequence[Judged]) -> Tensor:
+    def reference_point(self, fit: Fit[KTORow], batch: Sequence[KTORow]) -> Tensor:
         """The batch's z, from its mismatched rows."""
-        logps_B = fit.read(batch, lambda part: fit.row_logprobs([row.other for row in part]))
+        logps_B = fit.compute(batch, lambda part: fit.row_logprobs([row.other for row in part]))
         return reference_point(logps_B, logps_B.new_tensor([row.ref_other for row in batch]))
 
-    def loss(self, fit: Fit[Judged], part: Sequence[Judged], z: Tensor, rows: int) -> tuple[Tensor, dict[str, Tensor]]:
+    def loss(self, fit: Fit[KTORow], part: Sequence[KTORow], z: Tensor, rows: int) -> tuple[Tensor, dict[str, Tensor]]:
         """The part's share of the loss of a step of `rows` trajectories, and what is logged of it (trl's names)."""
         import torch
 
@@ -188,7 +188,7 @@ class KTO(OfflineSettings):
         return loss * len(part) / rows, logged
 
 
-def mismatched(samples: Sequence[Sample], batch_size: int, max_length: int) -> list[Sample]:
+def mismatched_samples(samples: Sequence[Sample], batch_size: int, max_length: int) -> list[Sample]:
     """What follows the opening of the sample before it in its batch, after each one's own opening.
 
     In a batch of one it is the sample before it in all. An opening is all before the first trained token.

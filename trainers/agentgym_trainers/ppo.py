@@ -39,8 +39,9 @@ from agentgym_py.trajectory import Trajectory
 if TYPE_CHECKING:
     from agentgym_py.collection.rollouts import Rollouts
     from agentgym_py.policy import Policy
+    from agentgym_py.training.rl.actor_critic import Output
     from agentgym_py.training.rl.batch import Record, TokenBatch
-    from agentgym_py.training.rl.learner import Loss, Output
+    from agentgym_py.training.rl.losses import Loss
 
 
 def ppo_loss(
@@ -51,8 +52,7 @@ def ppo_loss(
     """The loss of each of N agent tokens; `valued_N` is 1 where the critic is trained (default: everywhere)."""
     import torch
 
-    from agentgym_py.training.rl.learner import Loss
-    from agentgym_py.training.rl.losses import clipped_surrogate
+    from agentgym_py.training.rl.losses import Loss, clipped_surrogate
 
     actor = clipped_surrogate(logps_N, old_logps_N, advantages_N, clip, clip)
     near_N = torch.clamp(values_N, old_values_N - value_clip, old_values_N + value_clip)
@@ -79,7 +79,7 @@ RewardOf = Callable[[Trajectory, "Record", float], Tensor]
 """The reward at each of a record's n agent tokens, from the episode, its record and the KL coefficient."""
 
 
-def adapted(kl_coef: float, measured: float, target: float) -> float:
+def adapt_kl_coef(kl_coef: float, measured: float, target: float) -> float:
     """The KL coefficient after an iteration in which the divergence was `measured`."""
     if target and measured > 1.5 * target:
         return kl_coef * 1.5
@@ -190,14 +190,14 @@ def run_ppo(
         for _ in loop.iterations():
             episodes = [group[0] for group in rollouts.groups(settings.tasks_per_iteration, 1)]
             scored = rollouts.scorer is not None  # a score is of the whole episode: nothing is still to come
-            kept, records = tokenize(episodes, policy, loop.dropped, scored)
+            kept, records = encode_episodes(episodes, policy, loop.dropped, scored)
             if not records:
                 continue
             learner.annotate(records)  # values, and log-probabilities of the reference model
             if extra:
                 extra.read(kept, records, loop.dropped)
             for episode, record in zip(kept, records, strict=True):
-                estimate(settings, record, (rewards_of or token_rewards)(episode, record, totals.kl_coef))
+                fill_advantages(settings, record, (rewards_of or token_rewards)(episode, record, totals.kl_coef))
             whiten_advantages(records)
             warming_up = loop.finished < settings.critic_warmup
             learner.net.critic_gradient = 0.0 if warming_up else settings.critic_gradient
@@ -209,7 +209,7 @@ def run_ppo(
                         loss = loss._replace(loss_N=settings.vf_coef * loss.logged_N["value_loss"])
                     learner.backward(loss, out, batch)
                 learner.step()
-            divergence = kl_of(records)
+            divergence = kl_to_reference(records)
             penalty = {} if divergence is None else {"kl_ref": divergence, "kl_penalty": totals.kl_coef * divergence}
             stats = {
                 "kl_coefficient": totals.kl_coef,
@@ -219,7 +219,7 @@ def run_ppo(
             }
             loop.finish_iteration(records, settings.epochs, learner.logged | stats)
             if loop.finished > settings.critic_warmup + 1:  # a policy that had been trained played
-                totals.kl_coef = adapted(totals.kl_coef, divergence or 0.0, settings.kl_target)
+                totals.kl_coef = adapt_kl_coef(totals.kl_coef, divergence or 0.0, settings.kl_target)
     return loop.report(loop.finished > settings.critic_warmup)
 
 
@@ -234,17 +234,17 @@ def settings_loss(settings: PPOSettings, out: Output, batch: TokenBatch) -> Loss
     )  # fmt: skip
 
 
-def tokenize(
+def encode_episodes(
     episodes: Sequence[Trajectory], policy: Policy, dropped: Counter[str], scored: bool = False
 ) -> tuple[list[Trajectory], list[Record]]:
     """The episodes that can be learnt from, and their records; `scored`: truncated ones are worth no more."""
-    from agentgym_py.training.rl.batch import record_of
+    from agentgym_py.training.rl.batch import encode_record
 
     kept: list[Trajectory] = []
     records: list[Record] = []
     for episode in episodes:
         continues = episode.stop_reason is StopReason.TRUNCATED and not scored
-        record = record_of(episode, policy.chat, tail=continues) if episode.is_evidence else None
+        record = encode_record(episode, policy.chat, tail=continues) if episode.is_evidence else None
         if record is None:
             why = "without a reply to learn" if episode.is_evidence else "ended by an infrastructure error"
             dropped[why] += 1
@@ -265,7 +265,7 @@ def token_rewards(episode: Trajectory, record: Record, kl_coef: float) -> Tensor
     return rewards_n
 
 
-def estimate(settings: PPOSettings, record: Record, rewards_n: Tensor) -> None:
+def fill_advantages(settings: PPOSettings, record: Record, rewards_n: Tensor) -> None:
     """Fill a record's advantages, its returns, and where the critic is trained."""
     import torch
 
@@ -295,9 +295,9 @@ def whiten_advantages(records: Sequence[Record]) -> None:
         record.advantages_n = advantages_n
 
 
-def kl_of(records: Sequence[Record]) -> float | None:
+def kl_to_reference(records: Sequence[Record]) -> float | None:
     """Mean divergence (k1, nats per token) of the sampling policy from the reference; None without a reference."""
-    from agentgym_py.training.rl.batch import joined
+    from agentgym_py.training.rl.batch import concat_field
 
-    old_N, ref_N = joined(records, "old_logps"), joined(records, "ref_logps")
+    old_N, ref_N = concat_field(records, "old_logps"), concat_field(records, "ref_logps")
     return None if old_N is None or ref_N is None else float((old_N - ref_N).mean())

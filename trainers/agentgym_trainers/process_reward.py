@@ -56,8 +56,8 @@ from agentgym_py.rewards.state_values import (
 )
 from agentgym_py.rng import Rng
 from agentgym_py.training import TrainReport
-from agentgym_py.training.checkpoints import until_saved
-from agentgym_py.training.data import TrainingData, epochs_of, no_data_error, prepare
+from agentgym_py.training.checkpoints import keep_states_until_exit
+from agentgym_py.training.data import TrainingData, no_data_error, prepare, repeat_epochs
 from agentgym_py.training.progress import Progress
 from agentgym_py.training.settings import OfflineSettings
 from agentgym_py.training.trainer import TrainerInfo
@@ -259,7 +259,7 @@ class ProcessReward(OfflineSettings):
         if not rows:
             raise no_data_error("process_reward", dropped)
         model = self.init_model(policy, rows, seed)
-        with until_saved():
+        with keep_states_until_exit():
             with self.fit(model, rows, seed=seed, output_dir=output_dir, progress=progress) as fit:
                 self.run(fit, rows, seed)
             model.save(output_dir)
@@ -325,7 +325,7 @@ class ProcessReward(OfflineSettings):
             order = [i for task in rng.sample(list(tasks.values()), len(tasks)) for i in task]
             yield from (order[at : at + self.step_size] for at in range(0, len(order), self.step_size))
 
-        return epochs_of(epoch, len(rows), self)
+        return repeat_epochs(epoch, len(rows), self)
 
 
 def group_tokens(group: Sequence[LabelledTrajectory]) -> int:

@@ -46,7 +46,7 @@ from agentgym_py.rewards.process_reward_model import (
 )
 from agentgym_py.rng import Rng, seed_of
 from agentgym_py.training import TrainReport
-from agentgym_py.training.checkpoints import clear
+from agentgym_py.training.checkpoints import remove_states
 from agentgym_py.training.progress import Progress
 from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.ppo import PPO, PPOSettings, run_ppo, token_rewards
@@ -171,7 +171,7 @@ class R3(PPOSettings):
         try:
             report = run(extra=process)
         except NothingToTrainOnError:
-            clear(output_dir / "states")
+            remove_states(output_dir / "states")
             raise
         report = replace(report, notes=(*report.notes, *process.notes))
         if process.model:

@@ -187,14 +187,14 @@ class Ranking(OfflineSettings):
         tasks: dict[object, set[int]] = {}
         for pair in found.pairs:
             tasks.setdefault(preferences.opening_key(data.trajectories[pair.chosen]), set()).update(pair[:2])
-        groups = [spread(best_first(data.trajectories, task), self.max_per_task) for task in tasks.values()]
+        groups = [pick_evenly(best_first(data.trajectories, task), self.max_per_task) for task in tasks.values()]
         data.dropped.update(found.dropped)
         beyond = sum(map(len, tasks.values())) - sum(map(len, groups))
         data.dropped.update(Counter({f"beyond {self.max_per_task} of their task": beyond} if beyond else {}))
         return groups, {"tasks": len(groups), "ties": found.ties}
 
 
-def spread(ranked: Sequence[int], most: int) -> list[int]:
+def pick_evenly(ranked: Sequence[int], most: int) -> list[int]:
     """At most `most` of them, at equal distances, the first and the last included."""
     if len(ranked) <= most:
         return list(ranked)

@@ -94,7 +94,7 @@ class ReverseCurriculum(GRPOSettings):
         progress: Progress | None = None,
     ) -> TrainReport:
         """As GRPO does; warned of is a training none of whose groups began on the expert's way, which is just that."""
-        way = ExpertsWay(self)
+        way = ExpertStarts(self)
         report = run_grpo(self, policy, rollouts, seed=seed, output_dir=output_dir, progress=progress, starts=way)
         if self.stages == 1 or any(row.get("starts_midway") for row in report.history):
             return report
@@ -111,7 +111,7 @@ def _before(trajectory: Trajectory) -> int:
     return sum(not step.trained for step in trajectory.steps)
 
 
-class ExpertsWay:
+class ExpertStarts:
     """Where groups begin on the way of an expert, and how well each stage went when it was last played."""
 
     def __init__(self, settings: ReverseCurriculum) -> None:

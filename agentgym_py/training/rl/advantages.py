@@ -1,4 +1,4 @@
-"""Advantages: of groups of returns, and of the tokens or turns of one trajectory."""
+"""Advantages of groups of returns, and of the tokens or turns of one trajectory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Scale = Literal["std", "none", "leave_one_out"]
 
 
 def group_advantages(returns_G: Tensor, scale: Scale = "std", eps: float = 1e-4) -> Tensor:
-    """How much better each of G trajectories from one start did than its group; (G,).
+    """Compare each of G trajectories from one start with its group, (G,).
 
     `std`: (R - mean) / (std + eps), with the unbiased std (GRPO, arXiv:2402.03300); `none`: R - mean (Dr. GRPO,
     arXiv:2503.20783); `leave_one_out`: R minus the mean of the others (RLOO, arXiv:2402.14740).
@@ -25,7 +25,7 @@ def group_advantages(returns_G: Tensor, scale: Scale = "std", eps: float = 1e-4)
 
 
 class GAE(NamedTuple):
-    """What generalized advantage estimation gives for T successive choices."""
+    """Generalized advantage estimates of T successive choices."""
 
     advantages_T: Tensor
     returns_T: Tensor
@@ -33,28 +33,28 @@ class GAE(NamedTuple):
 
 
 def gae(rewards_T: Tensor, values_T: Tensor, bootstrap: float, gamma: float = 1.0, lam: float = 0.95) -> GAE:
-    """Generalized advantage estimation (arXiv:1506.02438, eq. 16), T choices of one trajectory.
+    """Estimate the advantages of T choices of one trajectory (arXiv:1506.02438, eq. 16).
 
-    `bootstrap` is the value of the state after the last: 0 where the episode terminated, the critic's where it was
-    truncated. A choice is a token (its successor is the next *agent* token: observations are skipped) or a whole turn.
+    `bootstrap` is the value of the state after the last choice: 0 if the episode terminated, the critic's if it was
+    truncated. A choice is a token, whose successor is the next *agent* token, or a whole turn.
     """
     advantages_T = torch.zeros_like(rewards_T)
-    following, carried = bootstrap, 0.0
+    next_value, advantage = bootstrap, 0.0
     for t in range(len(rewards_T) - 1, -1, -1):
-        delta = float(rewards_T[t]) + gamma * following - float(values_T[t])
-        carried = delta + gamma * lam * carried
-        advantages_T[t] = carried
-        following = float(values_T[t])
+        delta = float(rewards_T[t]) + gamma * next_value - float(values_T[t])
+        advantage = delta + gamma * lam * advantage
+        advantages_T[t] = advantage
+        next_value = float(values_T[t])
     return GAE(advantages_T, advantages_T + values_T)
 
 
 def whiten(advantages: list[Tensor], eps: float = 1e-4) -> list[Tensor]:
-    """Advantages of several trajectories, shifted and scaled together: (A - mean) / (std + eps).
+    """Shift and scale the advantages of several trajectories together: (A - mean) / (std + eps).
 
-    `eps` keeps what is only rounding, where nothing was rewarded, from being blown up to a standard deviation of 1.
+    If nothing was rewarded, `eps` keeps rounding errors from being scaled up to a standard deviation of 1.
     """
-    together = torch.cat(advantages)
-    if len(together) < 2:
+    all_N = torch.cat(advantages)
+    if len(all_N) < 2:
         return advantages
-    mean, std = together.mean(), together.std()
-    return [(each - mean) / (std + eps) for each in advantages]
+    mean, std = all_N.mean(), all_N.std()
+    return [(advantages_n - mean) / (std + eps) for advantages_n in advantages]

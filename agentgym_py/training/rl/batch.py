@@ -1,4 +1,4 @@
-"""Trajectories as tensors: one record each, and batches of them padded at the right end."""
+"""Trajectories as tensors: a record per trajectory, and batches of records padded at their right end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from agentgym_py.errors import DataError
 from agentgym_py.policy.tokens import IGNORED, encode
-from agentgym_py.training.rl.guards import repeated
+from agentgym_py.training.rl.guards import repetition_rate
 from agentgym_py.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Record:
-    """One trajectory in tokens: S of them, n the agent's."""
+    """One trajectory in S tokens, of which the agent wrote n."""
 
     input_ids: Tensor  # (S,)
-    labels: Tensor  # (S,), IGNORED where the agent did not write
+    labels: Tensor  # (S,), IGNORED at other tokens than the agent's
     turns_n: Tensor
-    """The turn in which each agent token was written, from 0."""
+    """The turn of each agent token, from 0."""
     old_logps_n: Tensor
     """As sampled."""
     tail: Tensor | None = None
-    """What a truncated episode showed after the last reply, from which a critic reads what was still to come."""
+    """Tokens of the observation after the last reply of a truncated episode, for the critic's bootstrap value."""
     bootstrap: float = 0.0
-    """The critic's value there; 0 if the episode terminated."""
+    """The critic's value after the tail; 0 if the episode terminated."""
     advantages_n: Tensor | None = None
     ref_logps_n: Tensor | None = None
     """Log-probabilities under the reference model."""
@@ -41,13 +41,13 @@ class Record:
     returns_n: Tensor | None = None
     """Targets of the critic."""
     valued_n: Tensor | None = None
-    """1 at the tokens on which the critic is trained."""
+    """1 at the tokens at which the critic is trained."""
     process_rewards_n: Tensor | None = None
-    """Rewards of a process reward model, at the tokens where they are paid."""
+    """Rewards by a process reward model, at the tokens where they are paid."""
 
     @property
     def n(self) -> int:
-        """How many tokens the agent wrote."""
+        """Number of agent tokens."""
         return len(self.old_logps_n)
 
     @property
@@ -66,12 +66,12 @@ class Record:
         return [int(turn) for turn in self.turns_n[self.first_of_turn_n]]
 
     def with_tail(self) -> Record:
-        """The record and one more place: the state after the tail, where the next reply would begin."""
+        """Return the record with its tail and one more agent token, whose value is that of the state after the tail."""
         if self.tail is None:
             return self
-        unread = torch.full_like(self.tail, IGNORED)
-        one = self.tail[-1:]  # whatever stands there is not read
-        ids, labels = torch.cat([self.input_ids, self.tail, one]), torch.cat([self.labels, unread, one])
+        ignored = torch.full_like(self.tail, IGNORED)
+        extra = self.tail[-1:]  # any token: it is predicted, not read
+        ids, labels = torch.cat([self.input_ids, self.tail, extra]), torch.cat([self.labels, ignored, extra])
         return Record(ids, labels, self.turns_n, torch.cat([self.old_logps_n, torch.zeros(1)]))
 
 
@@ -81,10 +81,10 @@ class TokenBatch(NamedTuple):
     input_ids: Tensor  # (B, S)
     labels: Tensor  # (B, S)
     row_N: Tensor
-    """The record that each token is of, 0 to B - 1."""
+    """Row of each token, 0 to B - 1."""
     old_logps_N: Tensor
     weights_N: Tensor
-    """Weight of each token in the loss of the optimizer step that the batch is a part of."""
+    """Weight of each token in the loss of the optimizer step."""
     advantages_N: Tensor | None = None
     ref_logps_N: Tensor | None = None
     values_N: Tensor | None = None
@@ -92,13 +92,11 @@ class TokenBatch(NamedTuple):
     valued_N: Tensor | None = None
 
 
-def record_of(trajectory: Trajectory, chat: ChatFormat, *, tail: bool = False) -> Record | None:
-    """The record of a trajectory; None where it has no token that a model sampled and may learn from.
-
-    With `tail` what was shown after the last reply is kept beside it.
+def encode_record(trajectory: Trajectory, chat: ChatFormat, *, tail: bool = False) -> Record | None:
+    """Encode a trajectory; None if it has no sampled token to learn from. `tail` keeps the last observation.
 
     Raises:
-        DataError: a reply that is to be learnt from has no token record, so nobody knows how likely it was.
+        DataError: a reply to learn from has no token record, and so no log-probabilities.
     """
     sample = encode(trajectory, chat)
     turns: list[int] = []
@@ -114,15 +112,20 @@ def record_of(trajectory: Trajectory, chat: ChatFormat, *, tail: bool = False) -
     if not turns:
         return None
     ids, labels = torch.tensor(sample.input_ids), torch.tensor(sample.labels)
-    shown = None
+    tail_ids = None
     if tail:
         forced = [] if ids[-1] == chat.end_of_turn else [chat.end_of_turn]
-        shown = torch.tensor(forced + chat.turn(trajectory.final_observation))
-    return Record(ids, labels, torch.tensor(turns), torch.tensor(logps), shown)
+        tail_ids = torch.tensor(forced + chat.turn(trajectory.final_observation))
+    return Record(ids, labels, torch.tensor(turns), torch.tensor(logps), tail_ids)
+
+
+def record_tokens(record: Record) -> int:
+    """Return the number of a record's tokens."""
+    return len(record.input_ids)
 
 
 def collate(records: Sequence[Record], weights: Sequence[Tensor], device: torch.device) -> TokenBatch:
-    """Pad records to one batch; `weights` hold one number per agent token, record by record."""
+    """Pad records to one batch; `weights` holds one number per agent token, record by record."""
     longest = max(len(record.input_ids) for record in records)
     ids = torch.zeros(len(records), longest, dtype=torch.long)
     labels = torch.full_like(ids, IGNORED)
@@ -130,21 +133,21 @@ def collate(records: Sequence[Record], weights: Sequence[Tensor], device: torch.
         ids[b, : len(record.input_ids)] = record.input_ids
         labels[b, : len(record.labels)] = record.labels
     rows = torch.repeat_interleave(torch.arange(len(records)), torch.tensor([record.n for record in records]))
-    added = {name: joined(records, name) for name in ("advantages", "ref_logps", "values", "returns", "valued")}
+    fields = {name: concat_field(records, name) for name in ("advantages", "ref_logps", "values", "returns", "valued")}
     old = torch.cat([record.old_logps_n for record in records])
-    ids, labels, rows, old, counts = (x.to(device) for x in (ids, labels, rows, old, torch.cat(list(weights))))
-    there = {f"{name}_N": values.to(device) for name, values in added.items() if values is not None}
-    return TokenBatch(ids, labels, rows, old, counts, **there)
+    ids, labels, rows, old, weights_N = (x.to(device) for x in (ids, labels, rows, old, torch.cat(list(weights))))
+    optional = {f"{name}_N": values.to(device) for name, values in fields.items() if values is not None}
+    return TokenBatch(ids, labels, rows, old, weights_N, **optional)
 
 
-def joined(records: Sequence[Record], name: str) -> Tensor | None:
-    """Concatenate one of the records' optional fields, by its name without the shape; None if a record lacks it."""
+def concat_field(records: Sequence[Record], name: str) -> Tensor | None:
+    """Concatenate a field of the records, by its name without the shape; None if a record lacks it."""
     values = [getattr(record, f"{name}_n") for record in records]
-    return None if any(each is None for each in values) else torch.cat(values)
+    return None if any(x_n is None for x_n in values) else torch.cat(values)
 
 
 def mean_logs(steps: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The mean of what was logged of several steps; the largest of what is a largest."""
+    """Average the logs of several steps; of names that end in `_max` take the maximum."""
     return {
         name: (max if name.endswith("_max") else fmean)([step[name] for step in steps])
         for name in (steps[0] if steps else ())
@@ -152,16 +155,16 @@ def mean_logs(steps: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def advantage_stats(records: Sequence[Record]) -> dict[str, float]:
-    """What is logged of an iteration's estimates: its advantages, and how well a critic foresaw the returns.
+    """Summarize an iteration's advantages, and with a critic how much of the returns' variance it explains.
 
-    Where there is a critic, advantages are returns less values, as they were before anybody scaled them.
+    With a critic, advantages are returns less values, before any scaling.
     """
-    valued_n = joined(records, "valued")
-    places = slice(None) if valued_n is None else valued_n > 0
+    valued_n = concat_field(records, "valued")
+    selected = slice(None) if valued_n is None else valued_n > 0
 
     def double(name: str) -> Tensor | None:
-        values_n = joined(records, name)
-        return None if values_n is None else values_n[places].double()
+        values_n = concat_field(records, name)
+        return None if values_n is None else values_n[selected].double()
 
     returns, values, advantages = double("returns"), double("values"), double("advantages")
     if returns is not None and values is not None:
@@ -169,20 +172,20 @@ def advantage_stats(records: Sequence[Record]) -> dict[str, float]:
     assert advantages is not None
     stats = {"advantage_mean": float(advantages.mean()), "advantage_std": float(advantages.std(correction=0))}
     if returns is not None and values is not None:
-        spread = float(returns.var(correction=0))
-        stats["explained_variance"] = 1 - stats["advantage_std"] ** 2 / spread if spread else 0.0
+        variance = float(returns.var(correction=0))
+        stats["explained_variance"] = 1 - stats["advantage_std"] ** 2 / variance if variance else 0.0
     return stats
 
 
 def episode_stats(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """What an iteration logs of its episodes: success, return, steps, agent tokens a reply, what is said again."""
-    sound = [each for each in trajectories if each.is_evidence]
-    replies = [step.tokens for each in sound for step in each.steps if step.tokens and step.trained]
+    """Summarize an iteration's episodes; those that ended with an infrastructure error count only in `episodes`."""
+    evidence = [trajectory for trajectory in trajectories if trajectory.is_evidence]
+    replies = [step.tokens for t in evidence for step in t.steps if step.tokens and step.trained]
     if not replies:
         return {"episodes": float(len(trajectories))}
     return {
-        "episodes": float(len(trajectories)), "success": fmean(each.success for each in sound),
-        "return": fmean(each.reward for each in sound), "steps": fmean(len(each.steps) for each in sound),
-        "truncated": fmean(not each.terminated for each in sound), "reply_tokens": fmean(len(t.ids) for t in replies),
-        "repeated": repeated(sound),
+        "episodes": float(len(trajectories)), "success": fmean(t.success for t in evidence),
+        "return": fmean(t.reward for t in evidence), "steps": fmean(len(t.steps) for t in evidence),
+        "truncated": fmean(t.truncated for t in evidence), "given_up": fmean(t.given_up for t in evidence),
+        "reply_tokens": fmean(len(reply.ids) for reply in replies), "repeated": repetition_rate(evidence),
     }  # fmt: skip

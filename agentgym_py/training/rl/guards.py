@@ -1,4 +1,4 @@
-"""Safety nets: what stops a training that plays itself, and what of any model's episodes says that it went wrong."""
+"""Guards: signs of a collapse in a model's episodes, and the bounds at which an on-policy training stops."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ from typing import Protocol, runtime_checkable
 
 from agentgym_py.trajectory import Trajectory
 
-_RUN = 4
-"""Tokens that make a phrase."""
-_LEAST = 8
-"""A shorter reply has too few phrases to repeat itself."""
+_PHRASE = 4
+"""Tokens of a phrase."""
+_MIN_REPLY = 8
+"""A shorter reply has too few phrases to be repetitive."""
 _MIN_ENTROPY, _MAX_REPEATED = 0.001, 0.5
-"""Bounds of what a round calls a collapse, where its trainer has none: at temperature 0.5 sound agents of the shop had
-0.014 nats a token or more, and repeated less than 0.4 of their replies; one that `ranking` had ruined repeated 0.6."""
-
-
+"""Bounds of a collapse for trainers without their own. At temperature 0.5, healthy agents of the shop had at least
+0.014 nats per token and repeated less than 0.4 of their replies; one that `ranking` had ruined repeated 0.6."""
 MAX_DRIFT = 1.0
-"""Nats a token from the policy that played at which an iteration has gone too far to be sound."""
+"""Drift within an iteration, in nats per token from the policy that sampled, above which a warning is due."""
 
 
 @runtime_checkable
 class CollapseBounds(Protocol):
-    """A trainer with its own bounds of a collapse, as `OnPolicySettings` has them."""
+    """A trainer with its own bounds of a collapse, as `OnPolicySettings`."""
 
     min_entropy: float
     """Entropy (nats per token) below which a collapse is reported."""
@@ -33,61 +31,59 @@ class CollapseBounds(Protocol):
 
 
 class StoppedEarly(Exception):  # noqa: N818  # no error: the training ends well, before its budget does
-    """A guard ends the training; `Learner.__exit__` catches it."""
+    """A guard ended the training; `Learner.__exit__` catches it."""
 
 
-def repeats_itself(ids: Sequence[int]) -> bool:
-    """Whether more than half of a reply's runs of four tokens stood in it before."""
-    runs = [tuple(ids[at : at + _RUN]) for at in range(len(ids) - _RUN + 1)]
-    return len(ids) >= _LEAST and len(set(runs)) < len(runs) / 2
+def is_repetitive(ids: Sequence[int]) -> bool:
+    """Whether more than half of a reply's four-token phrases repeat earlier ones."""
+    phrases = [tuple(ids[at : at + _PHRASE]) for at in range(len(ids) - _PHRASE + 1)]
+    return len(ids) >= _MIN_REPLY and len(set(phrases)) < len(phrases) / 2
 
 
-def repeated(trajectories: Sequence[Trajectory]) -> float:
-    """Share of a model's replies that say again what was said.
-
-    A reply does that which repeats itself, or which was given before to the same observation of its episode.
-    """
-    found = list[bool]()
+def repetition_rate(trajectories: Sequence[Trajectory]) -> float:
+    """Return the share of a model's replies that are repetitive, or repeat a reply to the same observation."""
+    repeats = list[bool]()
     for trajectory in trajectories:
-        given = set[tuple[str, str]]()
+        earlier = set[tuple[str, str]]()
         for step in trajectory.steps:
             if step.tokens is not None and step.trained:
-                found.append(repeats_itself(step.tokens.ids) or (step.observation, step.reply) in given)
-            given.add((step.observation, step.reply))
-    return fmean(found) if found else 0.0
+                repeats.append(is_repetitive(step.tokens.ids) or (step.observation, step.reply) in earlier)
+            earlier.add((step.observation, step.reply))
+    return fmean(repeats) if repeats else 0.0
 
 
-def diversity(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """How much a model's replies vary, at the temperature that they were sampled at; nothing where there are none.
+def entropy_and_repetition(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Measure `entropy` and `repeated` of a model's replies; empty if there are none.
 
-    `entropy`, nats a token, is estimated by the mean of -log p over the tokens that were sampled; `repeated` is above.
+    `entropy`, in nats per token at the sampling temperature, is the mean of -log p over the sampled tokens; `repeated`
+    is the `repetition_rate`.
     """
-    replies = [step.tokens for each in trajectories for step in each.steps if step.tokens and step.trained]
-    sampled = [logprob for each in replies for logprob, m in zip(each.logprobs, each.mask, strict=True) if m]
-    return {"entropy": -fmean(sampled), "repeated": repeated(trajectories)} if sampled else {}
+    replies = [step.tokens for t in trajectories for step in t.steps if step.tokens and step.trained]
+    sampled = [logp for reply in replies for logp, bit in zip(reply.logprobs, reply.mask, strict=True) if bit]
+    return {"entropy": -fmean(sampled), "repeated": repetition_rate(trajectories)} if sampled else {}
 
 
-def collapses(logged: Mapping[str, float], min_entropy: float, max_repeated: float) -> dict[str, str]:
-    """The collapses that `entropy` and `repeated`, where they are logged, show, each with what to do about it."""
-    found, entropy, again = dict[str, str](), logged.get("entropy", math.inf), logged.get("repeated", 0.0)
+def detect_collapse(logged: Mapping[str, float], min_entropy: float, max_repeated: float) -> dict[str, str]:
+    """Return what `entropy` and `repeated`, if logged, show of a collapse, by their names."""
+    texts, entropy, repeated = dict[str, str](), logged.get("entropy", math.inf), logged.get("repeated", 0.0)
     if entropy < min_entropy:
-        found["entropy"] = (
-            f"collapse: entropy {entropy:.2g} nats a token, below {min_entropy:g}: hardly any other reply is tried; a "
-            "higher temperature or kl_coef, or a lower learning_rate, keeps it up"
+        texts["entropy"] = (
+            f"collapse: entropy {entropy:.2g} nats per token, below {min_entropy:g}: the policy hardly tries other "
+            "replies; a higher temperature or kl_coef, or a lower learning_rate, keeps it up"
         )
-    if again > max_repeated:
-        found["repeated"] = (
-            f"collapse: {100 * again:.0f} % of the replies repeat themselves, or an earlier one to the same "
+    if repeated > max_repeated:
+        texts["repeated"] = (
+            f"collapse: {100 * repeated:.0f} % of the replies repeat themselves, or an earlier one to the same "
             f"observation, more than {100 * max_repeated:g} %"
         )
-    return found
+    return texts
 
 
-def noticed(trainer: object, logged: Mapping[str, float], notes: Sequence[str]) -> list[str]:
-    """What a round's episodes show of a collapse, by the trainer's own bounds where it has any; once it is enough."""
+def collapse_notes(trainer: object, logged: Mapping[str, float], notes: Sequence[str]) -> list[str]:
+    """Return what a round's episodes show of a collapse, by the trainer's bounds; none if `notes` has one already."""
     if any(note.startswith("collapse") for note in notes):
         return []
     bounds = _MIN_ENTROPY, _MAX_REPEATED
     if isinstance(trainer, CollapseBounds):
         bounds = trainer.min_entropy, trainer.max_repeated
-    return list(collapses(logged, *bounds).values())
+    return list(detect_collapse(logged, *bounds).values())

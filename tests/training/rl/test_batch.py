@@ -13,8 +13,8 @@ from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.engine import HFEngine, SamplingParams
 from agentgym_py.errors import DataError
 from agentgym_py.policy.tokens import IGNORED
-from agentgym_py.training.rl.batch import collate, episode_stats, record_of
-from agentgym_py.training.rl.learner import ActorCritic
+from agentgym_py.training.rl.actor_critic import ActorCritic
+from agentgym_py.training.rl.batch import collate, encode_record, episode_stats
 from agentgym_py.trajectory import Trajectory
 
 
@@ -35,7 +35,7 @@ def episodes(toy_envs: Any, policy: Any) -> list[Trajectory]:
 def test_old_logps_are_those_of_a_teacher_forced_pass(toy_envs: Any, policy: Any, temperature: float) -> None:
     """At the sampling temperature, to 1e-4, padded among others: the first step's ratio is 1."""
     groups = toy_envs.rollouts(policy, toy_envs.CHAIN, 12, tokens=3, temperature=temperature).groups(6, 2)
-    records = [record for group in groups for each in group if (record := record_of(each, policy.chat))]
+    records = [record for group in groups for each in group if (record := encode_record(each, policy.chat))]
     batch = collate(records, [r.old_logps_n for r in records], torch.device("cpu"))
     with torch.no_grad():
         out = ActorCritic(policy.model, False, temperature)(batch.input_ids, batch.labels)
@@ -49,7 +49,7 @@ def test_a_record_holds_what_was_sampled_and_when(policy: Any, episodes: list[Tr
     """Ids as the engine saw them, labels on the agent's tokens, each with its turn, by a walk over the steps."""
     lengths = set()
     for episode in episodes:
-        record = record_of(episode, policy.chat)
+        record = encode_record(episode, policy.chat)
         assert record is not None
         ids, labels, turns, logps = list[int](), list[int](), list[int](), list[float]()
         for turn, step in enumerate(episode.steps):
@@ -75,7 +75,7 @@ def test_the_tail_is_where_the_next_reply_would_begin(policy: Any, episodes: lis
     """
     ends = set()
     for truncated in (each for each in episodes if not each.terminated):
-        record, last = record_of(truncated, policy.chat, tail=True), truncated.steps[-1].tokens
+        record, last = encode_record(truncated, policy.chat, tail=True), truncated.steps[-1].tokens
         assert record is not None and record.tail is not None and last is not None
         ended = last.ids[-1] == policy.chat.end_of_turn
         forced = [] if ended else [policy.chat.end_of_turn]
@@ -84,7 +84,7 @@ def test_the_tail_is_where_the_next_reply_would_begin(policy: Any, episodes: lis
         assert longer.n == record.n + 1 and (longer.labels != IGNORED).sum() == longer.n
         assert longer.input_ids[:-1].tolist() == record.input_ids.tolist() + record.tail.tolist()
         assert longer.labels[-1] != IGNORED, "the state before this place is that after the tail"
-        plain = record_of(truncated, policy.chat)
+        plain = encode_record(truncated, policy.chat)
         assert plain is not None and plain.tail is None and plain.with_tail() is plain
         ends.add(ended)
     assert ends == {True, False}
@@ -97,7 +97,7 @@ def test_after_an_experts_prefix_only_the_models_words_are_learnt(toy_envs: Any,
         rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 2, tokens=2)
         for episode in rollouts.continue_from([rollouts.tasks[0]], [fork], 2)[0]:
             assert [step.trained for step in episode.steps] == [False] * at + [True] * (len(episode.steps) - at)
-            record = record_of(episode, policy.chat)
+            record = encode_record(episode, policy.chat)
             assert record is not None and record.turns == list(range(at, len(episode.steps)))
             own = [token for step in episode.steps[at:] for token in step.tokens.ids]
             assert record.labels[record.labels != IGNORED].tolist() == own
@@ -111,10 +111,10 @@ def test_what_cannot_be_learnt_from_is_none_or_said(policy: Any, episodes: list[
     """No trained reply: None. A reply to learn without a record of its tokens: nobody knows how likely it was."""
     first = episodes[0]
     untrained = tuple(replace(step, trained=False) for step in first.steps)
-    assert record_of(replace(first, steps=untrained), policy.chat) is None
+    assert encode_record(replace(first, steps=untrained), policy.chat) is None
     without = (replace(first.steps[0], tokens=None), *first.steps[1:])
     with pytest.raises(DataError, match="step 1 has no token record"):
-        record_of(replace(first, steps=without), policy.chat)
+        encode_record(replace(first, steps=without), policy.chat)
 
 
 def test_what_the_episodes_came_to(episodes: list[Trajectory]) -> None:
@@ -129,7 +129,7 @@ def test_what_the_episodes_came_to(episodes: list[Trajectory]) -> None:
 def test_greedy_replies_are_recorded_at_temperature_one(toy_envs: Any, policy: Any) -> None:
     """Which is why on-policy trainers refuse them; an offline reader gets what it is told."""
     agent = ModelAgent(policy, HFEngine(policy), SamplingParams(temperature=0.0, max_new_tokens=2))
-    record = record_of(Collector(agent).collect(toy_envs.rollouts(policy, toy_envs.CHAIN, 1).tasks[0]), policy.chat)
+    record = encode_record(Collector(agent).collect(toy_envs.rollouts(policy, toy_envs.CHAIN, 1).tasks[0]), policy.chat)
     assert record is not None
     batch = collate([record], [record.old_logps_n], torch.device("cpu"))
     with torch.no_grad():

@@ -14,10 +14,12 @@ torch = pytest.importorskip("torch")
 from agentgym_py import registry
 from agentgym_py.env import Outcome
 from agentgym_py.errors import PolicyError, TrainingError
+from agentgym_py.training.rl.actor_critic import Output
 from agentgym_py.training.rl.batch import TokenBatch, advantage_stats, mean_logs
-from agentgym_py.training.rl.guards import collapses, diversity, repeated, repeats_itself
-from agentgym_py.training.rl.learner import Learner, Loss, Output
+from agentgym_py.training.rl.guards import detect_collapse, entropy_and_repetition, is_repetitive, repetition_rate
+from agentgym_py.training.rl.learner import Learner
 from agentgym_py.training.rl.loop import Loop
+from agentgym_py.training.rl.losses import Loss
 from agentgym_py.training.settings import OnPolicySettings
 from agentgym_py.trajectory import Tokens
 from agentgym_trainers.grpo import GRPO, group_stats
@@ -26,7 +28,8 @@ from agentgym_trainers.ppo import PPO
 LENGTHS = [[3, 1], [2], [1, 1, 4], [5]]
 ALWAYS = {
     "loss", "grad_norm", "entropy", "ratio", "ratio_max", "clip_fraction", "kl_old_k1", "kl_old_k3", "kl_ref_k1",
-    "kl_ref_k3", "advantage_mean", "advantage_std", "reply_tokens", "truncated", "repeated", "tokens_per_second",
+    "kl_ref_k3", "advantage_mean", "advantage_std", "reply_tokens", "truncated", "given_up", "repeated",
+    "tokens_per_second",
 }  # fmt: skip
 """What every on-policy trainer that has a reference logs of an iteration."""
 
@@ -257,7 +260,7 @@ def test_advantages_of_nothing_are_said(toy_envs: Any) -> None:
     assert not learner.notes
     for record in records:
         record.advantages_n = torch.zeros(record.n)
-    with pytest.warns(UserWarning, match="nothing to learn from: of an iteration's 17 tokens all"):
+    with pytest.warns(UserWarning, match="nothing to learn from: all 17 tokens of an iteration"):
         list(toy_envs.epoch(learner, records, likelier, "token"))
 
 
@@ -277,17 +280,17 @@ def test_a_collapse_of_the_entropy_is_warned_of_once(toy_envs: Any) -> None:
 
 def test_repeated_text_is_told_from_other_text(episode: Any) -> None:
     """Inside a reply, and of a reply to the same observation; the same reply to another one is no repetition."""
-    assert repeats_itself([5, 6] * 8) and repeats_itself([1, 2, 3, 4] + [7] * 12)
-    assert not repeats_itself([7] * 7) and not repeats_itself(list(range(40)))
+    assert is_repetitive([5, 6] * 8) and is_repetitive([1, 2, 3, 4] + [7] * 12)
+    assert not is_repetitive([7] * 7) and not is_repetitive(list(range(40)))
     plain = episode("look", "look", "look", "look")
     steps = [
         replace(step, tokens=Tokens((1,), ids, (0.0,) * len(ids), (1,) * len(ids)))
         for step, ids in zip(plain.steps, [(1, 2), (1, 2), (3,) * 20, (1, 2)], strict=True)
     ]
-    assert repeated([replace(plain, steps=tuple(steps))]) == 0.25
+    assert repetition_rate([replace(plain, steps=tuple(steps))]) == 0.25
     steps[3] = replace(steps[3], observation=steps[0].observation)
-    assert repeated([replace(plain, steps=tuple(steps))]) == 0.5
-    assert repeated([plain]) == 0.0, "nobody's model wrote it"
+    assert repetition_rate([replace(plain, steps=tuple(steps))]) == 0.5
+    assert repetition_rate([plain]) == 0.0, "nobody's model wrote it"
 
 
 def test_how_much_replies_vary_is_read_from_what_was_sampled(episode: Any) -> None:
@@ -299,16 +302,16 @@ def test_how_much_replies_vary_is_read_from_what_was_sampled(episode: Any) -> No
         Tokens((1,), (5,), (-7.0,), (1,)),
     ]
     steps = [replace(s, tokens=t, trained=n < 2) for n, (s, t) in enumerate(zip(plain.steps, tokens, strict=True))]
-    found = diversity([replace(plain, steps=tuple(steps)), plain])
-    assert found == {"entropy": pytest.approx(0.3), "repeated": 0.0} and diversity([plain]) == {}
+    found = entropy_and_repetition([replace(plain, steps=tuple(steps)), plain])
+    assert found == {"entropy": pytest.approx(0.3), "repeated": 0.0} and entropy_and_repetition([plain]) == {}
     assert (
-        collapses({}, 1.0, 0.0)
-        == collapses(found, 0.2, 0.5)
-        == collapses({"entropy": 0.2, "repeated": 0.5}, 0.2, 0.5)
+        detect_collapse({}, 1.0, 0.0)
+        == detect_collapse(found, 0.2, 0.5)
+        == detect_collapse({"entropy": 0.2, "repeated": 0.5}, 0.2, 0.5)
         == {}
     )
-    assert "entropy 0.3 nats a token, below 0.31" in collapses(found, 0.31, 0.5)["entropy"]
-    assert list(collapses({"entropy": 0.3, "repeated": 0.6}, 0.2, 0.5)) == ["repeated"]
+    assert "entropy 0.3 nats per token, below 0.31" in detect_collapse(found, 0.31, 0.5)["entropy"]
+    assert list(detect_collapse({"entropy": 0.3, "repeated": 0.6}, 0.2, 0.5)) == ["repeated"]
 
 
 def test_repeated_text_is_warned_of_once(toy_envs: Any) -> None:
@@ -353,7 +356,7 @@ def test_weights_that_the_last_step_spoilt_are_found_before_they_play(toy_envs: 
         before = policy.digest()
         trainer = PPO(tasks_per_iteration=8, minibatch_size=8, epochs=1, critic_warmup=0, learning_rate=1e30)
         rollouts = toy_envs.rollouts(policy, toy_envs.CHAIN, 8 * iterations)
-        with pytest.raises(TrainingError, match="spoilt after an iteration's last step; the weights are those that s"):
+        with pytest.raises(TrainingError, match="damaged after an iteration's last step; the weights are those that s"):
             trainer.improve(policy, rollouts, seed=0, output_dir=Path("unused"))
         assert policy.digest() == before and len(rollouts.episodes) == 8
 
@@ -389,9 +392,9 @@ def test_a_drift_within_an_iteration_is_warned_of_once(toy_envs: Any) -> None:
             report = trainer.improve(
                 policy, toy_envs.rollouts(policy, toy_envs.CHAIN, 16), seed=0, output_dir=Path("unused")
             )
-        found = [str(each.message) for each in said if "nats a token from the policy that played" in str(each.message)]
+        found = [str(each.message) for each in said if "nats per token from the one that sampled" in str(each.message)]
         assert len(found) == drifts == any(note in report.notes for note in found)
         assert abs(report.history[0]["kl_old_k1"]) < 0.01, "one step alone does not see itself"
     learner = Learner(toy_envs.word_policy(), OnPolicySettings(), seed=0)
-    with pytest.warns(UserWarning, match="drift: in one iteration 1.5 nats"):
+    with pytest.warns(UserWarning, match="drift: an iteration moved the policy 1.5 nats"):
         learner.check_collapse({"kl_old_k1": -1.5, "kl_old_k3": 0.3})

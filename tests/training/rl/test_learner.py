@@ -10,11 +10,12 @@ torch = pytest.importorskip("torch")
 
 from agentgym_py import distributed
 from agentgym_py.errors import ConfigError, TrainingError
-from agentgym_py.training.rl.batch import Record, TokenBatch, collate
-from agentgym_py.training.rl.learner import Learner, Loss, Output, record_tokens
-from agentgym_py.training.rl.losses import Weighting
+from agentgym_py.training.rl.actor_critic import Output
+from agentgym_py.training.rl.batch import Record, TokenBatch, collate, record_tokens
+from agentgym_py.training.rl.learner import Learner
+from agentgym_py.training.rl.losses import Loss, Weighting
 from agentgym_py.training.settings import OnPolicySettings
-from agentgym_py.training.sharding import Whole
+from agentgym_py.training.sharding import Unsharded
 
 WEIGHTINGS: list[Weighting] = ["token", "sequence", "constant"]
 
@@ -223,7 +224,7 @@ def test_the_policy_stays_on_its_device(toy_envs: Any) -> None:
     """Accelerate's own is the first GPU, whichever the policy is on."""
     learner = Learner(toy_envs.word_policy(), OnPolicySettings(), seed=0)
     backend = learner.optimization._backend
-    assert isinstance(backend, Whole) and not backend._accelerator.device_placement
+    assert isinstance(backend, Unsharded) and not backend._accelerator.device_placement
 
 
 def test_without_a_reference_none_is_kept(toy_envs: Any) -> None:
@@ -254,7 +255,7 @@ def test_lora_is_merged_afterwards_and_all_weights_can_be_trained_then(toy_envs:
 
 
 def _said_of(model: Any, records: list[Record]) -> list[tuple[Any, ...]]:
-    from agentgym_py.training.rl.learner import ActorCritic
+    from agentgym_py.training.rl.actor_critic import ActorCritic
 
     batch = collate(records, [r.old_logps_n for r in records], torch.device("cpu"))
     with torch.no_grad():
@@ -329,7 +330,7 @@ def test_bfloat16_computes_in_it_and_keeps_the_weights(toy_envs: Any) -> None:
         assert set(seen) == {torch.bfloat16 if bf16 else torch.float32}
         logged = toy_envs.step(learner, records, loss_of, "token")
         assert all(p.dtype == torch.float32 for p in learner.module.parameters())
-        assert isinstance(backend := learner.optimization._backend, Whole)
+        assert isinstance(backend := learner.optimization._backend, Unsharded)
         assert all(s["exp_avg"].dtype == torch.float32 for s in backend.optimizer.state.values())
         assert all(record.values_n.dtype == torch.float32 for record in records)
         found[bf16] = logged, gradients(learner)

@@ -1,0 +1,59 @@
+"""The module that on-policy trainers train: a causal model and, if wanted, a value head."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from agentgym_py.policy.logprobs import agent_logits, at_least_float32
+
+
+class Output(NamedTuple):
+    """What the model computes at N agent tokens."""
+
+    logps_N: Tensor
+    entropy_N: Tensor
+    values_N: Tensor | None
+    """The critic's values of the state before each token."""
+
+
+class ActorCritic(nn.Module):
+    """A causal model and, with `critic`, a linear value head on the state before each agent token."""
+
+    def __init__(
+        self, model: Any, critic: bool, temperature: float, critic_gradient: float = 1.0, bf16: bool = False,
+        entropy_gradient: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.model, self.temperature, self.critic_gradient, self.bf16 = model, temperature, critic_gradient, bf16
+        self.entropy_gradient = entropy_gradient
+        self._no_split_modules = getattr(model, "_no_split_modules", None)  # FSDP's units
+        size = model.get_input_embeddings().embedding_dim
+        wide = torch.promote_types(model.dtype, torch.float32)
+        self.value: nn.Linear | None = nn.Linear(size, 1, device=model.device, dtype=wide) if critic else None
+        if self.value is not None:
+            nn.init.zeros_(self.value.weight)
+            nn.init.zeros_(self.value.bias)
+
+    def forward(self, input_ids: Tensor, labels: Tensor) -> Output:
+        """Run the model on (B, S) rows, at the temperature that their replies were sampled at."""
+        with torch.autocast(input_ids.device.type, torch.bfloat16, enabled=self.bf16):
+            return self._output(input_ids, labels)
+
+    def _output(self, input_ids: Tensor, labels: Tensor) -> Output:
+        agent = agent_logits(self.model, input_ids, labels)
+        logprobs_NV = torch.log_softmax(agent.logits_NV / self.temperature, -1)
+        logps_N = logprobs_NV.gather(-1, agent.targets_N[:, None])[:, 0]
+        entropy_NV = logprobs_NV if self.entropy_gradient else logprobs_NV.detach()
+        entropy_N = -(entropy_NV.exp() * entropy_NV).sum(-1)
+        values_N = None if self.value is None else self._values(at_least_float32(agent.hidden_NH))
+        return Output(logps_N, entropy_N, values_N)
+
+    def _values(self, hidden_NH: Tensor) -> Tensor:
+        assert self.value is not None
+        share = self.critic_gradient
+        mixed_NH = share * hidden_NH + (1 - share) * hidden_NH.detach() if share else hidden_NH.detach()
+        with torch.autocast(hidden_NH.device.type, enabled=False):
+            return self.value(mixed_NH)[:, 0]  # type: ignore[no-any-return]  # torch types a module's call as Any

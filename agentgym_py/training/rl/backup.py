@@ -1,0 +1,52 @@
+"""A copy of the weights that sampled an iteration, which a failed step falls back on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+_FILE = "good.safetensors"
+
+
+class WeightBackup:
+    """The trained weights of a module, in the CPU's memory.
+
+    `sharded`: the module is whole and the training works on a sharded copy of it, so the module keeps the weights that
+    sampled even without a backup.
+    """
+
+    def __init__(self, module: nn.Module, sharded: bool) -> None:
+        self._module, self._sharded = module, sharded
+        self._saved = dict[str, Tensor]()
+        self.restored = False
+        """Whether the weights were restored."""
+
+    def take(self) -> None:
+        """Copy the weights of now."""
+        self._saved = {name: p.detach().to("cpu", copy=True) for name, p in self.trained()}
+
+    def trained(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Yield the trained weights."""
+        return ((name, p) for name, p in self._module.named_parameters() if p.requires_grad)
+
+    @torch.no_grad()
+    def restore(self) -> str:
+        """Restore the weights that were copied last; returns a sentence that says which weights there are now."""
+        self.restored = True
+        for name, parameter in self.trained():
+            parameter.copy_(self._saved.get(name, parameter))
+        if self._saved or self._sharded:
+            return "the weights are those that sampled"
+        return "the weights are those of the step before, which may be damaged too: max_ratio keeps those that sampled"
+
+    def save(self, folder: Path) -> None:
+        """Write the copy."""
+        save_file(self._saved, folder / _FILE)
+
+    def load(self, folder: Path) -> None:
+        """Read the copy that `save` wrote."""
+        self._saved = load_file(folder / _FILE)
