@@ -34,9 +34,10 @@ from agentgym_py.evolution.task_sampling import round_jobs, tasks_per_env
 from agentgym_py.rewards.reward_model import require_reward_model
 from agentgym_py.rng import seed_of
 from agentgym_py.training import OnPolicyTrainer, Trainer, TrainReport
+from agentgym_py.training.checkpoints import keep_states_until_exit, remove_states
 from agentgym_py.training.progress import Reporter
 from agentgym_py.training.rl.guards import collapse_notes, entropy_and_repetition
-from agentgym_py.training.trainer import require_policy_trainer, saving_last_good
+from agentgym_py.training.trainer import require_policy_trainer, saving_last_good, validate_report
 from agentgym_py.trajectory import Trajectory, store
 from agentgym_py.trajectory.selectors import SelectConfig, Selection, build_selector
 
@@ -142,9 +143,9 @@ class Evolution:
     ) -> tuple[Policy, dict[str, Any] | None]:
         """Return a round's agent and training report from its folder, or else train and save them."""
         if distributed.on_rank_zero(self.folder.is_trained, number):
-            clear(self.folder.round(number) / "training" / "states")  # of a run killed just before
+            remove_states(self.folder.round(number) / "training" / "states")  # of a run killed just before
             return self._load_agent(number), self.folder.training(number)["report"]
-        with until_saved():
+        with keep_states_until_exit():
             policy, result = train()
             report, digest = asdict(result) if result else None, distributed.require_same("weights", policy.digest())
             if distributed.is_rank_zero():
@@ -201,7 +202,7 @@ class Evolution:
         try:
             with self._keep_last_good(number, policy):
                 result = trainer.improve(policy, rollouts, seed=seed, output_dir=self.folder.round(number) / "training")
-                report = checked(result, trainer, policy)
+                report = validate_report(result, trainer, policy)
         except NothingToTrainOnError as error:
             if not self.config.allow_empty:
                 raise NothingToTrainOnError(
@@ -245,7 +246,7 @@ class Evolution:
                     output_dir=self.folder.round(number) / "training",
                     progress=self.reporter.training(number, len(data)),
                 )  # fmt: skip
-                return policy, checked(result, trainer, policy)
+                return policy, validate_report(result, trainer, policy)
             except NothingToTrainOnError as error:
                 if not self.config.allow_empty or not number:
                     raise NothingToTrainOnError(
