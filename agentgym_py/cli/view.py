@@ -57,7 +57,7 @@ def run(args: Values) -> int:
 
     chosen = read_options(ViewOptions, args)
     register_own_envs(args)
-    source = Source.of(args["path"])
+    source = Source.from_paths(args["path"])
     if chosen.judged:
         return _write_judged(source.root, chosen.judged)
     if not chosen.export:
@@ -87,14 +87,14 @@ def _load(model: str) -> Policy:
 
 
 def _export(index: Index, target: str, limit: int) -> int:
-    from agentgym_py.viewer.show import TokenTexts, export
+    from agentgym_py.viewer.show import TokenTexts, export_page
 
     path = require_new_file(target, "the page")
     index.update()
     total, rows = index.find(limit=limit)
     note = f"the first {len(rows)} of {total} episodes" if len(rows) < total else ""
     episodes = ((row, index.read(row["n"])) for row in rows)
-    page = export(index.source.root.name, episodes, TokenTexts(index.source.root), note)
+    page = export_page(index.source.root.name, episodes, TokenTexts(index.source.root), note)
     path.write_text(page, encoding="utf-8")
     broken = index.broken()
     print(

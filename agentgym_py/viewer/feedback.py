@@ -1,7 +1,7 @@
-"""Human feedback: thumbs and preferences in a file beside the store, and what of it trainers take.
+"""Human feedback: thumbs and preferences in a file beside the store, and training data from them.
 
-`feedback.jsonl` holds one verdict a line; it is only ever appended to, and of several verdicts on the same episode or
-the same pair the last one holds. An episode is named by its file within the folder and its id.
+`feedback.jsonl` has one verdict per line and is only appended to; of several verdicts on the same episode or pair the
+last one counts. An episode is named by its file within the folder and its id.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FILE = "feedback.jsonl"
 
 
 class Ref(NamedTuple):
-    """An episode by name."""
+    """The name of an episode."""
 
     file: str
     """Path of its store within the folder, with slashes."""
@@ -34,7 +34,7 @@ class Ref(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What people said of the episodes of a folder, the last word on each."""
+    """The current verdicts on the episodes of a folder."""
 
     thumbs: Mapping[Ref, int]
     """1 for a good episode, -1 for a bad one."""
@@ -42,90 +42,90 @@ class Feedback:
     """The better and the worse one of each pair."""
 
 
-def thumb(folder: Path, episode: Ref, verdict: int) -> None:
-    """Say that an episode is good (1), bad (-1), or take back what was said (0)."""
+def rate(folder: Path, episode: Ref, verdict: int) -> None:
+    """Rate an episode as good (1) or bad (-1), or withdraw the verdict (0)."""
     if verdict not in (1, 0, -1):
         raise DataError(f"a verdict is 1, 0 or -1, not {verdict!r}")
     _append(folder, {"episode": episode._asdict(), "verdict": verdict})
 
 
 def prefer(folder: Path, first: Ref, second: Ref, verdict: int) -> None:
-    """Say which of two episodes is better: the first (1), the second (-1), or take back what was said (0)."""
+    """Prefer the first (1) or the second (-1) of two episodes, or withdraw the verdict (0)."""
     if verdict not in (1, 0, -1) or first == second:
         raise DataError("a preference needs two episodes and a verdict of 1, 0 or -1")
     _append(folder, {"first": first._asdict(), "second": second._asdict(), "verdict": verdict})
 
 
 def read(folder: Path, *, warn: bool = True) -> Feedback:
-    """All feedback of a folder; none where there is no file. A line that was cut off is left out, with a warning.
+    """Read a folder's feedback, if it has any; a line that was cut off is left out, with a warning.
 
     Raises:
-        DataError: a line that is no feedback; names it.
+        DataError: a line is no feedback; the message names it.
     """
-    thumbs, chosen = dict[Ref, int](), dict[frozenset[Ref], tuple[Ref, Ref, int]]()
+    thumbs, pairs = dict[Ref, int](), dict[frozenset[Ref], tuple[Ref, Ref, int]]()
     for row in _rows(folder / FILE, warn):
         if "episode" in row:
             thumbs[_ref(row["episode"])] = row["verdict"]
         else:
             first, second = _ref(row["first"]), _ref(row["second"])
-            chosen[frozenset((first, second))] = (first, second, row["verdict"])
+            pairs[frozenset((first, second))] = (first, second, row["verdict"])
     return Feedback(
         {ref: verdict for ref, verdict in thumbs.items() if verdict},
-        tuple((a, b) if verdict > 0 else (b, a) for a, b, verdict in chosen.values() if verdict),
+        tuple((a, b) if verdict > 0 else (b, a) for a, b, verdict in pairs.values() if verdict),
     )
 
 
 def judged(folder: str | Path) -> list[Trajectory]:
-    """The judged episodes of a folder with people's verdict in place of the world's, for any trainer on trajectories.
+    """Return the judged episodes of a folder with human rewards instead of the env's, for any offline trainer.
 
-    An episode's reward is its thumb plus the preferences it won minus those it lost; above 0 it counts as a success. So
-    KTO takes thumbs as good and bad, and DPO, ORPO and the reward model pair those of a task that differ. The reward
-    stands at the last step, its part is `human`. Episodes that are no longer there are left out with a warning.
+    An episode's reward is its thumb plus the preferences it won minus those it lost; it is a success above 0. So KTO
+    takes thumbs as good and bad, and DPO, ORPO and the reward model pair episodes of a task with different rewards. The
+    reward is at the last step, as the part `human`. Episodes that no longer exist are left out with a warning.
 
     Raises:
         DataError: broken feedback, or a store that cannot be read.
     """
-    said = read(Path(folder))
-    scores = Counter(said.thumbs)
-    for better, worse in said.preferences:
+    verdicts = read(Path(folder))
+    scores = Counter(verdicts.thumbs)
+    for better, worse in verdicts.preferences:
         scores[better] += 1
         scores[worse] -= 1
-    return [_scored(each, scores[ref]) for ref, each in _episodes(Path(folder), set(scores)).items()]
+    return [_with_reward(t, scores[ref]) for ref, t in _episodes(Path(folder), set(scores)).items()]
 
 
 def preferences(folder: str | Path) -> list[Preference]:
-    """The pairs that people chose, just as they did, for `agenttraj.write_pairs` and `export.preference`.
+    """Return the human preferences as pairs, for `agenttraj.write_pairs` and `export.preference`.
 
     Raises:
         DataError: as for `judged`.
     """
-    said = read(Path(folder)).preferences
-    there = _episodes(Path(folder), {ref for pair in said for ref in pair})
+    pairs = read(Path(folder)).preferences
+    episodes = _episodes(Path(folder), {ref for pair in pairs for ref in pair})
     return [
-        Preference(f"{better.id} > {worse.id}", there[better], there[worse])
-        for better, worse in said
-        if better in there and worse in there
+        Preference(f"{better.id} > {worse.id}", episodes[better], episodes[worse])
+        for better, worse in pairs
+        if better in episodes and worse in episodes
     ]
 
 
 def comparable(first: Trajectory, second: Trajectory) -> bool:
-    """Whether two episodes open alike, so that one may be preferred to the other."""
+    """Tell whether two episodes open alike, so that a preference makes sense."""
     return bool(first.steps and second.steps) and opening_key(first) == opening_key(second)
 
 
-def _episodes(folder: Path, wanted: set[Ref]) -> dict[Ref, Trajectory]:
-    """The wanted episodes, file by file in the order of the stores."""
-    found: dict[Ref, Trajectory] = {}
-    for name in sorted({ref.file for ref in wanted}):
+def _episodes(folder: Path, refs: set[Ref]) -> dict[Ref, Trajectory]:
+    """Read episodes by name, file by file in the order of the stores."""
+    episodes: dict[Ref, Trajectory] = {}
+    for name in sorted({ref.file for ref in refs}):
         path = folder / name
         if ".." not in Path(name).parts and not Path(name).is_absolute() and path.is_file():  # never out of the folder
-            found |= {Ref(name, t.id): t for t in store.read(path, warn=False) if Ref(name, t.id) in wanted}
-    if missing := len(wanted) - len(found):
+            episodes |= {Ref(name, t.id): t for t in store.read(path, warn=False) if Ref(name, t.id) in refs}
+    if missing := len(refs) - len(episodes):
         warnings.warn(f"{missing} judged episode{'s' * (missing > 1)} no longer in {folder}: left out", stacklevel=3)
-    return found
+    return episodes
 
 
-def _scored(trajectory: Trajectory, score: int) -> Trajectory:
+def _with_reward(trajectory: Trajectory, score: int) -> Trajectory:
     steps = [replace(step, reward=0.0, reward_parts={}) for step in trajectory.steps]
     if steps:
         steps[-1] = replace(steps[-1], reward=float(score), reward_parts={"human": float(score)})
@@ -145,7 +145,7 @@ def _append(folder: Path, row: Mapping[str, Any]) -> None:
 
 
 def _rows(path: Path, warn: bool) -> Iterator[dict[str, Any]]:
-    """The lines of a feedback file; one that was cut off is no JSON, wherever it stands by now."""
+    """Yield the lines of a feedback file; a line that was cut off is no JSON and may be anywhere by now."""
     if not path.is_file():
         return
     for number, line in enumerate(path.read_bytes().split(b"\n"), 1):

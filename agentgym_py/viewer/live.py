@@ -1,4 +1,4 @@
-"""Going on from a stored episode: its state is rebuilt, then a person, an expert or a model acts."""
+"""Continue a stored episode: its state is rebuilt, then a person, an expert or a model acts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from agentgym_py.agents import Agent, AgentReply, Episode
+from agentgym_py.agents.human import PersonAgent
 from agentgym_py.collection import Collector, Job, PlayConfig
 from agentgym_py.collection.branching import snapshots_at
 from agentgym_py.collection.env_pool import EnvPool
@@ -23,64 +24,62 @@ if TYPE_CHECKING:
     from agentgym_py.engine import Engine
     from agentgym_py.policy import Policy
 
-_LONGEST = 1000
-"""Steps that an agent is let go on for, in worlds that end by nothing else."""
+_MAX_STEPS = 1000
+"""Steps after which no agent continues an episode, for envs without an end of their own."""
 
 
 def plans(trajectory: Trajectory) -> list[list[str]]:
-    """The expert's plan from the state before each step, as the replies done again lead there.
+    """Return the expert's plan before each step; the states are rebuilt by replaying the episode.
 
     Raises:
-        AgentGymError: the world is not installed, or does not show what it showed then.
+        AgentGymError: the env is not installed, or behaves differently on replay.
     """
     pool = EnvPool()
     try:
         states = snapshots_at(trajectory, range(len(trajectory.steps)), pool)
         env = pool.take(trajectory.env_spec())
-        found = []
+        state_plans = []
         for state in states:
             env.restore(state.snapshot)
-            found.append(env.expert())
-        return found
+            state_plans.append(env.expert())
+        return state_plans
     finally:
         pool.close()
 
 
-@dataclass(slots=True)
-class Person:
-    """An agent whose next reply was typed; what a world of tools reads in two lines may stand in one."""
+class TypedAgent(PersonAgent):
+    """A person whose next reply was typed in the page."""
 
-    text: str
-    name: str = "person"
-    sampling: dict[str, Any] = field(default_factory=dict)
-    policy_digest: str | None = None
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
-        """The same reply for each."""
-        return [AgentReply(from_keyboard(self.text, episode.env.tools())) for episode in episodes]
+        """Return the reply; a tool call may be typed in one line."""
+        return [AgentReply(from_keyboard(self._text, episode.env.tools())) for episode in episodes]
 
 
-class Live:
+class LiveEpisode:
     """A stored episode that continues from one of its steps."""
 
     def __init__(self, trajectory: Trajectory, at: int) -> None:
-        """Go on from the state before step `at` (0 is the start).
+        """Continue from the state before step `at` (0 is the start).
 
         Raises:
-            AgentGymError: the world is not installed, does not show what it showed then, or there is no such step.
+            AgentGymError: the env is not installed or behaves differently on replay, or there is no such step.
         """
         self._spec, self._prompt = trajectory.env_spec(), cast(Prompt, trajectory.provenance.prompt)
-        self._fork: StateSnapshot = snapshots_at(trajectory, [at])[0]
+        self._start: StateSnapshot = snapshots_at(trajectory, [at])[0]
         self._task, self._split = trajectory.task_id, trajectory.split
         self._number = time.time_ns() // 1_000_000
         self._replies: list[AgentReply] = []
         self._agents: dict[str, Agent] = {}
         self._lock = threading.Lock()
         self.actions: list[str] | None = None
-        """What can be done now, where the world lists it."""
+        """The admissible actions, if the env lists them."""
         self.gave_up = False
-        """Whether the agent that acted last had no reply: its context was full, or nothing was left to do."""
-        self.trajectory = self._play(None)
+        """Whether the last agent had no reply, for example because its context was full."""
+        self.trajectory = self._replay(None)
 
     @property
     def over(self) -> bool:
@@ -88,60 +87,62 @@ class Live:
         return self.trajectory.stop_reason is not StopReason.GAVE_UP
 
     def act(self, agent: Agent, steps: int = 1) -> Trajectory:
-        """Let an agent act for a number of steps, or to the end of the episode; returns all of it so far."""
+        """Let an agent act for a number of steps, or to the end; return the episode so far."""
         with self._lock:
             self.gave_up = False
-            more = min(steps, _LONGEST - len(self._replies))
-            if not self.over and more > 0:
-                self.trajectory = self._play(agent, more)
+            steps = min(steps, _MAX_STEPS - len(self._replies))
+            if not self.over and steps > 0:
+                self.trajectory = self._replay(agent, steps)
             return self.trajectory
 
-    def _play(self, agent: Agent | None, steps: int = 0) -> Trajectory:
-        """Do all replies so far again, from the state it began in, and up to `steps` more by `agent`."""
-        acted = self._agents | ({agent.name: agent} if agent else {})
-        alone = next(iter(acted.values())) if len(acted) == 1 else Person("")
-        script = _Script(self, agent, steps, " and ".join(acted) or "nobody", alone.sampling, alone.policy_digest)
-        job = Job(self._spec, self._task, self._split, self._number, self._fork)
+    def _replay(self, agent: Agent | None, steps: int = 0) -> Trajectory:
+        """Repeat all replies from the first state, followed by up to `steps` of `agent`."""
+        agents = self._agents | ({agent.name: agent} if agent else {})
+        script = _Script(self, agent, steps, " and ".join(agents) or "nobody")
+        if len(agents) == 1:
+            (only,) = agents.values()
+            script.sampling, script.policy_digest = dict(only.sampling), only.policy_digest
+        job = Job(self._spec, self._task, self._split, self._number, self._start)
         return Collector(script, PlayConfig(prompt=self._prompt)).collect(job)
 
-    def said(self, agent: Agent, reply: AgentReply | None) -> None:
-        """Keep what an agent replied."""
+    def record(self, agent: Agent, reply: AgentReply | None) -> None:
+        """Record what an agent replied."""
         self.gave_up = reply is None
         if reply is not None:
             self._replies.append(reply)
             self._agents[agent.name] = agent
 
-    def reply(self, number: int) -> AgentReply | None:
-        """The new reply at a step of the continued episode; None without one."""
-        number -= len(self._fork.steps)
+    def recorded_reply(self, number: int) -> AgentReply | None:
+        """Return the recorded reply at a step, or None."""
+        number -= len(self._start.steps)
         return self._replies[number] if number < len(self._replies) else None
 
 
 @dataclass(slots=True)
 class _Script:
-    """An agent that replies as before, then so often by another, then gives up, so that the state can be seen."""
+    """An agent that repeats recorded replies, lets another agent act, and then gives up to show the state."""
 
-    live: Live
+    live: LiveEpisode
     agent: Agent | None
-    left: int
-    """How many replies `agent` may still give."""
+    remaining: int
+    """Replies that `agent` may still give."""
     name: str
-    sampling: dict[str, Any]
-    policy_digest: str | None
+    sampling: dict[str, Any] = field(default_factory=dict)
+    policy_digest: str | None = None
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
         (episode,) = episodes
-        reply = self.live.reply(len(episode.steps))
-        if reply is None and self.agent is not None and self.left:
+        reply = self.live.recorded_reply(len(episode.steps))
+        if reply is None and self.agent is not None and self.remaining:
             reply = self.agent.act(episodes)[0]
-            self.live.said(self.agent, reply)
-            self.left -= 1
+            self.live.record(self.agent, reply)
+            self.remaining -= 1
         self.live.actions = episode.env.actions() if reply is None else None
         return [reply]
 
 
 class Models:
-    """The models that may act: checkpoints beneath a folder, and what an evaluation there says it evaluated."""
+    """The models that can act: checkpoints below a folder, and the model of an evaluation in it."""
 
     def __init__(self, root: Path, load: Callable[[str], Policy]) -> None:
         self._root, self._load = root, load
@@ -149,23 +150,23 @@ class Models:
         self._lock = threading.Lock()
 
     def names(self) -> dict[str, str]:
-        """By the name shown, what `Policy.load` takes."""
-        found = {path.parent.relative_to(self._root).as_posix(): str(path.parent) for path in checkpoints(self._root)}
+        """Return what `Policy.load` takes, by the name that the page shows."""
+        names = {path.parent.relative_to(self._root).as_posix(): str(path.parent) for path in checkpoints(self._root)}
         evaluated = evaluated_model(self._root)
-        return found | ({evaluated: evaluated} if evaluated else {})
+        return names | ({evaluated: evaluated} if evaluated else {})
 
-    def act(self, live: Live, name: str, steps: int, temperature: float) -> Trajectory:
-        """Let a model go on; one at a time.
+    def act(self, live: LiveEpisode, name: str, steps: int, temperature: float) -> Trajectory:
+        """Let a model act; one model at a time.
 
         Raises:
             UnknownNameError: no model of that name.
             ConfigError, PolicyError: it cannot be loaded.
         """
-        known = self.names()
-        if name not in known:
-            raise UnknownNameError(f"No model {name!r} here; there are {', '.join(known) or 'none'}.")
+        names = self.names()
+        if name not in names:
+            raise UnknownNameError(f"No model {name!r} here; there are {', '.join(names) or 'none'}.")
         with self._lock:
-            return live.act(self._agent(name, known[name], temperature), steps)
+            return live.act(self._agent(name, names[name], temperature), steps)
 
     def _agent(self, name: str, folder: str, temperature: float) -> Agent:
         from agentgym_py.agents import ModelAgent
@@ -179,14 +180,14 @@ class Models:
 
 
 def checkpoints(root: Path) -> list[Path]:
-    """The `config.json` of every checkpoint beneath a folder."""
+    """Return the `config.json` of every checkpoint below a folder."""
     return sorted(root.rglob("checkpoint/config.json"))
 
 
 def evaluated_model(root: Path) -> str | None:
-    """The model that played the evaluation in a folder: a built-in name or a folder that is still there.
+    """Return the model of the evaluation in a folder: a built-in name, or a folder if it still exists.
 
-    What another agent calls its model, such as an endpoint, is none.
+    The model of another agent, such as an API endpoint, does not count.
     """
     from agentgym_py.evolution.run_folder import RunFolder
     from agentgym_py.policy.loading import BUILT_IN
@@ -195,7 +196,7 @@ def evaluated_model(root: Path) -> str | None:
         options: Any = RunFolder(root).read_json("result.json").get("options")
     except AgentGymError:
         return None
-    played = isinstance(options, Mapping) and options.get("agent") in (None, "model")
-    model = options.get("model") if played else None
-    known = isinstance(model, str) and (model in BUILT_IN or (bool(model) and Path(model).is_dir()))
-    return model if known else None
+    is_model = isinstance(options, Mapping) and options.get("agent") in (None, "model")
+    model = options.get("model") if is_model else None
+    exists = isinstance(model, str) and (model in BUILT_IN or (bool(model) and Path(model).is_dir()))
+    return model if exists else None

@@ -1,8 +1,8 @@
-"""The server of the viewer: a page and what it asks for, on loopback only, for whoever knows the token.
+"""The server of the viewer: a page and its API, on loopback only, for clients with the token.
 
-Without the token nothing but the page's own three files is served, which hold no data. A request whose `Host` is not
-this machine is refused (else a name on the network that points here could read through a browser); nothing that a page
-shows is ever HTML.
+Without the token only the page's three static files are served, which hold no data. A request whose `Host` is not this
+machine is refused, because a foreign name that resolves to it could otherwise read through a browser. The page never
+inserts data as HTML.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from functools import wraps
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +25,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from agentgym_py.agents import Agent, ExpertAgent
+from agentgym_py.agents import ExpertAgent
 from agentgym_py.errors import AgentGymError, DataError, UnknownNameError
 from agentgym_py.policy import Policy
 from agentgym_py.serving.http import Json, only_at, only_for
@@ -32,16 +33,16 @@ from agentgym_py.trajectory import store
 from agentgym_py.viewer import feedback
 from agentgym_py.viewer.feedback import Ref
 from agentgym_py.viewer.index import Filter, Index, Order
-from agentgym_py.viewer.live import Live, Models, Person
-from agentgym_py.viewer.show import TokenTexts, planned, static
+from agentgym_py.viewer.live import LiveEpisode, Models, TypedAgent
+from agentgym_py.viewer.show import TokenTexts, expert_plans, static_file
 
 CONTINUED = "continued.jsonl"
-"""The store, beside the others, of episodes that were gone on with and kept."""
-_LIVE = 32
-"""Episodes that are gone on with at once; of more the oldest is forgotten."""
-_LOOK = 3.0
-"""Seconds between looks at the files for what is new."""
-_SHOWN_ACTIONS = 200
+"""The store of continued episodes that the user kept."""
+_MAX_LIVE = 32
+"""Maximum number of live episodes; the oldest is dropped first."""
+_POLL_SECONDS = 3.0
+"""Seconds between updates of the index."""
+_MAX_ACTIONS = 200
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -57,8 +58,8 @@ _STATIC = {"viewer.js": "text/javascript", "viewer.css": "text/css"}
 
 
 @dataclass(frozen=True)
-class Wanted(Filter):
-    """What a list asks for: which episodes, and which part of them in what order."""
+class EpisodeQuery(Filter):
+    """A filter of episodes, their order, and a page of them."""
 
     text: str = Field(default="", max_length=500)
     order: Order = "file"
@@ -66,30 +67,30 @@ class Wanted(Filter):
     limit: int = Field(default=100, ge=1, le=500)
 
 
-class Thumb(BaseModel):
+class ThumbRequest(BaseModel):
     """A verdict on an episode."""
 
     episode: int
     verdict: Literal[1, 0, -1]
 
 
-class Choice(BaseModel):
-    """Which of two episodes is better: 1 the first, -1 the second."""
+class PreferenceRequest(BaseModel):
+    """A verdict on two episodes: 1 if the first is better, -1 if the second is."""
 
     first: int
     second: int
     verdict: Literal[1, 0, -1]
 
 
-class Start(BaseModel):
-    """Where to go on from: before step `at` of an episode."""
+class StartRequest(BaseModel):
+    """The start of a live episode: before step `at` of a stored one."""
 
     episode: int
     at: int = Field(ge=0)
 
 
-class Act(BaseModel):
-    """Who acts next: `person` says `text`; `expert`, or a model by its name, acts for `steps`."""
+class ActRequest(BaseModel):
+    """The next agent: `person` replies `text`; `expert`, or a model by its name, acts for `steps`."""
 
     by: str = Field(max_length=1000)
     text: str = Field("", max_length=100_000)
@@ -98,111 +99,117 @@ class Act(BaseModel):
 
 
 class Viewer:
-    """What the endpoints share: the index, feedback, models, live episodes. Its methods may run in several threads."""
+    """Implements the API: index, feedback, models, live episodes. Its methods may run in several threads."""
 
     def __init__(self, index: Index, load: Callable[[str], Policy]) -> None:
         self.index = index
         self.texts = TokenTexts(index.source.root)
         self.models = Models(index.source.root, load)
-        self._lives: OrderedDict[str, Live] = OrderedDict()
+        self._live: OrderedDict[str, LiveEpisode] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
     def folder(self) -> Path:
-        """Where feedback and kept episodes go."""
+        """The folder of feedback and kept episodes."""
         return self.index.source.root
 
     def state(self) -> dict[str, Any]:
-        """The frame of the page."""
-        said = self._feedback()
+        """Return what the page shows around the episodes."""
+        verdicts = self._feedback()
         return {
             "title": self.folder.name,
             "bytes": [self.index.done, self.index.total],
             "episodes": self.index.find(limit=0)[0],
-            "broken": [asdict(each) for each in self.index.broken()],
+            "broken": [asdict(line) for line in self.index.broken()],
             "facets": self.index.facets(),
             "models": list(self.models.names()),
-            "feedback": {"thumbs": len(said.thumbs), "preferences": len(said.preferences)},
+            "feedback": {"thumbs": len(verdicts.thumbs), "preferences": len(verdicts.preferences)},
         }
 
-    def listed(self, wanted: Wanted) -> dict[str, Any]:
-        """Rows, each with its thumb."""
-        total, rows = self.index.find(wanted, wanted.order, wanted.offset, wanted.limit)
-        return {"total": total, "rows": self._judged(rows)}
+    def episodes(self, query: EpisodeQuery) -> dict[str, Any]:
+        """Return the rows of a query, with their thumbs."""
+        total, rows = self.index.find(query, query.order, query.offset, query.limit)
+        return {"total": total, "rows": self._with_thumbs(rows)}
 
     def episode(self, n: int) -> dict[str, Any]:
-        """An episode, its row, and all that were played of the same task."""
-        whole = self.index.siblings(n)
-        (row,) = self._judged([each for each in whole if each["n"] == n])
-        return {"row": row, "episode": self.texts.shown(self.index.read(n)), "siblings": self._judged(whole)}
+        """Return an episode, its row, and the rows of all episodes of the same task."""
+        siblings = self._with_thumbs(self.index.siblings(n))
+        row = next(row for row in siblings if row["n"] == n)
+        return {"row": row, "episode": self.texts.to_json(self.index.read(n)), "siblings": siblings}
 
-    def thumb(self, said: Thumb) -> dict[str, Any]:
-        """Write it down; the row as it is now."""
+    def plans(self, n: int) -> dict[str, Any]:
+        """Return the expert's plans for an episode."""
+        return expert_plans(self.index.read(n))
+
+    def thumb(self, request: ThumbRequest) -> dict[str, Any]:
+        """Store a verdict; return the episode's row."""
         with self._lock:
-            feedback.thumb(self.folder, self._ref(said.episode), said.verdict)
-        return self._judged([self.index.row(said.episode)])[0]
+            feedback.rate(self.folder, self._ref(request.episode), request.verdict)
+        return self._with_thumbs([self.index.row(request.episode)])[0]
 
-    def choice(self, first: int, second: int) -> dict[str, Any]:
-        """What was said of two episodes: 1, -1, or 0 where nothing was."""
+    def preference(self, first: int, second: int) -> dict[str, Any]:
+        """Return the verdict on two episodes: 1, -1, or 0 without one."""
         a, b = self._ref(first), self._ref(second)
-        said = self._feedback().preferences
+        preferences = self._feedback().preferences
         comparable = feedback.comparable(self.index.read(first), self.index.read(second))
-        return {"verdict": ((a, b) in said) - ((b, a) in said), "comparable": comparable}
+        return {"verdict": ((a, b) in preferences) - ((b, a) in preferences), "comparable": comparable}
 
-    def prefer(self, said: Choice) -> dict[str, Any]:
-        """Write it down, if the two open alike."""
-        if not feedback.comparable(self.index.read(said.first), self.index.read(said.second)):
+    def prefer(self, request: PreferenceRequest) -> dict[str, Any]:
+        """Store a verdict on two episodes that open alike."""
+        if not feedback.comparable(self.index.read(request.first), self.index.read(request.second)):
             raise DataError("these two do not open with the same task, rules and observation: no trainer can pair them")
         with self._lock:
-            feedback.prefer(self.folder, self._ref(said.first), self._ref(said.second), said.verdict)
-        return self.choice(said.first, said.second)
+            feedback.prefer(self.folder, self._ref(request.first), self._ref(request.second), request.verdict)
+        return self.preference(request.first, request.second)
 
-    def start(self, wanted: Start) -> dict[str, Any]:
-        """Go on from a step."""
-        live, key = Live(self.index.read(wanted.episode), wanted.at), secrets.token_urlsafe(9)
+    def start(self, request: StartRequest) -> dict[str, Any]:
+        """Start a live episode."""
+        live, key = LiveEpisode(self.index.read(request.episode), request.at), secrets.token_urlsafe(9)
         with self._lock:
-            self._lives[key] = live
-            while len(self._lives) > _LIVE:
-                self._lives.popitem(last=False)
-        return self._shown(key, live)
+            self._live[key] = live
+            while len(self._live) > _MAX_LIVE:
+                self._live.popitem(last=False)
+        return self._live_state(key)
 
-    def act(self, key: str, said: Act) -> dict[str, Any]:
-        """Let somebody act."""
-        live = self._live(key)
-        if said.by in ("person", "expert"):
-            agent: Agent = Person(said.text) if said.by == "person" else ExpertAgent()
-            live.act(agent, 1 if said.by == "person" else said.steps)
+    def act(self, key: str, request: ActRequest) -> dict[str, Any]:
+        """Let an agent act in a live episode."""
+        live = self._find_live(key)
+        if request.by == "person":
+            live.act(TypedAgent(request.text))
+        elif request.by == "expert":
+            live.act(ExpertAgent(), request.steps)
         else:
-            self.models.act(live, said.by, said.steps, said.temperature)
-        return self._shown(key, live)
+            self.models.act(live, request.by, request.steps, request.temperature)
+        return self._live_state(key)
 
     def keep(self, key: str) -> dict[str, Any]:
-        """Write a live episode, as far as it has come, into the store of such episodes; its number, if listed."""
-        live = self._live(key)
+        """Append a live episode to the store of continued ones; return its number if that store is in the index."""
+        live = self._find_live(key)
         with self._lock:
             store.append(self.folder / CONTINUED, [live.trajectory])
-        if self.index.source.named:
+        if self.index.source.stores:
             return {"n": None, "file": CONTINUED}
-        self.index.look_at(self.folder / CONTINUED)
-        return {"n": self.index.number_of(CONTINUED, live.trajectory.id), "file": CONTINUED}
+        self.index.update_file(self.folder / CONTINUED)
+        return {"n": self.index.find_number(CONTINUED, live.trajectory.id), "file": CONTINUED}
 
-    def _live(self, key: str) -> Live:
-        live = self._lives.get(key)
+    def _find_live(self, key: str) -> LiveEpisode:
+        live = self._live.get(key)
         if live is None:
-            raise UnknownNameError("This episode is no longer gone on with; start again from its step.")
+            raise UnknownNameError("This live episode was dropped; start again from its step.")
         return live
 
-    def _shown(self, key: str, live: Live) -> dict[str, Any]:
+    def _live_state(self, key: str) -> dict[str, Any]:
+        live = self._find_live(key)
         return {
-            "key": key, "episode": self.texts.shown(live.trajectory), "over": live.over, "gave_up": live.gave_up,
-            "actions": live.actions[:_SHOWN_ACTIONS] if live.actions is not None else None,
+            "key": key, "episode": self.texts.to_json(live.trajectory), "over": live.over, "gave_up": live.gave_up,
+            "actions": live.actions[:_MAX_ACTIONS] if live.actions is not None else None,
         }  # fmt: skip
 
     def _ref(self, n: int) -> Ref:
         row = self.index.row(n)
         return Ref(row["path"], row["id"])
 
-    def _judged(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _with_thumbs(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         thumbs = self._feedback().thumbs
         return [{**row, "thumb": thumbs.get(Ref(row["path"], row["id"]), 0)} for row in rows]
 
@@ -211,7 +218,7 @@ class Viewer:
 
 
 def app_of(viewer: Viewer, token: str) -> FastAPI:
-    """The application; `token` is what every request for data must bear."""
+    """Return the application; every request for data needs the token."""
     stop = threading.Event()
 
     def follow() -> None:
@@ -219,8 +226,8 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
             try:
                 viewer.index.update()
             except (OSError, sqlite3.Error, DataError) as error:  # a replaced folder, a full disk, a damaged index
-                warnings.warn(f"looking at the files again: {error}", stacklevel=1)
-            if stop.wait(_LOOK):
+                warnings.warn(f"the index was not updated: {error}; the viewer tries again", stacklevel=1)
+            if stop.wait(_POLL_SECONDS):
                 return
 
     @asynccontextmanager
@@ -234,8 +241,8 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
     only_at(app, "127.0.0.1")
 
     @app.middleware("http")
-    async def guard(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
-        response = await go_on(request)
+    async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        response = await call_next(request)
         response.headers.update(_HEADERS)
         return response
 
@@ -247,76 +254,56 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
 
     @app.get("/")
     def page() -> Response:
-        return Response(static("index.html"), media_type="text/html")
+        return Response(static_file("index.html"), media_type="text/html")
 
     @app.get("/static/{name}")
     def file(name: str) -> Response:
         if name not in _STATIC:
             raise HTTPException(404)
-        return Response(static(name), media_type=_STATIC[name])
+        return Response(static_file(name), media_type=_STATIC[name])
 
     app.include_router(_api(viewer, token))
     return app
 
 
 def _api(viewer: Viewer, token: str) -> APIRouter:
-    known = only_for(token, "open the address that agentgym view printed: it has the token")
+    require_token = only_for(token, "open the address that agentgym view printed: it has the token")
 
     class Guarded(APIRoute):
-        """Asks for the token before it reads the body, which a dependency comes after."""
+        """Checks the token before the body is read; a dependency would check it afterwards."""
 
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
 
             async def guarded(request: Request) -> Response:
-                await known(request)
+                await require_token(request)
                 return await handle(request)
 
             return guarded
 
     api = APIRouter(prefix="/api", route_class=Guarded)
 
-    @api.get("/state")
-    def state() -> Json:
-        return Json(viewer.state())
-
     @api.get("/episodes")
     def episodes(request: Request) -> Json:
         try:
-            return Json(viewer.listed(TypeAdapter(Wanted).validate_python(dict(request.query_params))))
+            return Json(viewer.episodes(TypeAdapter(EpisodeQuery).validate_python(dict(request.query_params))))
         except ValidationError as error:
             raise RequestValidationError(error.errors()) from error
 
-    @api.get("/episodes/{n}")
-    def episode(n: int) -> Json:
-        return Json(viewer.episode(n))
-
-    @api.get("/episodes/{n}/plans")
-    def plan(n: int) -> Json:
-        return Json(planned(viewer.index.read(n)))
-
-    @api.post("/thumb")
-    def thumb(said: Thumb) -> Json:
-        return Json(viewer.thumb(said))
-
-    @api.get("/preference")
-    def choice(first: int, second: int) -> Json:
-        return Json(viewer.choice(first, second))
-
-    @api.post("/preference")
-    def prefer(said: Choice) -> Json:
-        return Json(viewer.prefer(said))
-
-    @api.post("/live")
-    def start(wanted: Start) -> Json:
-        return Json(viewer.start(wanted))
-
-    @api.post("/live/{key}/act")
-    def act(key: str, said: Act) -> Json:
-        return Json(viewer.act(key, said))
-
-    @api.post("/live/{key}/keep")
-    def keep(key: str) -> Json:
-        return Json(viewer.keep(key))
-
+    for method, path, endpoint in (
+        ("GET", "/state", viewer.state), ("GET", "/episodes/{n}", viewer.episode),
+        ("GET", "/episodes/{n}/plans", viewer.plans), ("POST", "/thumb", viewer.thumb),
+        ("GET", "/preference", viewer.preference), ("POST", "/preference", viewer.prefer),
+        ("POST", "/live", viewer.start), ("POST", "/live/{key}/act", viewer.act),
+        ("POST", "/live/{key}/keep", viewer.keep),
+    ):  # fmt: skip
+        api.add_api_route(path, _as_json(endpoint), methods=[method], response_model=None)
     return api
+
+
+def _as_json(endpoint: Callable[..., dict[str, Any]]) -> Callable[..., Json]:
+    @wraps(endpoint)
+    def respond(*args: Any, **kwargs: Any) -> Json:
+        return Json(endpoint(*args, **kwargs))
+
+    return respond

@@ -1,4 +1,4 @@
-"""An episode as the page shows it, its tokens as text, and a page with episodes in it that needs no server."""
+"""Prepare episodes for the page, their tokens as text, and write a page that needs no server."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ _POLICY, _DATA = ("<!-- an exported page has its policy here -->", "<!-- an expo
 
 
 class TokenTexts:
-    """Turns token ids into text by the tokenizers of a folder's checkpoints, or the tiny model's."""
+    """Decodes token ids with the tokenizers of a folder's checkpoints, or with the tiny model's."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def shown(self, trajectory: Trajectory) -> dict[str, Any]:
-        """The episode as JSON values; a step's tokens have `texts` and `context_texts` where a tokenizer fits.
+    def to_json(self, trajectory: Trajectory) -> dict[str, Any]:
+        """Return the episode as JSON values, its tokens with `texts` and `context_texts` if a tokenizer fits.
 
-        One fits when it decodes the replies' ids to the replies.
+        A tokenizer fits if it decodes the replies' ids to the replies.
         """
         data = store.to_json(trajectory)
-        tokenizer = self._fitting(trajectory)
+        tokenizer = self._find_tokenizer(trajectory)
         for step in data["steps"]:
             if tokenizer is not None and step["tokens"] is not None:
                 for ids, texts in (("ids", "texts"), ("context", "context_texts")):
-                    step["tokens"][texts] = [_piece(tokenizer, each) for each in step["tokens"][ids]]
+                    step["tokens"][texts] = [
+                        str(tokenizer.decode([token], skip_special_tokens=False)) for token in step["tokens"][ids]
+                    ]
         return data
 
-    def _fitting(self, trajectory: Trajectory) -> Any:
-        spoken = [step for step in trajectory.steps if step.tokens is not None]
-        for path in self._paths() if spoken else ():
-            tokenizer = _tokenizer(path)
-            if tokenizer is not None and all(
-                step.tokens is not None and tokenizer.decode(list(step.tokens.ids)) == step.reply for step in spoken
-            ):
+    def _find_tokenizer(self, trajectory: Trajectory) -> Any:
+        replies = [(list(step.tokens.ids), step.reply) for step in trajectory.steps if step.tokens is not None]
+        for path in self._paths() if replies else ():
+            tokenizer = _load_tokenizer(path)
+            if tokenizer is not None and all(tokenizer.decode(ids) == reply for ids, reply in replies):
                 return tokenizer
         return None
 
@@ -58,8 +58,8 @@ class TokenTexts:
 
 
 @cache
-def _tokenizer(path: Path) -> Any:
-    """None where there is no file, or what reads it is not installed."""
+def _load_tokenizer(path: Path) -> Any:
+    """Load a tokenizer; None if the file is missing or `tokenizers` is not installed."""
     try:
         from tokenizers import Tokenizer
     except ImportError:
@@ -67,25 +67,23 @@ def _tokenizer(path: Path) -> Any:
     return Tokenizer.from_file(str(path)) if path.is_file() else None
 
 
-def _piece(tokenizer: Any, token: int) -> str:
-    return str(tokenizer.decode([token], skip_special_tokens=False))
-
-
-def static(name: str) -> str:
-    """A file of the front end."""
+def static_file(name: str) -> str:
+    """Return a file of the front end."""
     return files("agentgym_py").joinpath("viewer", "static", name).read_text(encoding="utf-8")
 
 
-def export(title: str, episodes: Iterable[tuple[Mapping[str, Any], Trajectory]], texts: TokenTexts, note: str) -> str:
-    """One html file that shows these episodes, rows of the index and trajectories, with no network and no server."""
-    whole = [
-        {"row": dict(row), "episode": texts.shown(trajectory), "plans": planned(trajectory)}
+def export_page(
+    title: str, episodes: Iterable[tuple[Mapping[str, Any], Trajectory]], texts: TokenTexts, note: str
+) -> str:
+    """Return one HTML page of these episodes, given as index rows and trajectories, without network and server."""
+    entries = [
+        {"row": dict(row), "episode": texts.to_json(trajectory), "plans": expert_plans(trajectory)}
         for row, trajectory in episodes
     ]
-    data = json.dumps({"title": title, "note": note, "episodes": whole}).replace("<", "\\u003c")
-    style, script = static("viewer.css"), static("viewer.js")
+    data = json.dumps({"title": title, "note": note, "episodes": entries}).replace("<", "\\u003c")
+    style, script = static_file("viewer.css"), static_file("viewer.js")
     allowed = f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}"
-    page = static("index.html")
+    page = static_file("index.html")
     for old, new in (
         ('<link rel="stylesheet" href="/static/viewer.css">', f"<style>{style}</style>"),
         ('<script src="/static/viewer.js" defer></script>', ""),
@@ -97,8 +95,8 @@ def export(title: str, episodes: Iterable[tuple[Mapping[str, Any], Trajectory]],
     return page
 
 
-def planned(trajectory: Trajectory) -> dict[str, Any]:
-    """The expert's `plans`, one a step, or in `error` why there are none."""
+def expert_plans(trajectory: Trajectory) -> dict[str, Any]:
+    """Return the expert's `plans`, one per step, or the `error`."""
     try:
         return {"plans": plans(trajectory)}
     except AgentGymError as error:

@@ -1,4 +1,4 @@
-"""Which files a viewer looks at, and where their index stands."""
+"""The files that a viewer shows, and the place of their index."""
 
 from __future__ import annotations
 
@@ -13,51 +13,51 @@ from agentgym_py.trajectory.dataset import detect
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The files that are looked at: one folder with all stores in it, or stores by name."""
+    """The files that a viewer shows: all stores of a folder, or some of them."""
 
     root: Path
-    """The folder that they stand in; feedback is kept there."""
-    named: tuple[Path, ...] = ()
-    """Stores that were named; empty where it is the whole folder."""
+    """The folder; feedback is kept there."""
+    stores: tuple[Path, ...] = ()
+    """The stores that the user named; empty for the whole folder."""
 
     @classmethod
-    def of(cls, paths: Sequence[str | Path]) -> Source:
-        """A folder, or one or more stores of one folder.
+    def from_paths(cls, paths: Sequence[str | Path]) -> Source:
+        """Make a source of a folder, or of one or more stores of one folder.
 
         Raises:
-            DataError: no such file, no store, or nothing in the folder.
+            DataError: no such file, no store, or no stores in the folder.
             ConfigError: a folder among other paths, or files of several folders.
         """
-        each = [Path(path).absolute() for path in paths]
-        if len(each) == 1 and each[0].is_dir():
-            source = cls(each[0])
+        absolute = [Path(path).absolute() for path in paths]
+        if len(absolute) == 1 and absolute[0].is_dir():
+            source = cls(absolute[0])
             if not source.files():
                 raise DataError(f"{paths[0]}: no trajectories in this folder")
             return source
-        for path in each:
+        for path in absolute:
             if path.is_dir():
                 raise ConfigError(f"{path}: a folder is viewed alone; name it only, or its files")
             if detect(path) != "store":
                 raise DataError(f"{path}: no store of this project; agentgym data convert makes one of it")
-        roots = {path.parent for path in each}
+        roots = {path.parent for path in absolute}
         if len(roots) != 1:
             raise ConfigError(f"the files stand in {len(roots)} folders; name the folder that holds them")
-        return cls(roots.pop(), tuple(dict.fromkeys(each)))
+        return cls(roots.pop(), tuple(dict.fromkeys(absolute)))
 
     def files(self) -> list[Path]:
-        """The stores there are now; in a folder every `.jsonl` file that is one, by name."""
-        return list(self.named) if self.named else sorted(filter(_is_store, self.root.rglob("*.jsonl")))
+        """Return the stores that exist now: the named ones, or every `.jsonl` file of the folder that is a store."""
+        return list(self.stores) if self.stores else sorted(filter(_is_store, self.root.rglob("*.jsonl")))
 
     @property
     def index(self) -> Path:
-        """The file of the index, hidden, beside the store."""
-        if not self.named:
+        """The file of the index, hidden, beside the stores."""
+        if not self.stores:
             return self.root / ".view.sqlite"
-        return self.root / f".view-{short_digest('/'.join(path.name for path in self.named))}.sqlite"
+        return self.root / f".view-{short_digest('/'.join(path.name for path in self.stores))}.sqlite"
 
 
 def short_digest(text: str) -> str:
-    """64 bits of the SHA-256 of a text, in hex digits."""
+    """Return the first 64 bits of a text's SHA-256 as hex digits."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 

@@ -66,7 +66,7 @@ def test_judged_episodes_become_a_store(agentgym: Run, played: Path) -> None:
     status, _, err = agentgym("view", "played", "--judged", "judged.jsonl")
     assert (status, "no judged episode" in err) == (2, True)
     names = [t.id for t in store.read(played)]
-    feedback.thumb(played.parent, Ref(played.name, names[0]), -1)
+    feedback.rate(played.parent, Ref(played.name, names[0]), -1)
     assert agentgym("view", "played", "--judged", "judged.jsonl")[1] == "judged.jsonl: 1 judged episode\n"
     assert [(t.id, t.reward, t.success) for t in store.read("judged.jsonl")] == [(names[0], -1.0, False)]
 

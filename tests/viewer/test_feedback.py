@@ -32,7 +32,7 @@ def test_the_last_word_holds(folder: Path) -> None:
     """On an episode, and on a pair whichever way round it was shown; 0 takes a verdict back."""
     assert feedback.read(folder) == feedback.Feedback({}, ())
     for ref, verdict in ((A, 1), (B, 1), (A, -1), (B, 0)):
-        feedback.thumb(folder, ref, verdict)
+        feedback.rate(folder, ref, verdict)
     feedback.prefer(folder, A, B, 1)
     feedback.prefer(folder, B, A, 1)
     feedback.prefer(folder, A, C, -1)
@@ -44,11 +44,11 @@ def test_the_last_word_holds(folder: Path) -> None:
 
 def test_a_line_that_was_cut_off_is_left_out(folder: Path) -> None:
     """What is written after it is read again; what is JSON but no verdict is refused with its line."""
-    feedback.thumb(folder, A, 1)
+    feedback.rate(folder, A, 1)
     path = folder / feedback.FILE
     with path.open("ab") as file:
         file.write(b'{"episode": {"fi')
-    feedback.thumb(folder, B, -1)
+    feedback.rate(folder, B, -1)
     with pytest.warns(UserWarning, match=r"feedback\.jsonl:2: a line that was cut off"):
         assert feedback.read(folder).thumbs == {A: 1, B: -1}
     with warnings.catch_warnings():
@@ -68,7 +68,7 @@ def test_a_line_that_was_cut_off_is_left_out(folder: Path) -> None:
 def test_wrong_verdicts_are_refused(folder: Path) -> None:
     """Before anything is written."""
     with pytest.raises(DataError):
-        feedback.thumb(folder, A, 2)
+        feedback.rate(folder, A, 2)
     with pytest.raises(DataError):
         feedback.prefer(folder, A, A, 1)
     assert not (folder / feedback.FILE).exists()
@@ -76,7 +76,7 @@ def test_wrong_verdicts_are_refused(folder: Path) -> None:
 
 def test_people_overrule_the_world(folder: Path) -> None:
     """A judged episode's reward is its thumb and its preferences, at the last step; the others are not there."""
-    feedback.thumb(folder, A, 1)
+    feedback.rate(folder, A, 1)
     feedback.prefer(folder, A, C, 1)
     feedback.prefer(folder, B, C, 1)
     found = {t.id: t for t in feedback.judged(folder)}
@@ -109,7 +109,7 @@ def test_dpo_and_kto_train_on_it(made_run: Path, tmp_path: Path, tiny_policy: An
     feedback.prefer(tmp_path, Ref(name, second.id), Ref(name, first.id), 1)
     trained = DPO(epochs=1).train(deepcopy(tiny_policy), feedback.judged(tmp_path), seed=0, output_dir=tmp_path / "dpo")
     assert trained.metrics["pairs"] == 1
-    feedback.thumb(tmp_path, Ref(name, third.id), -1)
+    feedback.rate(tmp_path, Ref(name, third.id), -1)
     trained = KTO(epochs=1).train(deepcopy(tiny_policy), feedback.judged(tmp_path), seed=0, output_dir=tmp_path / "kto")
     assert (trained.metrics["good"], trained.metrics["bad"]) == (1, 2)
 
@@ -127,9 +127,9 @@ def test_preferences_are_the_pairs_themselves(folder: Path, tmp_path: Path) -> N
 
 def test_episodes_that_are_gone_are_left_out(folder: Path) -> None:
     """With a warning that counts them."""
-    feedback.thumb(folder, A, 1)
-    feedback.thumb(folder, Ref("other.jsonl", "a"), 1)
-    feedback.thumb(folder, Ref(A.file, "no such id"), 1)
+    feedback.rate(folder, A, 1)
+    feedback.rate(folder, Ref("other.jsonl", "a"), 1)
+    feedback.rate(folder, Ref(A.file, "no such id"), 1)
     with pytest.warns(UserWarning, match="2 judged episodes no longer"):
         assert [t.id for t in feedback.judged(folder)] == ["a"]
 
@@ -139,7 +139,7 @@ def test_feedback_leads_nowhere_else(absolute: bool, folder: Path) -> None:
     """A file that names a store outside of its folder takes nothing from there."""
     inner = folder / "inner"
     inner.mkdir()
-    feedback.thumb(inner, Ref(str(folder / C.file) if absolute else f"../{C.file}", C.id), 1)
+    feedback.rate(inner, Ref(str(folder / C.file) if absolute else f"../{C.file}", C.id), 1)
     with pytest.warns(UserWarning, match="1 judged episode no longer"):
         assert feedback.judged(inner) == []
 

@@ -97,7 +97,7 @@ def ordered(found: list[Trajectory], order: Order) -> list[Trajectory]:
 
 def looked(folder: Path) -> Index:
     """An index of a folder, up to date."""
-    index = Index(Source.of([folder]))
+    index = Index(Source.from_paths([folder]))
     index.update()
     return index
 
@@ -121,7 +121,7 @@ def test_a_list_is_what_a_slow_look_finds(full_text: str, monkeypatch: pytest.Mo
             for number, played in enumerate(rounds):
                 store.write(Path(name) / "rounds" / f"{number:02d}" / "trajectories.jsonl", played)
             index = looked(Path(name))
-            assert index._searches == ("fts5" in full_text)
+            assert index._has_fts == ("fts5" in full_text)
             everything = [(t, number) for number, played in enumerate(rounds) for t in played]
             for wanted, order, offset, limit in [(Filter(), "file", 0, 99), *asked]:
                 fits = ordered([t for t, number in everything if passes(t, number, wanted)], order)
@@ -194,7 +194,7 @@ def test_an_unchanged_file_is_not_read_again(tmp_path: Path, episode: Make, monk
     """Opening a second time reads no line, and lists the same."""
     store.write(tmp_path / "a.jsonl", [episode("x", id=str(i)) for i in range(5)])
     before = looked(tmp_path).find()
-    monkeypatch.setattr(index_module, "_read_on", None)
+    monkeypatch.setattr(index_module, "_index_lines", None)
     assert looked(tmp_path).find() == before
 
 
@@ -231,9 +231,9 @@ def test_reading_what_was_changed_meanwhile_is_an_error(tmp_path: Path, episode:
 
 def test_several_may_index_at_once(tmp_path: Path, episode: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each episode stands there once, though several bring the index up to date together."""
-    monkeypatch.setattr(index_module, "_BATCH", 2000)
+    monkeypatch.setattr(index_module, "_BATCH_BYTES", 2000)
     store.write(tmp_path / "a.jsonl", [episode("x", id=str(i)) for i in range(60)])
-    indices = [Index(Source.of([tmp_path])) for _ in range(4)]
+    indices = [Index(Source.from_paths([tmp_path])) for _ in range(4)]
     threads = [Thread(target=each.update) for each in indices]
     for each in threads:
         each.start()
@@ -264,7 +264,7 @@ def test_a_damaged_index_is_made_anew(tmp_path: Path, episode: Make) -> None:
     whole = path.read_bytes()
     for kept in (4096, 5 * 4096):
         path.write_bytes(whole[:kept] + b"\xff" * (len(whole) - kept))
-        index = Index(Source.of([tmp_path]))
+        index = Index(Source.from_paths([tmp_path]))
         with suppress(DataError):
             index.update()
             index.find(Filter(text="x"))
@@ -278,7 +278,7 @@ def test_who_renews_a_damaged_index_does_not_wait_for_ever(
     tmp_path: Path, episode: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process that writes into it meanwhile, and does not end, is an error."""
-    monkeypatch.setattr(index_module, "_PATIENCE", 0.3)
+    monkeypatch.setattr(index_module, "_LOCK_TIMEOUT", 0.3)
     store.write(tmp_path / "a.jsonl", [episode("x" * 300, id=str(i)) for i in range(200)])
     index, path = looked(tmp_path), tmp_path / ".view.sqlite"
     index.close()
@@ -287,7 +287,7 @@ def test_who_renews_a_damaged_index_does_not_wait_for_ever(
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             index.find(order="best", limit=500)
-    with pytest.raises(DataError, match="is made anew"):
+    with pytest.raises(DataError, match="is being rebuilt"):
         index.find(order="best", limit=500)
     assert index.find()[0] == 0
 
@@ -296,7 +296,7 @@ def test_damage_is_noticed_while_it_is_looked_at(tmp_path: Path, episode: Make) 
     """By several at once, who begin the index anew once."""
     store.write(tmp_path / "a.jsonl", [episode("x" * 300, id=str(i)) for i in range(200)])
     looked(tmp_path).close()
-    index = Index(Source.of([tmp_path]))
+    index = Index(Source.from_paths([tmp_path]))
     path = tmp_path / ".view.sqlite"
     path.write_bytes(path.read_bytes()[: 5 * 4096] + b"\xff" * (path.stat().st_size - 5 * 4096))
     said = list[str]()
@@ -314,7 +314,7 @@ def test_damage_is_noticed_while_it_is_looked_at(tmp_path: Path, episode: Make) 
         each.join()
     assert said
     assert index.find()[0] == 0
-    assert all("was damaged and is made anew" in each for each in said)
+    assert all("was damaged and is being rebuilt" in each for each in said)
     index.update()
     assert index.find()[0] == 200
     index.close()
@@ -327,7 +327,7 @@ def test_a_name_that_is_no_utf_8_is_a_name(tmp_path: Path, episode: Make) -> Non
     store.write(odd, [episode("x", id="odd")])
     store.write(tmp_path / "c.jsonl", [episode("x", id="even")])
     index = looked(tmp_path)
-    n = index.number_of(odd.name, "odd")
+    n = index.find_number(odd.name, "odd")
     assert index.row(n)["path"] == odd.name
     assert index.read(n).id == "odd"
     assert index.find()[0] == 2
@@ -359,7 +359,7 @@ def test_siblings_are_all_tries_at_a_task(tmp_path: Path, episode: Make) -> None
     other = replace(other, provenance=replace(other.provenance, env_kwargs={"max_steps": 3}))
     store.write(tmp_path / "b.jsonl", [episode("x", id="b1"), other])
     index = looked(tmp_path)
-    assert [row["id"] for row in index.siblings(index.number_of("a.jsonl", "a1"))] == ["a1", "b1"]
+    assert [row["id"] for row in index.siblings(index.find_number("a.jsonl", "a1"))] == ["a1", "b1"]
 
 
 def test_facets_count_the_values(tmp_path: Path, episode: Make) -> None:
@@ -377,10 +377,10 @@ def test_what_can_be_viewed(tmp_path: Path, episode: Make) -> None:
     for name in ("one/a.jsonl", "one/b.jsonl", "two/c.jsonl"):
         store.write(tmp_path / name, [episode("x")])
     (tmp_path / "one" / "feedback.jsonl").write_text('{"episode": 1}\n')
-    assert [path.name for path in Source.of([tmp_path / "one"]).files()] == ["a.jsonl", "b.jsonl"]
-    named = Source.of([tmp_path / "one" / "b.jsonl"])
+    assert [path.name for path in Source.from_paths([tmp_path / "one"]).files()] == ["a.jsonl", "b.jsonl"]
+    named = Source.from_paths([tmp_path / "one" / "b.jsonl"])
     assert [path.name for path in named.files()] == ["b.jsonl"]
-    assert named.index != Source.of([tmp_path / "one" / "a.jsonl"]).index
+    assert named.index != Source.from_paths([tmp_path / "one" / "a.jsonl"]).index
     (tmp_path / "empty").mkdir()
     (tmp_path / "rows.jsonl").write_text('{"item_id": "x_1", "conversations": []}\n')
     for paths, kind, message in (
@@ -390,7 +390,7 @@ def test_what_can_be_viewed(tmp_path: Path, episode: Make) -> None:
         (["rows.jsonl"], DataError, "convert"), (["one/feedback.jsonl"], DataError, "not a trajectory file"),
     ):  # fmt: skip
         with pytest.raises(kind, match=message):
-            Source.of([tmp_path / each for each in paths])
+            Source.from_paths([tmp_path / each for each in paths])
 
 
 def test_wrong_questions_are_refused(tmp_path: Path, episode: Make) -> None:
@@ -401,7 +401,7 @@ def test_wrong_questions_are_refused(tmp_path: Path, episode: Make) -> None:
         lambda: index.read(9),
         lambda: index.row(9),
         lambda: index.siblings(9),
-        lambda: index.number_of("a", "b"),
+        lambda: index.find_number("a", "b"),
     ):
         with pytest.raises(UnknownNameError):
             ask()

@@ -12,7 +12,7 @@ from agentgym_py.collection.replay import replay
 from agentgym_py.errors import SnapshotError, UnknownNameError
 from agentgym_py.policy import Policy
 from agentgym_py.trajectory import Trajectory, store
-from agentgym_py.viewer.live import Live, Models, Person, evaluated_model, plans
+from agentgym_py.viewer.live import LiveEpisode, Models, TypedAgent, evaluated_model, plans
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +32,13 @@ def test_the_plan_is_what_the_expert_did(played: Trajectory) -> None:
 
 def test_a_person_goes_on_where_the_episode_was(played: Trajectory) -> None:
     """The steps before are kept, the state is the same, and the whole episode can be replayed."""
-    live = Live(played, 1)
+    live = LiveEpisode(played, 1)
     assert live.trajectory.final_observation == played.steps[1].observation
     assert live.actions is not None
     assert played.steps[1].action in live.actions
     for step in played.steps[1:]:
         assert not live.over
-        live.act(Person(step.action))
+        live.act(TypedAgent(step.action))
     assert live.over
     assert live.actions is None
     made = live.trajectory
@@ -51,15 +51,15 @@ def test_a_person_goes_on_where_the_episode_was(played: Trajectory) -> None:
 
 def test_whoever_acts_is_named(played: Trajectory) -> None:
     """A person and then the expert; an action that is not valid is a step as any."""
-    live = Live(played, 0)
-    live.act(Person("fly away"))
+    live = LiveEpisode(played, 0)
+    live.act(TypedAgent("fly away"))
     assert [step.valid for step in live.trajectory.steps] == [False]
     live.act(ExpertAgent(), 100)
     assert live.trajectory.success
     assert live.trajectory.provenance.agent == "person and expert"
     assert replay(live.trajectory).holds
     before = live.trajectory
-    assert live.act(Person("once more")) == before  # it is over
+    assert live.act(TypedAgent("once more")) == before  # it is over
 
 
 def test_going_on_plays_the_episode_once(played: Trajectory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,9 +71,9 @@ def test_going_on_plays_the_episode_once(played: Trajectory, monkeypatch: pytest
         times.append(1)
         return collect(self, job)
 
-    live = Live(played, 0)
+    live = LiveEpisode(played, 0)
     monkeypatch.setattr(Collector, "collect", counted)
-    live.act(Person("fly away"), 3)
+    live.act(TypedAgent("fly away"), 3)
     assert [step.action for step in live.trajectory.steps] == ["fly away"] * 3
     live.act(ExpertAgent(), 100)
     assert live.over
@@ -83,10 +83,10 @@ def test_going_on_plays_the_episode_once(played: Trajectory, monkeypatch: pytest
 def test_a_call_of_a_tool_may_stand_in_one_line() -> None:
     """As in `agentgym play`."""
     t = Collector(ExpertAgent(), PlayConfig(prompt="brief")).collect_batch(jobs_for("todo", "train", [0]))[0]
-    live = Live(t, 0)
+    live = LiveEpisode(t, 0)
     first = t.steps[0]
     assert first.action_input is not None
-    live.act(Person(f"{first.action} {first.action_input}"))
+    live.act(TypedAgent(f"{first.action} {first.action_input}"))
     assert live.trajectory.steps[0].valid
     assert live.trajectory.final_observation == (t.steps[1].observation if len(t.steps) > 1 else t.final_observation)
 
@@ -95,11 +95,11 @@ def test_a_world_that_shows_something_else_is_said(played: Trajectory) -> None:
     """Nobody goes on from a state that was not there; nor from a step that is not there."""
     other = replace(played, steps=(replace(played.steps[0], observation="another page"), *played.steps[1:]))
     with pytest.raises(SnapshotError, match="step 1 showed something else"):
-        Live(other, 1)
+        LiveEpisode(other, 1)
     with pytest.raises(SnapshotError, match="step 1 showed something else"):
         plans(other)
     with pytest.raises(SnapshotError, match="no state before"):
-        Live(played, len(played.steps))
+        LiveEpisode(played, len(played.steps))
 
 
 def test_a_model_of_the_run_goes_on(made_run: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_model_of_the_run_goes_on(made_run: Path) -> None:
 
     models = Models(made_run, load)
     assert list(models.names()) == ["rounds/01/checkpoint"]
-    live = Live(next(store.read(made_run / "rounds" / "01" / "trajectories.jsonl")), 1)
+    live = LiveEpisode(next(store.read(made_run / "rounds" / "01" / "trajectories.jsonl")), 1)
     for _ in range(2):
         models.act(live, "rounds/01/checkpoint", 1, 0.0)
     assert loaded == ["rounds/01/checkpoint"]
@@ -128,11 +128,11 @@ def test_a_model_of_the_run_goes_on(made_run: Path) -> None:
 def test_an_agent_without_a_reply_gives_up(played: Trajectory) -> None:
     """It is said, and the episode can still go on."""
 
-    class Silent(Person):
+    class Silent(TypedAgent):
         def act(self, episodes: Any) -> Any:
             return [None]
 
-    live = Live(played, 1)
+    live = LiveEpisode(played, 1)
     live.act(Silent(""), 5)
     assert live.gave_up
     assert not live.over

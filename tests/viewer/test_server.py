@@ -28,7 +28,7 @@ HOST = "http://127.0.0.1:8000"
 @pytest.fixture
 def client(run: Path) -> Iterator[TestClient]:
     """A client that knows the token, of a run that is indexed."""
-    index = Index(Source.of([run]))
+    index = Index(Source.from_paths([run]))
     index.update()
     with TestClient(app_of(Viewer(index, Policy.load), TOKEN), base_url=HOST, headers=KNOWN) as made:
         yield made
@@ -235,8 +235,8 @@ def test_what_is_added_meanwhile_appears(
     run: Path, episode: Callable[..., Trajectory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that goes on is followed, from an index that is not there yet."""
-    monkeypatch.setattr("agentgym_py.viewer.server._LOOK", 0.05)
-    index = Index(Source.of([run]))
+    monkeypatch.setattr("agentgym_py.viewer.server._POLL_SECONDS", 0.05)
+    index = Index(Source.from_paths([run]))
     with TestClient(app_of(Viewer(index, Policy.load), TOKEN), base_url=HOST, headers=KNOWN) as client:
         _until(lambda: client.get("/api/state").json()["episodes"] == 19)
         store.write(run / "rounds" / "02" / "trajectories.jsonl", [episode("x")])
@@ -246,11 +246,11 @@ def test_what_is_added_meanwhile_appears(
         _until(lambda: len(client.get("/api/state").json()["broken"]) == 1)
 
 
-@pytest.mark.filterwarnings("ignore:looking at the files again")
+@pytest.mark.filterwarnings("ignore:the index was not updated")
 def test_a_look_that_fails_is_not_the_last_one(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that is being made anew, or a disk that is full for a while."""
-    monkeypatch.setattr("agentgym_py.viewer.server._LOOK", 0.05)
-    index, failures = Index(Source.of([run])), [FileNotFoundError("gone"), sqlite3.OperationalError("full")]
+    monkeypatch.setattr("agentgym_py.viewer.server._POLL_SECONDS", 0.05)
+    index, failures = Index(Source.from_paths([run])), [FileNotFoundError("gone"), sqlite3.OperationalError("full")]
 
     def update() -> None:
         if failures:
