@@ -36,15 +36,12 @@ def _is_agent(cls: type) -> bool:
     return "act" in dir(cls) and "Protocol" not in [base.__name__ for base in cls.__bases__]
 
 
-_RULES = {
-    "agentgym.envs": "an environment is a subclass of TextEnv",
-    "agentgym.trainers": "a trainer is a dataclass with a method train or improve",
-    "agentgym.agents": "an agent is a class with a method act",
+_SOURCE_RULES: Mapping[Group, tuple[str, Callable[[type], bool]]] = {
+    "agentgym.envs": ("an environment is a subclass of TextEnv", _is_env),
+    "agentgym.trainers": ("a trainer is a dataclass with a method train or improve", _is_trainer),
+    "agentgym.agents": ("an agent is a class with a method act", _is_agent),
 }
-_IS_MEMBER: Mapping[str, Callable[[type], bool]] = {
-    "agentgym.envs": _is_env, "agentgym.trainers": _is_trainer, "agentgym.agents": _is_agent,
-}  # fmt: skip
-"""Whether a class of a source belongs to a group."""
+"""Which classes of a source belong to a group, in words and as a test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,7 @@ def load(group: Group, name: str) -> Any:
     """
     points = entry_points_of(group)
     if name not in points and is_source(name):
-        return load_source(name, _NOUN[group], _RULES[group], _IS_MEMBER[group])
+        return load_source(group, name)
     if name not in points:
         raise UnknownNameError(f"No {_NOUN[group]} {name!r} is installed." + did_you_mean(name, points))
     point = points[name]
@@ -160,15 +157,14 @@ def source_digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def load_source(name: str, noun: str, rule: str, is_member: Callable[[type], bool]) -> Any:
-    """Return the class of a source; without a class in its name, the only one in the file for which `is_member` holds.
-
-    `noun` and `rule` (what such a class is) go into error messages.
+def load_source(group: Group, name: str) -> Any:
+    """Return the class of a source; without a class in its name, the only one of the group in the file.
 
     Raises:
         UnknownNameError: there is no such file, module or class, or it does not load.
     """
     place, _, class_name = name.partition(":")
+    noun, (rule, is_member) = _NOUN[group], _SOURCE_RULES[group]
     module = import_source(place)
     classes = {key: value for key, value in vars(module).items() if inspect.isclass(value) and is_member(value)}
     defined_here = [cls for cls in classes.values() if cls.__module__ == module.__name__]

@@ -139,7 +139,8 @@ def _reader(hint: Any) -> Reader:
     """A function that checks and rebuilds a value of an annotated type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (types.UnionType, Union):
-        return _optional_reader(_reader(arguments[0]))
+        inner = _reader(arguments[0])
+        return lambda value, where: None if value is None else inner(value, where)
     if origin is tuple:
         return _number_reader(arguments[0]) if arguments[0] in (int, float) else _tuple_reader(_reader(arguments[0]))
     if isinstance(hint, type) and is_dataclass(hint):
@@ -151,10 +152,6 @@ def _reader(hint: Any) -> Reader:
     if origin is not None and issubclass(origin, Mapping):
         return _mapping_reader(arguments[1])
     return _exact_reader(hint)
-
-
-def _optional_reader(reader: Reader) -> Reader:
-    return lambda value, where: None if value is None else reader(value, where)
 
 
 def _tuple_reader(reader: Reader) -> Reader:

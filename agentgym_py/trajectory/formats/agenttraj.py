@@ -21,11 +21,11 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from agentgym_py.env import StopReason
 from agentgym_py.env.actions import parse_reply
@@ -40,6 +40,7 @@ _PROMPT_TURNS = 3
 AGENT = "agenttraj"
 """`provenance.agent` of episodes read from this format, which does not name the agent."""
 Row = Mapping[str, Any]
+T = TypeVar("T")
 
 
 # ------------------------------------------------------------------------------------------------------------ episodes
@@ -54,7 +55,14 @@ def read(path: str | Path, *, warn: bool = True) -> Iterator[Trajectory]:
     Raises:
         DataError: no such file, or a row is not in this format; names the row and the key.
     """
-    return _episodes(require_file(path), warn)
+    count_of: Counter[str] = Counter()
+
+    def parse(row: Row) -> Trajectory:
+        item = _item_id(row, "item_id")
+        count_of[item] += 1
+        return from_row(row, id=item if count_of[item] == 1 else f"{item}#{count_of[item]}")
+
+    return _parsed(require_file(path), warn, parse)
 
 
 def write(path: str | Path, trajectories: Iterable[Trajectory], *, rollout: bool | None = None) -> int:
@@ -105,18 +113,6 @@ def from_row(row: Row, *, id: str | None = None) -> Trajectory:
         success=success,
         stop_reason=StopReason.TERMINATED if success else None,
     )
-
-
-def _episodes(path: Path, warn: bool) -> Iterator[Trajectory]:
-    count_of: Counter[str] = Counter()
-    for where, row in _rows(path, warn):
-        try:
-            item = _item_id(row, "item_id")
-            count_of[item] += 1
-            trajectory = from_row(row, id=item if count_of[item] == 1 else f"{item}#{count_of[item]}")
-        except DataError as error:
-            raise DataError(f"{path}:{where}: {error}") from error
-        yield trajectory
 
 
 def _human_turn(text: str) -> dict[str, Any]:
@@ -214,7 +210,7 @@ def read_pairs(path: str | Path) -> Iterator[Preference]:
     Raises:
         DataError: no such file, or a row is not in this format; names the row and the key.
     """
-    return _pairs(require_file(path))
+    return _parsed(require_file(path), True, pair_from_row)
 
 
 def write_pairs(path: str | Path, pairs: Iterable[Preference]) -> int:
@@ -270,16 +266,16 @@ def _pair_id(name: str) -> str | int:
     return int(indexed["index"]) if indexed else name
 
 
-def _pairs(path: Path) -> Iterator[Preference]:
-    for where, row in _rows(path, warn=True):
+# --------------------------------------------------------------------------------------------------------------- files
+
+
+def _parsed(path: Path, warn: bool, parse: Callable[[Row], T]) -> Iterator[T]:
+    for where, row in _rows(path, warn):
         try:
-            pair = pair_from_row(row)
+            value = parse(row)
         except DataError as error:
             raise DataError(f"{path}:{where}: {error}") from error
-        yield pair
-
-
-# --------------------------------------------------------------------------------------------------------------- files
+        yield value
 
 
 def _rows(path: Path, warn: bool) -> Iterator[tuple[str, Row]]:

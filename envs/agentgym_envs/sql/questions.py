@@ -76,9 +76,14 @@ class _Condition:
 class _QuestionBuilder:
     """Draws conditions that one row, the witness, satisfies, so that the result is not empty."""
 
-    def __init__(self, layout: Layout, rows: Rows, rng: Rng, level: int, difficulty: str) -> None:
+    def __init__(
+        self, layout: Layout, rows: Rows, rng: Rng, level: int, difficulty: str, kind: str, split: str
+    ) -> None:
         self.layout, self.rows, self.rng, self.level, self.difficulty = layout, rows, rng, level, difficulty
+        self.kind, self.split = kind, split
         self.entity, self.names = layout.domain.entities[level], layout.names[level]
+        self.parent = layout.domain.entities[level - 1]
+        """What the previous table holds; meaningless in the first."""
         self.conditions: list[_Condition] = []
         row = rng.choice(rows[level])
         self.witness: dict[int, Row] = {level: row}
@@ -89,6 +94,21 @@ class _QuestionBuilder:
     def column(self, level: int, name: str) -> str:
         """Return a column with its table."""
         return f"{self.layout.names[level].table}.{name}"
+
+    @property
+    def label(self) -> str:
+        """The column with the rows' names."""
+        return self.column(self.level, self.names.label)
+
+    @property
+    def amount(self) -> str:
+        """The column with the rows' amounts."""
+        return self.column(self.level, self.names.amount)
+
+    @property
+    def parent_label(self) -> str:
+        """The column with the names of the previous table's rows."""
+        return self.column(self.level - 1, self.layout.names[self.level - 1].label)
 
     def cell(self, level: int, name: str) -> object:
         """Return the witness's value."""
@@ -155,10 +175,15 @@ class _QuestionBuilder:
         conditions = [*(condition.sql for condition in self.conditions), *more]
         return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
-    def question(self, kind: str, split: str, sql: str, tie: str = "", **fields: object) -> Question:
-        """Return the question in the wording of a split."""
+    def grouped_by_parent(self) -> str:
+        """Return FROM, WHERE and GROUP BY for rows grouped by their row in the previous table."""
+        parent = self.level - 1
+        return f"{self.source(parent)}{self.where()} GROUP BY {self.column(parent, 'id')}"
+
+    def question(self, sql: str, tie: str = "", **fields: object) -> Question:
+        """Return the question in the wording of the split."""
         entity, names = self.entity, self.names
-        wording = _WORDINGS[kind][self.rng.choice(_WORDINGS_OF[split])]
+        wording = _WORDINGS[self.kind][self.rng.choice(_WORDINGS_OF[self.split])]
         text = wording.format(
             **{"s": self.phrase(), "label": names.label, "one": entity.singular, "many": entity.plural,
                "noun": entity.amount.noun, "most": entity.amount.most, **fields}
@@ -168,7 +193,7 @@ class _QuestionBuilder:
         if " JOIN " not in sql and "NOT IN" not in sql:  # a single table
             sql, tie = sql.replace(f"{names.table}.", ""), tie.replace(f"{names.table}.", "")
         return Question(
-            kind, " ".join([text, *notes]), sql, tie, tuple((table.table, table.choice) for table in compared)
+            self.kind, " ".join([text, *notes]), sql, tie, tuple((table.table, table.choice) for table in compared)
         )
 
 
@@ -176,9 +201,9 @@ def draw_question(layout: Layout, rows: Rows, rng: Rng, split: str, difficulty: 
     """Draw a question; the caller checks that it has a good answer."""
     kind = rng.choice(KINDS[difficulty])
     level = _draw_level(kind, rng, difficulty)
-    builder = _QuestionBuilder(layout, rows, rng, level, difficulty)
+    builder = _QuestionBuilder(layout, rows, rng, level, difficulty, kind, split)
     _add_conditions(builder, kind, difficulty)
-    return _KINDS[kind](builder, split)
+    return _KINDS[kind](builder)
 
 
 def _draw_level(kind: str, rng: Rng, difficulty: str) -> int:
@@ -213,87 +238,70 @@ def _add_conditions(builder: _QuestionBuilder, kind: str, difficulty: str) -> No
         builder.add(level, rng.choice(own_kinds))
 
 
-def _count(builder: _QuestionBuilder, split: str) -> Question:
-    return builder.question("count", split, f"SELECT COUNT(*) {builder.source()}{builder.where()}")
+def _count(builder: _QuestionBuilder) -> Question:
+    return builder.question(f"SELECT COUNT(*) {builder.source()}{builder.where()}")
 
 
-def _names(builder: _QuestionBuilder, split: str) -> Question:
-    label = builder.column(builder.level, builder.names.label)
-    return builder.question("names", split, f"SELECT {label} {builder.source()}{builder.where()}")
+def _names(builder: _QuestionBuilder) -> Question:
+    return builder.question(f"SELECT {builder.label} {builder.source()}{builder.where()}")
 
 
-def _lookup(builder: _QuestionBuilder, split: str) -> Question:
-    names, entity, level = builder.names, builder.entity, builder.level
+def _lookup(builder: _QuestionBuilder) -> Question:
+    names, entity = builder.names, builder.entity
     noun, column = builder.rng.choice([(entity.amount.noun, names.amount), (entity.choice.noun, names.choice)])
-    label = str(builder.cell(level, names.label))
+    label = str(builder.cell(builder.level, names.label))
     sql = f"SELECT {column} {builder.source()} WHERE {names.label} = '{label}'"
-    return builder.question("lookup", split, sql, noun=noun, label=label, label_column=names.label)
+    return builder.question(sql, noun=noun, label=label, label_column=names.label)
 
 
-def _extreme(builder: _QuestionBuilder, split: str) -> Question:
-    label, amount = (builder.column(builder.level, name) for name in (builder.names.label, builder.names.amount))
-    rest = f"{builder.source()}{builder.where()} ORDER BY {amount} DESC LIMIT"
-    return builder.question("extreme", split, f"SELECT {label} {rest} 1", f"SELECT {amount} {rest} 2")
+def _extreme(builder: _QuestionBuilder) -> Question:
+    rest = f"{builder.source()}{builder.where()} ORDER BY {builder.amount} DESC LIMIT"
+    return builder.question(f"SELECT {builder.label} {rest} 1", f"SELECT {builder.amount} {rest} 2")
 
 
-def _average(builder: _QuestionBuilder, split: str) -> Question:
-    amount = builder.column(builder.level, builder.names.amount)
-    return builder.question("average", split, f"SELECT AVG({amount}) {builder.source()}{builder.where()}")
+def _average(builder: _QuestionBuilder) -> Question:
+    return builder.question(f"SELECT AVG({builder.amount}) {builder.source()}{builder.where()}")
 
 
-def _per(builder: _QuestionBuilder, split: str) -> Question:
+def _per(builder: _QuestionBuilder) -> Question:
     group = builder.column(builder.level, builder.names.choice)
     sql = f"SELECT {group}, COUNT(*) {builder.source()}{builder.where()} GROUP BY {group}"
-    return builder.question("per", split, sql, group=builder.entity.choice.noun)
+    return builder.question(sql, group=builder.entity.choice.noun)
 
 
-def _busiest(builder: _QuestionBuilder, split: str) -> Question:
-    above = builder.level - 1
-    key, label = builder.column(above, "id"), builder.column(above, builder.layout.names[above].label)
-    rest = f"{builder.source(above)}{builder.where()} GROUP BY {key} ORDER BY COUNT(*) DESC LIMIT"
-    entity = builder.layout.domain.entities[above]
-    return builder.question(
-        "busiest",
-        split,
-        f"SELECT {label} {rest} 1",
-        f"SELECT COUNT(*) {rest} 2",
-        parent=entity.singular,
-        parents=entity.plural,
-    )
+def _busiest(builder: _QuestionBuilder) -> Question:
+    rest = f"{builder.grouped_by_parent()} ORDER BY COUNT(*) DESC LIMIT"
+    sql, tie = f"SELECT {builder.parent_label} {rest} 1", f"SELECT COUNT(*) {rest} 2"
+    return builder.question(sql, tie, parent=builder.parent.singular, parents=builder.parent.plural)
 
 
-def _share(builder: _QuestionBuilder, split: str) -> Question:
-    entity, names, rng = builder.entity, builder.names, builder.rng
+def _share(builder: _QuestionBuilder) -> Question:
+    entity, names = builder.entity, builder.names
     place = names.columns().index(names.amount)
-    bound = rng.choice(sorted(int(row[place] or 0) for row in builder.rows[builder.level])[2:-2])
-    amount = builder.column(builder.level, names.amount)
-    sql = f"SELECT 100.0 * SUM({amount} > {bound}) / COUNT(*) {builder.source()}{builder.where()}"
-    return builder.question("share", split, sql, part=f"{entity.plural} {entity.amount.over.format(bound)}")
+    bound = builder.rng.choice(sorted(int(row[place] or 0) for row in builder.rows[builder.level])[2:-2])
+    sql = f"SELECT 100.0 * SUM({builder.amount} > {bound}) / COUNT(*) {builder.source()}{builder.where()}"
+    return builder.question(sql, part=f"{entity.plural} {entity.amount.over.format(bound)}")
 
 
-def _above(builder: _QuestionBuilder, split: str) -> Question:
-    label, amount = (builder.column(builder.level, name) for name in (builder.names.label, builder.names.amount))
-    mean = f"(SELECT AVG({builder.names.amount}) FROM {builder.names.table})"
-    return builder.question("above", split, f"SELECT {label} {builder.source()}{builder.where(f'{amount} > {mean}')}")
+def _above(builder: _QuestionBuilder) -> Question:
+    above_average = f"{builder.amount} > (SELECT AVG({builder.names.amount}) FROM {builder.names.table})"
+    return builder.question(f"SELECT {builder.label} {builder.source()}{builder.where(above_average)}")
 
 
-def _without(builder: _QuestionBuilder, split: str) -> Question:
-    above = builder.layout.names[builder.level - 1]
-    entity = builder.layout.domain.entities[builder.level - 1]
-    inner = f"SELECT {builder.names.link} {builder.source()}{builder.where()}".replace(f"{builder.names.table}.", "")
-    sql = f"SELECT {above.label} FROM {above.table} WHERE id NOT IN ({inner})"
-    return builder.question("without", split, sql, parents=entity.plural)
+def _without(builder: _QuestionBuilder) -> Question:
+    parent, table = builder.layout.names[builder.level - 1], builder.names.table
+    inner = f"SELECT {builder.names.link} {builder.source()}{builder.where()}".replace(f"{table}.", "")
+    sql = f"SELECT {parent.label} FROM {parent.table} WHERE id NOT IN ({inner})"
+    return builder.question(sql, parents=builder.parent.plural)
 
 
-def _several(builder: _QuestionBuilder, split: str) -> Question:
-    above, entity = builder.level - 1, builder.layout.domain.entities[builder.level - 1]
-    key, label = builder.column(above, "id"), builder.column(above, builder.layout.names[above].label)
+def _several(builder: _QuestionBuilder) -> Question:
     least = 2 + builder.rng.below(2)
-    sql = f"SELECT {label} {builder.source(above)}{builder.where()} GROUP BY {key} HAVING COUNT(*) >= {least}"
-    return builder.question("several", split, sql, parents=entity.plural, k=least)
+    sql = f"SELECT {builder.parent_label} {builder.grouped_by_parent()} HAVING COUNT(*) >= {least}"
+    return builder.question(sql, parents=builder.parent.plural, k=least)
 
 
-_KINDS: Mapping[str, Callable[[_QuestionBuilder, str], Question]] = {
+_KINDS: Mapping[str, Callable[[_QuestionBuilder], Question]] = {
     "count": _count,
     "names": _names,
     "lookup": _lookup,
