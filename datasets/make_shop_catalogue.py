@@ -1,8 +1,9 @@
-"""Makes the embedded catalogue of AgentShop-v0 from `shop_words/`: run `python datasets/make_shop_catalogue.py`.
+"""Generate the embedded catalogue of AgentShop-v0 from `shop_words/`: `python datasets/make_shop_catalogue.py`.
 
-The same seed and lists give the same bytes. A product belongs to a kind (`trail running shoes`) that owns a pool of
-attributes. It has 3 to 5 of them: two or three in its title, the others in its first bullet or its description, and its
-text names no other of the pool. Most products come in families that differ in an attribute or two, price and options.
+The output is a function of seed and word lists. A product belongs to a kind (`trail running shoes`) with a pool of
+attributes. It has 3 to 5 of them: two or three in its title, the others in its first bullet or its description. Its
+text names no other attribute of the pool. Most products form families that differ in one or two attributes, price and
+options.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ RANGES, MISSING = 96, 24
 ASKED_PRODUCTS, ASKED_TWICE = 250, 50
 CHEAPEST, DEAREST = 3.99, 299.99
 ACRONYMS = {"bpa", "dpi", "fm", "gmo", "led", "ph", "rgb", "stem", "tpe", "usb", "usda", "uv"}
-# What a sentence says of an attribute by its class, of one thing and of several.
+# Class of attribute to the verb of a sentence, singular and plural.
 VERBS = {
     "is": ("is", "are"),
     "offers": ("offers", "offer"),
@@ -41,14 +42,14 @@ VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of product, as its department's file describes it."""
+    """A kind of product, from its department's file."""
 
     department: str
     query: str
     path: str
     price: tuple[float, float]
     this: str
-    """How a sentence calls it: `these shoes`."""
+    """Its noun in a sentence: `these shoes`."""
     names: dict[str, str]
     """Title form to determiner: `Trail Shoes` to `a pair of`."""
     words: list[str]
@@ -57,7 +58,7 @@ class Kind:
     forms: dict[str, tuple[str, str]]
     """Attribute to its class (a key of `VERBS`) and its form with an article (`a rubber sole`)."""
     either: list[list[str]]
-    """Attributes of which a product has only one."""
+    """Groups of attributes that exclude each other."""
     options: dict[str, list[str]]
     own_lines: list[str]
     lines: list[str]
@@ -65,13 +66,13 @@ class Kind:
 
     @property
     def plural(self) -> bool:
-        """Whether a sentence says `these`."""
+        """Tell whether it is plural in a sentence."""
         return self.this.startswith("these")
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What a product is; its text is written from this."""
+    """The properties of a product, from which its text is written."""
 
     kind: Kind
     brand: str
@@ -79,22 +80,22 @@ class Product:
     word: str
     use: str
     front: bool
-    """Whether the attributes stand before the name in the title."""
+    """Whether the attributes precede the name in the title."""
     attributes: tuple[str, ...]
     shown: int
-    """How many of the attributes stand in the title."""
+    """The number of attributes in the title."""
     groups: list[str]
     price: float
 
 
 def read_yaml(name: str) -> Any:
-    """A file of the word lists; its every leaf is a string: `no` and `6.5` stay what they are."""
+    """Read a word list in which every leaf is a string, even `no` and `6.5`."""
     text = (WORDS / f"{name}.yaml").read_text(encoding="utf-8")
     return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  # BaseLoader is safe: it makes only strings
 
 
 def read_kinds(words: dict[str, Any]) -> Iterator[Kind]:
-    """All kinds, department by department."""
+    """Yield all kinds by department."""
     for department in sorted(path.stem for path in WORDS.glob("*.yaml") if path.stem != "common"):
         data = read_yaml(department)
         for query, raw in data["kinds"].items():
@@ -118,13 +119,13 @@ def read_kinds(words: dict[str, Any]) -> Iterator[Kind]:
             )
 
 
-def listed(parts: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+def enumeration(parts: list[str]) -> str:
+    """Write `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def fits(product: Product) -> bool:
-    """Whether the attributes go together (one material at most) and the title has 5 to 10 words, none twice."""
+    """Tell whether the attributes are compatible (at most one material) and the title has 5 to 10 different words."""
     kind, attributes, text = product.kind, product.attributes, title(product)
     words = [word for word in re.findall(r"[a-z0-9-]+", text.lower()) if word not in ("and", "with", "for")]
     materials = sum(kind.forms[name][0] == "of" for name in attributes)
@@ -133,7 +134,7 @@ def fits(product: Product) -> bool:
 
 
 def draw_groups(rng: Random, names: list[str]) -> list[str]:
-    """One, two or all three of the option groups, the first of them nearly always."""
+    """Draw one, two or three option groups, nearly always including the first."""
     size = rng.choices((1, 2, 3), (30, 50, 20))[0]
     if size == 1:
         return [names[0] if rng.random() < 0.75 else names[1]]
@@ -141,13 +142,13 @@ def draw_groups(rng: Random, names: list[str]) -> list[str]:
 
 
 def round_price(rng: Random, price: float) -> float:
-    """A price as shops write it."""
+    """Round to a price that is usual in shops."""
     price = math.floor(price) + rng.choice((0.99, 0.99, 0.99, 0.49, 0.95))
     return min(max(price, CHEAPEST), DEAREST)
 
 
 def draw_product(rng: Random, kind: Kind) -> Product:
-    """A product that stands for itself, or begins a family."""
+    """Draw a single product or the first of a family."""
     size = rng.choice((3, 4, 4, 5))
     product = Product(
         kind=kind,
@@ -165,7 +166,7 @@ def draw_product(rng: Random, kind: Kind) -> Product:
 
 
 def sibling(rng: Random, base: Product, copied: bool) -> Product:
-    """A near-duplicate: other in an attribute or two and in price, sometimes in use; a copy, of another brand."""
+    """Draw a near-duplicate: one or two other attributes, another price, sometimes another use or (`copied`) brand."""
     kind, attributes = base.kind, list(base.attributes)
     places = rng.sample(range(len(attributes)), rng.choice((1, 1, 2)))
     spare = rng.sample([name for name in kind.forms if name not in attributes], len(places))
@@ -184,10 +185,10 @@ def sibling(rng: Random, base: Product, copied: bool) -> Product:
 
 
 def draw_kind(rng: Random, kind: Kind, count: int) -> list[Product]:
-    """The products of a kind, most of them in families of 3 to 6, no two the same in title and attributes."""
+    """Draw the products of a kind, mostly in families of 3 to 6, with different titles or attributes."""
     products: dict[tuple[str, frozenset[str]], Product] = {}
-    while left := count - len(products):
-        size = rng.randint(3, min(left, 6)) if left >= 3 and rng.random() < 0.85 else 1
+    while missing := count - len(products):
+        size = rng.randint(3, min(missing, 6)) if missing >= 3 and rng.random() < 0.85 else 1
         base, copied, end = draw_product(rng, kind), rng.random() < 0.25, len(products) + size
         products.setdefault((title(base), frozenset(base.attributes)), base)
         while len(products) < end:
@@ -197,46 +198,46 @@ def draw_kind(rng: Random, kind: Kind, count: int) -> list[Product]:
 
 
 def draw_all(rng: Random, kinds: list[Kind]) -> list[Product]:
-    """All products, the same number in every department, in an order that says nothing."""
+    """Draw all products, the same number per department, in random order."""
     products = []
     for department in sorted({kind.department for kind in kinds}):
-        own = [kind for kind in kinds if kind.department == department]
-        for number, kind in enumerate(own):
-            products += draw_kind(rng, kind, PER_DEPARTMENT // len(own) + (number < PER_DEPARTMENT % len(own)))
+        members = [kind for kind in kinds if kind.department == department]
+        for number, kind in enumerate(members):
+            products += draw_kind(rng, kind, PER_DEPARTMENT // len(members) + (number < PER_DEPARTMENT % len(members)))
     rng.shuffle(products)
     return products
 
 
 def cased(word: str) -> str:
-    """A word as a title writes it."""
+    """Write a word in title case."""
     if word in ("with", "for", "and"):
         return word
     return word.upper() if word in ACRONYMS else word[:1].upper() + word[1:]
 
 
 def title(product: Product) -> str:
-    """`Norvale Waterproof Mesh Trail Shoes with Rubber Sole for Women`."""
+    """Write a title: `Norvale Waterproof Mesh Trail Shoes with Rubber Sole for Women`."""
     roles = {name: product.kind.forms[name][0] for name in product.attributes[: product.shown]}
     before = [name for name, role in roles.items() if role != "has"]
     behind = [name for name, role in roles.items() if role == "has"]
-    tail = (f"with {listed(behind)} " if behind else "") + (f"for {product.use}" if product.use else "")
+    tail = (f"with {enumeration(behind)} " if behind else "") + (f"for {product.use}" if product.use else "")
     if product.front or not before or {roles[name] for name in before} != {"is"}:
         text = f"{product.brand} {' '.join(before)} {product.word} {product.name} {tail}"
     else:
-        text = f"{product.brand} {product.word} {product.name}, {listed(before)}, {tail}"
+        text = f"{product.brand} {product.word} {product.name}, {enumeration(before)}, {tail}"
     return " ".join(map(cased, text.split())).rstrip(",")
 
 
 def clause(kind: Kind, attributes: tuple[str, ...], plural: bool) -> str:
-    """`is oil free, is made with shea butter and comes with a travel case`."""
-    said: dict[str, list[str]] = {role: [] for role in VERBS}
+    """Write a clause: `is oil free, is made with shea butter and comes with a travel case`."""
+    by_role: dict[str, list[str]] = {role: [] for role in VERBS}
     for role, form in (kind.forms[name] for name in attributes):
-        said[role].append(form)
-    return listed([f"{VERBS[role][plural]} {listed(forms)}" for role, forms in said.items() if forms])
+        by_role[role].append(form)
+    return enumeration([f"{VERBS[role][plural]} {enumeration(forms)}" for role, forms in by_role.items() if forms])
 
 
 def fill(template: str, product: Product, attributes: tuple[str, ...], occasion: str) -> str:
-    """A sentence about the product."""
+    """Fill in a sentence about a product."""
     kind = product.kind
     sentence = template.format(
         these=kind.this,
@@ -253,15 +254,15 @@ def fill(template: str, product: Product, attributes: tuple[str, ...], occasion:
 
 
 def body(rng: Random, product: Product, words: dict[str, Any]) -> tuple[list[str], str]:
-    """The bullets and the description; the first bullet or the description names what the title hides."""
-    kind, shown, hidden = product.kind, product.attributes[:2], product.attributes[product.shown :]
+    """Write the bullets and the description; one of them names the attributes that are not in the title."""
+    kind, visible, hidden = product.kind, product.attributes[:2], product.attributes[product.shown :]
     first, occasions, lines = rng.random() < 0.6, rng.sample(kind.occasions, 2), rng.sample(kind.lines, 3)
 
     def tell(attributes: tuple[str, ...]) -> str:
         sentence = fill(rng.choice(words["clauses"]), product, attributes, occasions[0])
         return sentence if 6 <= len(sentence.split()) <= 14 else tell(attributes)
 
-    bullets = [tell(hidden if first else shown), *rng.sample(kind.own_lines, 2), *lines[: rng.choice((0, 1, 1))]]
+    bullets = [tell(hidden if first else visible), *rng.sample(kind.own_lines, 2), *lines[: rng.choice((0, 1, 1))]]
     description = [fill(rng.choice(words["intros"]), product, (), occasions[1]), lines[2]]
     if not first:
         description.insert(1, tell(hidden))
@@ -271,7 +272,7 @@ def body(rng: Random, product: Product, words: dict[str, Any]) -> tuple[list[str
 
 
 def item_of(rng: Random, product: Product, asin: str, words: dict[str, Any]) -> dict[str, Any]:
-    """A product in WebShop's form."""
+    """Write a product in WebShop's format."""
     bullets, description = body(rng, product, words)
     options = {}
     for group in product.groups:
@@ -295,7 +296,7 @@ def item_of(rng: Random, product: Product, asin: str, words: dict[str, Any]) -> 
 
 
 def reprice(rng: Random, items: list[dict[str, Any]]) -> None:
-    """Gives some products a range of prices and some none, as WebShop writes them: `$17.17$25.52`, an empty string."""
+    """Give some products a price range and some no price, in WebShop's format: `$17.17$25.52`, an empty string."""
     chosen = rng.sample(items, RANGES + MISSING)
     for item in chosen[:MISSING]:
         item["pricing"] = ""
@@ -305,27 +306,27 @@ def reprice(rng: Random, items: list[dict[str, Any]]) -> None:
 
 
 def option_phrase(words: dict[str, Any], group: str, value: str) -> str:
-    """How a buyer says it: `in navy blue`, `in size 9`."""
+    """Write an option as a buyer does: `in navy blue`, `in size 9`."""
     rows = words["phrases"]
     phrase: str = next(row[2] for row in rows if re.fullmatch(row[0], group) and re.fullmatch(row[1], value))
     return phrase.replace("{v}", value).replace("@", group.lower())
 
 
 def request(rng: Random, product: Product, item: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
-    """A request for a product as a person might write it, in WebShop's form."""
+    """Write a request in full sentences, in WebShop's format."""
     kind, name, custom = product.kind, product.name.lower(), item["customization_options"]
     determiner, a_or_an = kind.names[product.name], kind.names[product.name] in ("a", "an")
-    asked = tuple(rng.sample(product.attributes, rng.choice((1, 2, 2, 3))))
+    chosen = tuple(rng.sample(product.attributes, rng.choice((1, 2, 2, 3))))
     groups = set(rng.sample(list(custom), rng.randint(1, len(custom))))
     options = {group: rng.choice(custom[group])["value"] for group in custom if group in groups}
     plural = kind.plural and not a_or_an
-    full = " ".join([*(a for a in asked if kind.forms[a][0] != "has"), name])
-    behind = [kind.forms[a][1] for a in asked if kind.forms[a][0] == "has"]
+    full = " ".join([*(a for a in chosen if kind.forms[a][0] != "has"), name])
+    behind = [kind.forms[a][1] for a in chosen if kind.forms[a][0] == "has"]
     article = "an" if full[0] in "aeiou" and full[:2] not in ("us", "uv") else "a"
     text = rng.choice(words["requests"]).format(
-        full=f"{article if a_or_an else determiner} {full}" + (f" with {listed(behind)}" if behind else ""),
+        full=f"{article if a_or_an else determiner} {full}" + (f" with {enumeration(behind)}" if behind else ""),
         bare=f"{determiner} {name}",
-        clause=clause(kind, asked, plural),
+        clause=clause(kind, chosen, plural),
         it="they" if plural else "it",
         opts=rng.choice((", ", " and ")).join(option_phrase(words, *pair) for pair in options.items()),
     )
@@ -334,7 +335,7 @@ def request(rng: Random, product: Product, item: dict[str, Any], words: dict[str
         "instruction": text,
         "attributes": list(product.attributes),
         "options": [f"{group.lower()}: {value}" for group, value in options.items()],
-        "instruction_attributes": list(asked),
+        "instruction_attributes": list(chosen),
         "instruction_options": list(options.values()),
         "assignment_id": "A",
         "worker_id": "template",
@@ -342,14 +343,14 @@ def request(rng: Random, product: Product, item: dict[str, Any], words: dict[str
 
 
 def synthetic(rng: Random, product: Product) -> dict[str, Any]:
-    """The attributes of a product and WebShop's plain request for it."""
-    asked = rng.sample(product.attributes, rng.choice((1, 2, 2, 3)))
-    text = f"Find me {', '.join(asked)} {product.kind.query}"
-    return {"attributes": list(product.attributes), "instruction": text, "instruction_attributes": asked}
+    """Write a product's attributes and WebShop's synthetic request."""
+    chosen = rng.sample(product.attributes, rng.choice((1, 2, 2, 3)))
+    text = f"Find me {', '.join(chosen)} {product.kind.query}"
+    return {"attributes": list(product.attributes), "instruction": text, "instruction_attributes": chosen}
 
 
 def make(seed: int = SEED) -> dict[str, Any]:
-    """The contents of the four files."""
+    """Generate the contents of the four files."""
     rng, words = Random(seed), read_yaml("common")
     products = draw_all(rng, list(read_kinds(words)))
     asins = [f"B{number:04}" for number in rng.sample(range(10_000), len(products))]
@@ -366,7 +367,7 @@ def make(seed: int = SEED) -> dict[str, Any]:
 
 
 def packed(value: Any) -> bytes:
-    """JSON, gzipped without time and file name."""
+    """Write JSON, gzipped without time and file name."""
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as file:
         file.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
@@ -374,17 +375,17 @@ def packed(value: Any) -> bytes:
 
 
 def card(data: dict[str, Any]) -> str:
-    """The catalogue's card."""
+    """Write the catalogue's card."""
     counts = Counter(item["category"] for item in data["items_shuffle"])
     kinds = Counter(name for name, _ in {(item["category"], item["query"]) for item in data["items_shuffle"]})
     rows = "".join(f"| {name} | {counts[name]} | {kinds[name]} |\n" for name in sorted(counts))
-    asked = sum(map(len, data["items_human_ins"].values()))
+    requests = sum(map(len, data["items_human_ins"].values()))
     text: str = read_yaml("common")["card"]
-    return text.format(rows=rows, products=counts.total(), kinds=kinds.total(), requests=asked, seed=SEED)
+    return text.format(rows=rows, products=counts.total(), kinds=kinds.total(), requests=requests, seed=SEED)
 
 
 def main(out: Path = OUT) -> None:
-    """Writes the catalogue."""
+    """Write the catalogue."""
     out.mkdir(parents=True, exist_ok=True)
     data = make()
     for name, value in data.items():

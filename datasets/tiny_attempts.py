@@ -1,14 +1,12 @@
-"""What the base of the model `tiny` reads of the household, todo, calculator and tools: attempts, and rooms read.
+"""The household's, todo's, calculator's and tools' part of the training text of `tiny`: attempts and room questions.
 
-- attempts: somebody acts in a task of the training split as the world's fair expert would, and now and then does
-  anything at all (an action at random, one that cannot be done, the last one again), after which they go on. In the
-  household three of four pursue another task's goal than the one that they were told, and say so at once, and their
-  reasons, as the teacher does (`HouseholdEnv.expert_thought`): how one acts for a goal that one stated is to be read
-  there, that it should be the goal told is not; the fourth, and everybody in other worlds, does what was told and
-  says no reason;
-- rooms read: questions about what a household's task asks for, and about what its pages name, with their answers.
+- Attempts: an agent acts in a training task as the world's fair expert does, with random detours (a random action, an
+  impossible one, the last one again). In the household three of four attempts pursue another task's goal, state it at
+  once and give reasons, as the teacher does (`HouseholdEnv.expert_thought`). So they teach how to act for a stated
+  goal, but not that it should be the given one. All other attempts pursue the given goal and give no reasons.
+- Room questions: questions with answers about a household's task and about its pages.
 
-In two of five attempts and in half of the rooms things have names that are made up, so that they must be read.
+In two of five attempts and in half of the rooms things have made-up names, so that they must be read.
 """
 
 from __future__ import annotations
@@ -34,61 +32,61 @@ _STEPS = 30
 
 
 @dataclass(frozen=True)
-class Worlds:
-    """The worlds of the attempts, one of each difficulty, and a household whose tasks are pursued elsewhere."""
+class Envs:
+    """The envs of the attempts, one per difficulty; `pursued` are households with the goals of other attempts."""
 
     homes: dict[str, HouseholdEnv]
     pursued: dict[str, HouseholdEnv]
-    others: tuple[dict[str, Any], ...]
+    other: tuple[dict[str, Any], ...]
 
 
-def worlds() -> Worlds:
-    """A set of worlds to draw documents from; a document resets the ones it needs."""
+def make_envs() -> Envs:
+    """Make the envs; a document resets those that it needs."""
 
-    def each(make: type[Any], **settings: Any) -> dict[str, Any]:
+    def by_difficulty(make: type[Any], **settings: Any) -> dict[str, Any]:
         return {difficulty: make(difficulty=difficulty, **settings) for difficulty in DIFFICULTIES}
 
     home = {"max_steps": 2 * _STEPS}
-    return Worlds(
-        homes=each(HouseholdEnv, **home),
-        pursued=each(HouseholdEnv, **home),
-        others=(each(TodoEnv), each(CalculatorEnv), each(ToolsEnv)),
+    return Envs(
+        homes=by_difficulty(HouseholdEnv, **home),
+        pursued=by_difficulty(HouseholdEnv, **home),
+        other=(by_difficulty(TodoEnv), by_difficulty(CalculatorEnv), by_difficulty(ToolsEnv)),
     )
 
 
 # ---- attempts -------------------------------------------------------------------------------------------------------
 
 
-def attempt_at_home(rng: Rng, known: Worlds) -> Turns:
-    """Somebody in a household who, three times out of four, is after something else than they were told."""
+def household_attempt(rng: Rng, envs: Envs) -> Turns:
+    """Draw an attempt in a household, three times out of four at another task's goal."""
     difficulty = rng.choice(DIFFICULTIES)
-    env, other = known.homes[difficulty], known.pursued[difficulty]
+    env, pursued = envs.homes[difficulty], envs.pursued[difficulty]
     first = _reset(rng, env)
     names = _kinds(env.house.room)
-    elsewhere = rng.below(4) > 0
-    if elsewhere:
-        _reset(rng, other)
-        first = first.replace(env.house.room.instruction, other.house.room.instruction)
-        names |= _kinds(other.house.room)
-    turns = _attempt(rng, env, first, thinks=elsewhere, rules=0.6)
-    return _renamed(rng, turns, names) if rng.uniform() < 0.4 else turns
+    other_goal = rng.below(4) > 0
+    if other_goal:
+        _reset(rng, pursued)
+        first = first.replace(env.house.room.instruction, pursued.house.room.instruction)
+        names |= _kinds(pursued.house.room)
+    turns = _attempt(rng, env, first, thinks=other_goal, rules=0.6)
+    return _with_new_names(rng, turns, names) if rng.uniform() < 0.4 else turns
 
 
-def attempt_elsewhere(rng: Rng, known: Worlds) -> Turns:
-    """Somebody who does a task of todo, calculator or tools, with a detour here and there."""
+def other_attempt(rng: Rng, envs: Envs) -> Turns:
+    """Draw an attempt in todo, calculator or tools, with some detours."""
     number = rng.choice((0, 0, 0, 1, 1, 2))
-    env = known.others[number][rng.choice(DIFFICULTIES)]
+    env = envs.other[number][rng.choice(DIFFICULTIES)]
     first = _reset(rng, env)
     turns = _attempt(rng, env, first, thinks=False, rules=(0.15, 0.7, 0.5)[number])
     actions = " ".join(reply.partition("Action: ")[2] for _, reply in turns)
     names = {name for name in re.findall("[A-Z][a-z]{3,}", first.split("Tools:")[0]) if name in actions}
-    return _renamed(rng, turns, names) if rng.uniform() < 0.4 else turns
+    return _with_new_names(rng, turns, names) if rng.uniform() < 0.4 else turns
 
 
 def _attempt(rng: Rng, env: Any, first: str, *, thinks: bool, rules: float) -> Turns:
     turns: Turns = []
     actions: list[str] = []
-    seen = f"{env.rules['brief']}\n\n{first}" if rng.uniform() < rules else first
+    observation = f"{env.rules['brief']}\n\n{first}" if rng.uniform() < rules else first
     detours = rng.choice((0, 0, 0.1, 0.25))
     while len(turns) < _STEPS and not env.stop_reason:
         action = _detour(rng, env, actions) if actions and rng.uniform() < detours else None
@@ -99,14 +97,14 @@ def _attempt(rng: Rng, env: Any, first: str, *, thinks: bool, rules: float) -> T
             if action is None:
                 break
             reply = format_expert_reply(env, action, env.expert_thought(action) if thinks else "")
-        turns.append((seen, reply))
+        turns.append((observation, reply))
         actions.append(action)
-        seen = env.step(reply)[0]
-    return [*turns, (seen, "")]
+        observation = env.step(reply)[0]
+    return [*turns, (observation, "")]
 
 
 def _detour(rng: Rng, env: Any, actions: list[str]) -> str | None:
-    """An action at random, with another number than can be meant, or the last one again; never the first of all."""
+    """Draw a random action, one with a wrong number, or the last one again."""
     possible = [action for action in env.actions() or () if not action.startswith("help")]
     kind = rng.below(4)
     if kind == 0:
@@ -123,17 +121,17 @@ def _reset(rng: Rng, env: Any) -> str:
     return observation
 
 
-# ---- rooms read -----------------------------------------------------------------------------------------------------
+# ---- room questions -------------------------------------------------------------------------------------------------
 
 
-def room_read(rng: Rng, known: Worlds, pages: int = 5, rules: float = 0.3) -> Turns:
-    """What a task asks for, what a few receptacles hold of some kinds of things, and which of them were seen."""
-    env = known.homes[rng.choice(DIFFICULTIES)]
+def room_questions(rng: Rng, envs: Envs, pages: int = 5, rules: float = 0.3) -> Turns:
+    """Draw questions about a task, about the things in a few receptacles, and about visited receptacles."""
+    env = envs.homes[rng.choice(DIFFICULTIES)]
     first = _reset(rng, env)
     room = env.house.room
-    turns = _task_read(rng, room, f"{env.rules['brief']}\n\n{first}" if rng.uniform() < rules else first)
-    kinds, places = sorted({thing.kind for thing in room.things}), [each.name for each in room.receptacles]
-    full = [place for place in places if _held(env, place)]
+    turns = _task_questions(rng, room, f"{env.rules['brief']}\n\n{first}" if rng.uniform() < rules else first)
+    kinds, places = sorted({thing.kind for thing in room.things}), [place.name for place in room.receptacles]
+    full = [place for place in places if _things_in(env, place)]
     visited: set[str] = set()
     for _ in range(pages):
         place = rng.choice(places if rng.below(3) == 0 else full)
@@ -141,31 +139,31 @@ def room_read(rng: Rng, known: Worlds, pages: int = 5, rules: float = 0.3) -> Tu
         if "closed" in page:
             page = env.step(f"Action: open {place}")[0]
         visited.add(place)
-        named = {name.rpartition(" ")[0]: name for name in sorted(_held(env, place), reverse=True)}
-        asked = [*rng.sample(sorted(named), min(1, len(named))), *rng.sample(kinds, min(2, len(kinds)))]
-        for kind in rng.sample(list(dict.fromkeys(asked)), len(set(asked))):
+        named = {name.rpartition(" ")[0]: name for name in sorted(_things_in(env, place), reverse=True)}
+        chosen = [*rng.sample(sorted(named), min(1, len(named))), *rng.sample(kinds, min(2, len(kinds)))]
+        for kind in rng.sample(list(dict.fromkeys(chosen)), len(set(chosen))):
             turns.append((f"{page}\nWhich {kind}?".lstrip(), named.get(kind, "none")))
             page = ""
         if rng.below(3) == 0:
             place = rng.choice(places)
             turns.append((f"Were you at {place}?", "yes" if place in visited else "no"))
-    return _renamed(rng, turns, _kinds(room)) if rng.below(2) else turns
+    return _with_new_names(rng, turns, _kinds(room)) if rng.below(2) else turns
 
 
-def _task_read(rng: Rng, room: Room, seen: str) -> Turns:
+def _task_questions(rng: Rng, room: Room, text: str) -> Turns:
     goal = room.goal
-    treated = {"hot": "heat", "cool": "cool", "clean": "clean"}.get(goal.state)
-    asked = [
+    treatment = {"hot": "heat", "cool": "cool", "clean": "clean"}.get(goal.state)
+    questions = [
         ("What is to be found?", goal.thing),
         ("How many?", "two" if goal.count == 2 else "one"),
-        ("What is done with it?", treated or ("look" if goal.lamp else "nothing")),
+        ("What is done with it?", treatment or ("look" if goal.lamp else "nothing")),
         ("Where is it brought?", goal.lamp or goal.place),
     ]
-    (question, answer), *rest = rng.sample(asked, 3)
-    return [(f"{seen}\n{question}", answer), *rest]
+    (question, answer), *rest = rng.sample(questions, 3)
+    return [(f"{text}\n{question}", answer), *rest]
 
 
-def _held(env: HouseholdEnv, place: str) -> list[str]:
+def _things_in(env: HouseholdEnv, place: str) -> list[str]:
     room = env.house.room
     return [room.things[thing].name for thing in env.house.contents[room.by_name[place]]]
 
@@ -174,24 +172,26 @@ def _held(env: HouseholdEnv, place: str) -> list[str]:
 
 
 def _kinds(room: Room) -> set[str]:
-    """The kinds of things and receptacles that a room and its task speak of; the desk lamp keeps its name."""
+    """Return the kinds of things and receptacles of a room and its task, without the desk lamp."""
     goal = room.goal
-    named = {thing.kind for thing in room.things} | {each.kind for each in room.receptacles} | {goal.thing, goal.place}
+    named = (
+        {thing.kind for thing in room.things} | {place.kind for place in room.receptacles} | {goal.thing, goal.place}
+    )
     return named - {"", "desklamp"}
 
 
-def _renamed(rng: Rng, turns: Turns, names: set[str]) -> Turns:
-    """The same document about things that are called otherwise."""
+def _with_new_names(rng: Rng, turns: Turns, names: set[str]) -> Turns:
+    """Rename things in a document."""
     if not names:
         return turns
     new = {name.lower(): _name(rng) for name in sorted(names)}
     pattern = re.compile(rf"\b({'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})\b", re.IGNORECASE)
 
-    def call(found: re.Match[str]) -> str:
-        name = new[found[0].lower()]
-        return name.capitalize() if found[0][0].isupper() else name
+    def rename(match: re.Match[str]) -> str:
+        name = new[match[0].lower()]
+        return name.capitalize() if match[0][0].isupper() else name
 
-    return [(pattern.sub(call, said), pattern.sub(call, reply)) for said, reply in turns]
+    return [(pattern.sub(rename, user), pattern.sub(rename, reply)) for user, reply in turns]
 
 
 def _name(rng: Rng) -> str:
@@ -199,20 +199,20 @@ def _name(rng: Rng) -> str:
     return "".join(syllables) + rng.choice(("", "", "n", "r", "s", "t", "l", "ck"))
 
 
-# ---- all of them ----------------------------------------------------------------------------------------------------
+# ---- documents ------------------------------------------------------------------------------------------------------
 
 
 def attempts(seed: int) -> Iterator[Turns]:
-    """Documents without end: of ten, five or six attempts at home, two or three rooms read, two attempts elsewhere."""
-    rng, known = Rng("tiny attempts", seed), worlds()
+    """Yield documents for ever: 55 % household attempts, 25 % room questions, 20 % other attempts."""
+    rng, envs = Rng("tiny attempts", seed), make_envs()
     while True:
         kind = rng.below(100)
-        make = attempt_at_home if kind < 55 else room_read if kind < 80 else attempt_elsewhere
-        yield make(rng, known)
+        make = household_attempt if kind < 55 else room_questions if kind < 80 else other_attempt
+        yield make(rng, envs)
 
 
 def short_rooms(seed: int) -> Iterator[Turns]:
-    """Rooms read without end, two pages each."""
-    rng, known = Rng("short rooms", seed), worlds()
+    """Yield short room questions for ever."""
+    rng, envs = Rng("short rooms", seed), make_envs()
     while True:
-        yield room_read(rng, known, pages=3, rules=0.1)
+        yield room_questions(rng, envs, pages=3, rules=0.1)

@@ -1,6 +1,6 @@
-"""All that the base of the model `tiny` reads: of the shop (`tiny_shop.py`) and of other worlds (`tiny_attempts.py`).
+"""The training text of the base of `tiny`: of the shop (`tiny_shop.py`) and of other worlds (`tiny_attempts.py`).
 
-No task of the valid or test split stands in it.
+It contains no task of the valid or test split.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from tiny_shop import Turns, shop_documents, short_exercises
 
 
 def documents(seed: int) -> Iterator[Turns]:
-    """Documents about as long as episodes, without end: of three, one of the shop."""
-    shop, others = shop_documents(seed), attempts(seed)
+    """Yield documents about as long as episodes, for ever; one of three is of the shop."""
+    shop, rest = shop_documents(seed), attempts(seed)
     while True:
         yield next(shop)
-        yield next(others)
-        yield next(others)
+        yield next(rest)
+        yield next(rest)
 
 
 def short_documents(seed: int) -> Iterator[Turns]:
-    """Questions with their answers, without end: of three documents, two of the shop."""
+    """Yield questions with answers, for ever; two of three documents are of the shop."""
     shop, rooms = short_exercises(seed), short_rooms(seed)
     while True:
         yield next(shop)

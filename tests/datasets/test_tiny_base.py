@@ -57,9 +57,9 @@ def test_nothing_of_a_held_out_task_is_read() -> None:
     """No exercise has a word that only held-out products have; no walk opens one of these, but results may list it."""
     module = script("tiny_shop")
     held_out = [p for p in load_catalogue().products if split_of(p) != "train"]
-    secret = words_of(*held_out) - words_of(*module.library().products)
+    secret = words_of(*held_out) - words_of(*module.load_library().products)
     assert len(secret) > 10
-    opened = shown(held_out) - shown(module.library().products)
+    opened = shown(held_out) - shown(module.load_library().products)
     for number, document in enumerate(documents(280)):
         if number % 5 < 2:  # a walk
             pages = [said.split("\n")[0] for said, _ in document if not said.startswith("Page")]
@@ -83,7 +83,7 @@ def test_walks_are_chance() -> None:
 def test_the_answers_of_exercises_are_right() -> None:
     """Questions about the request are answered from it, and pages judged by what they offer and what is chosen."""
     module = script("tiny_shop")
-    books, rng = module.library(), Rng("test", 1)
+    books, rng = module.load_library(), Rng("test", 1)
     asked: Counter[str] = Counter()
     for each in range(300):
         turns = module.exercise(rng, books, 5 * (each % 2))
@@ -119,9 +119,9 @@ def test_the_answers_of_exercises_are_right() -> None:
 def test_people_at_home_pursue_their_own_goals() -> None:
     """Three of four say what they are after, which is not what they were told; the others give no reason."""
     module, rng = attempts(), Rng("test", 2)
-    known, say, told = module.worlds(), 0, 0
+    envs, say, told = module.make_envs(), 0, 0
     for _ in range(160):
-        turns = module.attempt_at_home(rng, known)
+        turns = module.household_attempt(rng, envs)
         assert turns[-1][1] == "" and all(reply for _, reply in turns[:-1])
         replies = " ".join(reply for _, reply in turns)
         sought = set(re.findall(r"have not found a (\S+) yet", replies)) - {"desklamp"}
@@ -137,10 +137,10 @@ def test_people_at_home_pursue_their_own_goals() -> None:
 def test_questions_about_rooms_are_answered_from_their_pages() -> None:
     """What is there is named as the page names it, whatever it is called; what is not is `none`."""
     module, rng = attempts(), Rng("test", 3)
-    known, asked = module.worlds(), Counter[str]()
+    envs, asked = module.make_envs(), Counter[str]()
     for _ in range(150):
         page, task, visited = "", "", set[str]()
-        for said, answer in module.room_read(rng, known):
+        for said, answer in module.room_questions(rng, envs):
             *above, question = said.split("\n")
             if above and "Your task is to: " in said:
                 task = above[-1]
@@ -164,12 +164,12 @@ def test_questions_about_rooms_are_answered_from_their_pages() -> None:
 def test_attempts_are_at_training_tasks() -> None:
     """Whatever is reset for a document belongs to split train."""
     module, rng = attempts(), Rng("test", 4)
-    known = module.worlds()
-    envs = [env for group in (known.homes, known.pursued, *known.others) for env in group.values()]
+    envs = module.make_envs()
+    all_envs = [env for group in (envs.homes, envs.pursued, *envs.other) for env in group.values()]
     for _ in range(60):
-        for make in (module.attempt_at_home, module.room_read, module.attempt_elsewhere):
-            assert make(rng, known)
-    for env in envs:
+        for make in (module.household_attempt, module.room_questions, module.other_attempt):
+            assert make(rng, envs)
+    for env in all_envs:
         assert env.current_task.split == "train"
 
 
@@ -177,7 +177,7 @@ def test_made_up_names_stand_for_the_old_ones_everywhere() -> None:
     """A document under other names is the same document."""
     module = attempts()
     turns = [("You see a Mug 1, and a mug 2.", "take mug 1 from desk 1"), ("mugs, desk 1", "")]
-    (said, reply), (more, _) = module._renamed(Rng(5), turns, {"mug", "desk"})
+    (said, reply), (more, _) = module._with_new_names(Rng(5), turns, {"mug", "desk"})
     mug, desk = re.fullmatch(r"take (\w+) 1 from (\w+) 1", reply).groups()  # type: ignore[union-attr]
     assert mug != desk and not {"mug", "desk"} & {mug, desk}
     assert said == f"You see a {mug.capitalize()} 1, and a {mug} 2." and more == f"mugs, {desk} 1"
