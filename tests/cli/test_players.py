@@ -208,9 +208,9 @@ def test_a_missing_key_is_said_before_any_network(agentgym: Run, monkeypatch: py
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("--agent", "openai"), "say which model"),
+        (("--agent", "openai"), "model is missing"),
         (("--agent", "openai", "--model", "m", "--base_url", "localhost"), "base_url must be an address such as"),
-        (("--agent", "openai", "--agent_kwargs.base_url", "x"), "say which model"),
+        (("--agent", "openai", "--agent_kwargs.base_url", "x"), "model is missing"),
         (("--agent", "openai", "--model", "m", "--agent_kwargs.tols", "1"), "no argument 'tols'. Did you mean 'tools'"),
         (("--agent", "openai", "--model", "m", "--agent_kwargs.api_key", SECRET), "takes no argument 'api_key'"),
         (

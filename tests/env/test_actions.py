@@ -330,8 +330,8 @@ def test_an_action_has_a_name_and_an_argument(text: str, name: str, argument: st
     assert (reply.name, reply.argument) == (name, argument)
 
 
-def test_the_older_name_of_the_parser_of_calls_still_works() -> None:
-    """`parse_tool_call` and `parse_reply` are imported by worlds elsewhere."""
-    from agentgym_py.env.actions import parse_tool_call
+def test_the_former_name_of_parse_tool_call_still_works() -> None:
+    """Worlds in other packages may import `parse_call`."""
+    from agentgym_py.env.actions import parse_call
 
-    assert parse_tool_call is parse_tool_call
+    assert parse_call is parse_tool_call
