@@ -49,7 +49,7 @@ def run(args: Values) -> int:
     """Serve until Ctrl-C."""
     chosen = read_options(ServeOptions, args)
     require_server("the environment server", "serve")
-    from agentgym_py.serving.server import app_of
+    from agentgym_py.serving.server import make_app
 
     specs = env_specs(args)
     limits = Limits(**{field.name: getattr(chosen, field.name) for field in fields(Limits)})
@@ -63,10 +63,10 @@ def run(args: Values) -> int:
         if chosen.host not in (LOOPBACK, "localhost"):
             print("agentgym: warning: connections are not encrypted; use a proxy with TLS", file=sys.stderr)
         serve(
-            app_of(sessions, token, chosen.host), server_socket,
+            make_app(sessions, token, chosen.host), server_socket,
             limit_concurrency=2 * limits.sessions + _EXTRA_CONNECTIONS, timeout_keep_alive=int(limits.idle) + 1,
         )  # fmt: skip
-    if sessions.running:  # Python would wait for the thread of a hanging world
+    if sessions.busy_threads:  # Python would wait for the thread of a hanging world
         os._exit(0)
     return 0
 

@@ -1,4 +1,4 @@
-"""What a session can be asked and told: the requests, and the environment's answers."""
+"""The calls of a session: requests, and the environment's answers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from agentgym_py.serving.protocol import Ask, ExpertThought, FindTask, Limit, Re
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call."""
+    """One call of a session."""
 
-    asks: type
-    """The request, of `protocol`; a `Change` changes the episode."""
+    request: type
+    """Its request class in `protocol`; a `Change` changes the episode."""
     answer: Callable[[TextEnv, Any], Any]
-    tells: bool = False
-    """Whether it tells what only an expert knows."""
+    experts_only: bool = False
+    """Whether its answer holds expert knowledge."""
 
 
-def where(env: TextEnv) -> dict[str, Any]:
-    """Where an episode stands; its observation is the last one."""
+def episode_state(env: TextEnv) -> dict[str, Any]:
+    """Return the state of an episode, with its last observation."""
     task = asdict(env.current_task) if env.current_task else None
     return {
         "task": task, "steps": env.steps, "stop_reason": env.stop_reason, "success": env.succeeded,
@@ -33,32 +33,32 @@ def where(env: TextEnv) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _reset(env: TextEnv, asked: Reset) -> Any:
-    _, info = env.reset(seed=asked.seed, options=asked.options)
-    return {**where(env), "info": info}
+def _reset(env: TextEnv, request: Reset) -> Any:
+    _, info = env.reset(seed=request.seed, options=request.options)
+    return {**episode_state(env), "info": info}
 
 
-def _step(env: TextEnv, asked: Step) -> Any:
-    observation, reward, terminated, truncated, info = env.step(asked.action)
+def _step(env: TextEnv, request: Step) -> Any:
+    observation, reward, terminated, truncated, info = env.step(request.action)
     return {
         "observation": observation, "reward": reward, "terminated": terminated, "truncated": truncated, "info": info,
         "steps": env.steps, "read": asdict(env.last_reply) if env.last_reply else None,
     }  # fmt: skip
 
 
-def _restore(env: TextEnv, asked: Restore) -> Any:
+def _restore(env: TextEnv, request: Restore) -> Any:
     try:
-        snapshot = base64.b64decode(asked.snapshot, validate=True)
+        snapshot = base64.b64decode(request.snapshot, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise SnapshotError(f"a snapshot's bytes are wanted in base64: {error}") from error
+        raise SnapshotError(f"a snapshot must be base64: {error}") from error
     env.restore(snapshot)
-    return where(env)
+    return episode_state(env)
 
 
-def _limit(env: TextEnv, asked: Limit) -> Any:
-    if asked.max_steps < 1:
-        raise ConfigError(f"max_steps must be at least 1, got {asked.max_steps}")
-    env.max_steps = asked.max_steps
+def _limit(env: TextEnv, request: Limit) -> Any:
+    if request.max_steps < 1:
+        raise ConfigError(f"max_steps must be at least 1, got {request.max_steps}")
+    env.max_steps = request.max_steps
     return {}
 
 
@@ -70,11 +70,11 @@ CALLS: Mapping[str, Call] = {
     "snapshot": Call(Ask, lambda env, _: base64.b64encode(env.snapshot()).decode()),
     "actions": Call(Ask, lambda env, _: env.actions()),
     "tools": Call(Ask, lambda env, _: env.tools()),
-    "task": Call(FindTask, lambda env, asked: asdict(env.task(asked.name, asked.split))),
-    "read": Call(Read, lambda env, asked: asdict(env.read(asked.text))),
-    "expert": Call(Ask, lambda env, _: env.expert(), tells=True),
-    "fair_expert": Call(Ask, lambda env, _: env.fair_expert(), tells=True),
-    "expert_thought": Call(ExpertThought, lambda env, asked: env.expert_thought(asked.action), tells=True),
-    "secrets": Call(Ask, lambda env, _: env.secrets(), tells=True),
+    "task": Call(FindTask, lambda env, request: asdict(env.task(request.name, request.split))),
+    "read": Call(Read, lambda env, request: asdict(env.read(request.text))),
+    "expert": Call(Ask, lambda env, _: env.expert(), experts_only=True),
+    "fair_expert": Call(Ask, lambda env, _: env.fair_expert(), experts_only=True),
+    "expert_thought": Call(ExpertThought, lambda env, request: env.expert_thought(request.action), experts_only=True),
+    "secrets": Call(Ask, lambda env, _: env.secrets(), experts_only=True),
 }
 """Every call by its name."""

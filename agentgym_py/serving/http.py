@@ -1,4 +1,4 @@
-"""What the HTTP servers of this package share: access and JSON."""
+"""Shared by the HTTP servers of this package: access control and JSON."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-_EVERYWHERE = "0.0.0.0"  # noqa: S104  # it is compared with, not listened at
+_EVERYWHERE = "0.0.0.0"  # noqa: S104  # only compared with
 
 
 class Json(JSONResponse):
     """JSON in ASCII, because a model may write half of a surrogate pair, which UTF-8 cannot hold."""
 
     def render(self, content: Any) -> bytes:
-        """The body."""
+        """Encode the body."""
         return json.dumps(content, allow_nan=False).encode("ascii")
 
 
-def only_for(token: str, advice: str) -> Callable[[Request], Awaitable[None]]:
-    """A dependency of routes: a request without the token gets 401 and `advice`."""
+def require_token(token: str, advice: str) -> Callable[[Request], Awaitable[None]]:
+    """Return a dependency of routes that answers requests without the token with 401 and `advice`."""
 
-    async def known(request: Request) -> None:
-        given = request.headers.get("authorization", "")
-        if not secrets.compare_digest(given.encode(), f"Bearer {token}".encode()):
+    async def check_token(request: Request) -> None:
+        header = request.headers.get("authorization", "")
+        if not secrets.compare_digest(header.encode(), f"Bearer {token}".encode()):
             raise HTTPException(401, advice)
 
-    return known
+    return check_token
 
 
-def only_at(app: FastAPI, host: str) -> None:
-    """Refuse requests whose `Host` is neither this machine nor the address that the server listens at.
+def restrict_hosts(app: FastAPI, host: str) -> None:
+    """Refuse requests whose `Host` is neither this machine nor the address of the server.
 
-    Otherwise a foreign name that resolves to this machine could read through a browser (DNS rebinding). A server that
-    listens everywhere cannot know its names, and refuses none.
+    Otherwise a foreign name that resolves to this machine could read through a browser (DNS rebinding). A server on all
+    addresses cannot know its names and refuses none.
     """
     names = ["*"] if host == _EVERYWHERE else sorted({"127.0.0.1", "localhost", host})
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=names)

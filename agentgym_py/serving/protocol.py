@@ -1,4 +1,4 @@
-"""The protocol of server and client, version 1: requests as dataclasses, errors by their names.
+"""The protocol of server and client, version 1: requests as dataclasses, errors by name.
 
 docs/serving.md describes it for clients in other languages.
 """
@@ -18,28 +18,28 @@ from agentgym_py.errors import AgentGymError, ConfigError
 VERSION = 1
 SESSIONS = f"/v{VERSION}/sessions"
 ERRORS: Mapping[str, type[AgentGymError]] = {
-    name: each for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, AgentGymError)
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, AgentGymError)
 }
-"""Errors that an environment raises on purpose, and a client raises again."""
-GONE = "SessionGone"
-"""The error for a session that expired, was used up or never existed."""
+"""Errors of an environment, which the client raises again."""
+SESSION_GONE = "SessionGone"
+"""Error name for a session that expired, was used up or never existed."""
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class Make:
-    """A new session: of an environment by its name, or a fork of another session as it is now."""
+    """Open a session: of an environment by name, or as a fork of another session."""
 
     env: str | None = None
     """Short name or Gymnasium id."""
     kwargs: dict[str, Any] = field(default_factory=dict)
-    """Arguments of the environment, plain data."""
+    """Arguments of the environment; plain data."""
     fork: str | None = None
-    """The session to fork; then nothing else may be given."""
+    """The session to fork; excludes other fields."""
 
     def __post_init__(self) -> None:
         if (self.env is None) == (self.fork is None) or (self.fork is not None and self.kwargs):
-            raise ConfigError("a session is made with env and kwargs, or with fork")
+            raise ConfigError("a session needs either env (and kwargs) or fork")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,7 @@ class Change:
     """A request that changes the episode."""
 
     n: int
-    """Number of the change: 1 for the session's first, then one more each. The last one again gets its first answer
-    again.
-    """
+    """Number of the change in its session, from 1. A repetition of the last change gets the same answer again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +70,12 @@ class Restore(Change):
     """`TextEnv.restore`."""
 
     snapshot: str
-    """The bytes in base64."""
+    """The snapshot in base64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit(Change):
-    """Another `max_steps`."""
+    """Change `max_steps`."""
 
     max_steps: int
 
@@ -109,8 +107,8 @@ class ExpertThought:
     action: str
 
 
-def written(value: Any) -> bytes:
-    """Encode as JSON in ASCII, which holds half of a surrogate pair too; numpy's integers are numbers.
+def encode(value: Any) -> bytes:
+    """Encode as JSON in ASCII, which can hold half of a surrogate pair; numpy's integers become numbers.
 
     Raises:
         ValueError, TypeError: it cannot be encoded.
@@ -118,21 +116,21 @@ def written(value: Any) -> bytes:
     return json.dumps(value, allow_nan=False, separators=(",", ":"), default=operator.index).encode("ascii")
 
 
-def read(kind: type[R], raw: bytes) -> R:
-    """Read a request of this kind; every field by its type.
+def decode(kind: type[R], raw: bytes) -> R:
+    """Decode a request of this kind and check the types of its fields.
 
     Raises:
-        ConfigError: the bytes are no JSON, or not such a request; says what is wrong.
+        ConfigError: the bytes are not JSON, or not such a request.
     """
     try:
-        given = json.loads(raw)
+        content = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"a JSON object is wanted, and these bytes are no JSON: {error}") from error
-    if not isinstance(given, dict):
-        raise ConfigError(f"a JSON object is wanted, not {given!r:.100}")
-    require_arguments(kind, given)
-    needed = [each.name for each in fields(cast(Any, kind)) if each.default is each.default_factory is MISSING]
-    missing = [name for name in needed if name not in given]
+        raise ConfigError(f"a request must be a JSON object, but this is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"a request must be a JSON object, got {content!r:.100}")
+    require_arguments(kind, content)
+    required = [f.name for f in fields(cast(Any, kind)) if f.default is f.default_factory is MISSING]
+    missing = [name for name in required if name not in content]
     if missing:
         raise ConfigError(f"{kind.__name__} needs {', '.join(missing)}")
-    return kind(**given)
+    return kind(**content)

@@ -10,25 +10,25 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Respons
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from agentgym_py.errors import AgentGymError
-from agentgym_py.serving.http import Json, only_at, only_for
+from agentgym_py.serving.http import Json, require_token, restrict_hosts
 from agentgym_py.serving.protocol import SESSIONS, VERSION
 from agentgym_py.serving.sessions import RefusedError, Sessions
 
 _NAMES = {401: "BadToken", 413: "TooLong"}
 
 
-def app_of(sessions: Sessions, token: str, host: str) -> FastAPI:
-    """Make the application. Every request except /health must bear `token`; `host` is the address it listens at."""
+def make_app(sessions: Sessions, token: str, host: str) -> FastAPI:
+    """Make the application. Every request except /health needs `token`; `host` is the address of the server."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        sweeping = asyncio.create_task(sessions.sweep())
+        sweep = asyncio.create_task(sessions.sweep())
         yield
-        sweeping.cancel()
+        sweep.cancel()
         await sessions.end()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan, default_response_class=Json)
-    only_at(app, host)
+    restrict_hosts(app, host)
 
     @app.exception_handler(AgentGymError)
     async def refused(_: Request, error: AgentGymError) -> Json:
@@ -42,15 +42,15 @@ def app_of(sessions: Sessions, token: str, host: str) -> FastAPI:
 
     @app.get("/health")
     async def health() -> Json:
-        return Json({"ok": sessions.well, "protocol": VERSION}, 200 if sessions.well else 503)
+        return Json({"ok": sessions.is_healthy, "protocol": VERSION}, 200 if sessions.is_healthy else 503)
 
     app.include_router(_api(sessions, token))
     return app
 
 
 def _api(sessions: Sessions, token: str) -> APIRouter:
-    known = only_for(token, "the token is missing or wrong: agentgym serve prints it, clients send it as Bearer")
-    api = APIRouter(prefix=SESSIONS, dependencies=[Depends(known)])
+    check_token = require_token(token, "missing or wrong token: send the token that agentgym serve prints as Bearer")
+    api = APIRouter(prefix=SESSIONS, dependencies=[Depends(check_token)])
 
     @api.get("")
     async def state() -> Json:
@@ -62,20 +62,20 @@ def _api(sessions: Sessions, token: str) -> APIRouter:
 
     @api.post("/{key}/{call}")
     async def call(request: Request) -> Response:
-        named = request.path_params
-        return _answer(await sessions.call(named["key"], named["call"], await _body(request)))
+        path = request.path_params
+        return _answer(await sessions.call(path["key"], path["call"], await _body(request)))
 
     @api.delete("/{key}")
     async def close(request: Request) -> Json:
         return Json({"closed": sessions.close(request.path_params["key"])})
 
     async def _body(request: Request) -> bytes:
-        most, parts, size = sessions.limits.request_bytes, list[bytes](), 0
+        limit, parts, size = sessions.limits.request_bytes, list[bytes](), 0
         async for part in request.stream():
             parts.append(part)
             size += len(part)
-            if size > most:
-                raise HTTPException(413, f"a request may have {most} bytes (--request_bytes)")
+            if size > limit:
+                raise HTTPException(413, f"the request is longer than {limit} bytes (--request_bytes)")
         return b"".join(parts)
 
     return api

@@ -28,7 +28,7 @@ from pydantic.dataclasses import dataclass
 from agentgym_py.agents import ExpertAgent
 from agentgym_py.errors import AgentGymError, DataError, UnknownNameError
 from agentgym_py.policy import Policy
-from agentgym_py.serving.http import Json, only_at, only_for
+from agentgym_py.serving.http import Json, require_token, restrict_hosts
 from agentgym_py.trajectory import store
 from agentgym_py.viewer import feedback
 from agentgym_py.viewer.feedback import Ref
@@ -238,7 +238,7 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
         stop.set()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan, default_response_class=Json)
-    only_at(app, "127.0.0.1")
+    restrict_hosts(app, "127.0.0.1")
 
     @app.middleware("http")
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -267,7 +267,7 @@ def app_of(viewer: Viewer, token: str) -> FastAPI:
 
 
 def _api(viewer: Viewer, token: str) -> APIRouter:
-    require_token = only_for(token, "open the address that agentgym view printed: it has the token")
+    check_token = require_token(token, "open the address that agentgym view printed: it has the token")
 
     class Guarded(APIRoute):
         """Checks the token before the body is read; a dependency would check it afterwards."""
@@ -276,7 +276,7 @@ def _api(viewer: Viewer, token: str) -> APIRouter:
             handle = super().get_route_handler()
 
             async def guarded(request: Request) -> Response:
-                await require_token(request)
+                await check_token(request)
                 return await handle(request)
 
             return guarded

@@ -118,12 +118,12 @@ Serve = Callable[..., Server]
 
 @contextmanager
 def _serving(worlds: list[EnvSpec], port: int = 0, *, experts: bool = False, **limits: Any) -> Iterator[Server]:
-    from agentgym_py.serving.server import app_of
+    from agentgym_py.serving.server import make_app
 
     allow = limits.pop("allow", ())
     sessions = Sessions(worlds, Limits(**limits), experts=experts, allow=allow)
     with listen(LOOPBACK, port) as at:
-        app = app_of(sessions, TOKEN, LOOPBACK)
+        app = make_app(sessions, TOKEN, LOOPBACK)
         running = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=running.run, args=([at],), daemon=True)
         thread.start()

@@ -170,9 +170,9 @@ def test_what_a_world_refuses_is_raised_again(server: Any) -> None:
         ({"token": "wrong"}, ConfigError, "AGENTGYM_TOKEN"),
         ({"token": ""}, ConfigError, "AGENTGYM_TOKEN"),
         ({"token": f"{TOKEN}\n"}, ConfigError, "printable"),
-        ({"url": "127.0.0.1:80"}, ConfigError, "url must be as"),
-        ({"url": "http:127.0.0.1:80"}, ConfigError, "url must be as"),
-        ({"url": "http://127.0.0.1:x"}, ConfigError, "url must be as"),
+        ({"url": "127.0.0.1:80"}, ConfigError, "url must be an address such as"),
+        ({"url": "http:127.0.0.1:80"}, ConfigError, "url must be an address such as"),
+        ({"url": "http://127.0.0.1:x"}, ConfigError, "url must be an address such as"),
         ({"timeout": 0.0}, ConfigError, "timeout must be above 0"),
         ({"difficulty": {1}}, ConfigError, "plain data"),
     ],
@@ -380,5 +380,5 @@ def test_another_server_is_said(server: Any) -> None:
                 client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
 
         threading.Thread(target=answer, daemon=True).start()
-        with pytest.raises(InfrastructureError, match="no environment server"):
+        with pytest.raises(InfrastructureError, match="not an environment server"):
             RemoteEnv(url=f"http://127.0.0.1:{other.getsockname()[1]}", env="maze", retries=0)

@@ -20,7 +20,7 @@ from agentgym_py.env import EnvSpec
 from agentgym_py.errors import ConfigError, InfrastructureError
 from agentgym_py.serving.calls import CALLS
 from agentgym_py.serving.protocol import SESSIONS
-from agentgym_py.serving.server import app_of
+from agentgym_py.serving.server import make_app
 from agentgym_py.serving.sessions import Limits, Sessions
 
 TOKEN = "a-token-for-tests"
@@ -33,7 +33,7 @@ ODD = "OddForTests-v0"
 def client() -> Any:
     """Requests by hand, to a server of the maze and of a world that misbehaves."""
     sessions = Sessions([EnvSpec("maze"), EnvSpec(ODD)], Limits(longest=2.0, request_bytes=5000, changes=30))
-    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as made:
+    with TestClient(make_app(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as made:
         yield made
 
 
@@ -79,14 +79,14 @@ def test_nothing_is_told_without_the_token(client: TestClient) -> None:
 )  # fmt: skip
 def test_other_hosts_are_refused(at: str, host: str, status: int) -> None:
     """A name that was made to point here reads nothing; who listens everywhere has many names."""
-    app = app_of(Sessions([EnvSpec("maze")], Limits()), TOKEN, at)
+    app = make_app(Sessions([EnvSpec("maze")], Limits()), TOKEN, at)
     assert TestClient(app, HOST).get("/health", headers={"Host": host}).status_code == status
 
 
 def test_only_worlds_and_arguments_on_offer_are_made(client: TestClient) -> None:
     """Neither another world nor a class, a file, a fixed argument's other value, or what is Gymnasium's."""
     specs = [EnvSpec("household", {"difficulty": "easy"}), EnvSpec(ODD)]
-    app = app_of(Sessions(specs, Limits(), allow=["observation_mode"]), TOKEN, "127.0.0.1")
+    app = make_app(Sessions(specs, Limits(), allow=["observation_mode"]), TOKEN, "127.0.0.1")
     with TestClient(app, HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
         for number, (asked, fine) in enumerate((
             ({"env": "household"}, True),
@@ -129,9 +129,9 @@ def test_experts_are_silent_unless_they_are_asked_to_tell(client: TestClient) ->
 @pytest.mark.parametrize(
     ("call", "body", "message"),
     [
-        ("step", b"", "no JSON"), ("step", b"{", "no JSON"), ("step", b"[" * 4000, "no JSON"),
-        ("step", b"\xff\xfe", "no JSON"), ("step", b"[]", "a JSON object is wanted"),
-        ("step", b'"x"', "a JSON object is wanted"), ("step", b"{}", "Step needs n, action"),
+        ("step", b"", "not JSON"), ("step", b"{", "not JSON"), ("step", b"[" * 4000, "not JSON"),
+        ("step", b"\xff\xfe", "not JSON"), ("step", b"[]", "must be a JSON object"),
+        ("step", b'"x"', "must be a JSON object"), ("step", b"{}", "Step needs n, action"),
         ("step", b'{"n": 2, "actoin": "x"}', "Did you mean 'action'"),
         ("step", b'{"n": 2, "action": 3}', "action must be str, not 3"),
         ("step", b'{"n": true, "action": "x"}', "n must be int"),
@@ -231,7 +231,9 @@ def test_a_world_that_hangs_loses_its_session_alone(client: TestClient, woken: t
 def test_a_world_that_failed_is_closed(monkeypatch: pytest.MonkeyPatch, woken: threading.Event) -> None:
     """As one that hung is when it comes back, and a fork that could not be restored: they may hold processes."""
     sessions = Sessions([EnvSpec(ODD)], Limits(longest=2.0))
-    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+    with TestClient(
+        make_app(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}
+    ) as client:
         path = made(client)
         closed, env = list[Any](), sessions._sessions[KEY].env
         monkeypatch.setattr(type(env), "close", lambda self: closed.append(self))
@@ -256,7 +258,9 @@ def test_a_fork_that_hangs_is_lost_alone(monkeypatch: pytest.MonkeyPatch, woken:
     world = type(EnvSpec(ODD).make())
     monkeypatch.setattr(world, "close", lambda self: closed.append(self))
     monkeypatch.setattr(world, "restore", lambda self, snapshot: woken.wait(60))
-    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+    with TestClient(
+        make_app(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}
+    ) as client:
         path = made(client)
         before = list(closed)
         assert error(client.put(f"{SESSIONS}/fork-of-{KEY}", json={"fork": KEY}))[:2] == (504, "WorldHangs")
@@ -271,7 +275,9 @@ def test_a_world_that_hangs_as_it_is_closed_holds_up_nobody(monkeypatch: pytest.
     """Its thread is missed until it comes back; other idle sessions are closed all the same."""
     sessions, back = Sessions([EnvSpec(ODD), EnvSpec("maze")], Limits(longest=2.0, idle=3.0)), threading.Event()
     monkeypatch.setattr(type(EnvSpec(ODD).make()), "close", lambda self: back.wait(60))
-    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+    with TestClient(
+        make_app(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}
+    ) as client:
         made(client)
         made(client, "maze", f"other-{KEY}")
         until(lambda: client.get(SESSIONS).json()["expired"] == 2)
@@ -282,7 +288,7 @@ def test_a_world_that_hangs_as_it_is_closed_holds_up_nobody(monkeypatch: pytest.
 
 def test_a_server_whose_threads_all_hang_says_so(woken: threading.Event) -> None:
     """In its health, and at once to whoever asks; it is well again when they come back."""
-    app = app_of(Sessions([EnvSpec(ODD)], Limits(longest=1.0, threads=1)), TOKEN, "127.0.0.1")
+    app = make_app(Sessions([EnvSpec(ODD)], Limits(longest=1.0, threads=1)), TOKEN, "127.0.0.1")
     with TestClient(app, HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
         path, other = made(client), made(client, key=f"other-{KEY}")
         client.post(f"{path}/step", json={"n": 2, "action": "hang"})
@@ -296,11 +302,13 @@ def test_a_server_whose_threads_all_hang_says_so(woken: threading.Event) -> None
 def test_who_waits_for_a_thread_does_not_wait_for_ever(woken: threading.Event) -> None:
     """Those who came before it was seen that the world hangs, too."""
     sessions = Sessions([EnvSpec(ODD)], Limits(longest=1.0, threads=1))
-    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+    with TestClient(
+        make_app(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}
+    ) as client:
         path, other = made(client), made(client, key=f"other-{KEY}")
         with ThreadPoolExecutor(2) as pool:
             hangs = pool.submit(client.post, f"{path}/step", json={"n": 2, "action": "hang"})
-            until(lambda: sessions.running == 1)
+            until(lambda: sessions.busy_threads == 1)
             waits = pool.submit(client.post, f"{other}/step", json={"n": 2, "action": "x"})
             assert error(hangs.result(30))[:2] == (504, "WorldHangs")
             assert error(waits.result(30))[:2] == (503, "Busy")
@@ -312,14 +320,16 @@ def test_who_waits_for_a_thread_does_not_wait_for_ever(woken: threading.Event) -
 def test_who_finds_no_thread_to_be_made_or_closed_in(monkeypatch: pytest.MonkeyPatch, woken: threading.Event) -> None:
     """A session that was not made does not count; one that is closed is closed when a thread is free."""
     sessions, closed = Sessions([EnvSpec(ODD)], Limits(longest=1.5, threads=1, total=3)), list[Any]()
-    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+    with TestClient(
+        make_app(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}
+    ) as client:
         path, other = made(client), made(client, key=f"other-{KEY}")
         env = sessions._sessions[f"other-{KEY}"].env
         monkeypatch.setattr(type(env), "close", lambda self: closed.append(self))
         with ThreadPoolExecutor(2) as pool:
-            monkeypatch.setattr(sessions, "stuck", -1)  # it is long at work, but no one gives it up
+            monkeypatch.setattr(sessions, "stuck_threads", -1)  # it is long at work, but no one gives it up
             hangs = pool.submit(client.post, f"{path}/step", json={"n": 2, "action": "hang"})
-            until(lambda: sessions.running == 1)
+            until(lambda: sessions.busy_threads == 1)
             late = pool.submit(client.put, f"{SESSIONS}/late-{KEY}", json={"env": ODD})
             assert client.delete(other).json() == {"closed": True}
             assert error(late.result(30))[:2] == (503, "Busy")
@@ -332,12 +342,14 @@ def test_who_finds_no_thread_to_be_made_or_closed_in(monkeypatch: pytest.MonkeyP
 def test_a_world_is_not_closed_while_a_thread_is_in_it(monkeypatch: pytest.MonkeyPatch, woken: threading.Event) -> None:
     """Whoever ends the session of one that hangs."""
     sessions, closed = Sessions([EnvSpec(ODD)], Limits(longest=1.5)), list[bool]()
-    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+    with TestClient(
+        make_app(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}
+    ) as client:
         path = made(client)
         monkeypatch.setattr(type(sessions._sessions[KEY].env), "close", lambda self: closed.append(woken.is_set()))
         with ThreadPoolExecutor(1) as pool:
             hangs = pool.submit(client.post, f"{path}/step", json={"n": 2, "action": "hang"})
-            until(lambda: sessions.running == 1)
+            until(lambda: sessions.busy_threads == 1)
             assert client.delete(path).json() == {"closed": True}
             assert hangs.result(30).status_code == 504
         other = made(client, key=f"other-{KEY}")
@@ -355,13 +367,15 @@ def test_sessions_that_end_leave_threads_to_the_others(monkeypatch: pytest.Monke
         list[Any](),
     )
     monkeypatch.setattr(type(EnvSpec(ODD).make()), "close", lambda self: closed.append(back.wait(60)))
-    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+    with TestClient(
+        make_app(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}
+    ) as client:
         for number in range(6):
             client.delete(made(client, key=f"{number}-{KEY}"))
-        until(lambda: sessions.stuck == 2)
+        until(lambda: sessions.stuck_threads == 2)
         path = made(client, "maze")
         assert client.post(f"{path}/actions", json={}).status_code == 200
-        assert sessions.running == sessions.stuck == 2
+        assert sessions.busy_threads == sessions.stuck_threads == 2
         back.set()
         until(lambda: len(closed) == 6)
 
@@ -374,7 +388,7 @@ def test_sessions_are_limited(serve: Any) -> None:
         server.env("maze")
     first.close()
     server.env("maze").close()
-    with pytest.raises(InfrastructureError, match="has made its 3 sessions"):
+    with pytest.raises(InfrastructureError, match="has opened all of its 3 sessions"):
         server.env("maze")
 
 
@@ -403,7 +417,7 @@ def test_idle_sessions_expire(serve: Any) -> None:
         time.sleep(0.1)
     state = server.ask("GET")
     assert (state["sessions"], state["expired"]) == (1, 1)
-    with pytest.raises(InfrastructureError, match="idle"):
+    with pytest.raises(InfrastructureError, match="without a request"):
         idle.step("x")
     assert idle.reset(seed=0) == EnvSpec("maze").make().reset(seed=0)
 
@@ -411,7 +425,9 @@ def test_idle_sessions_expire(serve: Any) -> None:
 def test_nothing_is_kept_of_a_session_that_ended() -> None:
     """Closed or expired, forks too: world and session are free to go, and the table is empty."""
     sessions = Sessions([EnvSpec("maze")], Limits(idle=3.0))
-    with TestClient(app_of(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+    with TestClient(
+        make_app(sessions, TOKEN, "127.0.0.1"), HOST, headers={"Authorization": f"Bearer {TOKEN}"}
+    ) as client:
         for number in range(10):
             made(client, "maze", f"{KEY}-{number}")
             client.put(f"{SESSIONS}/fork-of-{KEY}-{number}", json={"fork": f"{KEY}-{number}"})
@@ -443,7 +459,7 @@ def test_steps_of_one_session_at_once_do_not_mix(server: Any) -> None:
                 body = json.dumps({"n": n, "action": f"of {number}"}).encode()
                 seen.append(server.ask("POST", path, body)["observation"])
             except InfrastructureError as refused:
-                assert "changes, the next is" in str(refused)
+                assert "the next change of this session" in str(refused)
         return seen
 
     with ThreadPoolExecutor(8) as pool:
