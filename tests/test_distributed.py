@@ -81,7 +81,7 @@ from agentgym_py import distributed
 from agentgym_py.report import svg
 from agentgym_py.cli import _main
 
-svg.there = lambda: False  # they take longer than the training
+svg.has_matplotlib = lambda: False  # they take longer than the training
 spec = spec_from_file_location("toy_envs", sys.argv[1])
 spec.loader.exec_module(module_from_spec(spec))
 with distributed.rank_zero_output():
@@ -110,7 +110,7 @@ from agentgym_py.report import svg
 from agentgym_py.training.checkpoints import Checkpoints
 from agentgym_py.cli import _main
 
-svg.there = lambda: False
+svg.has_matplotlib = lambda: False
 spec = spec_from_file_location("toy_envs", sys.argv[1])
 spec.loader.exec_module(module_from_spec(spec))
 kept, take, step = [], Checkpoints.take, torch.optim.AdamW.step

@@ -37,11 +37,11 @@ def options(parser: Parser) -> None:
 
 def read_plan(args: Values) -> ExportOptions:
     """Read the options; raise ConfigError if the GGUF converter is missing."""
-    from agentgym_py.report.export import converter
+    from agentgym_py.report.export import find_converter
 
     chosen = read_options(ExportOptions, args)
     if chosen.gguf:
-        converter()
+        find_converter()
     return chosen
 
 
@@ -49,11 +49,11 @@ def run(args: Values) -> int:
     """Export, and print the folder."""
     if args["out"] is None:
         raise UsageError("--out DIR is needed")
-    from agentgym_py.report.export import export, find
+    from agentgym_py.report.export import export, find_source
 
     try:
         chosen = read_plan(args)
-        source = find(args["model"], chosen.round)
+        source = find_source(args["model"], chosen.round)
         prepare_torch("tiny")  # the name does not matter: this checks the packages and silences them
         folder = export(source, args["out"], base=chosen.base, gguf=chosen.gguf)
     except ConfigError as error:

@@ -219,9 +219,9 @@ class Pipeline:
 
 def _is_unimproved(target: Path) -> bool:
     """Return whether a run had rounds, and Agent_v0 is its best agent."""
-    from agentgym_py.report.export import find
+    from agentgym_py.report.export import find_source
 
-    return bool(RunFolder.open(target).config()["rounds"]) and find(str(target)).number == 0
+    return bool(RunFolder.open(target).config()["rounds"]) and find_source(str(target)).number == 0
 
 
 def _is_stage(value: Any) -> bool:
@@ -235,10 +235,10 @@ def _out(stage: Stage, target: Path) -> Path:
 
 def _product(stage: Stage, target: Path) -> str:
     """Return the product of a stage: its best checkpoint, its trajectories, its reward model or its folder."""
-    from agentgym_py.report.export import find
+    from agentgym_py.report.export import find_source
 
     if stage.kind in POLICIES:
-        return str(find(str(target)).weights)
+        return str(find_source(str(target)).weights)
     if stage.kind == "reward_model":
         return str(target / stage.product_kind)
     return str(_out(stage, target))

@@ -214,13 +214,13 @@ def _require_product(stage: Stage) -> None:
 
 def _require_model(stage: Stage, args: Values) -> None:
     """Raise an error if the model does not exist and is not the product of a stage."""
-    from agentgym_py.report.export import find
+    from agentgym_py.report.export import find_source
 
     model = str(args["model"])
     if not model or model.startswith("$") or args.get("agent") not in (None, "model"):
         return
     if stage.kind == "export":
-        find(model, args["round"])
+        find_source(model, args["round"])
     else:
         require_model_files(model)
 

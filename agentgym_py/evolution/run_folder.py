@@ -127,6 +127,11 @@ class RunFolder(JsonFolder):
         """Tell whether a round is over."""
         return (self.round(number) / "metrics.json").is_file()
 
+    def finished_rounds(self) -> list[int]:
+        """Return the numbers of the rounds that are over."""
+        names = [path.parent.name for path in (self.path / "rounds").glob("*/metrics.json")]
+        return sorted(int(name) for name in names if name.isdigit())
+
     @property
     def finished(self) -> bool:
         """Whether the run is over, including its test."""

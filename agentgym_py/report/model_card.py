@@ -1,7 +1,7 @@
-"""A model's card: how to open it, and how it was made, without paths of this machine.
+"""A model's card: how to open it and how it was made, without paths of this machine.
 
-The folder that a model lies in (a run, a training, a stage of a pipeline) tells what made it. The card follows its
-base, data and reward model in the same way, as far as their folders still exist.
+The origin of a model is read from its folder: a run, a training, or a stage of a pipeline. The card follows its base,
+data and reward model in the same way, as far as their folders still exist.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from agentgym_py.version import __version__
 if TYPE_CHECKING:
     from agentgym_py.policy import Policy
 
-_TOLD = ("command", "trainer", "Agent_v0", "base", "data", "expert", "exploration", "reward model", "trained on")
-"""Rows of an origin that are shown for what something else was made from."""
+_CHAIN_KEYS = ("command", "trainer", "Agent_v0", "base", "data", "expert", "exploration", "reward model", "trained on")
+"""Rows of an origin that the table of inputs shows."""
 
 
 class Origin(NamedTuple):
-    """What made a model, a reward model or trajectories."""
+    """The origin of a model, a reward model or trajectories."""
 
     name: str
     place: Path
     rows: dict[str, Any]
-    """Facts by name; empty ones are left out."""
+    """Facts by name; the card leaves out empty ones."""
     inputs: list[tuple[str, str]]
-    """What it was made from: `base`, `data` or another setting's name, with the path or the name."""
+    """Its inputs: `base`, `data` or another setting, with the path or the name."""
     tables: tuple[str, ...] = ()
     """Lines of Markdown."""
 
 
-def card(origin: Origin | None, policy: Policy, name: str, weights: str) -> str:
-    """The README.md of a model that is exported as `name` from `weights`."""
-    what = "trained with agentgym-py" if origin else "exported by agentgym-py, which knows nothing of its training"
+def make_card(origin: Origin | None, policy: Policy, name: str, weights: str) -> str:
+    """Return the README.md of a model that is exported as `name` from `weights`."""
+    how = "trained with agentgym-py" if origin else "exported by agentgym-py, which knows nothing of its training"
     head = {"library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["agentgym-py"]}
-    made = origin.rows if origin else {"exported from": _short(weights), "base": _base(policy, weights)}
-    made = {**made, "weights (SHA-256)": policy.digest(), "parameters": f"{policy.num_parameters:,}"}
+    rows = origin.rows if origin else {"exported from": _short(weights), "base": _base(policy, weights)}
+    rows = {**rows, "weights (SHA-256)": policy.digest(), "parameters": f"{policy.num_parameters:,}"}
     return "\n".join([
         "---", yaml.safe_dump(head, sort_keys=False).strip(), "---", "", f"# {name}", "",
-        f"A language model, {what}. The chat template is in the tokenizer.", "",
+        f"A language model, {how}. The chat template is in the tokenizer.", "",
         "```python", "from transformers import AutoModelForCausalLM, AutoTokenizer", "",
         f'model = AutoModelForCausalLM.from_pretrained("{name}")',
         f'tokenizer = AutoTokenizer.from_pretrained("{name}")', "```", "",
-        "## Provenance", "", "| | |", "|---|---|", *_lines(made | {"exported by": f"agentgym-py {__version__}"}), "",
+        "## Provenance", "", "| | |", "|---|---|", *_lines(rows | {"exported by": f"agentgym-py {__version__}"}), "",
         *(_chain(origin) if origin else ()), *(origin.tables if origin else ()),
     ]).rstrip() + "\n"  # fmt: skip
 
@@ -67,121 +67,117 @@ def _cell(value: Any) -> str:
 
 
 def _base(policy: Policy, weights: str) -> str:
-    """What adapters were merged into; of other weights nothing is known."""
+    """Return the model that adapters were merged into, or nothing."""
     return "" if _short(policy.name) == _short(weights) else _short(policy.name)
 
 
 def _chain(origin: Origin) -> list[str]:
-    """Tables of what a model was made from, and that in turn, as far as it is known."""
-    rows, seen, todo = list[str](), {origin.place}, list(origin.inputs)
-    while todo:
-        what, path = todo.pop(0)
-        found = origin_of(path)
-        if found is None or found.place in seen:
+    """Return a table of a model's inputs and, recursively, their inputs."""
+    rows, visited, queue = list[str](), {origin.place}, list(origin.inputs)
+    while queue:
+        role, path = queue.pop(0)
+        part = origin_of(path)
+        if part is None or part.place in visited:
             continue
-        seen.add(found.place)
-        told = [f"{key}: {_cell(found.rows[key])}" for key in _TOLD if found.rows.get(key) not in (None, "")]
-        rows.append(f"| {what} | {found.name} | {'; '.join(told)} |")
-        todo += found.inputs
+        visited.add(part.place)
+        facts = [f"{key}: {_cell(part.rows[key])}" for key in _CHAIN_KEYS if part.rows.get(key) not in (None, "")]
+        rows.append(f"| {role} | {part.name} | {'; '.join(facts)} |")
+        queue += part.inputs
     return ["## What it was made from", "", "| | | |", "|---|---|---|", *rows, ""] if rows else []
 
 
-# ---------------------------------------------------------------------------------------------------- who made a thing
+# ------------------------------------------------------------------------------------------------------------- origins
 
 
 def origin_of(path: str) -> Origin | None:
-    """What made the thing at this path; None if that is unknown or broken."""
+    """Return the origin of what is at a path; None if it is unknown or broken."""
     folder = Path(path).absolute()
     if not folder.exists():
         return None
     with suppress(AgentGymError, LookupError, TypeError, ValueError):  # from an older version or another program
         if (folder / "run.yaml").is_file():
-            return of_round(run := RunFolder(folder), run.best_round(max(rounds_of(run))))
-        if found := round_at(folder):
-            return of_round(*found)
-        if made := training_at(folder):
-            return of_training(made)
-        return _of_stage(folder)
+            return round_origin(run := RunFolder(folder), run.best_round(max(run.finished_rounds())))
+        if round_ := round_at(folder):
+            return round_origin(*round_)
+        if training := training_at(folder):
+            return _training_origin(training)
+        return _stage_origin(folder)
     return None
 
 
-def rounds_of(run: RunFolder) -> list[int]:
-    """The finished rounds of a run."""
-    return [int(each.parent.name) for each in sorted((run.path / "rounds").glob("*/metrics.json"))]
-
-
 def round_at(folder: Path) -> tuple[RunFolder, int] | None:
-    """The run and the round that this folder is the checkpoint of."""
+    """Return the run and the round of a checkpoint's folder, or None."""
     number, run = folder.parent, folder.parent.parent.parent
-    known = folder.name == "checkpoint" and number.parent.name == "rounds" and number.name.isdigit()
-    return (RunFolder(run), int(number.name)) if known and (run / "run.yaml").is_file() else None
+    matches = folder.name == "checkpoint" and number.parent.name == "rounds" and number.name.isdigit()
+    return (RunFolder(run), int(number.name)) if matches and (run / "run.yaml").is_file() else None
 
 
 def training_at(folder: Path) -> Path | None:
-    """The folder of `agentgym train` that this is, or whose checkpoint or judge it is."""
-    judge = (folder / f"{folder.name}.json").is_file()
-    made = folder.parent if folder.name == "checkpoint" or judge else folder
-    return made if (made / "train.json").is_file() else None
+    """Return the output folder of `agentgym train` that this is or whose checkpoint or reward model it is."""
+    is_judge = (folder / f"{folder.name}.json").is_file()
+    training = folder.parent if folder.name == "checkpoint" or is_judge else folder
+    return training if (training / "train.json").is_file() else None
 
 
-def of_training(folder: Path) -> Origin:
-    """The origin of an output of `agentgym train`."""
-    held = RunFolder(folder).read_json("train.json")
-    settings, report, made_with = held["settings"], held["training"], held.get("provenance", {})
+def _training_origin(folder: Path) -> Origin:
+    record = RunFolder(folder).read_json("train.json")
+    settings, report, provenance = record["settings"], record["training"], record.get("provenance", {})
     rows = {
         "training": folder.name, "base": _name(settings["model"]),
-        "base weights (SHA-256)": made_with.get("base_policy"), "trainer": _trainer(settings["trainer"]),
-        "data": ", ".join(_name(each) for each in settings["data"]),
+        "base weights (SHA-256)": provenance.get("base_policy"), "trainer": _trainer(settings["trainer"]),
+        "data": ", ".join(map(_name, settings["data"])),
         "trained on": f"{report['trajectories']} trajectories, {report['agent_tokens']:,} agent tokens",
         "left out": ", ".join(f"{number} {reason}" for reason, number in report["dropped"].items()),
-        "notes": "; ".join(report.get("notes", ())), "seed": settings["seed"], **_when(made_with),
+        "notes": "; ".join(report.get("notes", ())), "seed": settings["seed"], **_when(provenance),
     }  # fmt: skip
-    data = [("data", str(each)) for each in settings["data"]]
-    inputs = [("base", str(settings["model"])), *_paths(settings["trainer"]), *data]
+    data = [("data", str(path)) for path in settings["data"]]
+    inputs = [("base", str(settings["model"])), *_path_settings(settings["trainer"]), *data]
     return Origin(folder.name, folder, rows, inputs)
 
 
-def of_round(run: RunFolder, number: int) -> Origin:
-    """The origin of a round of a run."""
-    config, made_with = run.config(), run.read_json("provenance.json")
-    trained = run.metrics(number)["training"] or {}
-    name, judge = run.path.absolute().name, config.get("reward_model")
+def round_origin(run: RunFolder, number: int) -> Origin:
+    """Return the origin of a round's checkpoint."""
+    config, provenance = run.config(), run.read_json("provenance.json")
+    training = run.metrics(number)["training"] or {}
+    name, reward_model = run.path.absolute().name, config.get("reward_model")
     rows = {
-        "run": name, "round": f"{number}, {_why(run, number)}", "base": _name(config.get("model")),
-        "base weights (SHA-256)": made_with.get("base_policy"), **_trainers(config, number),
-        "worlds": ", ".join(f"{world} {version}" for world, version in made_with.get("env_versions", {}).items()),
-        "worlds' arguments": _said(config.get("env_kwargs", {})), **_played(config, number),
-        "reward model": _name(judge) if judge and number else "",
-        "trained on": f"{trained['trajectories']} trajectories in this round" if trained else "nothing in this round",
-        "notes": "; ".join(trained.get("notes", ())), "seed": config.get("seed"), **_when(made_with),
+        "run": name, "round": f"{number}, {_rank(run, number)}", "base": _name(config.get("model")),
+        "base weights (SHA-256)": provenance.get("base_policy"), **_trainers(config, number),
+        "worlds": ", ".join(f"{world} {version}" for world, version in provenance.get("env_versions", {}).items()),
+        "worlds' arguments": _format_settings(config.get("env_kwargs", {})), **_episodes(config, number),
+        "reward model": _name(reward_model) if reward_model and number else "",
+        "trained on": f"{training['trajectories']} trajectories in this round" if training else "nothing in this round",
+        "notes": "; ".join(training.get("notes", ())), "seed": config.get("seed"), **_when(provenance),
     }  # fmt: skip
-    inputs = [("base", str(config.get("model"))), *([("reward model", str(judge))] if judge and number else [])]
-    inputs += _paths(config.get("trainer")) if number else []
+    inputs = [("base", str(config.get("model")))]
+    if number:
+        inputs += [("reward model", str(reward_model))] if reward_model else []
+        inputs += _path_settings(config.get("trainer"))
     return Origin(f"{name}, round {number}", run.round(number).absolute(), rows, inputs, tuple(_results(run, number)))
 
 
-def _of_stage(path: Path) -> Origin | None:
-    """The origin of files, such as trajectories, that a stage of a pipeline made."""
+def _stage_origin(path: Path) -> Origin | None:
+    """Return the origin of a file, such as trajectories, that a stage of a pipeline made."""
     folder = path.parent
     if not (folder.parent / "pipeline.json").is_file():
         return None
     stages = RunFolder(folder.parent).read_json("pipeline.json")["stages"]
-    folders = {each["name"]: f"{number:02d}-{each['name']}" for number, each in enumerate(stages, 1)}
-    stage = {folders[each["name"]]: each for each in stages}[folder.name]
+    folders = {stage["name"]: f"{number:02d}-{stage['name']}" for number, stage in enumerate(stages, 1)}
+    stage = {folders[stage["name"]]: stage for stage in stages}[folder.name]
     settings = {
         key: folders[value[1:]] if isinstance(value, str) and value.startswith("$") else value
         for key, value in stage["settings"].items()
     }
-    rows = {"command": f"{stage['command']} ({_said(settings)})"}
-    played = str(stage["settings"].get("model", "")).startswith("$")
-    return Origin(folder.name, folder, rows, [("agent", str(folder.parent / settings["model"]))] if played else [])
+    rows = {"command": f"{stage['command']} ({_format_settings(settings)})"}
+    has_agent = str(stage["settings"].get("model", "")).startswith("$")
+    return Origin(folder.name, folder, rows, [("agent", str(folder.parent / settings["model"]))] if has_agent else [])
 
 
-# ------------------------------------------------------------------------------------------------- what is said of it
+# -------------------------------------------------------------------------------------------------------------- facts
 
 
 def _trainers(config: Mapping[str, Any], number: int) -> dict[str, str]:
-    """The trainer of a round's weights: for Agent_v0 the warm start, if the trainer has one."""
+    """Return the trainer of a round's weights; Agent_v0's is the cloner, if the trainer has one."""
     trainer, experts = config.get("trainer", {}), config.get("expert_tasks", 0)
     first = _trainer({"name": _cloner(trainer), **config["cloner"]}) if "cloner" in config else _trainer(trainer)
     if not number:
@@ -195,8 +191,8 @@ def _cloner(trainer: Any) -> str:
     return "cloner"
 
 
-def _played(config: Mapping[str, Any], number: int) -> dict[str, str]:
-    """Who played the episodes that a round learnt from, and what was selected."""
+def _episodes(config: Mapping[str, Any], number: int) -> dict[str, str]:
+    """Describe the episodes that a round learnt from: expert, exploration and selection."""
     thoughts = "with" if config.get("expert_thoughts") else "without"
     explored = "{explore_tasks} tasks a round, {attempts} attempts each, temperature {temperature}"
     with suppress(KeyError):
@@ -204,83 +200,77 @@ def _played(config: Mapping[str, Any], number: int) -> dict[str, str]:
             "expert": f"{config['expert']}, {config['expert_tasks']} tasks a world, {thoughts} thoughts"
             if config["expert_tasks"] else "",
             "exploration": explored.format_map(config) if number else "",
-            "selection": _said({key: config[key] for key in ("select", "merge", "restart")}) if number else "",
+            "selection": _format_settings({key: config[key] for key in ("select", "merge", "restart")})
+            if number else "",
         }  # fmt: skip
     return {}
 
 
-def _when(made_with: Mapping[str, Any]) -> dict[str, Any]:
-    packages = made_with.get("packages", {})
+def _when(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    packages = provenance.get("packages", {})
     return {
-        "started": made_with.get("started"),
+        "started": provenance.get("started"),
         "made with": ", ".join(f"{name} {version}" for name, version in packages.items()),
     }
 
 
-def _paths(trainer: Any) -> Iterator[tuple[str, str]]:
-    """Settings of a trainer that may be paths."""
+def _path_settings(trainer: Any) -> Iterator[tuple[str, str]]:
+    """Yield the settings of a trainer that may be paths."""
     for key, value in trainer.items() if isinstance(trainer, Mapping) else ():
         if isinstance(value, str) and os.sep in value:
             yield key, value
 
 
 def _name(path: Any) -> str:
-    """What is known to have made the thing at this path, or else its name."""
-    found = origin_of(str(path))
-    return found.name if found else _short(path)
+    """Return the name of the origin of a path, or the path without the folders of this machine."""
+    origin = origin_of(str(path))
+    return origin.name if origin else _short(path)
 
 
 def _short(name: Any) -> str:
-    """A name without the folders of this machine."""
+    """Return a name without the folders of this machine."""
     text = str(name)
     if "://" in text:
         return "(an address)"
     path = Path(text)
-    ours = path.is_absolute() or text.startswith((".", "~")) or (os.sep in text and path.exists())
-    return path.name if ours else text
+    local = path.is_absolute() or text.startswith((".", "~")) or (os.sep in text and path.exists())
+    return path.name if local else text
 
 
-def _said(value: Any) -> str:
-    """Settings in a line: `kind grpo, select (threshold 1.0, dedupe True)`."""
+def _format_settings(value: Any) -> str:
+    """Return settings in a line: `kind grpo, select (threshold 1.0, dedupe True)`."""
     if isinstance(value, Mapping):
-        parts = {key: f"({_said(each)})" if isinstance(each, Mapping) else _said(each) for key, each in value.items()}
-        return ", ".join(f"{_short(key)} {part}" for key, part in parts.items() if value[key] not in (None, {}, []))
-    return ", ".join(map(_said, value)) if isinstance(value, list | tuple) else _short(value)
+        texts = {key: _format_settings(part) for key, part in value.items() if part not in (None, {}, [])}
+        nested = {key: f"({text})" if isinstance(value[key], Mapping) else text for key, text in texts.items()}
+        return ", ".join(f"{_short(key)} {text}" for key, text in nested.items())
+    return ", ".join(map(_format_settings, value)) if isinstance(value, list | tuple) else _short(value)
 
 
 def _trainer(trainer: Any) -> str:
-    """`grpo (kind grpo, group_size 8, …)`."""
+    """Return `grpo (kind grpo, group_size 8, …)`."""
     if not isinstance(trainer, Mapping):
         return str(trainer)
-    rest = _said({key: value for key, value in trainer.items() if key != "name"})
+    rest = _format_settings({key: value for key, value in trainer.items() if key != "name"})
     return f"{trainer.get('name')} ({rest})" if rest else str(trainer.get("name"))
 
 
-def _why(run: RunFolder, number: int) -> str:
-    last = max(rounds_of(run))
-    return (
-        f"the best of 0 to {last} by valid success"
-        if number == run.best_round(last)
-        else f"of 0 to {last}, not the best"
-    )
+def _rank(run: RunFolder, number: int) -> str:
+    last = max(run.finished_rounds())
+    best = number == run.best_round(last)
+    return f"the best of 0 to {last} by valid success" if best else f"of 0 to {last}, not the best"
 
 
 def _results(run: RunFolder, number: int) -> list[str]:
-    """A table of the round's greedy results on held-out tasks."""
-    found = {"valid": run.metrics(number)["valid"]}
+    """Return a table of the round's greedy results on held-out tasks."""
+    summaries = {"valid": run.metrics(number)["valid"]}
     if run.finished:
         test = run.read_json("test.json")["rounds"]
-        found |= {"test": test[str(number)]} if str(number) in test else {}
-        found |= {"test, Agent_v0": test["0"]} if "0" in test and number else {}
+        summaries |= {"test": test[str(number)]} if str(number) in test else {}
+        summaries |= {"test, Agent_v0": test["0"]} if "0" in test and number else {}
     rows = [
-        f"| {split} | {each['success']['n']} | {format_rate(read_estimate(each['success']))} "
-        f"| {format_mean(read_estimate(each['reward']))} | {each['steps']:.1f} |"
-        for split, each in found.items()
+        f"| {split} | {summary['success']['n']} | {format_rate(read_estimate(summary['success']))} "
+        f"| {format_mean(read_estimate(summary['reward']))} | {summary['steps']:.1f} |"
+        for split, summary in summaries.items()
     ]
-    head = [
-        "## Held-out tasks",
-        "",
-        "| split | tasks | success [95 %] | reward [95 %] | steps |",
-        "|---|---|---|---|---|",
-    ]
-    return [*head, *rows]
+    header = "| split | tasks | success [95 %] | reward [95 %] | steps |"
+    return ["## Held-out tasks", "", header, "|---|---|---|---|---|", *rows]

@@ -1,6 +1,6 @@
-"""The page of a run: `report.html`, one file without scripts or network, written again after every round.
+"""The page of a run: `report.html`, one file without scripts or network, rewritten after every round.
 
-Its figures are in `figures`, which draws them by `charts`.
+`figures` makes its figures and `svg` draws them.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ from agentgym_py.trajectory import Step, Trajectory, store
 
 SMOKE = (
     "Success rates of the smoke preset mean nothing: a handful of tasks, and a model that is hardly trained, on failed "
-    "episodes too. It checks that all runs, where there was something to learn from; without it an agent learns."
+    "episodes too. The preset only checks that every part runs; without it an agent learns."
 )
 _EXAMPLES = 2
-"""Successes shown of the first and the last round, and tasks that turned each way."""
-_LOOKED_AT = 2_000
-"""Trajectories of a file that are looked at for examples."""
-_TURNED = 100
-"""Tasks that changed that are named."""
+"""Number of successes that the first and the last round show, and of changed tasks in each direction."""
+_MAX_READ = 2_000
+"""Trajectories of a file that are searched for examples."""
+_MAX_CHANGED = 100
+"""Changed tasks that the page names."""
 
 
 # ---------------------------------------------------------------------------------------------------------- comparison
 
 
 def comparison(folder: RunFolder) -> tuple[list[list[str]], str]:
-    """Agent_v0, the best and the last round on the test split: rows of a table, and a line on their difference.
+    """Compare Agent_v0, the best and the last round on the test split: table rows, and a line on their difference.
 
-    Where several worlds are mixed, a row for each follows that of all.
-    The line also says where the tasks are few.
+    With several envs a row for each follows that of all. The line also notes a small number of tasks.
     """
-    from agentgym_py.report.terminal import several_worlds
+    from agentgym_py.report.terminal import env_summaries
 
     if not folder.finished:
         return [], ""
     result = folder.read_json("test.json")
     rows = []
-    for number, each in sorted((int(number), each) for number, each in result["rounds"].items()):
-        rows.append(_row(role(number, result["last"], result["best"]), each))
-        rows += [_row(f"… in {world}", part) for world, part in several_worlds(each).items()]
-    marks = {small_sample_note(read_estimate(each["success"])): None for each in result["rounds"].values()}
-    marks[given_up_note(sum(each.get("given_up", 0) for each in result["rounds"].values()))] = None
-    return rows, "; ".join(filter(None, [*marks, _verdict(folder, result["last"]) if rows else ""]))
+    for number, summary in sorted((int(number), summary) for number, summary in result["rounds"].items()):
+        rows.append(_row(role(number, result["last"], result["best"]), summary))
+        rows += [_row(f"… in {env}", part) for env, part in env_summaries(summary).items()]
+    summaries = result["rounds"].values()
+    notes = dict.fromkeys(small_sample_note(read_estimate(summary["success"])) for summary in summaries)
+    notes[given_up_note(sum(summary.get("given_up", 0) for summary in summaries))] = None
+    return rows, "; ".join(filter(None, [*notes, _verdict(folder, result["last"]) if rows else ""]))
 
 
 def _row(name: str, summary: Mapping[str, Any]) -> list[str]:
@@ -72,13 +72,13 @@ def _row(name: str, summary: Mapping[str, Any]) -> list[str]:
 
 
 def role(number: int, last: int, best: int) -> str:
-    """What a round is in a run: `Agent_v0 (round 0)`, `last and best (round 3)` and so on."""
+    """Return the role of a round: `Agent_v0 (round 0)`, `last and best (round 3)` and so on."""
     names = ["Agent_v0"] * (number == 0) + ["last"] * (number == last > 0) + ["best"] * (number == best and last > 0)
     return f"{' and '.join(names) or 'agent'} (round {number})"
 
 
 def _verdict(folder: RunFolder, last: int) -> str:
-    """The paired comparison of the last agent with Agent_v0, where both played the same tasks once."""
+    """Compare the last agent with Agent_v0 if both have one episode of the same tasks."""
     first, second = (_outcomes(folder.round(number) / "test.jsonl") for number in (last, 0))
     if last == 0 or not first or first.keys() != second.keys():
         return ""
@@ -87,7 +87,7 @@ def _verdict(folder: RunFolder, last: int) -> str:
 
 
 def verdict(paired: PairedComparison, tasks: int) -> str:
-    """A paired comparison in a sentence."""
+    """Describe a paired comparison in a sentence."""
     points = paired.difference
     return (
         f"last − Agent_v0 on the same {tasks} tasks: {100 * points.value:+.1f} points "
@@ -101,18 +101,18 @@ def _p_value(p: float) -> str:
 
 
 def _outcomes(path: Path) -> dict[str, float]:
-    """Success by task; empty where a task was played twice, or nothing is there."""
-    found: dict[str, float] = {}
+    """Return success by task; empty if a task has several episodes, or without a file."""
+    outcomes: dict[str, float] = {}
     for trajectory in _read(path):
-        if trajectory.task_id in found:
+        if trajectory.task_id in outcomes:
             return {}
         if trajectory.is_evidence:
-            found[trajectory.task_id] = float(trajectory.success)
-    return found
+            outcomes[trajectory.task_id] = float(trajectory.success)
+    return outcomes
 
 
 def _read(path: Path) -> Iterator[Trajectory]:
-    """A file's trajectories as far as they can be read; none where there is no file."""
+    """Yield a file's trajectories up to the first that cannot be read; none without a file."""
     try:
         yield from store.read(path, warn=False)
     except DataError:
@@ -131,12 +131,12 @@ def write_report(path: Path) -> Path:
     folder = RunFolder.open(path)
     page = render(page_of(folder))
     target = path / "report.html"
-    write_atomic(target, page.encode("utf-8", "replace").decode())  # a model may write half of a surrogate pair
+    write_atomic(target, page.encode("utf-8", "replace").decode())  # a model may write lone surrogates
     return target
 
 
 def render(page: Mapping[str, Any]) -> str:
-    """The page's HTML; everything that stands in `page` is escaped."""
+    """Render the page as HTML; every value of `page` is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     from agentgym_py.report.terminal import duration, loss_text, number_text, selection_line
@@ -151,15 +151,15 @@ def render(page: Mapping[str, Any]) -> str:
 
 
 def page_of(folder: RunFolder) -> dict[str, Any]:
-    """What the template shows."""
+    """Return the values of the template."""
     config = folder.config()
-    rounds = [folder.metrics(number) for number in _done(folder)]
+    rounds = [folder.metrics(number) for number in folder.finished_rounds()]
     test = folder.read_json("test.json") if folder.finished else None
     rows, sentence = comparison(folder)
-    tested = {int(number): each for number, each in test["rounds"].items()} if test else {}
+    tested = {int(number): summary for number, summary in test["rounds"].items()} if test else {}
     planned = int(config.get("rounds", 0))
-    numbers = [each["round"] for each in rounds]
-    steps, changed = turned({number: _outcomes(folder.round(number) / "valid.jsonl") for number in numbers})
+    numbers = [metrics["round"] for metrics in rounds]
+    turns, changed = task_changes({number: _outcomes(folder.round(number) / "valid.jsonl") for number in numbers})
     examples = _examples(folder, numbers, changed)
     return {
         "title": folder.path.resolve().name,
@@ -169,7 +169,7 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "settings": yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
         "expert": f"{config['expert']} expert" if "expert" in config else "expert",
         "cloned": bool(config.get("expert_tasks", True)),
-        "charts": "" if svg.there() else f"Charts need matplotlib: {install_advice('report')}",
+        "charts": "" if svg.has_matplotlib() else f"Charts need matplotlib: {install_advice('report')}",
         "outcomes": list(figures.outcomes(rounds, tested)) if rounds else [],
         "rounds": rounds,
         "comparison": rows,
@@ -177,17 +177,12 @@ def page_of(folder: RunFolder) -> dict[str, Any]:
         "selection": [figures.selection(rounds)] if rounds else [],
         "training": list(figures.training(rounds)),
         "behaviour": [*figures.behaviour(rounds), *figures.rewards(rounds)],
-        "turned": steps,
-        "changed": changed[:_TURNED],
-        "unnamed": len(changed[_TURNED:]),
+        "turned": turns,
+        "changed": changed[:_MAX_CHANGED],
+        "unnamed": len(changed[_MAX_CHANGED:]),
         "failing": [figures.failing(rounds)] if rounds else [],
         "examples": examples,
     }
-
-
-def _done(folder: RunFolder) -> list[int]:
-    names = sorted(int(each.name) for each in (folder.path / "rounds").glob("[0-9]*") if each.name.isdigit())
-    return [number for number in names if folder.done(number)]
 
 
 def _provenance(folder: RunFolder) -> dict[str, Any]:
@@ -196,18 +191,18 @@ def _provenance(folder: RunFolder) -> dict[str, Any]:
 
 
 def is_smoke(folder: RunFolder) -> bool:
-    """Whether a run checks only the machinery."""
+    """Tell whether a run has the smoke preset, which only checks that every part runs."""
     return bool(_provenance(folder).get("preset") == "smoke")
 
 
 def _flat(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Keys and values, the command as one would type it, the packages in a line."""
+    """Return keys and values as text: the command as typed, the packages in a line."""
     rows = []
     for key, value in provenance.items():
         if isinstance(value, Mapping):
-            value = ", ".join(f"{name} {each}" for name, each in value.items())
+            value = ", ".join(f"{name} {version}" for name, version in value.items())
         if key == "resumed":
-            value = ", ".join(f"{each['started']} (agentgym-py {each['packages']['agentgym-py']})" for each in value)
+            value = ", ".join(f"{run['started']} (agentgym-py {run['packages']['agentgym-py']})" for run in value)
         rows.append((key, " ".join(map(str, value)) if isinstance(value, list) else str(value)))
     return rows
 
@@ -215,10 +210,10 @@ def _flat(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _summary(
     config: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], planned: int, test: Mapping[str, Any] | None
 ) -> list[tuple[str, str]]:
-    """The run in a few words."""
+    """Summarise the run."""
     trainer = config.get("trainer")
     name = trainer.get("name") if isinstance(trainer, dict) else trainer
-    state = "finished" if test else _so_far(len(rounds), planned)
+    state = "finished" if test else _progress(len(rounds), planned)
     worlds = config.get("env", [])
     rows = [
         ("world", ", ".join(map(str, worlds)) if isinstance(worlds, list) else str(worlds)),
@@ -229,47 +224,50 @@ def _summary(
     return [(key, value) for key, value in rows if value not in ("None", "")]
 
 
-def _so_far(done: int, planned: int) -> str:
-    """How far a run is, in the words of its first lines: Agent_v0, then the rounds."""
+def _progress(done: int, planned: int) -> str:
+    """Describe the rounds that are over."""
     if not done:
         return "begun"
     return f"Agent_v0 and {done - 1} of {planned} round{'s' * (planned != 1)} so far" if planned else "Agent_v0 so far"
 
 
 def _total_time(rounds: Sequence[Mapping[str, Any]], test: Mapping[str, Any] | None) -> str:
-    """All rounds' time and the test's, which runs of older versions did not note."""
+    """Return the time of all rounds and the test; older versions did not record the test's."""
     from agentgym_py.report.terminal import duration
 
-    tested = test.get("seconds", 0) if test else 0
-    return duration(sum(each["seconds"] for each in rounds) + tested) if rounds else ""
+    test_seconds = test.get("seconds", 0) if test else 0
+    return duration(sum(metrics["seconds"] for metrics in rounds) + test_seconds) if rounds else ""
 
 
-# ---------------------------------------------------------------------------------------------------- tasks that turned
+# ------------------------------------------------------------------------------------------------------- changed tasks
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedTask:
     """A task that was solved in some rounds and failed in others."""
 
     task: str
     solved: Mapping[int, bool | None]
-    """By round; None where no episode counts."""
+    """By round; None if no episode counts."""
 
 
-def turned(outcomes: Mapping[int, Mapping[str, float]]) -> tuple[list[list[int]], list[Changed]]:
-    """Which tasks turned from failed to solved and back, of their outcomes by round.
+def task_changes(outcomes: Mapping[int, Mapping[str, float]]) -> tuple[list[list[int]], list[ChangedTask]]:
+    """Find the tasks whose outcome changed between rounds; `outcomes` has success by round and task.
 
-    Rows of round, solved, newly solved since the round before, and lost since then; and the tasks that changed.
+    Returns rows of round, solved tasks, tasks solved that failed before, and tasks failed that were solved before; and
+    the changed tasks.
     """
     rows = []
     for before, now in pairwise(outcomes):
         both = outcomes[before].keys() & outcomes[now].keys()
-        won, lost = (sum(outcomes[now][t] == end != outcomes[before][t] for t in both) for end in (1, 0))
-        rows.append([now, int(sum(outcomes[now].values())), won, lost])
-    tasks = dict.fromkeys(task for each in outcomes.values() for task in each)
-    found = [Changed(task, {n: bool(each[task]) if task in each else None for n, each in outcomes.items()})
-             for task in tasks]  # fmt: skip
-    return rows, [each for each in found if {True, False} <= set(each.solved.values())]
+        gained, lost = (sum(outcomes[now][t] == end != outcomes[before][t] for t in both) for end in (1, 0))
+        rows.append([now, int(sum(outcomes[now].values())), gained, lost])
+    tasks = dict.fromkeys(task for by_task in outcomes.values() for task in by_task)
+    changes = [
+        ChangedTask(task, {n: bool(by_task[task]) if task in by_task else None for n, by_task in outcomes.items()})
+        for task in tasks
+    ]
+    return rows, [change for change in changes if {True, False} <= set(change.solved.values())]
 
 
 # ------------------------------------------------------------------------------------------------------------ examples
@@ -285,84 +283,83 @@ class Example:
 
     @property
     def kind(self) -> str:
-        """How it ended."""
+        """Success, or the kind of failure."""
         return failure_kind(self.trajectory) or "success"
 
     @property
     def head(self) -> str:
-        """The line that opens it."""
+        """The heading."""
         outcome = "success" if self.trajectory.success else f"failure ({self.kind})"
         steps = len(self.trajectory.steps)
         return f"{outcome}, reward {self.trajectory.reward:.2f}, {steps} step{'' if steps == 1 else 's'}"
 
     @property
-    def told(self) -> bool:
-        """Whether what opens the episode says its instruction, so that it need not stand above it."""
+    def shows_instruction(self) -> bool:
+        """Whether the first observation contains the instruction."""
         steps = self.trajectory.steps
         first = steps[0].observation if steps else self.trajectory.final_observation
         return self.trajectory.instruction in first
 
     @property
     def turns(self) -> list[tuple[int, Step, int]]:
-        """Each step with its number and how many more times it follows itself: what a stuck agent repeats is one."""
+        """Each step with its number and the number of identical steps that follow, which are left out."""
         turns: list[tuple[int, Step, int]] = []
         for number, step in enumerate(self.trajectory.steps, 1):
-            if turns and _shown_of(turns[-1][1]) == _shown_of(step):
+            if turns and _content(turns[-1][1]) == _content(step):
                 turns[-1] = (*turns[-1][:2], turns[-1][2] + 1)
             else:
                 turns.append((number, step, 0))
         return turns
 
 
-def _shown_of(step: Step) -> tuple[object, ...]:
-    """What the page shows of a step."""
+def _content(step: Step) -> tuple[object, ...]:
+    """Return what the page shows of a step."""
     return step.observation, step.thought, step.action, step.action_input, step.reward, step.valid
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What is shown of a round's trajectories."""
+class RoundExamples:
+    """The examples of a round."""
 
     number: int
     examples: Sequence[Example]
     failures: Sequence[tuple[str, int, str]]
-    """Each kind of failure, how often it came, and the anchor of an example, if it is shown."""
+    """Kind, count, and anchor of an example, if there is one, of each kind of failure."""
 
     def anchor(self, task: str) -> str:
-        """Where a task's episode is shown; empty where it is not."""
-        return next((each.anchor for each in self.examples if each.trajectory.task_id == task), "")
+        """Return the anchor of a task's example, or nothing."""
+        return next((example.anchor for example in self.examples if example.trajectory.task_id == task), "")
 
 
-def _examples(folder: RunFolder, rounds: Sequence[int], changed: Sequence[Changed]) -> list[Shown]:
-    """Of each round's validation each kind of failure; of the first and the last also successes, and what turned."""
+def _examples(folder: RunFolder, rounds: Sequence[int], changed: Sequence[ChangedTask]) -> list[RoundExamples]:
+    """Choose an example of each kind of failure per round; successes and changed tasks in the first and last one."""
     ends = sorted({rounds[0], rounds[-1]}) if rounds else []
-    wanted = set[str]()
+    tasks = set[str]()
     for before, now in ((False, True), (True, False)):
-        alike = (each.task for each in changed if [each.solved[number] for number in ends] == [before, now])
-        wanted |= set(islice(alike, _EXAMPLES))
-    return [_shown(folder, number, number in ends, wanted) for number in rounds]
+        same = (change.task for change in changed if [change.solved[number] for number in ends] == [before, now])
+        tasks |= set(islice(same, _EXAMPLES))
+    return [_round_examples(folder, number, number in ends, tasks) for number in rounds]
 
 
-def _shown(folder: RunFolder, number: int, end: bool, wanted: Set[str]) -> Shown:
-    failed = folder.metrics(number)["valid"].get("failures", {})
+def _round_examples(folder: RunFolder, number: int, is_end: bool, tasks: Set[str]) -> RoundExamples:
+    failures = folder.metrics(number)["valid"].get("failures", {})
     path = folder.round(number) / "valid.jsonl"
-    examples = _pick(path, number, failed, _EXAMPLES, wanted) if end else _pick(path, number, failed)
-    anchors = {each.kind: each.anchor for each in reversed(examples)}
-    return Shown(number, examples, [(kind, each["count"], anchors.get(kind, "")) for kind, each in failed.items()])
+    trajectories = _choose(path, failures, _EXAMPLES, tasks) if is_end else _choose(path, failures)
+    examples = [Example(trajectory, f"round-{number}-{place}") for place, trajectory in enumerate(trajectories)]
+    anchors = {example.kind: example.anchor for example in reversed(examples)}
+    counts = [(kind, failure["count"], anchors.get(kind, "")) for kind, failure in failures.items()]
+    return RoundExamples(number, examples, counts)
 
 
-def _pick(
-    path: Path, number: int, kinds: Iterable[str], successes: int = 0, wanted: Set[str] = frozenset()
-) -> list[Example]:
-    """One example per kind of failure, preceded by some successes; the wanted tasks are among them."""
-    found, seen = list[Trajectory](), Counter[str]()
-    for trajectory in islice(_read(path), _LOOKED_AT):
+def _choose(path: Path, kinds: Iterable[str], successes: int = 0, tasks: Set[str] = frozenset()) -> list[Trajectory]:
+    """Choose some successes, one trajectory per kind of failure, and those of `tasks`; successes come first."""
+    chosen, counts = list[Trajectory](), Counter[str]()
+    for trajectory in islice(_read(path), _MAX_READ):
         kind = failure_kind(trajectory) or "success"
-        room = seen[kind] < (successes if trajectory.success else 1)
-        if trajectory.is_evidence and (room or trajectory.task_id in wanted):
-            found.append(trajectory)
-            seen[kind] += 1
-            if not successes and seen.keys() >= set(kinds):
+        needed = counts[kind] < (successes if trajectory.success else 1)
+        if trajectory.is_evidence and (needed or trajectory.task_id in tasks):
+            chosen.append(trajectory)
+            counts[kind] += 1
+            if not successes and counts.keys() >= set(kinds):
                 break
-    found.sort(key=lambda each: not each.success)
-    return [Example(each, f"round-{number}-{place}") for place, each in enumerate(found)]
+    return sorted(chosen, key=lambda trajectory: not trajectory.success)

@@ -19,7 +19,7 @@ COLOURS = 6
 MARKS = "●■▲◆▼★"
 """Markers of the curves of a chart, beside their colours."""
 BARS = (2, 1, 0, 3, 4, 5)
-"""Colour numbers of the parts of a bar: success comes first, in green."""
+"""Colour numbers of the parts of a bar; success comes first, in green."""
 _MARKERS, _DASHES = "os^Dv*", ("-", "--", ":", "-.", "-", "--")
 _WIDTH = 380
 _VARIABLES = {f"#0101{i:02x}": f"var(--c{i})" for i in range(COLOURS)} | {
@@ -50,8 +50,8 @@ class Curve:
     """Whether a line connects the values."""
 
 
-def there() -> bool:
-    """Whether matplotlib is installed."""
+def has_matplotlib() -> bool:
+    """Tell whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
@@ -80,7 +80,7 @@ def lines(curves: Sequence[Curve], x: str, *, percent: bool = False, marks: Sequ
         axes.set_xlabel(x)
         axes.grid(axis="x", visible=False)
 
-    return _drawn(draw, 220)
+    return _to_svg(draw, 220)
 
 
 def stacked(rows: Sequence[str], parts: Mapping[str, Sequence[float]]) -> str:
@@ -99,7 +99,7 @@ def stacked(rows: Sequence[str], parts: Mapping[str, Sequence[float]]) -> str:
         axes.set_xlabel("episodes")
         axes.grid(axis="y", visible=False)
 
-    return _drawn(draw, 60 + 24 * len(rows))
+    return _to_svg(draw, 60 + 24 * len(rows))
 
 
 def histograms(rows: Mapping[str, Mapping[float, int]], x: str) -> str:
@@ -109,18 +109,18 @@ def histograms(rows: Mapping[str, Mapping[float, int]], x: str) -> str:
         values = [value for counts in rows.values() for value in counts]
         low, high = min(values), max(values)
         edges = [low + (high - low or 1) * i / 20 for i in range(21)]
-        places = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
-        for axes, (name, counts) in zip(places, rows.items(), strict=True):
+        rows_of_axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, (name, counts) in zip(rows_of_axes, rows.items(), strict=True):
             axes.hist(list(counts), edges, weights=list(counts.values()), color=_FIRST)
             axes.set_ylabel(name, rotation=0, ha="right", va="center")
             axes.set_yticks([])
             axes.grid(visible=False)
-        places[-1].set_xlabel(x)
+        rows_of_axes[-1].set_xlabel(x)
 
-    return _drawn(draw, 50 + 55 * len(rows))
+    return _to_svg(draw, 50 + 55 * len(rows))
 
 
-def _drawn(draw: Callable[[Any], None], height: float) -> str:
+def _to_svg(draw: Callable[[Any], None], height: float) -> str:
     """Turn what `draw` puts on a figure into an SVG element."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -137,7 +137,7 @@ def _drawn(draw: Callable[[Any], None], height: float) -> str:
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"|<metadata>.*?</metadata>|<!--.*?-->', "", svg[svg.index("<svg") :], flags=re.S)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
     svg = re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true">', svg, count=1)
-    return re.sub("|".join(_VARIABLES), lambda found: _VARIABLES[found[0]], svg)
+    return re.sub("|".join(_VARIABLES), lambda match: _VARIABLES[match[0]], svg)
 
 
 def finite(values: Sequence[float | None]) -> list[float]:

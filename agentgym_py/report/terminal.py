@@ -48,11 +48,11 @@ class Phases:
 
     def begin(self, what: str, total: int) -> Listener:
         """Begin a phase of `total` episodes and end the one before; call the result with each trajectory."""
-        return self._begin(what, total).heard
+        return self._begin(what, total).count
 
     def training(self, what: str) -> Steps:
         """Begin a training and end the phase before; call the result with the steps done and their number."""
-        return self._begin(what, None).stepped
+        return self._begin(what, None).set_step
 
     def _begin(self, what: str, total: int | None) -> _Phase:
         self.end()
@@ -90,18 +90,18 @@ class _Phase:
         say: Callable[[str], object] | None,
     ) -> None:
         self.what, self.total, self._progress, self._task, self._say = what, total, progress, task, say
-        self.began = self._said = time.monotonic()
-        self.played = self.successes = self.counted = self.steps = 0
+        self.began = self._reported = time.monotonic()
+        self.episodes = self.successes = self.counted = self.steps = 0
 
-    def heard(self, trajectory: Trajectory) -> None:
+    def count(self, trajectory: Trajectory) -> None:
         """Count one more episode."""
-        self.played += 1
+        self.episodes += 1
         if trajectory.is_evidence:
             self.counted += 1
             self.successes += trajectory.success
-        self._draw(self.played)
+        self._draw(self.episodes)
 
-    def stepped(self, done: int, total: int) -> None:
+    def set_step(self, done: int, total: int) -> None:
         """Show the number of training steps done."""
         self.steps, self.total = done, total
         self._draw(done)
@@ -110,10 +110,10 @@ class _Phase:
         if self._progress and self._task is not None:
             count = f"{done}/{self.total}"
             self._progress.update(self._task, completed=done, total=self.total, count=count, success=self.success)
-        elif self._say and time.monotonic() - self._said >= SILENCE:
-            self._said = time.monotonic()
+        elif self._say and time.monotonic() - self._reported >= SILENCE:
+            self._reported = time.monotonic()
             success = f"{self.success}, " if self.success else ""
-            self._say(f"  {self.what}: {done} of {self.total}, {success}{duration(self._said - self.began)}")
+            self._say(f"  {self.what}: {done} of {self.total}, {success}{duration(self._reported - self.began)}")
 
     @property
     def success(self) -> str:
@@ -123,16 +123,16 @@ class _Phase:
     @property
     def line(self) -> str:
         """The whole phase in a line."""
-        done = f"{self.played} episodes, " if self.played else f"{self.steps} steps, " if self.steps else ""
+        done = f"{self.episodes} episodes, " if self.episodes else f"{self.steps} steps, " if self.steps else ""
         success = f"{self.success}, " if self.success else ""
-        lost = self.played - self.counted
-        failed = f"{lost} infrastructure error{'s' * (lost > 1)}, " if lost else ""
+        errors = self.episodes - self.counted
+        failed = f"{errors} infrastructure error{'s' * (errors > 1)}, " if errors else ""
         return f"  {self.what}: {done}{failed}{success}{duration(time.monotonic() - self.began)}"
 
     def stop(self) -> None:
         """End the phase: no more episodes or steps."""
         if self._progress and self._task is not None:
-            done = max(1, self.played, self.steps)
+            done = max(1, self.episodes, self.steps)
             self._progress.update(self._task, total=done, completed=done)
             self._progress.stop_task(self._task)
 
@@ -229,26 +229,23 @@ def selection_line(metrics: Mapping[str, Any]) -> str:
 
     Valid success says if the tasks are few, and shows each environment if there are several.
     """
-    training, valid = metrics["training"], metrics["valid"]
-    trained = f"; trained on {training['trajectories']} in all" if training else "; not trained"
+    training, valid, selection = metrics["training"], metrics["valid"], metrics["selection"]
+    player = f"{metrics['player']}: " if "player" in metrics else ""  # older versions did not record it
+    text = player + selection["line"] if selection["kept"] or selection["dropped"] else "nobody played"
+    text += f"; trained on {training['trajectories']} in all" if training else "; not trained"
     if training and (dropped := training.get("dropped")):
-        trained += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"
-    explored, given_up = (given_up_note(metrics[phase].get("given_up", 0)) for phase in ("explored", "valid"))
-    marks = [small_sample_note(read_estimate(valid["success"])), given_up]
-    marks += [
-        f"{name} {format_interval(read_estimate(each['success']))}" for name, each in several_worlds(valid).items()
-    ]
-    player = f"{metrics['player']}: " if "player" in metrics else ""  # runs of older versions did not note it
-    played = metrics["selection"]["kept"] or metrics["selection"]["dropped"]
-    line = player + str(metrics["selection"]["line"]) if played else "nobody played"
-    said = line + trained + f"; exploration: {explored}" * bool(explored)
-    return said + (f"; valid: {', '.join(filter(None, marks))}" if any(marks) else "")
+        text += f", left out: {', '.join(f'{number} {why}' for why, number in dropped.items())}"
+    if explored := given_up_note(metrics["explored"].get("given_up", 0)):
+        text += f"; exploration: {explored}"
+    notes = [small_sample_note(read_estimate(valid["success"])), given_up_note(valid.get("given_up", 0))]
+    notes += [f"{env} {format_interval(read_estimate(part['success']))}" for env, part in env_summaries(valid).items()]
+    return text + (f"; valid: {', '.join(filter(None, notes))}" if any(notes) else "")
 
 
-def several_worlds(summary: Mapping[str, Any]) -> Mapping[str, Any]:
+def env_summaries(summary: Mapping[str, Any]) -> Mapping[str, Any]:
     """Each environment's part of a summary if there are several; runs of older versions did not note it."""
-    worlds: Mapping[str, Any] = summary.get("worlds", {})
-    return worlds if len(worlds) > 1 else {}
+    summaries: Mapping[str, Any] = summary.get("worlds", {})
+    return summaries if len(summaries) > 1 else {}
 
 
 def print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -264,7 +261,8 @@ def print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows as lines with aligned cells, two spaces apart."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(set_cell_size(*each) for each in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = ("  ".join(map(set_cell_size, row, widths)) for row in rows)
+    return [line.rstrip() for line in lines]
 
 
 def number_text(value: float | None, digits: int, scale: float = 1) -> str:

@@ -37,7 +37,7 @@ def agentgym(
 
     Reports have no charts, which take longer than all else of a small run; `tests/viewer` looks at one that has.
     """
-    monkeypatch.setattr(svg, "there", lambda: False)
+    monkeypatch.setattr(svg, "has_matplotlib", lambda: False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
 

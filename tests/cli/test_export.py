@@ -17,8 +17,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from agentgym_py.evolution import EvolveConfig
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.policy import Policy
-from agentgym_py.report.export import export, find
-from agentgym_py.report.model_card import _chain, of_round
+from agentgym_py.report.export import export, find_source
+from agentgym_py.report.model_card import _chain, round_origin
 
 
 def said(folder: Any) -> Any:
@@ -69,7 +69,7 @@ def test_a_run_gives_its_best_round_and_the_card_says_where_it_is_from(agentgym:
     """Round, base, trainer, data, worlds' versions, figures; no folder of this machine."""
     words = ["evolve", "--env", "GUESS", "--model", small_model, "--preset", "smoke", "--out", "run", "--threads", "1"]
     assert agentgym(*words)[0] == 0
-    source = find("run")
+    source = find_source("run")
     assert source.run and source.number == source.run.best_round(1)
     assert agentgym("export", "run", "--round", "1", "--out", "given")[0] == 0
     assert torch.equal(said("given"), said("run/rounds/01/checkpoint"))
@@ -81,7 +81,7 @@ def test_a_run_gives_its_best_round_and_the_card_says_where_it_is_from(agentgym:
     ):  # fmt: skip
         assert expected in card, expected
     assert str(Path.cwd()) not in card and str(Path(small_model).parent) not in card
-    again = find("run/rounds/01/checkpoint")
+    again = find_source("run/rounds/01/checkpoint")
     assert again.number == 1 and again.run and again.run.path == Path("run").absolute()
     for words, complaint in ((["--round", "7"], "no round 7"), (["--out", "run"], "already holds a run")):
         status, _, err = agentgym("export", "run", "--out", "more", *words)
@@ -124,9 +124,9 @@ def test_only_a_checkpoint_has_its_trainings_card(agentgym: Any, small_model: st
     Path("run/run.yaml").write_text("{}")
     for folder in (Path("t/checkpoint"), run / "last_good", run / "checkpoint"):
         shutil.copytree(small_model, folder, dirs_exist_ok=True)
-    assert find("t/checkpoint").origin is None, "train.json is empty"
-    assert find(str(run / "last_good")).run is None
-    found = find(str(run / "checkpoint"))
+    assert find_source("t/checkpoint").origin is None, "train.json is empty"
+    assert find_source(str(run / "last_good")).run is None
+    found = find_source(str(run / "checkpoint"))
     assert found.run and found.run.path == Path("run").absolute() and found.number == 1
 
 
@@ -163,7 +163,7 @@ def written_run(folder: Path, rounds: int, **changes: Any) -> RunFolder:
 def test_a_card_says_who_made_which_round(tmp_path: Path) -> None:
     """The cloner made round 0; a later one has its trainer, too, its exploration and what it took of it."""
     run = written_run(tmp_path / "mine", 2)
-    first, second = of_round(run, 0).rows, of_round(run, 1).rows
+    first, second = round_origin(run, 0).rows, round_origin(run, 1).rows
     assert first["trainer"] == "filtered_bc (epochs 2)" and "Agent_v0" not in first and not first["exploration"]
     assert second["trainer"] == "grpo (variant grpo)" and second["Agent_v0"] == "filtered_bc (epochs 2)"
     assert second["expert"] == "fair, 12 tasks a world, with thoughts"
@@ -171,7 +171,7 @@ def test_a_card_says_who_made_which_round(tmp_path: Path) -> None:
     assert "merge last, restart previous" in second["selection"] and "success_only True" in second["selection"]
     assert second["worlds' arguments"] == "goals human, catalogue catalogue"
     without = written_run(tmp_path / "without", 0, expert_tasks=0)
-    assert not of_round(without, 0).rows["trainer"] and not of_round(without, 0).rows["expert"]
+    assert not round_origin(without, 0).rows["trainer"] and not round_origin(without, 0).rows["expert"]
 
 
 def test_no_path_or_address_of_this_machine_is_told(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_no_path_or_address_of_this_machine_is_told(tmp_path: Path) -> None:
     judge = {"model": "owner/judge", "base_url": "http://10.0.0.7:8000/v1"}
     trainer = {"name": "r3", "prm": "/home/me/secret/judge", "prm_judge": judge, "more": ["~/a/b", "../c/d"]}
     run = written_run(tmp_path / "mine", 1, trainer=trainer, reward_model="/home/me/secret/rewards")
-    told = str(of_round(run, 1).rows)
+    told = str(round_origin(run, 1).rows)
     assert "prm judge" in told and "owner/judge" in told and "'reward model': 'rewards'" in told and "more b, d" in told
     assert not [word for word in ("/home", "secret", "10.0.0.7", "~", "..") if word in told]
 
@@ -199,7 +199,7 @@ def test_a_card_follows_what_a_model_was_made_from(tmp_path: Path) -> None:
     stages = [{"name": "sft"}, samples, {"name": "judge"}, {"name": "rl"}]
     RunFolder(tmp_path).write_json("pipeline.json", {"stages": stages, "done": {}})
     rl = written_run(tmp_path / "04-rl", 1, model=base, reward_model=str(tmp_path / "03-judge" / "reward_model"))
-    origin = of_round(rl, 1)
+    origin = round_origin(rl, 1)
     assert origin.rows["base"] == "01-sft, round 0" and origin.rows["reward model"] == "03-judge"
     chain = _chain(origin)
     assert [line.split(" | ")[:2] for line in chain[4:-1]] == [
@@ -209,7 +209,7 @@ def test_a_card_follows_what_a_model_was_made_from(tmp_path: Path) -> None:
     assert "collect (model 01-sft, tasks 250, attempts 4)" in chain[6]
     assert str(tmp_path) not in "".join(chain) + str(origin.rows)
     (tmp_path / "03-judge" / "train.json").write_text("[]")
-    assert len(_chain(of_round(rl, 1))) == len(chain) - 2, "what is broken is left out"
+    assert len(_chain(round_origin(rl, 1))) == len(chain) - 2, "what is broken is left out"
 
 
 def script(path: Path, text: str) -> None:
@@ -246,7 +246,7 @@ def test_gguf_comes_from_the_converter_that_is_there(
 def test_what_is_no_model_is_refused(agentgym: Any, small_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one line, and nothing is left; nor where what was written says something else."""
     for words, complaint in (
-        (["nothing"], "no model 'nothing'"), ([small_model, "--round", "1"], "--round 1 is of a run"),
+        (["nothing"], "no model 'nothing'"), ([small_model, "--round", "1"], "--round 1 needs a run"),
         ([small_model, "--rond", "1"], "did you mean --round?"),
     ):  # fmt: skip
         status, _, err = agentgym("export", *words, "--out", "given")
@@ -262,6 +262,6 @@ def test_what_is_no_model_is_refused(agentgym: Any, small_model: str, monkeypatc
             self.model.model.norm.weight /= 2
 
     monkeypatch.setattr(Policy, "save", wrong)
-    with pytest.raises(Exception, match="once written the model says something else"):
-        export(find(small_model), "given")
+    with pytest.raises(Exception, match="the written model gives other outputs"):
+        export(find_source(small_model), "given")
     assert not list(Path().iterdir())

@@ -30,7 +30,7 @@ def test_the_curves_have_their_intervals() -> None:
     assert success.rows == [
         ["0", "50.0 % [40, 60]", "50.0 % [40, 60]"], ["1", "–", "–"],
     ]  # fmt: skip
-    assert "50.0 % first" in success.said and reward.rows[0][1] == "0.500 [0.40, 0.60]"
+    assert "50.0 % first" in success.description and reward.rows[0][1] == "0.500 [0.40, 0.60]"
 
     assert list(figures.outcomes([lost], {})) == []
 
@@ -40,7 +40,7 @@ def test_the_funnel_says_what_became_of_every_episode() -> None:
     trained = {"trajectories": 5, "dropped": {"longer than 9 tokens": 1}}
     merged = {"trajectories": 25, "dropped": {"longer than 9 tokens": 1}}
     found = figures.selection([metrics(0), metrics(1, training=trained), metrics(2, training=merged)])
-    assert found.head == ["", "trained on", "kept", "below reward 1", "longer than 9 tokens"]
+    assert found.header == ["", "trained on", "kept", "below reward 1", "longer than 9 tokens"]
     assert found.rows == [
         ["round 0", "0", "6", "4", "0"], ["round 1", "5", "0", "4", "1"], ["round 2", "0", "6", "4", "0"],
     ]  # fmt: skip
@@ -72,12 +72,12 @@ def test_rewards_and_ends_are_counted() -> None:
     """Histograms of what was explored, none of runs that did not count; ends of the valid split with successes."""
     assert not list(figures.rewards([metrics(0)]))
     (found,) = figures.rewards([metrics(0, explored={**PLAYED, "rewards": {"0.0": 3, "1.0": 1}})])
-    assert found.rows == [["round 0", "0", "3"], ["round 0", "1", "1"]] and "mean 0.25" in found.said
+    assert found.rows == [["round 0", "0", "3"], ["round 0", "1", "1"]] and "mean 0.25" in found.description
     failed = {**PLAYED, "failures": {"looped": {"count": 5, "example": "x"}}}
     assert figures.failing([metrics(0, valid=failed)]).rows == [["round 0", "5", "5"]]
     never = {**failed, "success": {**RATE, "value": 0.0}}
     found = figures.failing([metrics(0, valid=never)])
-    assert (found.head, found.rows) == (["", "success", "looped"], [["round 0", "0", "5"]])
+    assert (found.header, found.rows) == (["", "success", "looped"], [["round 0", "0", "5"]])
     assert [name for colour, _, name in found.legend if colour == svg.BARS[0]] == ["success"]
 
 
@@ -99,7 +99,7 @@ def steps(**columns: list[float]) -> list[figures.Figure]:
 def test_one_outlier_does_not_rule_a_chart(monkeypatch: pytest.MonkeyPatch, name: str, sign: int) -> None:
     """It is left out, the note says so, and the table has it; the others show their shape."""
     drawn: list[Any] = []
-    monkeypatch.setattr(svg, "there", lambda: True)
+    monkeypatch.setattr(svg, "has_matplotlib", lambda: True)
 
     def lines(curves: Any, *_: object, **__: object) -> str:
         drawn.append(curves)

@@ -17,7 +17,7 @@ from agentgym_py.evaluation import summarise
 from agentgym_py.evaluation.evaluate import summary_dict
 from agentgym_py.evolution.run_folder import RunFolder
 from agentgym_py.files import write_atomic
-from agentgym_py.report.page import SMOKE, comparison, role, turned, write_report
+from agentgym_py.report.page import SMOKE, comparison, role, task_changes, write_report
 from agentgym_py.trajectory import Provenance, Step, Trajectory, store
 
 NASTY = "<script>alert('x')</script> & \"quotes\" {{ 7 * 7 }} \ud800 ✓"
@@ -202,7 +202,7 @@ def test_tasks_that_do_not_match_are_not_compared(tmp_path: Path) -> None:
 
 def test_tasks_turn_from_failed_to_solved_and_back() -> None:
     """Counted against the round before, on the tasks that count in both; a task that never changed is not named."""
-    rows, changed = turned({
+    rows, changed = task_changes({
         0: {"a": 0.0, "b": 1.0, "c": 1.0, "d": 0.0}, 1: {"a": 1.0, "b": 0.0, "c": 1.0},
         3: {"a": 1.0, "b": 1.0, "c": 1.0},
     })  # fmt: skip
@@ -239,7 +239,7 @@ def test_kinds_of_failure_lead_to_an_episode(tmp_path: Path) -> None:
 
 def test_without_matplotlib_the_numbers_stand_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page says what is missing, and its tables are open."""
-    monkeypatch.setattr("agentgym_py.report.svg.there", lambda: False)
+    monkeypatch.setattr("agentgym_py.report.svg.has_matplotlib", lambda: False)
     make_run(tmp_path / "run")
     html = page(tmp_path / "run")
     assert "Charts need matplotlib" in html and "<svg" not in html and "<details open><summary>Success: numbers" in html
