@@ -192,13 +192,7 @@ class OnPolicyTrainer(Protocol):
     """
 
     def improve(
-        self,
-        policy: Policy,
-        rollouts: Rollouts,
-        *,
-        seed: int,
-        output_dir: Path,
-        progress: Progress | None = None,
+        self, policy: Policy, rollouts: Rollouts, *, seed: int, output_dir: Path, progress: Progress | None = None
     ) -> TrainReport:
         """Train `policy` in place on `rollouts`, iteration by iteration, until their budget is spent.
 

@@ -391,7 +391,7 @@ def test_wrong_settings_are_refused() -> None:
     for name, value in (wrong | {"level": "token", "epochs": 0}).items():
         with pytest.raises(ConfigError, match=name):
             DPO(**{name: value})
-    with pytest.raises(ConfigError, match="label_smoothing belongs to"):
+    with pytest.raises(ConfigError, match="label_smoothing needs the loss_type sigmoid"):
         DPO(loss_type="ipo", label_smoothing=0.1)
 
 

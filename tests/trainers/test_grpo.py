@@ -309,7 +309,9 @@ def test_a_group_that_ties_teaches_nothing(toy_envs: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(toy_envs.Bandit, "move", lambda self, right: Outcome("2", 0.5, terminated=True))
     policy = toy_envs.word_policy()
     before, rollouts = policy.digest(), toy_envs.rollouts(policy, toy_envs.BANDIT, 32)
-    with pytest.raises(NothingToTrainOnError, match=r"nothing to learn from 32 .*: 32 in a group whose tries all came"):
+    with pytest.raises(
+        NothingToTrainOnError, match=r"nothing to learn from 32 .*: 32 in a group with identical returns"
+    ):
         GRPO(tasks_per_iteration=2).improve(policy, rollouts, seed=0, output_dir=Path("unused"))
     assert policy.digest() == before
 
@@ -318,9 +320,9 @@ def test_a_budget_without_a_group_is_refused(toy_envs: Any) -> None:
     """Before anything is played."""
     policy = toy_envs.word_policy()
     GRPO(group_size=8).check_round(8)
-    with pytest.raises(ConfigError, match="group_size 4 with branches 2 takes 12 episodes of a task, and there are 11"):
+    with pytest.raises(ConfigError, match="group_size 4 with branches 2 takes 12 episodes per task, and there are 11"):
         GRPO(group_size=4, branches=2).check_round(11)
-    with pytest.raises(ConfigError, match="group_size 8 takes 8 episodes of a task, and there are 7"):
+    with pytest.raises(ConfigError, match="group_size 8 takes 8 episodes per task, and there are 7"):
         GRPO(group_size=8).improve(
             policy, toy_envs.rollouts(policy, toy_envs.BANDIT, 7), seed=0, output_dir=Path("unused")
         )

@@ -133,12 +133,12 @@ def test_a_batch_is_the_samples_their_masks_and_what_the_policy_said_before(
     _, fit = fit_of(loss_checks, policy, played)
     known = {tuple(encode(each, policy.chat).input_ids): each for each in played}
     assert len(fit.rows) == 6
-    assert [row.other for row in fit.rows] == mismatched_samples([row.sample for row in fit.rows], 6, 4096)
+    assert [row.mismatched for row in fit.rows] == mismatched_samples([row.sample for row in fit.rows], 6, 4096)
     for row in fit.rows:
         trajectory = known[tuple(row.sample.input_ids)]
         assert row.sample == encode(trajectory, policy.chat)
         assert row.good == (trajectory.reward >= 0.5)
-        for sample, ref in ((row.sample, row.ref), (row.other, row.ref_other)):
+        for sample, ref in ((row.sample, row.ref), (row.mismatched, row.ref_mismatched)):
             assert ref == pytest.approx(slow_logp(tiny_policy.model, sample).item(), rel=1e-4)
 
 
@@ -149,7 +149,7 @@ def test_the_loss_of_a_batch_and_its_gradient_are_the_formula(
     policy = loss_checks.doubled(fresh(tiny_policy))
     kto, fit = fit_of(loss_checks, policy, played, desirable_weight=1.5)
     slow = copy.deepcopy(policy.model)
-    moved = [slow_logp(slow, row.other).item() - row.ref_other for row in fit.rows]
+    moved = [slow_logp(slow, row.mismatched).item() - row.ref_mismatched for row in fit.rows]
     z = max(0.0, sum(moved) / len(moved))
     logps = [slow_logp(slow, row.sample) for row in fit.rows]
     expected = slow_loss(logps, [row.ref for row in fit.rows], [row.good for row in fit.rows], z, 0.1, (1.5, 1.0))
@@ -178,7 +178,7 @@ def test_the_loss_is_trls(
     policy = loss_checks.doubled(fresh(tiny_policy))
     reference = copy.deepcopy(policy.model)
     kto, fit = fit_of(loss_checks, policy, played, beta=0.2, undesirable_weight=2.0)
-    batch = kto_batch([row.sample for row in fit.rows]) | kto_batch([row.other for row in fit.rows], "KL_")
+    batch = kto_batch([row.sample for row in fit.rows]) | kto_batch([row.mismatched for row in fit.rows], "KL_")
     batch["label"] = torch.tensor([row.good for row in fit.rows])
     args = trl_reference.arguments(KTOConfig, tmp_path, beta=0.2, undesirable_weight=2.0)
     rows = [{"label": row.good} for row in fit.rows]
@@ -278,7 +278,7 @@ def test_a_threshold_says_what_is_good(tiny_policy: Any, played: list[Trajectory
         with pytest.warns(UserWarning, match="all 6 trajectories are") if good in (0, 6) else nullcontext():
             report = KTO(epochs=1, threshold=threshold).train(fresh(tiny_policy), played, seed=0, output_dir=tmp_path)
         assert (report.metrics["good"], report.metrics["bad"]) == (good, 6 - good)
-        assert any("none to set against" in note for note in report.notes) == (good in (0, 6))
+        assert any("there is no contrast" in note for note in report.notes) == (good in (0, 6))
 
 
 def test_what_cannot_be_trained_on_is_counted(

@@ -165,7 +165,7 @@ def test_where_groups_began_is_logged(toy_envs: Any) -> None:
         assert row["steps_done"] == pytest.approx(sum(done) / 8) and 0 < row["starts_midway"] < 1
         assert row["starts_midway"] == pytest.approx(sum(map(bool, done)) / 8)
     assert not [note for note in report.notes if "plain grpo" in note]
-    with pytest.warns(UserWarning, match="no group began on the expert's way, so this was plain grpo"):
+    with pytest.warns(UserWarning, match="no group began within an expert's episode, so this was plain grpo"):
         _, report, _ = toy_envs.improved(toy_envs.BANDIT, ReverseCurriculum(**how), 32)  # episodes of one step
     assert report.history[0]["starts_midway"] == 0 and "plain grpo" in report.notes[-1]
 

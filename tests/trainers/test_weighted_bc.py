@@ -270,7 +270,7 @@ def test_failures_that_all_count_alike_are_noted(
                 warnings.simplefilter("always")
                 report = WeightedBC(epochs=1, mode=mode).train(fresh(tiny_policy), data, seed=0, output_dir=tmp_path)
             assert [note for note in report.notes if "all 2 trajectories failed and returned 0" in note] == [
-                str(each.message) for each in said if "failures were cloned" in str(each.message)
+                str(each.message) for each in said if "the policy cloned failures" in str(each.message)
             ]
             assert bool(report.notes) == noted
 

@@ -1,4 +1,4 @@
-"""Direct preference optimisation (DPO): of two trajectories of one task the better one becomes more likely than it was.
+"""Direct preference optimisation (DPO): the better of two trajectories of one task becomes relatively more likely.
 
     h = (logp_w - ref_w) - (logp_l - ref_l)        logp: sum over a trajectory's agent tokens; ref: by the policy before
     sigmoid:  -(1 - e) log sigma(beta h) - e log sigma(-beta h)      e: label_smoothing
@@ -7,13 +7,12 @@
     and sft_weight times -logp_w / |w|                               |w|: the better one's agent tokens
 
 arXiv:2305.18290; smoothing as in its authors' code ("conservative DPO"); hinge is SLiC's loss, arXiv:2305.10425, of the
-same h; ipo arXiv:2310.12036, with means as trl has it; the last term is iterative RPO's, arXiv:2404.19733 (its alpha),
-of each pair its own mean, where trl's `sft` takes one over a batch. On trajectories against failures of one task this
-is ETO, arXiv:2403.02502. The loss equals that of trl's DPOTrainer. Deviations: the head is applied at the agent's
-tokens only; observations stand in the context of each trajectory and carry no loss; the reference's log-probabilities
-are computed once, beforehand, instead of by a frozen copy at every step (with LoRA: instead of the model with its
-adapters off), the same numbers without a second model; AdamW with beta2 0.95; batches are made of pairs of similar
-length; a mixture of experts gets no router loss.
+same h; ipo arXiv:2310.12036, with means as in trl; the last term is iterative RPO's, arXiv:2404.19733 (its alpha), a
+mean per pair, where trl's `sft` takes one over a batch. On successes against failures of one task this is ETO,
+arXiv:2403.02502. The loss equals that of trl's DPOTrainer. Deviations: the head is applied at the agent's tokens only;
+observations are context and have no loss; the reference's log-probabilities are computed once, beforehand, instead of
+by a frozen copy at every step (with LoRA: by the model with its adapters off), which gives the same numbers without a
+second model; AdamW with beta2 0.95; batches hold pairs of similar length; a mixture of experts gets no router loss.
 """
 
 from __future__ import annotations
@@ -41,22 +40,22 @@ LossType = Literal["sigmoid", "hinge", "ipo"]
 
 
 class LogRatios(NamedTuple):
-    """What the policy makes of B trajectories, against the reference."""
+    """Log-ratios of the policy to the reference for B trajectories."""
 
     ratios_B: Tensor
     """logp - ref, summed over the agent's tokens."""
     tokens_B: Tensor
-    """How many those are."""
+    """Number of agent tokens."""
 
 
 def dpo_loss(
     chosen: LogRatios, rejected: LogRatios, beta: float, loss_type: LossType = "sigmoid", label_smoothing: float = 0.0
 ) -> Tensor:
-    """The loss of each of B pairs, (B,)."""
+    """Return the loss of each of B pairs, (B,)."""
     from torch.nn.functional import logsigmoid
 
     if loss_type == "ipo":
-        chosen_B, rejected_B = (each.ratios_B / each.tokens_B for each in (chosen, rejected))
+        chosen_B, rejected_B = (side.ratios_B / side.tokens_B for side in (chosen, rejected))
         return (chosen_B - rejected_B - 1 / (2 * beta)) ** 2
     margins_B = beta * (chosen.ratios_B - rejected.ratios_B)
     if loss_type == "hinge":
@@ -65,7 +64,7 @@ def dpo_loss(
 
 
 def sft_loss(logps_B: Tensor, tokens_B: Tensor) -> Tensor:
-    """The negative mean log-probability of the tokens of each of B trajectories, (B,); `logps_B` are sums."""
+    """Return the negative mean log-probability of the tokens of B trajectories, (B,); `logps_B` are sums."""
     return -logps_B / tokens_B
 
 
@@ -80,14 +79,14 @@ class DPO(PairSettings):
     learning_rate: float = 3e-4
     """Peak of the cosine schedule; 3e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""
     beta: float = 0.1
-    """How dear it is to move away from the reference, the policy as it was before; for ipo the paper's tau."""
+    """Penalty on moving away from the reference, the policy before training; for ipo the paper's tau."""
     loss_type: LossType = "sigmoid"
     """`sigmoid` (DPO), `hinge` (SLiC) or `ipo`."""
     label_smoothing: float = 0.0
-    """Share of the pairs that are taken to be the wrong way round, below 0.5; of `sigmoid` only."""
+    """Assumed share of pairs in the wrong order, below 0.5; for `sigmoid` only."""
     sft_weight: float = 1.0
-    """Weight of the better one's own negative log-probability, a token: with 1 it cannot become less likely while the
-    worse one falls faster (iterative RPO); 0 is DPO as published."""
+    """Weight of the better trajectory's negative log-probability per token: with 1 it cannot become less likely while
+    the worse one falls faster (iterative RPO); 0 is DPO as published."""
 
     def __post_init__(self) -> None:
         PairSettings.__post_init__(self)
@@ -96,7 +95,7 @@ class DPO(PairSettings):
         if not 0 <= self.label_smoothing < 0.5:
             raise ConfigError(f"label_smoothing must be in [0, 0.5), got {self.label_smoothing}")
         if self.label_smoothing and self.loss_type != "sigmoid":
-            raise ConfigError(f"label_smoothing belongs to the loss_type sigmoid, not to {self.loss_type}")
+            raise ConfigError(f"label_smoothing needs the loss_type sigmoid (it is {self.loss_type})")
 
     def train(
         self,
@@ -107,9 +106,7 @@ class DPO(PairSettings):
         output_dir: Path,
         progress: Progress | None = None,
     ) -> TrainReport:
-        """Train `policy` in place on pairs of trajectories of one task; of what it was, `beta` keeps it near.
-
-        Nothing stays in `output_dir`; who wants to keep the policy calls its `save`.
+        """Train `policy` in place on pairs of trajectories of one task.
 
         Raises:
             NothingToTrainOnError: no task has a better and a worse trajectory.
@@ -130,14 +127,14 @@ class DPO(PairSettings):
         return fit.report(data, pairs=len(rows), ties=ties)
 
     def rows(self, policy: Policy, data: TrainingData) -> list[Pair]:
-        """The pairs, with the log-probabilities of the reference: the policy as it is now."""
+        """Return the pairs with the log-probabilities of the reference, the policy as it is now."""
         from agentgym_py.policy.logprobs import sample_logprobs
 
         refs = sample_logprobs(policy.model, data.samples, 2 * self.batch_size, self.bf16)
-        return [Pair(*two) for two in zip(data.samples[::2], data.samples[1::2], refs[::2], refs[1::2], strict=True)]
+        return [Pair(*pair) for pair in zip(data.samples[::2], data.samples[1::2], refs[::2], refs[1::2], strict=True)]
 
     def loss(self, fit: Fit[Pair], part: Sequence[Pair], pairs: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """The part's share of the loss of a step of `pairs` pairs, and what is logged of it (trl's names)."""
+        """Return the part's share of the loss of a step of `pairs` pairs, and its logs (trl's names)."""
         sides = [pair.chosen for pair in part], [pair.rejected for pair in part]
         logps = fit.row_logprobs([*sides[0], *sides[1]]).chunk(2)
         refs = [pair.ref_chosen for pair in part], [pair.ref_rejected for pair in part]

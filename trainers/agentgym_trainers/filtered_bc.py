@@ -1,13 +1,13 @@
-"""Filtered behaviour cloning: maximum likelihood on the trajectories that did well.
+"""Filtered behaviour cloning: maximum likelihood on trajectories with high returns.
 
     loss = - sum over agent tokens of log pi(a_t | everything before) / number of agent tokens,
     over trajectories with return R(tau) >= threshold
 
-With a `threshold` of -inf it is plain behaviour cloning. It is AgentGym's "BC" and, inside the rounds, its AgentEvol as
-published code has it (arXiv:2406.04151). Observations and prompts carry no loss. Deviations from trl's SFTTrainer,
-whose loss it equals: the head is applied at the agent's tokens only (about twice as fast on a CPU); AdamW with beta2
-0.95; a mixture of experts gets no router loss. A step's loss is a mean over its tokens, so long trajectories weigh more
-than in a mean of means.
+With a `threshold` of -inf it is plain behaviour cloning. It is AgentGym's "BC" and, in rounds, its AgentEvol as in the
+published code (arXiv:2406.04151). Observations and prompts have no loss. Deviations from trl's SFTTrainer, whose loss
+it equals: the head is applied at the agent's tokens only (about twice as fast on a CPU); AdamW with beta2 0.95; a
+mixture of experts gets no router loss. A step's loss is a mean over its tokens, so long trajectories weigh more than in
+a mean of means.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def bc_loss(logprobs_N: Tensor, tokens: Tensor | int | None = None) -> Tensor:
-    """Negative mean log-probability of N agent tokens; `tokens` is their number in the whole step if N is a part."""
+    """Return the negative mean log-probability of N agent tokens; `tokens` is their number in the whole step."""
     return -logprobs_N.sum() / (logprobs_N.numel() if tokens is None else tokens)
 
 
@@ -45,7 +45,7 @@ class FilteredBC(OfflineSettings):
     info: ClassVar = TrainerInfo(several_processes=True)
 
     threshold: float = 0.5
-    """Least return of a trajectory that is trained on."""
+    """Minimum return of a trajectory that is trained on."""
 
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
@@ -63,10 +63,8 @@ class FilteredBC(OfflineSettings):
     ) -> TrainReport:
         """Train `policy` in place on the trajectories with return >= threshold.
 
-        Nothing stays in `output_dir`; call the policy's `save` to keep it.
-
         Raises:
-            NothingToTrainOnError: there is none.
+            NothingToTrainOnError: there are none.
         """
         from agentgym_py.training.fit import Fit
 
@@ -82,7 +80,7 @@ class FilteredBC(OfflineSettings):
         return fit.report(data)
 
     def loss(self, fit: Fit[Sample], part: Sequence[Sample], tokens: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """The part's share of the loss of a step of `tokens` agent tokens, and what is logged of it."""
+        """Return the part's share of the loss of a step of `tokens` agent tokens, and its logs."""
         from agentgym_py.policy.logprobs import agent_logprobs
 
         agent = fit.agent_logits(part)

@@ -1,10 +1,10 @@
-"""Group-relative policy optimization and its kin: a group of tries at one task is its own baseline.
+"""Group-relative policy optimization and its variants: a group of attempts at one task is its own baseline.
 
     A_i = (R_i - mean(R)) / (std(R) + 1e-4)                       over G trajectories from the same start state
     loss = - sum_i sum_t w_it min(rho_it A_i, clip(rho_it, 1 - eps_low, 1 + eps_high) A_i) + beta k3_it
 
-with rho the ratio of the probability of an agent token to that under the policy that sampled it, and w what a token
-counts. One trajectory, with all its turns, is one sequence; observations carry no loss. The variants:
+with rho the probability ratio of an agent token to the policy that sampled it, and w the token's weight. One
+trajectory, with all its turns, is one sequence; observations have no loss. The variants:
 
 ============  ===============================  ==================  ============================================
 variant       advantage                        w                   ratio
@@ -15,19 +15,18 @@ variant       advantage                        w                   ratio
                                                                    overlong shaping if set (arXiv:2503.14476)
 `gspo`        (R - mean) / std                 1 / (B len)         of the whole sequence: the geometric mean of its
                                                                    tokens' (arXiv:2507.18071)
-`cispo`       (R - mean) / std                 1 / all tokens      a weight on log pi, cut off above and detached
+`cispo`       (R - mean) / std                 1 / all tokens      a weight on log pi, clipped above and detached
                                                                    (arXiv:2506.13585)
 `rloo`        R - mean of the others           1 / (B len)         of the whole sequence: the product of its tokens'
                                                                    (arXiv:2402.14740; clipped as in trl)
 ============  ===============================  ==================  ============================================
 
-Deviations: B is an optimizer step's number of trajectories, those of groups whose tries all came to the same left out
-(the other kinds' papers than DAPO's count them, with an advantage of 0, and their KL); the clip is `clip_low`,
-`clip_high` as they are set, by default DAPO's 0.2 and 0.28 (gspo's paper has 3e-4, 4e-4, grpo's 0.2 on both sides);
-the reference of the KL term is the policy as the training began, and the term is k3 in the loss for all kinds, where
-RLOO's paper and trl's RLOOTrainer take k1 of the whole reply from its return. With `branches` the tries of a task are a
-tree: further groups continue from states within them, each with its own mean and deviation, and learn only what
-comes after that state.
+Deviations: B counts the trajectories of an optimizer step, without groups whose returns are all identical (only DAPO
+drops these; the other papers count them, with an advantage of 0, and their KL); the clip is `clip_low`, `clip_high`, by
+default DAPO's 0.2 and 0.28 (GSPO's paper has 3e-4 and 4e-4, GRPO's 0.2 on both sides); the reference of the KL is the
+policy at the start of training, and the KL is k3 in the loss for all variants, while RLOO's paper and trl's RLOOTrainer
+subtract k1 of the whole reply from its return. With `branches` the attempts at a task form a tree: further groups
+continue from states within them, each with its own mean and deviation, and learn only what follows that state.
 """
 
 from __future__ import annotations
@@ -59,11 +58,11 @@ if TYPE_CHECKING:
 
 Variant = Literal["grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo"]
 _ROUNDING = 1e-9
-"""Returns that are no further apart are the same: sums of rewards round."""
+"""Returns that differ by no more are identical, because sums of rewards round."""
 
 
 class Recipe(NamedTuple):
-    """What tells a variant from the others, beside its ratio."""
+    """What distinguishes a variant beside its ratio."""
 
     scale: Scale
     weighting: Weighting
@@ -84,7 +83,7 @@ def grpo_loss(
     variant: Variant = "grpo", low: float = 0.2, high: float = 0.2, ref_logps_N: Tensor | None = None,
     kl_coef: float = 0.0,
 ) -> Loss:  # fmt: skip
-    """The loss of each of N agent tokens, before they are weighted; `row_N` says of which trajectory each one is."""
+    """Return the loss of each of N agent tokens, unweighted; `row_N` is each token's trajectory."""
     from agentgym_py.training.rl.losses import Loss, clipped_ratio, k3, row_mean, row_sum
 
     log_ratio_N = logps_N - old_logps_N
@@ -99,26 +98,26 @@ def grpo_loss(
     else:
         loss_N, _, clipped_N = clipped_ratio(ratio_N, advantages_N, low, high)
     logged = {"policy_loss": loss_N, "clip_fraction": clipped_N}
-    if ref_logps_N is not None:  # one that is only logged may be infinite
+    if ref_logps_N is not None:  # a KL that is only logged may be infinite
         logged["kl_loss"] = kl_coef * k3(logps_N, ref_logps_N) if kl_coef else loss_N.new_zeros(loss_N.shape)
         loss_N = loss_N + logged["kl_loss"]
     return Loss(loss_N, logged)
 
 
 def overlong_penalty(tokens: int, limit: int, buffer: int) -> float:
-    """DAPO's soft punishment (its eq. 13): 0 up to limit - buffer agent tokens, then falling to -1 at the limit."""
+    """Return DAPO's soft penalty (its eq. 13): 0 up to limit - buffer agent tokens, then falling to -1 at the limit."""
     return max(-1.0, min(0.0, (limit - buffer - tokens) / buffer)) if buffer else 0.0
 
 
 class Starts(Checkpointable, Protocol):
-    """Where an iteration's groups begin, instead of at the reset of their tasks."""
+    """The start states of an iteration's groups, in place of the reset of their tasks."""
 
     def play(self, rollouts: Rollouts, tasks: int) -> list[list[Trajectory]]:
         """Play a group of each of the next tasks."""
         ...
 
     def stats(self, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
-        """What is logged of where the groups began."""
+        """Return the logs of the groups' start states."""
         ...
 
 
@@ -127,26 +126,26 @@ class GRPOSettings(OnPolicySettings):
     """Settings of group-relative policy optimization."""
 
     variant: Variant = "grpo"
-    """Which of the variants."""
+    """Variant of the algorithm; see docs/trainers/grpo.md."""
     group_size: int = 8
-    """Attempts at a task, all from one start state."""
+    """Attempts per task, all from one start state."""
     tasks_per_iteration: int = 16
     """Tasks per iteration."""
     branches: int = 0
-    """Further groups of each task, each from a state in the middle of one of its attempts (tree rollouts)."""
+    """Further groups per task, each from a state within one of its attempts (tree rollouts)."""
     epochs: int = 1
     """Passes over an iteration's trajectories."""
     clip_low: float = 0.2
     clip_high: float = 0.28
     """The ratio is clipped to [1 - clip_low, 1 + clip_high]."""
     kl_coef: float = 0.0
-    """Weight of the KL to the policy as the training began; 0 keeps no reference model."""
+    """Weight of the KL to the policy at the start of training; 0 keeps no reference model."""
     reward: Literal["return", "success"] = "return"
     """What the trajectories of a group are compared by."""
     max_tokens: int = 1024
     """dr_grpo's constant, and the limit of overlong shaping: agent tokens of a trajectory."""
     overlong_buffer: int = 0
-    """Width in tokens of DAPO's soft punishment below `max_tokens`; 0 turns it off."""
+    """Width in tokens of DAPO's soft penalty below `max_tokens`; 0 turns it off."""
     dynamic_sampling: bool = False
     """Replace groups with identical returns by groups of further tasks, until the batch is full (DAPO)."""
 
@@ -156,27 +155,26 @@ class GRPOSettings(OnPolicySettings):
         require_at_least(self, least | {"kl_coef": 0.0, "branches": 0, "max_tokens": 1, "overlong_buffer": 0})
         if self.overlong_buffer > self.max_tokens:
             raise ConfigError(
-                f"overlong_buffer must be at most max_tokens {self.max_tokens}, or every reply would be punished, got "
-                f"{self.overlong_buffer}"
+                f"overlong_buffer must be at most max_tokens {self.max_tokens}, got {self.overlong_buffer}"
             )
 
     @property
     def uses_reward(self) -> bool:
-        """Whether a reward model's scores would be learnt from."""
+        """Whether the policy learns from returns, and so from a reward model's scores."""
         return self.reward == "return"
 
     @property
     def episodes_per_task(self) -> int:
-        """Episodes of one task in an iteration."""
+        """Episodes per task in an iteration."""
         return self.group_size * (1 + self.branches)
 
     def check_round(self, episodes: int) -> None:
-        """Raise ConfigError if a round of this many episodes has not one group."""
+        """Raise ConfigError if a round of this many episodes has no complete group."""
         if episodes < self.episodes_per_task:
-            tree = f" with branches {self.branches}" if self.branches else ""
+            branches = f" with branches {self.branches}" if self.branches else ""
             raise ConfigError(
-                f"group_size {self.group_size}{tree} takes {self.episodes_per_task} episodes of a task, and there are "
-                f"{episodes}"
+                f"group_size {self.group_size}{branches} takes {self.episodes_per_task} episodes per task, and there "
+                f"are {episodes}"
             )
 
 
@@ -187,18 +185,12 @@ class GRPO(GRPOSettings):
     info: ClassVar = TrainerInfo(several_processes=True, warm_start="filtered_bc", evolve_defaults={"temperature": 1.0})
 
     def improve(
-        self,
-        policy: Policy,
-        rollouts: Rollouts,
-        *,
-        seed: int,
-        output_dir: Path,
-        progress: Progress | None = None,
+        self, policy: Policy, rollouts: Rollouts, *, seed: int, output_dir: Path, progress: Progress | None = None
     ) -> TrainReport:
-        """Change `policy` in place, until the budget of episodes is spent.
+        """Train `policy` in place until the budget of episodes is spent.
 
         Raises:
-            ConfigError: replies are not sampled from the whole distribution, or the budget has not one group.
+            ConfigError: replies are not sampled from the whole distribution, or the budget has no complete group.
             NothingToTrainOnError: no group had different returns.
             TrainingError: the loss was not finite.
         """
@@ -209,12 +201,12 @@ def run_grpo(
     settings: GRPOSettings, policy: Policy, rollouts: Rollouts, *, seed: int, output_dir: Path,
     progress: Progress | None = None, starts: Starts | None = None,
 ) -> TrainReport:  # fmt: skip
-    """Iterate: play groups, compare within each, take steps; groups begin at `starts` if given."""
+    """Iterate: play groups (from `starts`, if given), compare within each, take steps."""
     from agentgym_py.training.rl.learner import Learner
     from agentgym_py.training.rl.loop import Loop
 
     settings.check_round(rollouts.budget)
-    advantage, weighting = VARIANTS[settings.variant]
+    scale, weighting = VARIANTS[settings.variant]
     learner = Learner(
         policy, settings, seed=seed, temperature=rollouts.temperature, reference=settings.kl_coef > 0,
         entropy_gradient=False,
@@ -223,7 +215,7 @@ def run_grpo(
         for _ in loop.iterations(settings.episodes_per_task):
             groups = play_groups(settings, rollouts, starts)  # P groups of G trajectories
             records = [
-                record for group in groups for record in encode_group(settings, group, advantage, policy, loop.dropped)
+                record for group in groups for record in encode_group(settings, group, scale, policy, loop.dropped)
             ]
             learner.annotate(records)  # log-probabilities of the reference model
             for minibatch in learner.minibatches(
@@ -241,7 +233,7 @@ def run_grpo(
 
 
 def settings_loss(settings: GRPOSettings, out: Output, batch: TokenBatch) -> Loss:
-    """The loss of a batch's N agent tokens by the settings."""
+    """Return the loss of a batch's N agent tokens by the settings."""
     assert batch.advantages_N is not None
     return grpo_loss(
         out.logps_N, batch.old_logps_N, batch.advantages_N, batch.row_N, variant=settings.variant,
@@ -250,7 +242,7 @@ def settings_loss(settings: GRPOSettings, out: Output, batch: TokenBatch) -> Los
 
 
 def play_groups(settings: GRPOSettings, rollouts: Rollouts, starts: Starts | None = None) -> list[list[Trajectory]]:
-    """Play an iteration's groups; with dynamic sampling until a batch of them differs or the budget is spent."""
+    """Play an iteration's groups; with dynamic sampling, until enough have different returns or the budget is spent."""
 
     def play(tasks: int) -> list[list[Trajectory]]:
         if starts:
@@ -269,10 +261,10 @@ def play_groups(settings: GRPOSettings, rollouts: Rollouts, starts: Starts | Non
 
 
 def shaped_return(settings: GRPOSettings, trajectory: Trajectory) -> float:
-    """What a trajectory is compared by, overlong shaping included."""
-    gained = trajectory.reward if settings.reward == "return" else float(trajectory.success)
-    written = sum(sum(step.tokens.mask) for step in trajectory.steps if step.tokens and step.trained)
-    return gained + overlong_penalty(written, settings.max_tokens, settings.overlong_buffer)
+    """Return what a trajectory is compared by, with its overlong penalty."""
+    reward = trajectory.reward if settings.reward == "return" else float(trajectory.success)
+    tokens = sum(sum(step.tokens.mask) for step in trajectory.steps if step.tokens and step.trained)
+    return reward + overlong_penalty(tokens, settings.max_tokens, settings.overlong_buffer)
 
 
 def returns_differ(settings: GRPOSettings, group: Sequence[Trajectory]) -> bool:
@@ -284,38 +276,38 @@ def returns_differ(settings: GRPOSettings, group: Sequence[Trajectory]) -> bool:
 def encode_group(
     settings: GRPOSettings, group: Sequence[Trajectory], scale: Scale, policy: Policy, dropped: Counter[str]
 ) -> list[Record]:
-    """The group's records with their advantages; none if all returns are identical."""
+    """Return the group's records with their advantages; none if all returns are identical."""
     import torch
 
     from agentgym_py.training.rl.advantages import group_advantages
     from agentgym_py.training.rl.batch import encode_record
 
-    sound = [trajectory for trajectory in group if trajectory.is_evidence]
-    dropped.update(["ended by an infrastructure error"] * (len(group) - len(sound)))
-    records = [encode_record(trajectory, policy.chat) for trajectory in sound]
-    if not returns_differ(settings, sound):
-        dropped["in a group whose tries all came to the same"] += len(sound)
+    evidence = [trajectory for trajectory in group if trajectory.is_evidence]
+    dropped.update(["ended by an infrastructure error"] * (len(group) - len(evidence)))
+    if not returns_differ(settings, evidence):
+        dropped["in a group with identical returns"] += len(evidence)
         return []
-    returns_G = torch.tensor([shaped_return(settings, trajectory) for trajectory in sound], dtype=torch.float64)
-    found = []
-    for record, advantage in zip(records, group_advantages(returns_G, scale), strict=True):
+    returns_G = torch.tensor([shaped_return(settings, trajectory) for trajectory in evidence], dtype=torch.float64)
+    records = []
+    for trajectory, advantage in zip(evidence, group_advantages(returns_G, scale), strict=True):
+        record = encode_record(trajectory, policy.chat)
         if record is None:
             dropped["without a reply to learn"] += 1
             continue
         record.advantages_n = torch.full((record.n,), float(advantage))
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 def group_stats(settings: GRPOSettings, groups: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
-    """What is logged of an iteration's groups."""
+    """Summarize an iteration's groups and episodes."""
     from agentgym_py.training.rl.batch import episode_stats
 
-    same, most = [group for group in groups if not returns_differ(settings, group)], max(len(groups), 1)
-    ends = [{trajectory.success for trajectory in group if trajectory.is_evidence} for group in same]
+    ties, number = [group for group in groups if not returns_differ(settings, group)], max(len(groups), 1)
+    outcomes = [{trajectory.success for trajectory in group if trajectory.is_evidence} for group in ties]
     return {
-        "groups": float(len(groups)), "groups_all_the_same": len(same) / most,
-        "groups_all_failed": ends.count({False}) / most, "groups_all_won": ends.count({True}) / most,
+        "groups": float(len(groups)), "groups_all_the_same": len(ties) / number,
+        "groups_all_failed": outcomes.count({False}) / number, "groups_all_won": outcomes.count({True}) / number,
         **episode_stats([trajectory for group in groups for trajectory in group]),
     }  # fmt: skip
 
@@ -325,7 +317,6 @@ def no_signal(settings: GRPOSettings, groups: Sequence[Sequence[Trajectory]]) ->
     stats = group_stats(settings, groups)
     failed, won = (round(stats[name] * len(groups)) for name in ("groups_all_failed", "groups_all_won"))
     return (
-        f"no step was taken in an iteration: of its {len(groups)} groups none had tries that came to different ends "
-        f"({failed} always failed, {won} always succeeded); a higher temperature or group_size, or dynamic_sampling, "
-        "makes tries differ"
+        f"no step was taken in an iteration: none of its {len(groups)} groups had different returns ({failed} always "
+        f"failed, {won} always succeeded); a higher temperature or group_size, or dynamic_sampling, makes them differ"
     )

@@ -1,23 +1,22 @@
-"""Kahneman-Tversky optimisation (KTO): good and bad trajectories, each judged alone, without pairs.
+"""Kahneman-Tversky optimisation (KTO): learns from single good and bad trajectories, without pairs.
 
     r_i = beta (logp_i - ref_i)                  logp: sum over a trajectory's agent tokens; ref: by the policy before
     loss = mean of  w_good (1 - sigma(r_i - beta z))  over good i,  w_bad (1 - sigma(beta z - r_i))  over bad i
     z = max(0, mean over the batch of log pi(y_j | x_i) - log pi_ref(y_j | x_i)), without gradient
 
-arXiv:2402.01306. z estimates how far the policy has moved in general: a batch's episodes y_j stand after the openings
-x_i of others. The loss equals that of trl's KTOTrainer. Deviations: the head is applied at the agent's tokens only; an
-opening is all before the first reply to learn, y all after it, the observations included, which carry no loss; the
-reference's log-probabilities are computed once, beforehand; a mismatched row is cut at `max_length`; the order is drawn
-once, so that batches and their mismatched rows are the same in every epoch; AdamW with beta2 0.95; a mixture of experts
-gets no router loss.
+arXiv:2402.01306. z estimates how far the policy has moved overall, on mismatched rows: an episode y_j of the batch
+after the opening x_i of another. The loss equals that of trl's KTOTrainer. Deviations: the head is applied at the
+agent's tokens only; an opening is everything before the first reply to learn, y the rest with its observations, which
+have no loss; the reference's log-probabilities are computed once, beforehand; a mismatched row is cut at `max_length`;
+the order is drawn once, so that batches and their mismatched rows are the same in every epoch; AdamW with beta2 0.95; a
+mixture of experts gets no router loss.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -39,24 +38,24 @@ if TYPE_CHECKING:
 
 
 class KTORow(NamedTuple):
-    """A trajectory in tokens, judged alone."""
+    """A good or bad trajectory in tokens, with its mismatched row."""
 
     sample: Sample
     good: bool
     ref: float
     """Log-probability of its agent tokens under the reference, summed."""
-    other: Sample
-    """The mismatched row: another's episode after its own opening."""
-    ref_other: float
+    mismatched: Sample
+    """Another episode after this trajectory's opening."""
+    ref_mismatched: float
 
 
 def kto_row_tokens(row: KTORow) -> int:
-    """Tokens of the longer one of a row's two samples."""
-    return max(len(row.sample.input_ids), len(row.other.input_ids))
+    """Return the tokens of the longer one of a row's two samples."""
+    return max(len(row.sample.input_ids), len(row.mismatched.input_ids))
 
 
 class KTOLoss(NamedTuple):
-    """The loss of a batch, and what it was made of."""
+    """The loss of a batch and its rewards."""
 
     loss: Tensor
     """Mean over the batch, a scalar."""
@@ -65,14 +64,14 @@ class KTOLoss(NamedTuple):
 
 
 def reference_point(logps_B: Tensor, ref_logps_B: Tensor) -> Tensor:
-    """The estimate z of a batch from its mismatched rows, a scalar without gradient."""
+    """Estimate z from a batch's mismatched rows, a scalar without gradient."""
     return (logps_B - ref_logps_B).mean().clamp(min=0).detach()
 
 
 def kto_loss(
     logps_B: Tensor, ref_logps_B: Tensor, good_B: Tensor, z: Tensor, beta: float, good_weight: float, bad_weight: float
 ) -> KTOLoss:
-    """KTO's loss of B trajectories, of which `good_B` (bool) are good, at the reference point `z`."""
+    """Return KTO's loss of B trajectories, of which `good_B` (bool) are good, at the reference point `z`."""
     ratios_B = logps_B - ref_logps_B
     is_good_B = good_B.to(ratios_B.dtype)
     weights_B = good_weight * is_good_B + bad_weight * (1 - is_good_B)
@@ -89,15 +88,15 @@ class KTO(OfflineSettings):
     learning_rate: float = 1e-4
     """Peak of the cosine schedule; 1e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""
     batch_size: int = 8
-    """Trajectories a batch, at least 2: the reference point is estimated over it."""
+    """Trajectories per batch, at least 2, because the batch estimates the reference point."""
     threshold: float | None = None
-    """Least return of a good trajectory, the others are bad; None: those that succeeded are good."""
+    """Minimum return of a good trajectory; None: successes are good."""
     beta: float = 0.1
-    """How soon a loss is saturated as the policy moves away from where it began; smaller lets it move further."""
+    """How fast the loss saturates as the policy moves away from the reference; smaller lets it move further."""
     desirable_weight: float = 1.0
-    """Weight of the good ones' losses; together with the other one it makes up for unequal numbers."""
+    """Weight of good trajectories; the two weights can balance unequal numbers."""
     undesirable_weight: float = 1.0
-    """Weight of the bad ones' losses."""
+    """Weight of bad trajectories."""
 
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
@@ -108,7 +107,7 @@ class KTO(OfflineSettings):
         require_positive(self, "beta")
         require_at_least(self, {"desirable_weight": 0.0, "undesirable_weight": 0.0})
         if not self.desirable_weight and not self.undesirable_weight:
-            raise ConfigError("desirable_weight and undesirable_weight must not both be 0: nothing would be learnt")
+            raise ConfigError("desirable_weight and undesirable_weight must not both be 0")
 
     def train(
         self,
@@ -121,10 +120,8 @@ class KTO(OfflineSettings):
     ) -> TrainReport:
         """Train `policy` in place towards the good trajectories and away from the bad ones.
 
-        Nothing stays in `output_dir`; who wants to keep the policy calls its `save`.
-
         Raises:
-            NothingToTrainOnError: fewer than two can be trained on.
+            NothingToTrainOnError: fewer than two trajectories can be trained on.
         """
         from agentgym_py.training.fit import Fit
 
@@ -148,31 +145,30 @@ class KTO(OfflineSettings):
         report = fit.report(data, good=good, bad=len(rows) - good)
         if 0 < good < len(rows):
             return report
-        note = f"all {len(rows)} trajectories are {'good' if good else 'bad'}: there are none to set against them"
-        warnings.warn(note, stacklevel=2)
-        return replace(report, notes=(*report.notes, note))
+        return report.with_note(f"all {len(rows)} trajectories are {'good' if good else 'bad'}: there is no contrast")
 
     def rows(self, policy: Policy, data: TrainingData, seed: int) -> list[KTORow]:
-        """The trajectories in the order of the training, with the log-probabilities of the policy as it is now."""
+        """Return the trajectories in training order, with the log-probabilities of the policy as it is now."""
         from agentgym_py.policy.logprobs import sample_logprobs
 
         bound = self.threshold
-        good = [each.success if bound is None else each.reward >= bound for each in data.trajectories]
+        good = [t.success if bound is None else t.reward >= bound for t in data.trajectories]
         order = Rng("kto", seed).sample(range(len(good)), len(good))
         samples = [data.samples[i] for i in order]
-        others = mismatched_samples(samples, self.batch_size, min(self.max_length, policy.max_length))
-        refs, other_refs = (
-            sample_logprobs(policy.model, some, self.batch_size, self.bf16) for some in (samples, others)
+        mismatched = mismatched_samples(samples, self.batch_size, min(self.max_length, policy.max_length))
+        refs, mismatched_refs = (
+            sample_logprobs(policy.model, rows, self.batch_size, self.bf16) for rows in (samples, mismatched)
         )
-        return [KTORow(*row) for row in zip(samples, [good[i] for i in order], refs, others, other_refs, strict=True)]
+        columns = samples, [good[i] for i in order], refs, mismatched, mismatched_refs
+        return [KTORow(*row) for row in zip(*columns, strict=True)]
 
     def reference_point(self, fit: Fit[KTORow], batch: Sequence[KTORow]) -> Tensor:
-        """The batch's z, from its mismatched rows."""
-        logps_B = fit.compute(batch, lambda part: fit.row_logprobs([row.other for row in part]))
-        return reference_point(logps_B, logps_B.new_tensor([row.ref_other for row in batch]))
+        """Estimate the batch's z from its mismatched rows."""
+        logps_B = fit.compute(batch, lambda part: fit.row_logprobs([row.mismatched for row in part]))
+        return reference_point(logps_B, logps_B.new_tensor([row.ref_mismatched for row in batch]))
 
     def loss(self, fit: Fit[KTORow], part: Sequence[KTORow], z: Tensor, rows: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """The part's share of the loss of a step of `rows` trajectories, and what is logged of it (trl's names)."""
+        """Return the part's share of the loss of a step of `rows` trajectories, and its logs (trl's names)."""
         import torch
 
         logps_B = fit.row_logprobs([row.sample for row in part])
@@ -189,16 +185,16 @@ class KTO(OfflineSettings):
 
 
 def mismatched_samples(samples: Sequence[Sample], batch_size: int, max_length: int) -> list[Sample]:
-    """What follows the opening of the sample before it in its batch, after each one's own opening.
+    """Join each sample's opening with what follows the opening of the previous sample of its batch.
 
-    In a batch of one it is the sample before it in all. An opening is all before the first trained token.
+    In a batch of one it is the previous sample of all. An opening is everything before the first trained token.
     """
-    made = []
+    rows = []
     for i, sample in enumerate(samples):
         first = i - i % batch_size
         last = min(first + batch_size, len(samples)) - 1
         other = samples[last if i == first < last else i - 1]
         begin, end = other.mask.index(1), sample.mask.index(1)
         ids = sample.input_ids[:end] + other.input_ids[begin:]
-        made.append(Sample(ids[:max_length], (sample.mask[:end] + other.mask[begin:])[:max_length]))
-    return made
+        rows.append(Sample(ids[:max_length], (sample.mask[:end] + other.mask[begin:])[:max_length]))
+    return rows

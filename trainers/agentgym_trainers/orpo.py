@@ -1,13 +1,12 @@
-"""Odds ratio preference optimisation (ORPO): cloning of the better trajectory, and odds against the worse one.
+"""Odds ratio preference optimisation (ORPO): cloning the better trajectory, with odds against the worse one.
 
     p = exp(mean over a trajectory's agent tokens of log pi(a_t | everything before))      odds = p / (1 - p)
     loss = mean over pairs of  - log p_w - lambda log sigma(log odds_w - log odds_l)
 
-arXiv:2403.07691; there is no reference model. Deviations: the first term is the mean over agent tokens, of each
-trajectory and then of the pairs, where trl takes the mean over all the better ones' tokens, prompts and observations
-included; the second term is trl's own, but 1 - p is at least the number format's epsilon, and its gradient stays finite
-where p is near 1; AdamW with beta2 0.95; batches are made of pairs of similar length; a mixture of experts gets no
-router loss.
+arXiv:2403.07691; there is no reference model. Deviations: the first term is a mean over each trajectory's agent tokens
+and then over pairs, where trl takes one mean over all tokens of the better trajectories, prompts and observations
+included; the second term is trl's, but 1 - p is at least the number format's epsilon, so that the gradient stays finite
+for p near 1; AdamW with beta2 0.95; batches hold pairs of similar length; a mixture of experts gets no router loss.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ORPOLoss(NamedTuple):
-    """The loss of a batch, and what it was made of."""
+    """The loss of a batch and its log-odds."""
 
     loss: Tensor
     """Mean over the B pairs, a scalar."""
@@ -42,12 +41,12 @@ class ORPOLoss(NamedTuple):
 
 
 def log1mexp(x: Tensor) -> Tensor:
-    """log(1 - exp(x)) for x <= 0, exact near 0 and far from it; x nearer to 0 than its epsilon is taken as that."""
+    """Return log(1 - exp(x)) for x <= 0, accurate near 0 and far from it; x is at most -epsilon."""
     import torch
 
-    half = -math.log(2)  # from here on 1 - exp(x) would lose digits; each branch sees only what suits it, or its
-    x = x.clamp(max=-torch.finfo(x.dtype).eps)  # gradient would be nan where the other one is taken
-    near = x > half
+    half = -math.log(2)  # above it, 1 - exp(x) would lose digits
+    x = x.clamp(max=-torch.finfo(x.dtype).eps)
+    near = x > half  # each branch gets only its own values, because its gradient is nan for the others
     return torch.where(
         near,
         (-torch.expm1(torch.where(near, x, half))).log(),
@@ -56,7 +55,7 @@ def log1mexp(x: Tensor) -> Tensor:
 
 
 def orpo_loss(chosen_B: Tensor, rejected_B: Tensor, weight: float) -> ORPOLoss:
-    """ORPO's loss of B pairs by the mean log-probabilities of their agent tokens; `weight` is lambda."""
+    """Return ORPO's loss of B pairs from the mean log-probabilities of their agent tokens; `weight` is lambda."""
     from torch.nn.functional import logsigmoid
 
     log_odds_B = (chosen_B - log1mexp(chosen_B)) - (rejected_B - log1mexp(rejected_B))
@@ -72,7 +71,7 @@ class ORPO(PairSettings):
     )
 
     odds_weight: float = 0.1
-    """lambda, the weight of the odds against the worse trajectory; at 0 it is cloning of the better one."""
+    """lambda, the weight of the odds against the worse trajectory; 0 only clones the better one."""
 
     def __post_init__(self) -> None:
         PairSettings.__post_init__(self)
@@ -89,8 +88,6 @@ class ORPO(PairSettings):
     ) -> TrainReport:
         """Train `policy` in place on pairs of trajectories of one task.
 
-        Nothing stays in `output_dir`; who wants to keep the policy calls its `save`.
-
         Raises:
             NothingToTrainOnError: no task has a better and a worse trajectory.
         """
@@ -99,7 +96,7 @@ class ORPO(PairSettings):
         data, ties = prepare_pairs(policy, trajectories, self, seed)
         if not data.samples:
             raise no_data_error("orpo", data.dropped)
-        rows = [Pair(*two) for two in zip(data.samples[::2], data.samples[1::2], strict=True)]
+        rows = [Pair(*pair) for pair in zip(data.samples[::2], data.samples[1::2], strict=True)]
         with Fit(
             "orpo", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress, tokens_of=pair_tokens
         ) as fit:
@@ -110,10 +107,11 @@ class ORPO(PairSettings):
         return fit.report(data, pairs=len(rows), ties=ties)
 
     def loss(self, fit: Fit[Pair], part: Sequence[Pair], pairs: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """The part's share of the loss of a step of `pairs` pairs, and what is logged of it (trl's names)."""
+        """Return the part's share of the loss of a step of `pairs` pairs, and its logs (trl's names)."""
         samples = [pair.chosen for pair in part] + [pair.rejected for pair in part]
         logps_R = fit.row_logprobs(samples)
-        chosen_B, rejected_B = (logps_R / logps_R.new_tensor([sum(each.mask[1:]) for each in samples])).chunk(2)
+        tokens_R = logps_R.new_tensor([sum(sample.mask[1:]) for sample in samples])
+        chosen_B, rejected_B = (logps_R / tokens_R).chunk(2)
         loss, log_odds_B = orpo_loss(chosen_B, rejected_B, self.odds_weight)
         logged = {
             "logps/chosen": chosen_B, "logps/rejected": rejected_B, "log_odds_chosen": log_odds_B,

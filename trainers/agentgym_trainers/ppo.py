@@ -4,17 +4,17 @@
     V-loss_t = 1/2 max((V_t - G_t)^2, (clip(V_t, V_old - eps_v, V_old + eps_v) - G_t)^2)
 
 over agent tokens (arXiv:1707.06347, eq. 9). A and G = A + V_old come from generalized advantage estimation
-(arXiv:1506.02438) over tokens, where a token's successor is the next agent token (observations are skipped), or over
-turns, where a reply is one choice: one advantage for all its tokens, one value before its first. A turn's reward stands
-at its last token; each token's is lessened by kl_coef (log pi_old - log pi_ref), the reference being the policy as the
-training began, and kl_coef follows a target if one is set: x 1.5 above 1.5 times the target, / 1.5 below the target /
-1.5. A truncated episode bootstraps from the critic's value of its last observation; a terminated one is worth 0 there,
-and so are one given up because the policy's context is full and one that a reward model scores, which is as a whole.
+(arXiv:1506.02438) over tokens, whose successor is the next agent token (observations are skipped), or over turns, with
+one advantage for all tokens of a reply and one value before its first. A turn's reward is paid at its last token, and
+each token pays kl_coef (log pi_old - log pi_ref), the reference being the policy at the start of training. With
+`kl_target`, kl_coef is multiplied by 1.5 above 1.5 times the target, and divided by 1.5 below the target / 1.5. A
+truncated episode bootstraps from the critic's value of its last observation. The bootstrap is 0 for an episode that
+terminated, that was given up because the context is full, or that a reward model scored, as a whole.
 
-Deviations: all means are over agent tokens, so that over turns, where V-loss stands at first tokens alone, c_v counts
-less by the length of a reply (in the trunk: the head's own steps, Adam's, have no scale); rewards and values are not
-scaled; advantages are whitened over an iteration; the critic's trunk is the policy's (its gradient is cut by
-`critic_gradient`); learning rates are constant; 2 epochs by default, not 4.
+Deviations: all means are over agent tokens, so that over turns, where V-loss is at first tokens only, c_v counts less
+by the length of a reply (for the trunk: Adam makes the head's steps independent of scale); rewards and values are not
+scaled; advantages are whitened over an iteration; the critic shares the policy's trunk (`critic_gradient` scales its
+gradient there); learning rates are constant; 2 epochs by default, not 4.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from agentgym_py.checks import require_at_least
-from agentgym_py.env import StopReason
 from agentgym_py.errors import ConfigError
 from agentgym_py.policy.typing import Tensor
 from agentgym_py.training import TrainReport
@@ -49,14 +48,14 @@ def ppo_loss(
     returns_N: Tensor, entropy_N: Tensor, *, clip: float = 0.2, value_clip: float = 0.2, vf_coef: float = 0.5,
     entropy_coef: float = 0.0, valued_N: Tensor | None = None,
 ) -> Loss:  # fmt: skip
-    """The loss of each of N agent tokens; `valued_N` is 1 where the critic is trained (default: everywhere)."""
+    """Return the loss of each of N agent tokens; `valued_N` is 1 where the critic is trained (default: everywhere)."""
     import torch
 
     from agentgym_py.training.rl.losses import Loss, clipped_surrogate
 
     actor = clipped_surrogate(logps_N, old_logps_N, advantages_N, clip, clip)
-    near_N = torch.clamp(values_N, old_values_N - value_clip, old_values_N + value_clip)
-    critic_N = 0.5 * torch.maximum((values_N - returns_N) ** 2, (near_N - returns_N) ** 2)
+    clipped_N = torch.clamp(values_N, old_values_N - value_clip, old_values_N + value_clip)
+    critic_N = 0.5 * torch.maximum((values_N - returns_N) ** 2, (clipped_N - returns_N) ** 2)
     if valued_N is not None:
         critic_N = critic_N * valued_N
     loss_N = actor.loss_N + vf_coef * critic_N - entropy_coef * entropy_N
@@ -65,22 +64,22 @@ def ppo_loss(
 
 
 class StepRewards(Checkpointable, Protocol):
-    """Rewards beside the world's, such as those of a process reward model."""
+    """Additional rewards, such as those of a process reward model."""
 
     logged: Mapping[str, float]
-    """What is logged of the iteration that was read last."""
+    """Logs of the last iteration."""
 
-    def read(self, episodes: Sequence[Trajectory], records: Sequence[Record], dropped: Counter[str]) -> None:
-        """Fill the records' `process_rewards_n`, one record per episode; episodes that it plays go to `dropped`."""
+    def score(self, episodes: Sequence[Trajectory], records: Sequence[Record], dropped: Counter[str]) -> None:
+        """Fill the records' `process_rewards_n`, one record per episode; count episodes that it plays in `dropped`."""
         ...
 
 
 RewardOf = Callable[[Trajectory, "Record", float], Tensor]
-"""The reward at each of a record's n agent tokens, from the episode, its record and the KL coefficient."""
+"""Returns the reward at each of a record's n agent tokens, from the episode, its record and the KL coefficient."""
 
 
 def adapt_kl_coef(kl_coef: float, measured: float, target: float) -> float:
-    """The KL coefficient after an iteration in which the divergence was `measured`."""
+    """Return the KL coefficient after an iteration with the divergence `measured`."""
     if target and measured > 1.5 * target:
         return kl_coef * 1.5
     return kl_coef / 1.5 if target and measured < target / 1.5 else kl_coef
@@ -91,13 +90,13 @@ class PPOSettings(OnPolicySettings):
     """Settings of proximal policy optimization."""
 
     tasks_per_iteration: int = 128
-    """Episodes per iteration, each of another task."""
+    """Episodes per iteration, one per task."""
     epochs: int = 2
     """Passes over an iteration's episodes."""
     clip: float = 0.2
     """The ratio is clipped to [1 - clip, 1 + clip]."""
     value_clip: float = 0.2
-    """How far a value may move in the loss from what it was when the episodes were played."""
+    """How far a value moves in the loss from its value at sampling."""
     vf_coef: float = 0.5
     """Weight of the critic's loss."""
     entropy_coef: float = 0.0
@@ -107,13 +106,13 @@ class PPOSettings(OnPolicySettings):
     gae_lambda: float = 0.95
     """Lambda of generalized advantage estimation."""
     credit_level: Literal["token", "turn"] = "turn"
-    """What a choice is."""
+    """What a choice is: a token or a whole turn."""
     kl_coef: float = 0.02
-    """Weight of the divergence from the policy as the training began, in the reward; 0 keeps no reference model."""
+    """Weight, in the reward, of the KL to the policy at the start of training; 0 keeps no reference model."""
     kl_target: float = 0.0
-    """Divergence (nats per token) that `kl_coef` is steered to; 0 keeps `kl_coef` constant."""
+    """Divergence (nats per token) to which `kl_coef` is adapted; 0 keeps `kl_coef` constant."""
     critic_warmup: int = 1
-    """Iterations in which only the critic learns."""
+    """Iterations in which only the critic is trained."""
     critic_learning_rate: float = 1e-3
     """Learning rate of the value head."""
     critic_gradient: float = 0.1
@@ -130,10 +129,10 @@ class PPOSettings(OnPolicySettings):
             if not getattr(self, name):
                 raise ConfigError(f"{name} must not be 0: without a critic there is no advantage")
         if self.kl_target and not self.kl_coef:
-            raise ConfigError("kl_target steers kl_coef: kl_coef must not be 0")
+            raise ConfigError("kl_target adapts kl_coef: kl_coef must not be 0")
 
     def check_round(self, episodes: int) -> None:
-        """Raise ConfigError if a round of this many episodes leaves the policy none to learn from."""
+        """Raise ConfigError if the critic's warm-up uses all of a round's episodes."""
         if episodes <= self.critic_warmup * self.tasks_per_iteration:
             raise ConfigError(
                 f"critic_warmup {self.critic_warmup} times tasks_per_iteration {self.tasks_per_iteration} leaves the "
@@ -148,15 +147,9 @@ class PPO(PPOSettings):
     info: ClassVar = TrainerInfo(several_processes=True, warm_start="filtered_bc", evolve_defaults={"temperature": 1.0})
 
     def improve(
-        self,
-        policy: Policy,
-        rollouts: Rollouts,
-        *,
-        seed: int,
-        output_dir: Path,
-        progress: Progress | None = None,
+        self, policy: Policy, rollouts: Rollouts, *, seed: int, output_dir: Path, progress: Progress | None = None
     ) -> TrainReport:
-        """Change `policy` in place, until the budget of episodes is spent. The critic is new each time.
+        """Train `policy` in place until the budget of episodes is spent, with a new critic.
 
         Raises:
             ConfigError: replies are not sampled from the whole distribution, or all episodes go to `critic_warmup`.
@@ -172,7 +165,7 @@ def run_ppo(
 ) -> TrainReport:  # fmt: skip
     """Iterate: play episodes, estimate advantages, take steps.
 
-    `extra` fills the records' process rewards, `rewards_of` says what each token is paid (default: `token_rewards`).
+    `extra` fills the records' process rewards; `rewards_of` returns the tokens' rewards (default: `token_rewards`).
     """
     from agentgym_py.training.rl.batch import episode_stats
     from agentgym_py.training.rl.learner import Learner
@@ -188,15 +181,15 @@ def run_ppo(
         totals = loop.totals
         totals.kl_coef = totals.kl_coef if loop.finished else settings.kl_coef
         for _ in loop.iterations():
-            episodes = [group[0] for group in rollouts.groups(settings.tasks_per_iteration, 1)]
-            scored = rollouts.scorer is not None  # a score is of the whole episode: nothing is still to come
-            kept, records = encode_episodes(episodes, policy, loop.dropped, scored)
+            played = [group[0] for group in rollouts.groups(settings.tasks_per_iteration, 1)]
+            scored = rollouts.scorer is not None  # a score is of the whole episode: no bootstrap
+            episodes, records = encode_episodes(played, policy, loop.dropped, scored)
             if not records:
                 continue
             learner.annotate(records)  # values, and log-probabilities of the reference model
             if extra:
-                extra.read(kept, records, loop.dropped)
-            for episode, record in zip(kept, records, strict=True):
+                extra.score(episodes, records, loop.dropped)
+            for episode, record in zip(episodes, records, strict=True):
                 fill_advantages(settings, record, (rewards_of or token_rewards)(episode, record, totals.kl_coef))
             whiten_advantages(records)
             warming_up = loop.finished < settings.critic_warmup
@@ -210,21 +203,18 @@ def run_ppo(
                     learner.backward(loss, out, batch)
                 learner.step()
             divergence = kl_to_reference(records)
-            penalty = {} if divergence is None else {"kl_ref": divergence, "kl_penalty": totals.kl_coef * divergence}
-            stats = {
-                "kl_coefficient": totals.kl_coef,
-                **penalty,
-                **episode_stats(episodes),
-                **(extra.logged if extra else {}),
-            }
+            stats = {"kl_coefficient": totals.kl_coef}
+            if divergence is not None:
+                stats |= {"kl_ref": divergence, "kl_penalty": totals.kl_coef * divergence}
+            stats |= {**episode_stats(played), **(extra.logged if extra else {})}
             loop.finish_iteration(records, settings.epochs, learner.logged | stats)
-            if loop.finished > settings.critic_warmup + 1:  # a policy that had been trained played
+            if loop.finished > settings.critic_warmup + 1:  # the sampling policy had been trained
                 totals.kl_coef = adapt_kl_coef(totals.kl_coef, divergence or 0.0, settings.kl_target)
     return loop.report(loop.finished > settings.critic_warmup)
 
 
 def settings_loss(settings: PPOSettings, out: Output, batch: TokenBatch) -> Loss:
-    """The loss of a batch's N agent tokens by the settings."""
+    """Return the loss of a batch's N agent tokens by the settings."""
     assert out.values_N is not None and batch.advantages_N is not None
     assert batch.values_N is not None and batch.returns_N is not None
     return ppo_loss(
@@ -237,25 +227,22 @@ def settings_loss(settings: PPOSettings, out: Output, batch: TokenBatch) -> Loss
 def encode_episodes(
     episodes: Sequence[Trajectory], policy: Policy, dropped: Counter[str], scored: bool = False
 ) -> tuple[list[Trajectory], list[Record]]:
-    """The episodes that can be learnt from, and their records; `scored`: truncated ones are worth no more."""
+    """Return the episodes that can be learnt from, and their records; those that are `scored` have no bootstrap."""
     from agentgym_py.training.rl.batch import encode_record
 
-    kept: list[Trajectory] = []
-    records: list[Record] = []
+    encoded: list[tuple[Trajectory, Record]] = []
     for episode in episodes:
-        continues = episode.stop_reason is StopReason.TRUNCATED and not scored
-        record = encode_record(episode, policy.chat, tail=continues) if episode.is_evidence else None
-        if record is None:
-            why = "without a reply to learn" if episode.is_evidence else "ended by an infrastructure error"
-            dropped[why] += 1
+        if not episode.is_evidence:
+            dropped["ended by an infrastructure error"] += 1
+        elif record := encode_record(episode, policy.chat, tail=episode.truncated and not scored):
+            encoded.append((episode, record))
         else:
-            kept.append(episode)
-            records.append(record)
-    return kept, records
+            dropped["without a reply to learn"] += 1
+    return [episode for episode, _ in encoded], [record for _, record in encoded]
 
 
 def token_rewards(episode: Trajectory, record: Record, kl_coef: float) -> Tensor:
-    """The reward at each of the record's n agent tokens: the turn's at its last, less what the divergence costs."""
+    """Return the reward at each of the record's n agent tokens: the turn's at its last, less the KL penalty."""
     import torch
 
     rewards_n = torch.zeros_like(record.old_logps_n)
@@ -266,7 +253,7 @@ def token_rewards(episode: Trajectory, record: Record, kl_coef: float) -> Tensor
 
 
 def fill_advantages(settings: PPOSettings, record: Record, rewards_n: Tensor) -> None:
-    """Fill a record's advantages, its returns, and where the critic is trained."""
+    """Fill a record's advantages and returns, and mark the tokens at which the critic is trained."""
     import torch
 
     from agentgym_py.training.rl.advantages import gae
@@ -274,15 +261,14 @@ def fill_advantages(settings: PPOSettings, record: Record, rewards_n: Tensor) ->
     values_n, bootstrap = record.values_n, record.bootstrap
     assert values_n is not None
     if settings.credit_level == "token":
-        found = gae(rewards_n, values_n, bootstrap, settings.gamma, settings.gae_lambda)
-        record.advantages_n, record.returns_n = found.advantages_T, found.returns_T
+        record.advantages_n, record.returns_n = gae(rewards_n, values_n, bootstrap, settings.gamma, settings.gae_lambda)
         record.valued_n = torch.ones(record.n)
         return
     of_turn_n = torch.unique(record.turns_n, return_inverse=True)[1]
     first = record.first_of_turn_n
     rewards_T = rewards_n.new_zeros(int(first.sum())).index_add(0, of_turn_n, rewards_n)
-    found = gae(rewards_T, values_n[first], bootstrap, settings.gamma, settings.gae_lambda)
-    record.advantages_n, record.returns_n = found.advantages_T[of_turn_n], found.returns_T[of_turn_n]
+    advantages_T, returns_T = gae(rewards_T, values_n[first], bootstrap, settings.gamma, settings.gae_lambda)
+    record.advantages_n, record.returns_n = advantages_T[of_turn_n], returns_T[of_turn_n]
     record.valued_n = first.float()
 
 
@@ -296,7 +282,7 @@ def whiten_advantages(records: Sequence[Record]) -> None:
 
 
 def kl_to_reference(records: Sequence[Record]) -> float | None:
-    """Mean divergence (k1, nats per token) of the sampling policy from the reference; None without a reference."""
+    """Return the sampling policy's mean KL to the reference (k1, nats per token); None without a reference."""
     from agentgym_py.training.rl.batch import concat_field
 
     old_N, ref_N = concat_field(records, "old_logps"), concat_field(records, "ref_logps")

@@ -145,13 +145,7 @@ class R3(PPOSettings):
             raise ConfigError(f"the prm_ settings: {error}") from error
 
     def improve(
-        self,
-        policy: Policy,
-        rollouts: Rollouts,
-        *,
-        seed: int,
-        output_dir: Path,
-        progress: Progress | None = None,
+        self, policy: Policy, rollouts: Rollouts, *, seed: int, output_dir: Path, progress: Progress | None = None
     ) -> TrainReport:
         """Change `policy` in place as PPO, with process rewards; the process reward model stays in `output_dir`.
 
@@ -210,7 +204,7 @@ class ProcessRewards:
         self.notes: list[str] = []
         """Why steps first got no labels; the user was warned of it."""
 
-    def read(self, episodes: Sequence[Trajectory], records: Sequence[Record], dropped: Counter[str]) -> None:
+    def score(self, episodes: Sequence[Trajectory], records: Sequence[Record], dropped: Counter[str]) -> None:
         """Fill the records' process rewards, at the tokens where they are paid."""
         logged: dict[str, float] = {}
         is_new = self.model is None

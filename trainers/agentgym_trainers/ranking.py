@@ -1,14 +1,14 @@
-"""Trajectory ranking: DPO on every ordered pair of a task's trajectories, each of which goes through the model once.
+"""Trajectory ranking: DPO on all ordered pairs of a task's trajectories, with one forward pass per trajectory.
 
     s_i = beta (logp_i - ref_i)                    logp: sum over a trajectory's agent tokens; ref: by the policy before
     loss = mean over tasks of  mean over the task's pairs i, j with R_i > R_j of  - log sigma(s_i - s_j)
            and sft_weight times the mean of -logp_b / |b| over the task's best b      |b|: its agent tokens
 
-No paper of its own: it is RankNet's loss (Burges et al., "Learning to rank using gradient descent", ICML 2005) of DPO's
-implicit reward s (arXiv:2305.18290), so that the returns of a task only have to be ordered; that the best one is
-imitated beside it is RRHF's (arXiv:2304.05302; there a sum over its tokens, here their mean). With two
-trajectories a task it is `dpo` with the sigmoid. Every task counts alike, however many pairs it has. Where DPO takes 2
-rows a pair, N trajectories take N rows for up to N (N - 1) / 2 pairs. Deviations are as in `dpo`.
+Without a paper of its own, it is RankNet's loss (Burges et al., "Learning to rank using gradient descent", ICML 2005)
+of DPO's implicit reward s (arXiv:2305.18290), which needs only the order of a task's returns. Imitating the best one is
+from RRHF (arXiv:2304.05302; there a sum over its tokens, here their mean). With two trajectories per task it is `dpo`
+with the sigmoid. Every task counts alike, however many pairs it has. DPO takes 2 rows per pair; here N trajectories
+take N rows for up to N (N - 1) / 2 pairs. Deviations are as in `dpo`.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
 
 class Ranked(NamedTuple):
-    """The trajectories of one task that are compared, in tokens."""
+    """The compared trajectories of one task, in tokens."""
 
     samples: list[Sample]
     returns: list[float]
     refs: list[float]
-    """Log-probability of each one's agent tokens under the reference, summed."""
+    """Log-probabilities of their agent tokens under the reference, summed."""
 
 
 def ranked_tokens(row: Ranked) -> int:
-    """Tokens of a task's rows, padded to one length."""
+    """Return the tokens of a task's samples, padded to one length."""
     return len(row.samples) * max(len(sample.input_ids) for sample in row.samples)
 
 
 class RankingLoss(NamedTuple):
-    """The loss of a batch, and how the pairs stand."""
+    """The loss of a batch and its margins."""
 
     loss: Tensor
     """A scalar."""
@@ -59,26 +59,25 @@ class RankingLoss(NamedTuple):
 
 
 def ranking_loss(ratios_R: Tensor, returns_R: Tensor, tasks_R: Tensor, beta: float) -> RankingLoss:
-    """The loss of R trajectories: logp - ref, return, and a number that is the same for the same task.
+    """Return the loss of R trajectories by their log-ratios, returns and task numbers.
 
-    A task without two different returns counts for nothing.
+    A task without two different returns does not count.
     """
     from torch.nn.functional import logsigmoid
 
     same_RR = tasks_R[:, None] == tasks_R
     pairs_RR = same_RR & (returns_R[:, None] > returns_R)
-    of_task_R = same_RR.to(ratios_R.dtype) @ pairs_RR.sum(-1).to(ratios_R.dtype)  # pairs of each row's task
-    shares_P = 1 / of_task_R[:, None].expand_as(pairs_RR)[pairs_RR]  # they add up to the number of tasks
+    task_pairs_R = same_RR.to(ratios_R.dtype) @ pairs_RR.sum(-1).to(ratios_R.dtype)  # pairs of each row's task
+    shares_P = 1 / task_pairs_R[:, None].expand_as(pairs_RR)[pairs_RR]  # they add up to the number of tasks
     margins_P = beta * (ratios_R[:, None] - ratios_R)[pairs_RR]
     loss = -(shares_P * logsigmoid(margins_P)).sum() / shares_P.sum().clamp(min=1)
     return RankingLoss(loss, margins_P.detach())
 
 
 def best_loss(logps_R: Tensor, tokens_R: Tensor, returns_R: Tensor, tasks_R: Tensor) -> Tensor:
-    """The negative mean log-probability of the tokens of each task's best trajectories, the mean over the tasks.
+    """Return the negative mean log-probability of the tokens of each task's best trajectories, averaged over tasks.
 
-    Of R trajectories: the sum over agent tokens and their number, return, and a number that is the same for the same
-    task.
+    For R trajectories: log-probabilities summed over agent tokens, numbers of these, returns and task numbers.
     """
     same_RR = tasks_R[:, None] == tasks_R
     best_R = (~(same_RR & (returns_R > returns_R[:, None])).any(-1)).to(logps_R.dtype)
@@ -97,14 +96,14 @@ class Ranking(OfflineSettings):
     learning_rate: float = 1e-4
     """Peak of the cosine schedule; 1e-4 suits the tiny model, 5e-7 to 5e-6 a pretrained one."""
     batch_size: int = 2
-    """Tasks a batch, each with all its trajectories."""
+    """Tasks per batch, each with all its trajectories."""
     beta: float = 0.1
-    """How dear it is to move away from the reference, the policy as it was before."""
+    """Penalty on moving away from the reference, the policy before training."""
     sft_weight: float = 1.0
-    """Weight of the best ones' own negative log-probability, a token: with 1 they cannot become less likely while the
-    worse ones fall faster."""
+    """Weight of the best trajectories' negative log-probability per token: with 1 they cannot become less likely while
+    the worse ones fall faster."""
     max_per_task: int = 8
-    """Largest number of trajectories per task, spread from the best to the worst."""
+    """Largest number of trajectories per task, evenly spaced from the best to the worst."""
 
     def __post_init__(self) -> None:
         OfflineSettings.__post_init__(self)
@@ -122,8 +121,6 @@ class Ranking(OfflineSettings):
     ) -> TrainReport:
         """Train `policy` in place to rank the trajectories of each task by their returns.
 
-        Nothing stays in `output_dir`; who wants to keep the policy calls its `save`.
-
         Raises:
             NothingToTrainOnError: no task has a better and a worse trajectory.
         """
@@ -134,8 +131,8 @@ class Ranking(OfflineSettings):
         if not groups:
             raise no_data_error("ranking", data.dropped)
         rows = self.rows(policy, data, groups)
-        rest = [i for group in groups for i in group]
-        used = TrainingData([data.trajectories[i] for i in rest], [data.samples[i] for i in rest], data.dropped)
+        ranked = [i for group in groups for i in group]
+        used = TrainingData([data.trajectories[i] for i in ranked], [data.samples[i] for i in ranked], data.dropped)
         with Fit(
             "ranking", policy, self, rows, seed=seed, output_dir=output_dir, progress=progress,
             tokens_of=ranked_tokens, sequences_of=lambda row: len(row.samples),
@@ -147,7 +144,7 @@ class Ranking(OfflineSettings):
         return fit.report(used, **counts)
 
     def rows(self, policy: Policy, data: TrainingData, groups: Sequence[Sequence[int]]) -> list[Ranked]:
-        """The tasks, with the log-probabilities of the reference: the policy as it is now."""
+        """Return the tasks with the log-probabilities of the reference, the policy as it is now."""
         from agentgym_py.policy.logprobs import sample_logprobs
 
         samples = [data.samples[i] for group in groups for i in group]
@@ -162,15 +159,14 @@ class Ranking(OfflineSettings):
         ]
 
     def loss(self, fit: Fit[Ranked], part: Sequence[Ranked], tasks: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """The part's share of the loss of a step of `tasks` tasks, and what is logged of it."""
+        """Return the part's share of the loss of a step of `tasks` tasks, and its logs."""
         import torch
 
         samples = [sample for row in part for sample in row.samples]
         logps_R = fit.row_logprobs(samples)
         refs_R = logps_R.new_tensor([ref for row in part for ref in row.refs])
-        returns_R = torch.tensor([value for row in part for value in row.returns], dtype=torch.float64).to(
-            logps_R.device
-        )
+        returns = [value for row in part for value in row.returns]
+        returns_R = torch.tensor(returns, dtype=torch.float64, device=logps_R.device)
         tasks_R = torch.tensor([n for n, row in enumerate(part) for _ in row.samples], device=logps_R.device)
         loss, margins_P = ranking_loss(logps_R - refs_R, returns_R, tasks_R, self.beta)
         logged = {"rewards/margins": margins_P, "rewards/accuracies": margins_P > 0}
@@ -182,20 +178,20 @@ class Ranking(OfflineSettings):
         return loss * len(part) / tasks, logged
 
     def _groups(self, data: TrainingData) -> tuple[list[list[int]], dict[str, float]]:
-        """Positions of the trajectories of each task that are ranked, and counts; who is not goes to `dropped`."""
-        found = preferences.build_pairs(data.trajectories, match="all", max_pairs=None)
+        """Return the positions of each task's ranked trajectories, and counts; the others are counted in `dropped`."""
+        built = preferences.build_pairs(data.trajectories, match="all", max_pairs=None)
         tasks: dict[object, set[int]] = {}
-        for pair in found.pairs:
+        for pair in built.pairs:
             tasks.setdefault(preferences.opening_key(data.trajectories[pair.chosen]), set()).update(pair[:2])
         groups = [pick_evenly(best_first(data.trajectories, task), self.max_per_task) for task in tasks.values()]
-        data.dropped.update(found.dropped)
+        data.dropped.update(built.dropped)
         beyond = sum(map(len, tasks.values())) - sum(map(len, groups))
         data.dropped.update(Counter({f"beyond {self.max_per_task} of their task": beyond} if beyond else {}))
-        return groups, {"tasks": len(groups), "ties": found.ties}
+        return groups, {"tasks": len(groups), "ties": built.ties}
 
 
-def pick_evenly(ranked: Sequence[int], most: int) -> list[int]:
-    """At most `most` of them, at equal distances, the first and the last included."""
-    if len(ranked) <= most:
+def pick_evenly(ranked: Sequence[int], limit: int) -> list[int]:
+    """Pick at most `limit` items, evenly spaced, the first and the last included."""
+    if len(ranked) <= limit:
         return list(ranked)
-    return [ranked[i * (len(ranked) - 1) // (most - 1)] for i in range(most)]
+    return [ranked[i * (len(ranked) - 1) // (limit - 1)] for i in range(limit)]

@@ -246,7 +246,7 @@ def test_an_iteration_without_a_signal_is_explained(toy_envs: Any, monkeypatch: 
             policy, toy_envs.rollouts(policy, toy_envs.BANDIT, 16 * 8), seed=0, output_dir=Path("unused")
         )
     assert len([each for each in said if "no step was taken" in str(each.message)]) == 1
-    assert "of its 4 groups none" in report.notes[0] and "(3 always failed, 1 always succeeded)" in report.notes[0]
+    assert "none of its 4 groups" in report.notes[0] and "(3 always failed, 1 always succeeded)" in report.notes[0]
     assert ["loss" in row for row in report.history] == [False, False, True, True]
     assert report.history[0]["groups_all_failed"] == 0.75 and report.history[0]["groups_all_won"] == 0.25
 
