@@ -1,8 +1,9 @@
 """The tiny policy in each world: `python benchmarks/agents.py [--expert_tasks 2000] [--out runs/agents] [NAME ...]`.
 
-For each world `agentgym evolve --env NAME --rounds 0`: filtered BC on the fair expert's trajectories of many training
-tasks, from the base that ships (it has read all five worlds), at default settings and difficulty; then 300 test tasks,
-greedy, beside the fair expert and the random agent on the same tasks. Resumable: what is there is not done again.
+For each world: `agentgym evolve --env NAME --rounds 0`, which is filtered BC on the fair expert's trajectories of many
+training tasks, from the shipped base (whose training text covers all five worlds), at default settings and difficulty;
+then 300 test tasks, greedy, compared with the fair expert and the random agent. The command is resumable: it reuses
+existing results.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from agentgym_py.policy import Policy
 WORLDS = ["shop", "household", "tools", "todo", "calculator"]
 TASKS = range(300)
 UNMET = range(1_000_000, 1_000_300)
-"""Training tasks beyond those that `evolve` draws from."""
+"""Training tasks outside the range that `evolve` draws from."""
 LONGEST = 128
-"""Tokens of a reply."""
+"""Maximum tokens of a reply."""
 
 
 def unmet(name: str, checkpoint: Path, threads: int) -> Estimate:
-    """Success on training tasks that the agent has not met."""
+    """Evaluate success on training tasks that were not used for training."""
     policy = Policy.load(checkpoint)
     agent = ModelAgent(policy, HFEngine(policy), SamplingParams(temperature=0.0, max_new_tokens=LONGEST))
     with Workers(threads) as workers:
@@ -40,7 +41,7 @@ def unmet(name: str, checkpoint: Path, threads: int) -> Estimate:
 
 
 def run(name: str, out: Path, expert_tasks: int, threads: int) -> str:
-    """A row of the table."""
+    """Run and format a row of the table."""
     path = out / name
     if not (path / "test.json").is_file():
         sizes = ["--expert_tasks", str(expert_tasks), "--max_new_tokens", str(LONGEST), "--threads", str(threads)]

@@ -1,9 +1,9 @@
-"""The conformance kit over every installed world: how much was tried, and what failed.
+"""The conformance kit on every installed world: counts of what was tried, and failures.
 
     python benchmarks/conformance.py [--episodes 100] [--memory_episodes 10000] [--seed 0] [NAME ...]
 
-Each world is checked in each of its difficulties; those after the first go without the checks that do not depend on it,
-and play a 25th of the memory episodes. Exit status 1 where something failed.
+Each world is checked in each of its difficulties. All but the first difficulty skip the checks that do not depend on
+it and run a 25th of the memory episodes. The exit status is 1 if something fails.
 """
 
 from __future__ import annotations
@@ -21,58 +21,60 @@ from agentgym_py.env import EnvSpec, registration
 from agentgym_py.testing import CHECKS, Report, Result, Settings, run_checks
 
 DIFFICULTIES = ("easy", "medium", "hard")
-"""Of a world that does not say its own, in `limits`."""
+"""The difficulties of a world without `limits`."""
 FEWER = 25
-"""The part of the memory episodes that the other difficulties play."""
+"""The other difficulties run the memory episodes divided by this."""
 ONCE = {"gymnasium", "vectors", "interface", "card", "globals"}
 COLUMNS = ("episodes", "steps", "plans", "strings", "snapshots", "corrupt snapshots")
 
 
 def worlds(names: list[str], settings: Settings) -> Iterator[tuple[EnvSpec, list[str], Settings]]:
-    """Each world and difficulty, with its checks and how much they try."""
+    """Yield each world and difficulty with its checks and settings."""
     for name in names or registry.names("agentgym.envs"):
         env_id = registration.env_id(name)
         world = type(EnvSpec(env_id).make())
         takes = inspect.signature(world).parameters
-        known = tuple(getattr(world, "limits", DIFFICULTIES)) if "difficulty" in takes else ("",)
-        for difficulty in known:
-            first = difficulty == known[0]
+        difficulties = tuple(getattr(world, "limits", DIFFICULTIES)) if "difficulty" in takes else ("",)
+        for difficulty in difficulties:
+            first = difficulty == difficulties[0]
             spec = EnvSpec(env_id, {"difficulty": difficulty} if difficulty else {})
             fewer = replace(settings, memory_episodes=settings.memory_episodes // FEWER)
             yield spec, [c for c in CHECKS if first or c not in ONCE], settings if first else fewer
 
 
 def row(title: str, counts: Counter[str], failures: int, seconds: float) -> str:
-    """A row of the table."""
-    return f"| {title} | " + " | ".join(f"{counts[each]:,}" for each in COLUMNS) + f" | {failures} | {seconds:.0f} |"
+    """Format a row of the table."""
+    return (
+        f"| {title} | " + " | ".join(f"{counts[column]:,}" for column in COLUMNS) + f" | {failures} | {seconds:.0f} |"
+    )
 
 
 def main() -> int:
-    """Check, print the table, and what failed."""
+    """Run the checks, print the table and the failures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="worlds; by default all that are installed")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="worlds; by default all installed ones")
     for name, default in (("episodes", 100), ("memory_episodes", 10_000), ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
-    given = parser.parse_args()
-    settings = Settings(given.episodes, given.memory_episodes, given.seed)
+    args = parser.parse_args()
+    settings = Settings(args.episodes, args.memory_episodes, args.seed)
     print(f"| world | {' | '.join(COLUMNS)} | failures | seconds |\n|---|{'--:|' * (len(COLUMNS) + 2)}", flush=True)
     reports: list[Report] = []
     began = time.monotonic()
-    for spec, checks, chosen in worlds(given.names, settings):
+    for spec, checks, chosen in worlds(args.names, settings):
         start = time.monotonic()
         report = run_checks(spec, checks, chosen, on_result=_tell)
         reports.append(report)
         title = " ".join([spec.name, *spec.kwargs.values()])
         print(row(title, report.counts, len(report.failed), time.monotonic() - start), flush=True)
-    counts = sum((each.counts for each in reports), Counter[str]())
-    failures = sum(len(each.failed) for each in reports)
+    counts = sum((report.counts for report in reports), Counter[str]())
+    failures = sum(len(report.failed) for report in reports)
     print(row("all", counts, failures, time.monotonic() - began))
-    for each in reports:
-        for results in each.causes:
-            print(f"\n{each.spec}\n{each.failure_text(results)}")
-        if each.not_done:
-            print(f"\n{each.verdict()}")
-    return 0 if all(each.ok for each in reports) else 1
+    for report in reports:
+        for results in report.causes:
+            print(f"\n{report.spec}\n{report.failure_text(results)}")
+        if report.not_done:
+            print(f"\n{report.verdict()}")
+    return 0 if all(report.ok for report in reports) else 1
 
 
 def _tell(result: Result) -> None:

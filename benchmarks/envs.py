@@ -1,6 +1,6 @@
-"""Speeds of the built-in worlds: `pytest benchmarks/envs.py`. The limits are those of docs/benchmarks.md.
+"""Speeds of the built-in worlds: `pytest benchmarks/envs.py`, with the limits of docs/benchmarks.md.
 
-What is measured is the processor's time, so that other jobs on the machine lengthen it little.
+The times are CPU times, on which other jobs have little effect.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _random_steps(env: TextEnv, rng: Rng) -> Callable[[], None]:
 
 @pytest.mark.parametrize("mode", ["react", "text", "text_rich", "html", "url"])
 def test_random_valid_steps(benchmark: Any, mode: Any) -> None:
-    """A step with a random admissible action, the listing of the actions and the resets between episodes included."""
+    """Random admissible actions in the shop, including their listing and the resets between episodes."""
     env = ShopEnv(observation_mode=mode)
     env.reset(seed=0)
     benchmark.pedantic(_random_steps(env, Rng("benchmark")), rounds=15, warmup_rounds=2)
@@ -46,7 +46,7 @@ def test_random_valid_steps(benchmark: Any, mode: Any) -> None:
 
 @pytest.mark.parametrize("difficulty", ["easy", "medium", "hard"])
 def test_random_valid_steps_in_the_household(benchmark: Any, difficulty: Any) -> None:
-    """The same in a household; its tasks are long, so that resets weigh little."""
+    """The same in the household, whose tasks are long, so that resets matter little."""
     env = HouseholdEnv(difficulty=difficulty)
     env.reset(seed=0)
     benchmark.pedantic(_random_steps(env, Rng("benchmark")), rounds=15, warmup_rounds=2)
@@ -55,14 +55,14 @@ def test_random_valid_steps_in_the_household(benchmark: Any, difficulty: Any) ->
 
 
 def test_reset(benchmark: Any) -> None:
-    """A reset to a task that was never seen before, once the catalogue is loaded."""
+    """A reset to a new task, with a loaded catalogue."""
     env, seeds = ShopEnv(), iter(range(10**9))
     benchmark.pedantic(lambda: env.reset(seed=next(seeds)), rounds=5000, warmup_rounds=500)
     assert _seconds(benchmark) <= 100e-6
 
 
 def test_snapshot_and_restore(benchmark: Any) -> None:
-    """Saving an episode on a page of results and taking it up again."""
+    """A snapshot and its restore on a page of results."""
     env = ShopEnv()
     env.reset(seed=0)
     env.step(env.expert()[0])
@@ -71,16 +71,16 @@ def test_snapshot_and_restore(benchmark: Any) -> None:
 
 
 def test_search(benchmark: Any) -> None:
-    """A search of the embedded catalogue for the words of a request, nothing remembered."""
+    """A search of the embedded catalogue for the words of a request, without the cache."""
     env = ShopEnv()
     queries = [env.task(number, "train").instruction for number in range(500)]
-    index, asked = env.catalogue.index, iter(queries * 1000)
-    benchmark.pedantic(lambda: index.search(next(asked)), rounds=2000, warmup_rounds=200)
+    index, query = env.catalogue.index, iter(queries * 1000)
+    benchmark.pedantic(lambda: index.search(next(query)), rounds=2000, warmup_rounds=200)
     assert len(env.catalogue.products) >= 1000 and _seconds(benchmark) <= 100e-6
 
 
 def test_expert(benchmark: Any) -> None:
-    """A whole plan for a new task."""
+    """A plan for a new task."""
     env, seeds = ShopEnv(), iter(range(10**9))
 
     def plan() -> None:

@@ -1,8 +1,8 @@
-"""What the evaluator's figures are worth: `python benchmarks/evaluation.py [--repeats 100] [--model tiny]`.
+"""Coverage of the evaluator's intervals: `python benchmarks/evaluation.py [--repeats 100] [--model tiny]`.
 
-Coverage of each interval by simulation; how often `agentgym compare` finds a difference between two agents that differ
-by construction, and between two that do not; with `--model` the seconds of a whole evaluation of 300 tasks, four tries
-each (`--tasks`).
+Prints the simulated coverage of each interval, and how often `agentgym compare` finds a difference between two agents
+that differ by construction and between two that do not. With `--model` it times a whole evaluation of 300 tasks
+(`--tasks`) with four attempts each.
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ from agentgym_py.rng import Rng
 from agentgym_py.trajectory.store import append
 
 DRAWS = 2_000
-"""Resamples of a bootstrap here; the evaluator takes 10,000."""
+"""Bootstrap resamples here; the evaluator uses 10,000."""
 
 # ---- coverage -------------------------------------------------------------------------------------------------------
 
 Interval = Callable[[np.random.Generator], tuple[stats.Estimate, float]]
-"""Draws an evaluation and gives its interval, and the truth that it should hold."""
+"""Simulates an evaluation; returns its interval and the true value."""
 
 
-def wilson(n: int, rate: float) -> Interval:
+def wilson_rate(n: int, rate: float) -> Interval:
     return lambda rng: (stats.wilson(int(rng.binomial(n, rate)), n), rate)
 
 
-def clustered(tasks: int, a: float, b: float) -> Interval:
-    """Four tries at tasks whose success rates are Beta(a, b)."""
+def clustered_rate(tasks: int, a: float, b: float) -> Interval:
+    """Simulate four attempts at tasks with success rates from Beta(a, b)."""
     names = np.repeat(np.arange(tasks), 4).tolist()
 
     def draw(rng: np.random.Generator) -> tuple[stats.Estimate, float]:
-        won = rng.random((tasks, 4)) < rng.beta(a, b, tasks)[:, None]
-        return stats.success_rate(won.ravel(), names), a / (a + b)
+        successes = rng.random((tasks, 4)) < rng.beta(a, b, tasks)[:, None]
+        return stats.success_rate(successes.ravel(), names), a / (a + b)
 
     return draw
 
 
-def reward(tasks: int) -> Interval:
-    """Rewards that are 0 in six of ten tasks and anything up to 1 in the others: mean 0.2."""
+def mean_reward(tasks: int) -> Interval:
+    """Simulate rewards that are 0 in six of ten tasks and uniform up to 1 in the others: mean 0.2."""
 
     def draw(rng: np.random.Generator) -> tuple[stats.Estimate, float]:
-        found = np.where(rng.random(tasks) < 0.6, 0, rng.random(tasks))
-        return stats.bootstrap_mean(found, resamples=DRAWS, seed=int(rng.integers(1 << 31))), 0.2
+        rewards = np.where(rng.random(tasks) < 0.6, 0, rng.random(tasks))
+        return stats.bootstrap_mean(rewards, resamples=DRAWS, seed=int(rng.integers(1 << 31))), 0.2
 
     return draw
 
 
-def paired(tasks: int, tries: int, gain: float, a: float) -> Interval:
-    """Two agents in tasks of rates Beta(a, a) that are squeezed, so that a constant `gain` fits above them."""
+def paired_difference(tasks: int, tries: int, gain: float, a: float) -> Interval:
+    """Simulate two agents on tasks with rates from a scaled Beta(a, a), one better by a constant `gain`."""
 
     def draw(rng: np.random.Generator) -> tuple[stats.Estimate, float]:
         rates = (1 - gain) * rng.beta(a, a, tasks)
@@ -74,26 +74,26 @@ def paired(tasks: int, tries: int, gain: float, a: float) -> Interval:
     return draw
 
 
-def seeds(number: int) -> Interval:
-    """Interquartile mean of runs with normal success rates."""
+def interquartile_mean(number: int) -> Interval:
+    """Simulate the interquartile mean of runs with normal success rates."""
     return lambda rng: (
         stats.runs_mean(rng.normal(0.5, 0.1, (number, 1)), resamples=DRAWS, seed=int(rng.integers(1 << 31))), 0.5
     )  # fmt: skip
 
 
-def beaten(number: int) -> Interval:
-    """Probability of improvement between normal runs, half a standard deviation apart."""
+def improvement_probability(number: int) -> Interval:
+    """Simulate the probability of improvement between normal runs, half a standard deviation apart."""
 
     def draw(rng: np.random.Generator) -> tuple[stats.Estimate, float]:
         first, second = rng.normal(0.55, 0.1, (number, 1)), rng.normal(0.5, 0.1, (number, 1))
-        found = stats.improvement_probability(first, second, resamples=DRAWS, seed=int(rng.integers(1 << 31)))
-        return found, 0.5 * (1 + math.erf(0.25))
+        estimate = stats.improvement_probability(first, second, resamples=DRAWS, seed=int(rng.integers(1 << 31)))
+        return estimate, 0.5 * (1 + math.erf(0.25))
 
     return draw
 
 
-def improved(number: int, spread: float) -> Interval:
-    """Runs that gain 20 points, give or take `spread`, each measured before and after in 300 tasks."""
+def improvement_over_seeds(number: int, spread: float) -> Interval:
+    """Simulate runs that gain 20 points with standard deviation `spread`, measured before and after on 300 tasks."""
 
     def draw(rng: np.random.Generator) -> tuple[stats.Estimate, float]:
         pairs = []
@@ -106,58 +106,58 @@ def improved(number: int, spread: float) -> Interval:
 
 
 INTERVALS: dict[str, Interval] = {
-    "success, 1 try, Wilson: 30 tasks at 50 %": wilson(30, 0.5),
-    "success, 1 try, Wilson: 300 tasks at 5 %": wilson(300, 0.05),
-    "success, 4 tries, clustered: 30 tasks at 50 %": clustered(30, 0.5, 0.5),
-    "success, 4 tries, clustered: 300 tasks at 50 %": clustered(300, 0.5, 0.5),
-    "success, 4 tries, clustered: 300 tasks at 5 %": clustered(300, 0.25, 4.75),
-    "success, 4 tries, clustered: 300 tasks at 1 %": clustered(300, 0.1, 9.9),
-    "reward, bootstrap: 10 tasks": reward(10),
-    "reward, bootstrap: 30 tasks": reward(30),
-    "reward, bootstrap: 300 tasks": reward(300),
-    "difference, 1 try, Agresti and Min: 30 tasks, 10 points": paired(30, 1, 0.1, 0.8),
-    "difference, 1 try, Agresti and Min: 300 tasks, 10 points": paired(300, 1, 0.1, 0.8),
-    "difference, 4 tries, paired bootstrap: 30 tasks, 10 points": paired(30, 4, 0.1, 0.8),
-    "difference, 4 tries, paired bootstrap: 300 tasks, 10 points": paired(300, 4, 0.1, 0.8),
-    "interquartile mean over 5 training seeds": seeds(5),
-    "interquartile mean over 10 training seeds": seeds(10),
-    "probability of improvement, 5 seeds each": beaten(5),
-    "probability of improvement, 10 seeds each": beaten(10),
-    "improvement, 3 seeds that differ by 10 points": improved(3, 0.1),
-    "improvement, 5 seeds that differ by 4 points": improved(5, 0.04),
-    "improvement, 5 seeds that differ by 10 points": improved(5, 0.1),
+    "success, 1 try, Wilson: 30 tasks at 50 %": wilson_rate(30, 0.5),
+    "success, 1 try, Wilson: 300 tasks at 5 %": wilson_rate(300, 0.05),
+    "success, 4 tries, clustered: 30 tasks at 50 %": clustered_rate(30, 0.5, 0.5),
+    "success, 4 tries, clustered: 300 tasks at 50 %": clustered_rate(300, 0.5, 0.5),
+    "success, 4 tries, clustered: 300 tasks at 5 %": clustered_rate(300, 0.25, 4.75),
+    "success, 4 tries, clustered: 300 tasks at 1 %": clustered_rate(300, 0.1, 9.9),
+    "reward, bootstrap: 10 tasks": mean_reward(10),
+    "reward, bootstrap: 30 tasks": mean_reward(30),
+    "reward, bootstrap: 300 tasks": mean_reward(300),
+    "difference, 1 try, Agresti and Min: 30 tasks, 10 points": paired_difference(30, 1, 0.1, 0.8),
+    "difference, 1 try, Agresti and Min: 300 tasks, 10 points": paired_difference(300, 1, 0.1, 0.8),
+    "difference, 4 tries, paired bootstrap: 30 tasks, 10 points": paired_difference(30, 4, 0.1, 0.8),
+    "difference, 4 tries, paired bootstrap: 300 tasks, 10 points": paired_difference(300, 4, 0.1, 0.8),
+    "interquartile mean over 5 training seeds": interquartile_mean(5),
+    "interquartile mean over 10 training seeds": interquartile_mean(10),
+    "probability of improvement, 5 seeds each": improvement_probability(5),
+    "probability of improvement, 10 seeds each": improvement_probability(10),
+    "improvement, 3 seeds that differ by 10 points": improvement_over_seeds(3, 0.1),
+    "improvement, 5 seeds that differ by 4 points": improvement_over_seeds(5, 0.04),
+    "improvement, 5 seeds that differ by 10 points": improvement_over_seeds(5, 0.1),
 }
 
 
 def coverage(repeats: int) -> Iterator[tuple[str, str]]:
-    """How often each interval holds the truth, with Wilson's interval of that share."""
+    """Yield how often each interval contains the true value, with Wilson's interval of that share."""
     for number, (name, draw) in enumerate(INTERVALS.items()):
         rng = np.random.default_rng(number)
-        held = 0
+        covered = 0
         for _ in range(repeats):
-            found, truth = draw(rng)
-            held += found.low <= truth <= found.high
-        share = stats.wilson(held, repeats)
+            estimate, truth = draw(rng)
+            covered += estimate.low <= truth <= estimate.high
+        share = stats.wilson(covered, repeats)
         yield name, f"{100 * share.value:.1f} % [{100 * share.low:.1f}, {100 * share.high:.1f}]"
 
 
 # ---- compare --------------------------------------------------------------------------------------------------------
 
 
-class Erring(ExpertAgent):
-    """The exact expert, but wrong in `errs` of its episodes: in twice as many of every second task, else in none."""
+class NoisyExpert(ExpertAgent):
+    """The exact expert, but wrong in a share `error_rate` of its episodes, all of them in every second task."""
 
-    def __init__(self, errs: float, seed: int) -> None:
+    def __init__(self, error_rate: float, seed: int) -> None:
         super().__init__(thoughts=False)
-        self.name, self.sampling = f"errs in {100 * errs:.0f} %", {"errs": errs, "seed": seed}
-        self._errs, self._seed = errs, seed
+        self.name, self.sampling = f"errs in {100 * error_rate:.0f} %", {"errs": error_rate, "seed": seed}
+        self._errs, self._seed = error_rate, seed
 
     def act(self, episodes: Sequence[Episode]) -> list[AgentReply | None]:
-        """As the expert; a wrong answer at once in an episode in which it errs."""
-        said = zip(episodes, super().act(episodes), strict=True)
-        return [AgentReply("finish[-0.5]") if self._wrong(each) else reply for each, reply in said]
+        """Reply as the expert, or with a wrong answer."""
+        replies = zip(episodes, super().act(episodes), strict=True)
+        return [AgentReply("finish[-0.5]") if self._is_wrong(episode) else reply for episode, reply in replies]
 
-    def _wrong(self, episode: Episode) -> bool:
+    def _is_wrong(self, episode: Episode) -> bool:
         hard = int(episode.task.id.rpartition("/")[2]) % 2
         return Rng(self._seed, episode.seed).below(1000) < 2000 * self._errs * hard
 
@@ -165,8 +165,8 @@ class Erring(ExpertAgent):
 WORLD = EnvSpec("calculator", {"difficulty": "easy"})
 
 
-def evaluated(folder: Path, agent: Erring, tasks: int, tries: int) -> Entrant:
-    """An agent's evaluation, written to a folder and read again as `agentgym compare` does."""
+def evaluate_to_folder(folder: Path, agent: NoisyExpert, tasks: int, tries: int) -> Entrant:
+    """Evaluate an agent to a folder, and load that as `agentgym compare` does."""
     out = EvalFolder.unfinished(folder)
     manifest = make_manifest(agent, [WORLD], "test", range(tasks), tries, "none", 0) | {"options": {}}
     with out.recording(manifest):
@@ -178,23 +178,23 @@ def evaluated(folder: Path, agent: Erring, tasks: int, tries: int) -> Entrant:
     return Entrant.load(folder)
 
 
-def claims(errs: tuple[float, float], tasks: int, tries: int, repeats: int) -> str:
-    """How often `compare` says at p <= 0.05 that two agents differ, and how often the interval holds the truth."""
-    said = held = 0
-    size = list[float]()
+def compare_agents(error_rate: tuple[float, float], tasks: int, tries: int, repeats: int) -> str:
+    """Count how often `compare` finds a difference at p <= 0.05 and how often its interval contains the true one."""
+    significant = covered = 0
+    detectable = list[float]()
     for repeat in range(repeats):
         with tempfile.TemporaryDirectory() as folder:
-            agents = [Erring(rate, 2 * repeat + i) for i, rate in enumerate(errs)]
-            both = [evaluated(Path(folder) / str(i), agent, tasks, tries) for i, agent in enumerate(agents)]
-            found = compare(both).pairs[0].paired
-        said += found.p <= 0.05
-        held += found.difference.low <= errs[1] - errs[0] <= found.difference.high
-        size.append(found.detectable)
-    return f"{said} of {repeats} | {held} of {repeats} | {100 * sum(size) / repeats:.1f} points"
+            agents = [NoisyExpert(rate, 2 * repeat + i) for i, rate in enumerate(error_rate)]
+            both = [evaluate_to_folder(Path(folder) / str(i), agent, tasks, tries) for i, agent in enumerate(agents)]
+            result = compare(both).pairs[0].paired
+        significant += result.p <= 0.05
+        covered += result.difference.low <= error_rate[1] - error_rate[0] <= result.difference.high
+        detectable.append(result.detectable)
+    return f"{significant} of {repeats} | {covered} of {repeats} | {100 * sum(detectable) / repeats:.1f} points"
 
 
-def timed(model: str, env: str, tasks: int) -> str:
-    """The command of the README for a model, and its seconds from start to end."""
+def time_evaluation(model: str, env: str, tasks: int) -> str:
+    """Time the README's evaluation command for a model."""
     with tempfile.TemporaryDirectory() as folder:
         words = ["eval", "--env", env, "--model", model, "--tasks", str(tasks), "--attempts", "4"]
         words += ["--temperature", "0.7"]
@@ -209,11 +209,11 @@ def timed(model: str, env: str, tasks: int) -> str:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=100, help="of each comparison")
-    parser.add_argument("--simulations", type=int, default=2000, help="of each interval")
-    parser.add_argument("--model", help="time a whole evaluation of this one too")
-    parser.add_argument("--env", default="shop", help="the world of --model")
-    parser.add_argument("--tasks", type=int, default=300, help="of the world, each played four times")
+    parser.add_argument("--repeats", type=int, default=100, help="simulated comparisons of each pair of agents")
+    parser.add_argument("--simulations", type=int, default=2000, help="simulations of each interval")
+    parser.add_argument("--model", help="also time a whole evaluation of this model")
+    parser.add_argument("--env", default="shop", help="the env for --model")
+    parser.add_argument("--tasks", type=int, default=300, help="tasks for --model, with four attempts each")
     args = parser.parse_args()
     if args.simulations:
         print("| interval of 95 % | holds the truth [95 %] |\n|---|---|")
@@ -223,11 +223,14 @@ def main() -> None:
         print("\n| agents | tasks × tries | says that they differ | interval holds the truth | detectable |")
         print("|---|---|---|---|---|")
         for tasks, tries in ((100, 1), (50, 4)):
-            for errs in ((0.3, 0.3), (0.3, 0.45)):
-                name = " and ".join(f"errs in {100 * each:.0f} %" for each in errs)
-                print(f"| {name} | {tasks} × {tries} | {claims(errs, tasks, tries, args.repeats)} |", flush=True)
+            for error_rate in ((0.3, 0.3), (0.3, 0.45)):
+                name = " and ".join(f"errs in {100 * rate:.0f} %" for rate in error_rate)
+                print(
+                    f"| {name} | {tasks} × {tries} | {compare_agents(error_rate, tasks, tries, args.repeats)} |",
+                    flush=True,
+                )
     if args.model:
-        print(f"\n{timed(args.model, args.env, args.tasks)}")
+        print(f"\n{time_evaluation(args.model, args.env, args.tasks)}")
 
 
 if __name__ == "__main__":

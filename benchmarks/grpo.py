@@ -1,16 +1,15 @@
-"""GRPO's learning step beside that of trl's GRPOTrainer: `python benchmarks/grpo.py [--models tiny] [--betas 0 0.04]`.
+"""GRPO's training step compared with trl's GRPOTrainer: `python benchmarks/grpo.py [--models tiny] [--betas 0 0.04]`.
 
-Agent_v0 of the shop plays groups of tries, once; those whose tries did not all come to the same are stored, and both
-sides take their steps on them: trl gets them from its `rollout_func`, observations masked by `env_mask`; ours from
-rollouts that play nothing. Another model than the tiny one gets the same episodes in its own tokens, cut to their first
-turns.
+Agent_v0 collects groups of attempts in the shop once. Groups with different returns are stored, and both sides train on
+them: trl gets them from its `rollout_func`, with observations masked by `env_mask`; GRPO gets them from rollouts that
+collect nothing. Models other than the tiny one get the first turns of the same episodes in their own tokens.
 
-On the clock is all from the moment the rollouts are handed over to the end of the optimizer's step: rewards and
-advantages, padding, the pass through the reference where beta is not 0, forward, loss, backward, clipping, AdamW. One
-step of the optimizer a batch, so that trl needs no pass for old log-probabilities; passes of as many padded tokens on
-both sides, float32, the same learning rate, betas and clipping. Each side runs in a process of its own, and they step
-in turn; the first step of each is a warm-up, whose gradients are compared. Memory is the process's largest
-resident set, and how much of it came after the first batch was handed over.
+The time covers everything from the hand-over of the rollouts to the end of the optimizer step: rewards, advantages,
+padding, the reference pass if beta is not 0, forward, loss, backward, clipping, AdamW. There is one optimizer step per
+batch, so that trl needs no pass for old log-probabilities. Both sides have passes of the same number of padded tokens,
+float32, and the same learning rate, betas and clipping. Each side runs in its own process, and they alternate. The
+first step is a warm-up, whose gradients are compared. Memory is the process's peak resident set, and the part of it
+after the hand-over of the first batch.
 """
 
 from __future__ import annotations
@@ -50,13 +49,13 @@ SAMPLED = SamplingParams(temperature=1.0, max_new_tokens=32)
 
 
 class Size(NamedTuple):
-    """How much of a batch a model gets."""
+    """The size of a model's batch."""
 
     tasks: int
     tries: int
     turns: int
     rows: int
-    """Trajectories a pass."""
+    """Trajectories per pass."""
 
 
 SIZES = {"tiny": Size(4, 8, 15, 8), "smollm2": Size(2, 2, 3, 4)}
@@ -64,7 +63,7 @@ SIZES = {"tiny": Size(4, 8, 15, 8), "smollm2": Size(2, 2, 3, 4)}
 
 @dataclass(frozen=True)
 class Case:
-    """What both sides are given."""
+    """The input of both sides."""
 
     folder: Path
     size: Size
@@ -75,20 +74,20 @@ class Case:
     threads: int
 
     def policy(self) -> Policy:
-        """A copy of what is trained."""
+        """Load a copy of the policy to train."""
         return Policy.load(self.folder / "policy", device="cpu")
 
     def groups(self) -> list[list[Trajectory]]:
-        """The batch."""
-        stored, tries = list(store.read(self.folder / "rollouts.jsonl")), self.size.tries
-        return [stored[at : at + tries] for at in range(0, len(stored), tries)]
+        """Read the batch."""
+        trajectories, tries = list(store.read(self.folder / "rollouts.jsonl")), self.size.tries
+        return [trajectories[at : at + tries] for at in range(0, len(trajectories), tries)]
 
 
 # ---------------------------------------------------------------------------------------------------------- the batch
 
 
 def agent_v0() -> Policy:
-    """The tiny base after twelve episodes of the fair expert, as rounds begin with."""
+    """Train the tiny base on twelve episodes of the fair expert, as round 0 does."""
     policy = Policy.load("tiny", device="cpu")
     demos = Collector(ExpertAgent(fair=True)).collect_batch(jobs_for([SHOP], "train", range(12)))
     with TemporaryDirectory() as folder:
@@ -96,17 +95,17 @@ def agent_v0() -> Policy:
     return policy
 
 
-def telling(policy: Policy, tries: int) -> Iterator[list[Trajectory]]:
-    """Groups whose tries did not all come to the same."""
+def varied_groups(policy: Policy, tries: int) -> Iterator[list[Trajectory]]:
+    """Yield groups with different returns."""
     rollouts = Rollouts(policy, HFEngine(policy), SAMPLED, jobs_for([SHOP], "train", range(100, 1000)), 10_000)
     while True:
         for group in rollouts.groups(8, tries):
-            if len({each.reward for each in group}) > 1:
+            if len({trajectory.reward for trajectory in group}) > 1:
                 yield group
 
 
-def transcribed(trajectory: Trajectory, policy: Policy) -> Trajectory:
-    """The trajectory in the tokens of another policy, as likely as that policy finds them."""
+def retokenize(trajectory: Trajectory, policy: Policy) -> Trajectory:
+    """Rewrite a trajectory in another policy's tokens and log-probabilities."""
     bare = [replace(step, tokens=None) for step in trajectory.steps]
     rows = list(encode_turns(trajectory.rules, bare, policy.chat))
     with torch.no_grad():
@@ -120,79 +119,79 @@ def transcribed(trajectory: Trajectory, policy: Policy) -> Trajectory:
     return replace(trajectory, steps=tuple(steps))
 
 
-def stored(player: Policy, name: str, size: Size, folder: Path) -> list[Sample]:
-    """Put the policy and the batch of a model into `folder`; the batch in tokens."""
-    played = [each for group in islice(telling(player, size.tries), size.tasks) for each in group]
+def store_batch(player: Policy, name: str, size: Size, folder: Path) -> list[Sample]:
+    """Write a model's policy and batch to `folder`; return the encoded batch."""
+    trajectories = [t for group in islice(varied_groups(player, size.tries), size.tasks) for t in group]
     learner = player if name == "tiny" else Policy.load(name, device="cpu")
-    batch = [replace(each, steps=each.steps[: size.turns]) for each in played]
+    batch = [replace(t, steps=t.steps[: size.turns]) for t in trajectories]
     if learner is not player:
-        batch = [transcribed(each, learner) for each in batch]
+        batch = [retokenize(t, learner) for t in batch]
     learner.save(folder / "policy")
     store.write(folder / "rollouts.jsonl", batch)
-    return [encode(each, learner.chat) for each in batch]
+    return [encode(t, learner.chat) for t in batch]
 
 
 # ---------------------------------------------------------------------------------------------------------- the sides
 
 
-class Done(NamedTuple):
-    """What a side has to say at its end."""
+class Summary(NamedTuple):
+    """The measurements of a side."""
 
     loss: float
-    """Of the first step."""
+    """The loss of the first step."""
     norm: float
-    """Of its gradient, before it was clipped."""
+    """The norm of its gradient before clipping."""
     peak: float
-    """MiB."""
+    """Peak memory in MiB."""
     before: float
-    """MiB when the first batch was handed over."""
+    """MiB at the hand-over of the first batch."""
 
 
 class Clock:
-    """A side's end of the line: waits for its turn, measures a step, keeps the first one's gradient."""
+    """Times a side's steps, which alternate with the other side's, and saves the first gradient."""
 
-    def __init__(self, line: Connection, kept: Path) -> None:
-        self.line, self.kept = line, kept
+    def __init__(self, line: Connection, gradient: Path) -> None:
+        self.line, self.gradient = line, gradient
         self.before = self._began = 0.0
 
     def begin(self) -> None:
-        """Call when the rollouts are handed over."""
+        """Start the clock at the hand-over of the rollouts."""
         self.line.recv()
         if not self.before:
             self.before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
         self._began = time.perf_counter()
 
     def end(self) -> None:
-        """Call after the optimizer's step."""
+        """Stop the clock after the optimizer step."""
         self.line.send(time.perf_counter() - self._began)
 
-    def keep(self, model: Any) -> None:
-        """The gradient of the first step."""
-        if not self.kept.exists():
-            torch.save({name: p.grad for name, p in model.named_parameters()}, self.kept)
+    def save_gradient(self, model: Any) -> None:
+        """Save the gradient of the first step."""
+        if not self.gradient.exists():
+            torch.save({name: p.grad for name, p in model.named_parameters()}, self.gradient)
 
-    def done(self, first: Mapping[str, float]) -> None:
-        """Say what is to be said, with what was logged of the first step."""
+    def finish(self, first: Mapping[str, float]) -> None:
+        """Send the summary; `first` is the log of the first step."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-        self.line.send(Done(first["loss"], first["grad_norm"], peak, self.before))
+        self.line.send(Summary(first["loss"], first["grad_norm"], peak, self.before))
 
 
 @dataclass(slots=True)
 class Replayed(Rollouts):
-    """Rollouts that hand over the same groups again and again."""
+    """Rollouts that return the same stored groups in every iteration."""
 
-    same: list[list[Trajectory]] | None = None
+    stored: list[list[Trajectory]] | None = None
     clock: Clock | None = None
 
     def sync(self) -> None:
-        """Nobody plays."""
+        """Do nothing, because nothing is sampled."""
 
     def groups(self, tasks: int, size: int) -> list[list[Trajectory]]:
-        """All of them, however many are asked for."""
-        assert self.same and self.clock
-        self.episodes += [each for group in self.same for each in group]
+        """Return all stored groups."""
+        assert self.stored and self.clock
+        self.episodes += [trajectory for group in self.stored for trajectory in group]
         self.clock.begin()
-        return self.same
+        return self.stored
 
 
 def ours(case: Case, line: Connection) -> None:
@@ -205,14 +204,14 @@ def ours(case: Case, line: Connection) -> None:
     )  # fmt: skip
     budget = case.steps * size.tasks * size.tries
     engine: Any = None
-    rollouts = Replayed(policy, engine, SAMPLED, [], budget, same=case.groups(), clock=clock)
+    rollouts = Replayed(policy, engine, SAMPLED, [], budget, stored=case.groups(), clock=clock)
 
     def after(done: int, of: int) -> None:
         clock.end()
-        clock.keep(policy.model)
+        clock.save_gradient(policy.model)
 
     report = settings.improve(policy, rollouts, seed=0, output_dir=case.folder, progress=after)
-    clock.done(report.history[0])
+    clock.finish(report.history[0])
 
 
 def theirs(case: Case, line: Connection) -> None:
@@ -226,18 +225,18 @@ def theirs(case: Case, line: Connection) -> None:
 
     disable_progress_bar()
     policy, size, clock = case.policy(), case.size, Clock(line, case.folder / f"theirs-{case.beta}.pt")
-    groups = [[trl_row(each, policy.chat) for each in group] for group in case.groups()]
+    groups = [[trl_row(t, policy.chat) for t in group] for group in case.groups()]
 
     def rollout_func(prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
         tries = [iter(group) for group in groups]
         rows = [next(tries[int(prompt)]) for prompt in prompts]
-        found = {name: [row[name] for row in rows] for name in rows[0]}
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
         clock.begin()
-        return found
+        return columns
 
-    class Tell(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
+    class Timing(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
         def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            clock.keep(kwargs["model"])
+            clock.save_gradient(kwargs["model"])
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             clock.end()
@@ -253,25 +252,25 @@ def theirs(case: Case, line: Connection) -> None:
     trainer = GRPOTrainer(
         model=policy.model, reward_funcs=episode_return, args=args, processing_class=policy.tokenizer,
         train_dataset=Dataset.from_dict({"prompt": [str(i) for i in range(size.tasks)]}), rollout_func=rollout_func,
-        callbacks=[Tell()],
+        callbacks=[Timing()],
     )  # fmt: skip
     trainer.remove_callback(PrinterCallback)
     trainer.train()
-    clock.done(trainer.state.log_history[0])
+    clock.finish(trainer.state.log_history[0])
 
 
 # ------------------------------------------------------------------------------------------------------ the comparison
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """A side's steps."""
 
     seconds: list[float]
-    done: Done
+    summary: Summary
 
 
-def measure(case: Case) -> list[Measured]:
-    """Both sides' steps in turn, ours first; without the warm-up."""
+def measure(case: Case) -> list[Measurement]:
+    """Run both sides' steps alternately, ours first; omit the warm-up."""
     context = multiprocessing.get_context("spawn")
     sides = []
     for side in (ours, theirs):
@@ -284,39 +283,39 @@ def measure(case: Case) -> list[Measured]:
         for _, line, seconds in sides:
             line.send(None)
             seconds.append(line.recv())
-    found = []
+    measurements = []
     for process, line, seconds in sides:
-        found.append(Measured(seconds[1:], line.recv()))
+        measurements.append(Measurement(seconds[1:], line.recv()))
         process.join()
-    return found
+    return measurements
 
 
-def apart(case: Case) -> float:
-    """The length of the difference between both sides' first gradients, as a share of theirs."""
+def gradient_difference(case: Case) -> float:
+    """Return the norm of the difference of both sides' first gradients, relative to theirs."""
     ours, theirs = (torch.load(case.folder / f"{side}-{case.beta}.pt") for side in ("ours", "theirs"))
     assert ours.keys() == theirs.keys()
     difference = sum(float((ours[name] - theirs[name]).double().square().sum()) for name in theirs)
-    return float((difference / sum(float(each.double().square().sum()) for each in theirs.values())) ** 0.5)
+    return float((difference / sum(float(gradient.double().square().sum()) for gradient in theirs.values())) ** 0.5)
 
 
 def row(name: str, case: Case) -> str:
-    """A row of the table."""
-    mine, other = measure(case)
-    seconds = [statistics.median(side.seconds) for side in (mine, other)]
-    ratios = [theirs / ours for ours, theirs in zip(mine.seconds, other.seconds, strict=True)]
-    added = [side.done.peak - side.done.before for side in (mine, other)]
+    """Measure a row of the table."""
+    our, their = measure(case)
+    seconds = [statistics.median(side.seconds) for side in (our, their)]
+    ratios = [theirs / ours for ours, theirs in zip(our.seconds, their.seconds, strict=True)]
+    added = [side.summary.peak - side.summary.before for side in (our, their)]
     cells = [
-        name, f"{case.beta:g}", *(f"{each:.2f}" for each in seconds),
+        name, f"{case.beta:g}", *(f"{median:.2f}" for median in seconds),
         f"**{statistics.median(ratios):.2f}** ({min(ratios):.2f} to {max(ratios):.2f})",
-        *(f"{side.done.peak:.0f} ({more:.0f})" for side, more in zip((mine, other), added, strict=True)),
-        f"{mine.done.loss:.7f}, {other.done.loss:.7f}", f"{mine.done.norm:.6f}, {other.done.norm:.6f}",
-        f"{apart(case):.1e}",
+        *(f"{side.summary.peak:.0f} ({more:.0f})" for side, more in zip((our, their), added, strict=True)),
+        f"{our.summary.loss:.7f}, {their.summary.loss:.7f}", f"{our.summary.norm:.6f}, {their.summary.norm:.6f}",
+        f"{gradient_difference(case):.1e}",
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
-    """Print a row a model and beta."""
+    """Print a row per model and beta."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=list(SIZES), choices=SIZES)
     parser.add_argument("--betas", nargs="+", type=float, default=[0.0, 0.04])
@@ -331,11 +330,12 @@ def main() -> None:
     for name in args.models:
         size = SIZES[name]
         with TemporaryDirectory() as place:
-            batch = stored(player, name, size, Path(place))
-            longest, tokens = max(len(each.input_ids) for each in batch), sum(len(each.input_ids) for each in batch)
+            batch = store_batch(player, name, size, Path(place))
+            lengths = [len(sample.input_ids) for sample in batch]
+            longest, tokens = max(lengths), sum(lengths)
             batches.append(
                 f"{name}: {len(batch)} trajectories, {tokens} tokens, {longest * len(batch)} if all were as long as "
-                f"the longest; {sum(sum(each.mask) for each in batch)} the agent's"
+                f"the longest; {sum(sum(sample.mask) for sample in batch)} the agent's"
             )
             for beta in args.betas:
                 case = Case(Path(place), size, longest, beta, 1 + args.repeats, args.threads)

@@ -1,9 +1,9 @@
 """The learning figures of docs/benchmarks.md: `python benchmarks/learning.py [--seeds 0 1 2] [--out runs/learning]`.
 
-For each seed: `agentgym evolve --env shop --seed S` as it stands; then, from the same base, the same compute spent on
-more epochs of the first round's expert data alone; and the first and the last agent on the other two difficulties.
-Floor and ceiling: the random and the expert agent on the same test tasks. Everything is greedy, on test tasks 0 to 299,
-and resumable: what is there is not done again.
+For each seed: `agentgym evolve --env shop --seed S` with default settings; the same compute spent on more epochs of the
+first round's expert data, from the same base; and the first and last agent on the other two difficulties. Floor and
+ceiling are the random and the expert agent on the same test tasks. All evaluations are greedy, on test tasks 0 to 299.
+The command is resumable: it reuses existing results.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ TASKS = range(300)
 
 
 def evaluated(agent: Agent, difficulty: str = "medium", prompt: Any = "brief") -> Evaluation:
-    """An agent on the 300 test tasks of a difficulty."""
+    """Evaluate an agent on the 300 test tasks of a difficulty."""
     spec = EnvSpec("shop", {"difficulty": difficulty})
     return evaluate(agent, [spec], "test", TASKS, play=PlayConfig(slots=128, prompt=prompt))[0]
 
 
 def model_agent(policy: Policy) -> ModelAgent:
-    """A greedy agent."""
+    """Make a greedy agent."""
     return ModelAgent(policy, HFEngine(policy, slots=128), SamplingParams(temperature=0.0))
 
 
 def compute(folder: RunFolder, number: int) -> float:
-    """What a round cost, in training tokens: a token that is only read or sampled takes a third of one trained on."""
+    """Return a round's compute in training tokens; a token that is only read or sampled counts a third."""
     training = folder.metrics(number)["training"]
     spent = float(training["tokens"]) if training else 0.0
     explored = store.read(folder.round(number) / "trajectories.jsonl")
@@ -53,7 +53,7 @@ def compute(folder: RunFolder, number: int) -> float:
 
 
 def more_epochs(folder: RunFolder, seed: int) -> Evaluation:
-    """The base after as much compute as all the rounds took, spent on round 0's data alone."""
+    """Evaluate the base after the compute of all rounds, spent on round 0's data alone."""
     rounds = sorted((folder.path / "rounds").iterdir())
     spent = sum(compute(folder, number) for number in range(len(rounds)))
     first = folder.metrics(0)["training"]
@@ -68,11 +68,11 @@ def more_epochs(folder: RunFolder, seed: int) -> Evaluation:
 
 
 def one_seed(seed: int, out: Path) -> dict[str, Any]:
-    """Everything that is measured of one seed."""
+    """Run and measure one seed."""
     path = out / f"seed{seed}"
     if not (path / "test.json").is_file():
-        there = (path / "run.yaml").is_file()
-        arguments = ["--resume", str(path)] if there else ["--env", "shop", "--seed", str(seed), "--out", str(path)]
+        exists = (path / "run.yaml").is_file()
+        arguments = ["--resume", str(path)] if exists else ["--env", "shop", "--seed", str(seed), "--out", str(path)]
         if agentgym(["evolve", *arguments]):
             raise SystemExit(f"evolve --seed {seed} failed")
     folder = RunFolder.open(path)

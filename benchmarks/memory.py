@@ -1,14 +1,13 @@
 """Memory over many batches of episodes: `python benchmarks/memory.py [--batches 1000] [--who random,expert,model]`.
 
-Each player collects batch after batch of the shop and forgets what was played; the model's weights are synced every
-tenth batch. Every ten batches are the same again, so that the shop's own caches, which are bounded but large, are full
-after ten (`agentgym check` measures worlds). Printed is the resident size of this process and of those that it started,
-in MiB, the largest seen in each tenth. Of the first quarter nothing is asked; a player fails whose last quarter's
-largest is more than `--bound` MiB above the second quarter's. `--leak` keeps everything that was played, to see it
-fail.
+Each setup collects batches of the shop and discards the trajectories; the model's weights are synced every tenth batch.
+The batches repeat after ten, so that the shop's caches, which are bounded but large, are then full (`agentgym check`
+measures worlds). Printed is the resident size of this process and its children in MiB, as the maximum of each tenth of
+the run. The first quarter is a warm-up. A setup fails if the last quarter's maximum exceeds the second quarter's by
+more than `--bound` MiB. `--leak` keeps all trajectories, which must fail.
 
-Players: `random` and `expert`; `model`, the tiny model in this process; `beside`, the same in one process of its own,
-which gets the weights anew with every batch (`step_timeout`); `workers`, in two processes.
+Setups: the agents `random` and `expert`; `model`, the tiny model in this process; `beside`, the same in one worker
+process, which gets the weights with every batch (`step_timeout`); `workers`, in two worker processes.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ PLAYERS = ("random", "expert", "model", "beside", "workers")
 
 
 def resident(pid: int) -> float:
-    """MiB of a process."""
+    """Return the resident size of a process in MiB."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
@@ -52,17 +51,17 @@ def player(name: str) -> Collector:
 
 
 def measured(name: str, batches: int, episodes: int, leak: bool) -> list[float]:
-    """The resident size after each batch."""
-    collector, sizes, kept = player(name), list[float](), list[Trajectory]()
+    """Measure the resident size after each batch."""
+    collector, sizes, leaked = player(name), list[float](), list[Trajectory]()
     executor = collector.play.executor
     workers = executor if isinstance(executor, Workers) else None
     for number in range(batches):
         first = number % 10 * episodes
         tasks = range(first, first + episodes)
-        played = collector.collect_batch(jobs_for([SHOP], "train", tasks))
-        assert len(played) == episodes and all(each.is_evidence for each in played)
+        trajectories = collector.collect_batch(jobs_for([SHOP], "train", tasks))
+        assert len(trajectories) == episodes and all(t.is_evidence for t in trajectories)
         if leak:
-            kept += played
+            leaked += trajectories
         if isinstance(collector.agent, ModelAgent) and number % 10 == 9:
             engine = collector.agent._engine
             engine.sync(collector.agent._policy, number)
@@ -76,27 +75,27 @@ def measured(name: str, batches: int, episodes: int, leak: bool) -> list[float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", type=int, default=1000)
-    parser.add_argument("--episodes", type=int, default=16, help="of a batch")
+    parser.add_argument("--episodes", type=int, default=16, help="episodes of a batch")
     parser.add_argument("--who", default=",".join(PLAYERS))
-    parser.add_argument("--bound", type=float, default=4.0, help="MiB")
+    parser.add_argument("--bound", type=float, default=4.0, help="allowed growth in MiB")
     parser.add_argument("--leak", action="store_true")
-    given = parser.parse_args()
-    if given.batches < 40:
+    args = parser.parse_args()
+    if args.batches < 40:
         parser.error("--batches must be at least 40, to compare its quarters")
     failed = []
-    print(f"{given.batches} batches of {given.episodes} episodes; MiB, the largest of each tenth")
-    for name in given.who.split(","):
+    print(f"{args.batches} batches of {args.episodes} episodes; MiB, the largest of each tenth")
+    for name in args.who.split(","):
         began = time.monotonic()
-        sizes = measured(name, given.batches, given.episodes, given.leak)
-        tenth, quarter = given.batches // 10, given.batches // 4
+        sizes = measured(name, args.batches, args.episodes, args.leak)
+        tenth, quarter = args.batches // 10, args.batches // 4
         tenths = [max(sizes[at : at + tenth]) for at in range(0, 10 * tenth, tenth)]
         grown = max(sizes[-quarter:]) - max(sizes[quarter : 2 * quarter])
         seconds = time.monotonic() - began
-        row = " ".join(f"{each:7.1f}" for each in tenths)
+        row = " ".join(f"{size:7.1f}" for size in tenths)
         print(f"{name:8} {row}  grown {grown:+.1f} MiB, {seconds:.0f} s", flush=True)
-        if grown > given.bound:
-            failed.append(f"{name} grew by {grown:.1f} MiB, more than {given.bound:g}")
-    print("\n".join(failed) or f"no player grew by more than {given.bound:g} MiB")
+        if grown > args.bound:
+            failed.append(f"{name} grew by {grown:.1f} MiB, more than {args.bound:g}")
+    print("\n".join(failed) or f"no player grew by more than {args.bound:g} MiB")
     return int(bool(failed))
 
 

@@ -1,17 +1,17 @@
-"""kill -9, and go on: `python benchmarks/resume.py [--moments 30] [--trainers filtered_bc grpo]`.
+"""Resuming after kill -9 and disk errors: `python benchmarks/resume.py [--moments 30] [--trainers filtered_bc grpo]`.
 
-A small run of `agentgym evolve` in the shop, which keeps a state as often as it can, is killed at random moments, and
-at operations on its files, each time from the beginning; then it goes on to its end. Operations are what opens a file
-to write, writes an episode, weights or a state (killed when half of it is there), syncs, renames, makes or deletes
-one. By default the run is killed once at each place of the code that does one, at a random time of those that the
-place does it; with `--every N` at every Nth operation. Counted is how often weights, trajectories and results are
-then, hash for hash, those of a run that was not killed. Times are left out of what is compared. At one moment, when a
-training is over and its weights are not saved yet, a state of it must still be there.
+A small run of `agentgym evolve` in the shop, with as many training states as possible, is killed at random moments and
+at operations on its files, each time from the start. Then it is resumed to its end. Operations open a file for writing,
+write an episode, weights or a state (killed halfway), sync, rename, make or delete a file. By default the run is killed
+once at each place in the code with an operation, at a random visit of the place; with `--every N` at every Nth
+operation. The benchmark counts how often weights, trajectories and results then equal, hash for hash, those of a run
+without a kill; times are not compared. When a training is over and its weights are not saved yet, a training state must
+still exist.
 
-Then the troubles of a disk: it is full from an operation on, files may not grow over a size (each that one of its
-files has), a folder of a run that was killed is read-only (the states', the round's, the run's), a byte of its last
-state is another one (in each of its files). There the command must end with status 2 and say last, in one line, which
-file or folder it is, and go on as above when the trouble is over. Exit status 1 where one does not.
+Disk errors follow: the disk is full from an operation on; files may not grow beyond a size (that of each file of the
+run); a folder of a killed run is read-only (the states', the round's, the run's); a byte of the last state is wrong (in
+each of its files). The command must end with status 2, and its last line must name the file or folder. After the error
+is gone, it must resume as above. The exit status is 1 if any case fails.
 """
 
 from __future__ import annotations
@@ -54,25 +54,27 @@ OF_TRAINER = {
     "r3": "--expert_tasks 0 --trainer.tasks_per_iteration 2 --trainer.learning_rate 1e-3",
 }
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree", "open"}
-"""Events of Python's audit hooks; what C and Rust write raises none."""
-LEAST = 8192
-"""Bytes to which any file may grow: what a command prints goes to one."""
+"""Events of Python's audit hooks; writes in C and Rust raise none."""
+MIN_SIZE = 8192
+"""Bytes to which any file may grow, because the command's output goes to a file."""
 DEFECT = 70
 STATES, ROUND, RUN = 0, 2, 4
-"""Folders, by how far they are above that of the states of a training."""
+"""Folders by their distance above the folder of training states."""
 WRITES = ("open", "os.write", "os.fsync", "os.mkdir", "torch.save", "safetensors")
-"""Operations that a full disk refuses."""
-Meets = Callable[[str], bool]
-Fails = Callable[[str], None]
-Trouble = Callable[[Path], None]
-"""Makes trouble for a run in a folder. SystemExit: it was none, or the run does not end as it must."""
+"""Operations that fail on a full disk."""
+Hits = Callable[[str], bool]
+"""Takes the place of an operation; tells whether to fail there."""
+Failure = Callable[[str], None]
+"""Takes a path; kills the process or raises the error of an operation."""
+Fault = Callable[[Path], None]
+"""Runs with a fault in a folder. SystemExit: the fault did not happen, or the run ended in the wrong way."""
 OURS = ("agentgym_py", "agentgym_trainers", "transformers")
-"""Packages whose lines are places."""
+"""Packages whose lines count as places."""
 TIMES = {"seconds", "tokens_per_second", "started", "resumed", "command"}
 
 
 def command(trainer: str, out: Path) -> list[str]:
-    """The arguments that begin a run or go on with it."""
+    """Return the arguments that start a run or resume it."""
     if (out / "run.yaml").is_file():
         return ["evolve", "--resume", str(out), "--threads", "1"]
     return ["evolve", "--env", "shop", "--trainer", trainer, *SIZES.split(), *OF_TRAINER[trainer].split(),
@@ -80,94 +82,94 @@ def command(trainer: str, out: Path) -> list[str]:
 
 
 def child(
-    trainer: str, out: Path, meets: Meets = lambda _: False, *, fails: Fails | None = None,
+    trainer: str, out: Path, hits: Hits = lambda _: False, *, failure: Failure | None = None,
     before: Callable[[], None] = lambda: None,
 ) -> int:  # fmt: skip
-    """A process that runs it, and asks `meets` at the place of each operation on its files.
+    """Fork a process that runs the command; return its pid.
 
-    Where that says so the process dies, or the operation `fails`.
+    At each operation on its files for which `hits` is true, the process is killed or calls `failure`.
     """
     if pid := os.fork():
         return pid
-    said = os.open(out.with_name("said"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(said, 1)
-    os.dup2(said, 2)
+    output = os.open(out.with_name("output"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
     before()
-    sys.addaudithook(partial(audited, out, meets, fails or die))
+    sys.addaudithook(partial(audit_hook, out, hits, failure or die))
     status = DEFECT
     try:
-        with patched(out, meets, fails):
+        with patched(out, hits, failure):
             status = agentgym(command(trainer, out))
     except BaseException:
         traceback.print_exc()
     os._exit(status)
 
 
-def audited(out: Path, meets: Meets, acts: Fails, event: str, args: tuple[Any, ...]) -> None:
-    """Python's audit hook."""
+def audit_hook(out: Path, hits: Hits, failure: Failure, event: str, args: tuple[Any, ...]) -> None:
+    """Fail at audited operations; a hook of `sys.addaudithook`."""
     if event not in CHANGES or (event == "open" and not (args[2] or 0) & (os.O_WRONLY | os.O_RDWR)):
         return
     path = str(args[0])
     if event in ("os.remove", "os.rmdir") and args[1] != -1:  # a name in an open folder
-        path = f"{opened(args[1])}/{path}"
-    if path.startswith(str(out)) and meets(place(event)):
-        acts(path)
+        path = f"{path_of(args[1])}/{path}"
+    if path.startswith(str(out)) and hits(place(event)):
+        failure(path)
 
 
 @contextmanager
-def patched(out: Path, meets: Meets, fails: Fails | None) -> Iterator[None]:
-    """Within, what writes lines, syncs, and writes weights and states is met, too."""
+def patched(out: Path, hits: Hits, failure: Failure | None) -> Iterator[None]:
+    """Fail also at operations without audit events: writes of lines, weights and states, and syncs."""
     import safetensors.torch
     import torch
 
     write, sync, save, serialize = os.write, os.fsync, torch.save, vars(safetensors.torch)["serialize_file"]
 
-    def met(event: str, path: Any) -> bool:
-        return str(path).startswith(str(out)) and meets(place(event, 3))
+    def is_hit(event: str, path: Any) -> bool:
+        return str(path).startswith(str(out)) and hits(place(event, 3))
 
-    def written(file: int, data: bytes) -> int:
-        if met("os.write", opened(file)):
-            if fails:
-                fails("")
+    def failing_write(file: int, data: bytes) -> int:
+        if is_hit("os.write", path_of(file)):
+            if failure:
+                failure("")
             write(file, data[: len(data) // 2])
             die()
         return write(file, data)
 
-    def synced(file: int) -> None:
-        if met("os.fsync", opened(file)):
-            (fails or die)("")
+    def failing_sync(file: int) -> None:
+        if is_hit("os.fsync", path_of(file)):
+            (failure or die)("")
         sync(file)
 
-    def half(path: Any, whole: Callable[[], None], dies: bool) -> None:
-        if dies and fails:
-            fails(str(path))
-        whole()
-        if dies:
+    def write_half(path: Any, write_all: Callable[[], None], hit: bool) -> None:
+        if hit and failure:
+            failure(str(path))
+        write_all()
+        if hit:
             os.truncate(path, Path(path).stat().st_size // 2)
             die()
 
-    def saved(value: Any, path: Any, *args: Any, **kwargs: Any) -> None:
-        half(path, lambda: save(value, path, *args, **kwargs), met("torch.save", path))
+    def failing_save(value: Any, path: Any, *args: Any, **kwargs: Any) -> None:
+        write_half(path, lambda: save(value, path, *args, **kwargs), is_hit("torch.save", path))
 
-    def serialized(tensors: Any, path: Any, *args: Any, **kwargs: Any) -> None:
-        half(path, lambda: serialize(tensors, path, *args, **kwargs), met("safetensors", path))
+    def failing_serialize(tensors: Any, path: Any, *args: Any, **kwargs: Any) -> None:
+        write_half(path, lambda: serialize(tensors, path, *args, **kwargs), is_hit("safetensors", path))
 
     with ExitStack() as stack:
         for module, name, new in (
-            (os, "write", written), (os, "fsync", synced), (torch, "save", saved),
-            (safetensors.torch, "serialize_file", serialized),
+            (os, "write", failing_write), (os, "fsync", failing_sync), (torch, "save", failing_save),
+            (safetensors.torch, "serialize_file", failing_serialize),
         ):  # fmt: skip
             stack.enter_context(mock.patch.object(module, name, new))
         yield
 
 
-def opened(file: int) -> str:
-    """The path of an open file or folder."""
+def path_of(file: int) -> str:
+    """Return the path of an open file or folder."""
     return str(Path(f"/proc/self/fd/{file}").readlink())
 
 
 def place(event: str, above: int = 2) -> str:
-    """The operation, and the line of the nearest caller that is ours, and of that one's caller."""
+    """Name an operation and the lines of its two nearest callers in `OURS`."""
     frame, lines = sys._getframe(above), list[str]()
     while frame and len(lines) < 2:
         path = Path(frame.f_code.co_filename)
@@ -178,171 +180,171 @@ def place(event: str, above: int = 2) -> str:
 
 
 def die(_: object = None) -> None:
-    """As by kill -9."""
+    """Kill this process with SIGKILL."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def no_space(path: str) -> None:
-    """As on a disk that is full; what is already open has no name."""
+    """Raise the error of a full disk; an already open file has no path."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), *[path] * bool(path))
 
 
-def ended(pid: int) -> int:
-    """Its exit status, or the negative number of the signal."""
+def exit_status(pid: int) -> int:
+    """Wait for a process; return its exit status or the negative signal."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def operations(trainer: str, out: Path) -> list[str]:
-    """The places of the operations on files of a whole run, in their order."""
+    """List the places of the file operations of a whole run, in order."""
     read, write = os.pipe()
 
-    def told(at: str) -> bool:
+    def record(at: str) -> bool:
         os.write(write, f"{at}\n".encode())
         return False
 
-    pid = child(trainer, out, told)
+    pid = child(trainer, out, record)
     os.close(write)
     with os.fdopen(read, encoding="utf-8") as file:
         places = file.read().splitlines()
-    if status := ended(pid):
+    if status := exit_status(pid):
         raise SystemExit(f"a whole run of {trainer} ended with {status}")
     return places
 
 
 def after_moment(trainer: str, seconds: float, out: Path) -> None:
-    """Kill a run after so long, or a little earlier where it was over before."""
+    """Kill a run after some seconds, or a little earlier if it ends before."""
     while True:
         pid = child(trainer, out)
         time.sleep(seconds)
         os.kill(pid, signal.SIGKILL)
-        if ended(pid) == -signal.SIGKILL:
+        if exit_status(pid) == -signal.SIGKILL:
             return
         shutil.rmtree(out)
         seconds *= 0.9
 
 
 def at_operation(trainer: str, number: int, out: Path) -> None:
-    """Kill a run at its operation of this number, from 0."""
+    """Kill a run at an operation, numbered from 0."""
     numbers = count()
-    status = ended(child(trainer, out, lambda _: next(numbers) == number))
+    status = exit_status(child(trainer, out, lambda _: next(numbers) == number))
     if status != -signal.SIGKILL:
-        raise SystemExit(f"it was not killed, but ended with {status}")
+        raise SystemExit(f"the run was not killed but ended with {status}")
 
 
 def as_weights_are_saved(trainer: str, number: int, out: Path) -> None:
-    """Kill a run at an operation at which its training is over, and its weights are not there yet."""
+    """Kill a run at an operation between the end of training and the saved weights."""
     at_operation(trainer, number, out)
     if not list(out.rglob("state-*")):
-        raise SystemExit("the last state of the training is gone, and its weights are not there")
+        raise SystemExit("both the last training state and the weights are missing")
 
 
 def too_large(trainer: str, size: int, out: Path) -> None:
-    """A run whose files may not grow over so many bytes."""
+    """Run with a maximum file size in bytes."""
     limits = (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
-    refused(child(trainer, out, before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits)), out)
+    require_error(child(trainer, out, before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits)), out)
 
 
 def full_disk(trainer: str, number: int, out: Path) -> None:
-    """A run in which nothing can be written from its operation of this number on."""
+    """Run with a disk that is full from an operation on."""
     numbers = count()
-    full = child(trainer, out, lambda at: next(numbers) >= number and at.startswith(WRITES), fails=no_space)
-    refused(full, out)
+    full = child(trainer, out, lambda at: next(numbers) >= number and at.startswith(WRITES), failure=no_space)
+    require_error(full, out)
 
 
 def read_only(trainer: str, number: int, above: int, out: Path) -> None:
-    """Go on with a run that was killed at an operation, while nothing may be written to one of its folders."""
+    """Kill a run at an operation and resume it with a read-only folder."""
     at_operation(trainer, number, out)
     (states,) = out.rglob("states")
     closed = (states, *states.parents)[above]
     closed.chmod(0o555)
-    before = held(closed)
-    refused(child(trainer, out, before=no_more_than_others), closed)
-    if held(closed) != before:
-        raise SystemExit("something changed there all the same")
+    before = folder_contents(closed)
+    require_error(child(trainer, out, before=drop_capabilities), closed)
+    if folder_contents(closed) != before:
+        raise SystemExit("the read-only folder changed")
     closed.chmod(0o755)
 
 
-def held(folder: Path) -> dict[str, bytes]:
-    """What a folder itself holds, its files with their contents."""
-    return {each.name: each.read_bytes() if each.is_file() else b"" for each in folder.iterdir()}
+def folder_contents(folder: Path) -> dict[str, bytes]:
+    """Read the files of a folder, without those of its subfolders."""
+    return {path.name: path.read_bytes() if path.is_file() else b"" for path in folder.iterdir()}
 
 
-def no_more_than_others() -> None:
-    """Root may write anywhere, by capabilities: give them up; what root owns is read as ever."""
+def drop_capabilities() -> None:
+    """Drop the capabilities by which root may write anywhere."""
     version, thread, none = 0x20080522, 0, (ctypes.c_uint32 * 6)()
     if os.geteuid() == 0 and ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(version, thread), none):
         raise OSError("capset failed")
 
 
 def other_byte(trainer: str, number: int, out: Path) -> None:
-    """Kill a run at an operation, and go on while one byte, in turn in each file of its last state, is another."""
+    """Kill a run at an operation and resume it with a wrong byte, in turn in each file of its last state."""
     at_operation(trainer, number, out)
     (state,) = out.rglob("state-*")
-    for path in sorted(each for each in state.rglob("*") if each.is_file()):
+    for path in sorted(path for path in state.rglob("*") if path.is_file()):
         data = path.read_bytes()
         middle = len(data) // 2
         path.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
-        refused(child(trainer, out), state)
+        require_error(child(trainer, out), state)
         path.write_bytes(data)
 
 
-def refused(pid: int, where: Path) -> None:
-    """A process that must end with status 2, and last say one line that names a file there."""
-    status = ended(pid)
-    run = next(each for each in (where, *where.parents) if each.name == "run")
-    said = run.with_name("said").read_text().strip().splitlines()
-    if status != 2 or not said or not said[-1].startswith("agentgym: ") or str(where) not in said[-1]:
-        raise SystemExit(f"it ended with {status}, and not with one line that names {where}: {said[-1:]}")
+def require_error(pid: int, where: Path) -> None:
+    """Require exit status 2 and a last line that names a file there; else SystemExit."""
+    status = exit_status(pid)
+    run = next(path for path in (where, *where.parents) if path.name == "run")
+    lines = run.with_name("output").read_text().strip().splitlines()
+    if status != 2 or not lines or not lines[-1].startswith("agentgym: ") or str(where) not in lines[-1]:
+        raise SystemExit(f"the command ended with {status}, without a last line that names {where}: {lines[-1:]}")
 
 
 def without_times(value: Any) -> Any:
-    """JSON without what differs from one run to the next."""
+    """Remove from JSON the values that differ between runs."""
     if isinstance(value, dict):
-        return {key: without_times(each) for key, each in value.items() if key not in TIMES}
-    return [without_times(each) for each in value] if isinstance(value, list) else value
+        return {key: without_times(item) for key, item in value.items() if key not in TIMES}
+    return [without_times(item) for item in value] if isinstance(value, list) else value
 
 
-def contents(out: Path) -> dict[str, str]:
-    """The digest of each file that a run leaves, by name."""
-    found = {}
-    for path in sorted(each for each in out.rglob("*") if each.is_file()):
+def digests(out: Path) -> dict[str, str]:
+    """Compute the digests of a run's files, by name."""
+    result = {}
+    for path in sorted(path for path in out.rglob("*") if path.is_file()):
         name, data = path.relative_to(out).as_posix(), path.read_bytes()
-        if name in ("provenance.json", "report.html", "run.yaml"):  # when, by which command, where
+        if name in ("provenance.json", "report.html", "run.yaml"):  # these hold times, commands and paths
             continue
         if path.suffix == ".json":
             data = json.dumps(without_times(json.loads(data))).encode()
-        found[name] = hashlib.sha256(data).hexdigest()
-    return found
+        result[name] = hashlib.sha256(data).hexdigest()
+    return result
 
 
-def tried(trainer: str, kills: Iterable[tuple[str, Trouble]], whole: dict[str, str]) -> list[str]:
-    """Make trouble and go on, each from the beginning; what went wrong."""
-    wrong = []
-    for name, trouble in kills:
+def failures(trainer: str, faults: Iterable[tuple[str, Fault]], expected: dict[str, str]) -> list[str]:
+    """Run with each fault, then resume; list the failures."""
+    errors = []
+    for name, fault in faults:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "run"
             try:
-                trouble(out)
+                fault(out)
             except SystemExit as error:
-                wrong.append(f"{name}: {error}")
+                errors.append(f"{name}: {error}")
                 continue
-            if (status := ended(child(trainer, out))) != 0:
-                said = (out.with_name("said").read_text().strip().splitlines() or [""])[-1]
-                wrong.append(f"{name}: going on ended with {status}: {said}")
+            if (status := exit_status(child(trainer, out))) != 0:
+                line = (out.with_name("output").read_text().strip().splitlines() or [""])[-1]
+                errors.append(f"{name}: resuming ended with {status}: {line}")
                 continue
-            if (now := contents(out)) != whole:
-                differ = sorted(each for each in {*now, *whole} if now.get(each) != whole.get(each))
-                wrong.append(f"{name}: other {', '.join(differ)}")
-    return wrong
+            if (now := digests(out)) != expected:
+                different = sorted(file for file in {*now, *expected} if now.get(file) != expected.get(file))
+                errors.append(f"{name}: different {', '.join(different)}")
+    return errors
 
 
 def main() -> int:
-    """Print a line a trainer and kind of moment."""
+    """Print a row per trainer and kind of fault."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainers", nargs="+", choices=list(OF_TRAINER), default=["filtered_bc", "grpo"])
     parser.add_argument("--moments", type=int, default=30)
-    parser.add_argument("--every", type=int, help="each so many-th operation, instead of one of each place; 0 for none")
-    parser.add_argument("--full", type=int, default=10, help="operations from which on the disk is full")
+    parser.add_argument("--every", type=int, help="kill at every Nth operation instead of once per place; 0 for none")
+    parser.add_argument("--full", type=int, default=10, help="number of operations from which the disk is full")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -354,49 +356,55 @@ def main() -> int:
     print("|---|---|--:|--:|--:|--:|--:|", flush=True)
     for trainer in args.trainers:
         with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            agentgym(command(trainer, Path(folder) / "run"))  # so that what it imports is there in every child
+            agentgym(command(trainer, Path(folder) / "run"))  # so that the children have its imports
         with tempfile.TemporaryDirectory() as folder:
             out, began = Path(folder) / "run", time.monotonic()
             places = operations(trainer, out)
-            seconds, whole = time.monotonic() - began, contents(out)
-            sizes = {each.stat().st_size for each in out.rglob("*") if each.is_file()}
-        for how, kills in troubles(trainer, places, seconds, sizes, args).items():
-            wrong = tried(trainer, kills, whole)
-            failed += len(wrong)
+            seconds, expected = time.monotonic() - began, digests(out)
+            sizes = {path.stat().st_size for path in out.rglob("*") if path.is_file()}
+        for kind, faults in faults_by_kind(trainer, places, seconds, sizes, args).items():
+            errors = failures(trainer, faults, expected)
+            failed += len(errors)
             print(
-                f"| {trainer} | {how} | {len(kills)} | {len(kills) - len(wrong)} | {seconds:.1f} "
+                f"| {trainer} | {kind} | {len(faults)} | {len(faults) - len(errors)} | {seconds:.1f} "
                 f"| {len(places)} | {len(set(places))} |"
             )
-            print("".join(f"  {line}\n" for line in wrong), end="", flush=True)
+            print("".join(f"  {line}\n" for line in errors), end="", flush=True)
     return 1 if failed else 0
 
 
-def troubles(
+def faults_by_kind(
     trainer: str, places: Sequence[str], seconds: float, sizes: set[int], args: argparse.Namespace
-) -> dict[str, list[tuple[str, Trouble]]]:
-    """What is tried, by kind."""
+) -> dict[str, list[tuple[str, Fault]]]:
+    """Draw the faults of a trainer, by kind."""
     rng = Rng(args.seed, trainer)
     times = [0.95 * seconds * rng.uniform() for _ in range(args.moments)]
     numbers = list(range(0, len(places), args.every)) if args.every else []
     if args.every is None:
-        numbers = [rng.choice([n for n, each in enumerate(places) if each == at]) for at in dict.fromkeys(places)]
-    first = next(n for n, each in enumerate(places) if each.startswith("os.rename < checkpoints.py"))
-    kept = first + 2  # after the first state is renamed and synced
-    saved = next(n for n, each in enumerate(places) if n > kept and each.startswith("os.rename < saving.py"))
-    full = [n for n, each in enumerate(places) if each.startswith(WRITES)]
-    large = [each - 1 for each in sorted(sizes) if each > LEAST] + [max(sizes)]  # the last one for an optimizer's state
+        numbers = [rng.choice([n for n, other in enumerate(places) if other == at]) for at in dict.fromkeys(places)]
+    first = next(n for n, at in enumerate(places) if at.startswith("os.rename < checkpoints.py"))
+    has_state = first + 2  # after the first state is renamed and synced
+    saving = next(n for n, at in enumerate(places) if n > has_state and at.startswith("os.rename < saving.py"))
+    full = [n for n, at in enumerate(places) if at.startswith(WRITES)]
+    large = [size - 1 for size in sorted(sizes) if size > MIN_SIZE] + [
+        max(sizes)
+    ]  # the last one for an optimizer's state
 
-    def each(what: Callable[..., None], at: Sequence[Any], *more: Any) -> list[tuple[str, Trouble]]:
-        return [(f"{n}, {places[n]}", partial(what, trainer, n, *more)) for n in at]
+    def at_each(fault: Callable[..., None], at: Sequence[Any], *more: Any) -> list[tuple[str, Fault]]:
+        return [(f"{n}, {places[n]}", partial(fault, trainer, n, *more)) for n in at]
 
     return {
         "killed at random moments": [(f"after {at:.2f} s", partial(after_moment, trainer, at)) for at in times],
-        "killed at operations": each(at_operation, numbers),
-        "killed as weights are saved": each(as_weights_are_saved, [saved]),
-        "disk full": each(full_disk, sorted(rng.sample(full, args.full))),
+        "killed at operations": at_each(at_operation, numbers),
+        "killed as weights are saved": at_each(as_weights_are_saved, [saving]),
+        "disk full": at_each(full_disk, sorted(rng.sample(full, args.full))),
         "file too large": [(f"{size} bytes", partial(too_large, trainer, size)) for size in large],
-        "read-only": [*each(read_only, [kept], STATES), *each(read_only, [kept], ROUND), *each(read_only, [kept], RUN)],
-        "another byte": each(other_byte, [kept]),
+        "read-only": [
+            *at_each(read_only, [has_state], STATES),
+            *at_each(read_only, [has_state], ROUND),
+            *at_each(read_only, [has_state], RUN),
+        ],
+        "another byte": at_each(other_byte, [has_state]),
     }
 
 

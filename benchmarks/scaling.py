@@ -1,13 +1,13 @@
 """One process and two: `python benchmarks/scaling.py [--repeats 3] [--episodes 128] [--train 64]`, on an idle machine.
 
-Seconds of wall time, the median of runs that alternate, each in fresh processes of one thread, without their start:
+Prints wall-clock seconds, as medians of alternating runs in new single-threaded processes, without their start:
 
-* `collect`: the tiny model plays training tasks of the shop, sampled;
+* `collect`: the tiny model samples episodes of training tasks of the shop;
 * `filtered_bc`: one epoch on the fair expert's episodes;
-* `grpo`: one iteration, groups of 8 and an optimizer step. Each try is scored by its number of tokens: a model that is
-  hardly trained fails them all alike, and there would be no step to measure.
+* `grpo`: one iteration with groups of 8 and an optimizer step. Episodes are scored by their number of tokens, because
+  an untrained model fails them all, and there would be no step to measure.
 
-The work is the same with any number of processes, and so, but for rounding, is what comes out.
+The work, and up to rounding the result, is the same for any number of processes.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ SAMPLED = SamplingParams(temperature=1.0, max_new_tokens=32)
 MARK = "seconds: "
 
 
-def written(trajectories: Sequence[Trajectory]) -> list[float]:
-    """How many tokens the model wrote in each."""
-    return [float(sum(len(step.tokens.ids) for step in each.steps if step.tokens)) for each in trajectories]
+def token_counts(trajectories: Sequence[Trajectory]) -> list[float]:
+    """Count the model's tokens of each trajectory."""
+    return [float(sum(len(step.tokens.ids) for step in t.steps if step.tokens)) for t in trajectories]
 
 
 def measure(episodes: int, train: int) -> dict[str, float]:
-    """Seconds of each phase in this process, which may be one of several."""
+    """Measure the seconds of each phase in this process, which may be one of several."""
     import torch
 
     torch.set_num_threads(1)
@@ -51,14 +51,14 @@ def measure(episodes: int, train: int) -> dict[str, float]:
     policy, workers, shop = Policy.load("tiny", device="cpu"), torchrun.Ranks(), EnvSpec("shop")
     engine, jobs = HFEngine(policy), jobs_for([shop], "train", range(episodes))
     experts = Collector(ExpertAgent(fair=True)).collect_batch(jobs_for([shop], "train", range(train)))
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
 
     def timed(name: str, call: Callable[[], object]) -> None:
         distributed.gather(None)
         began = time.monotonic()
         call()
         distributed.gather(None)
-        found[name] = time.monotonic() - began
+        seconds[name] = time.monotonic() - began
 
     agent = ModelAgent(policy, engine, SAMPLED)
     timed("collect", lambda: Collector(agent, PlayConfig(executor=workers)).collect_batch(jobs))
@@ -67,15 +67,15 @@ def measure(episodes: int, train: int) -> dict[str, float]:
         timed("filtered_bc", lambda: cloning.train(policy, experts, seed=0, output_dir=Path(scratch)))
         tries = 8 * (episodes // 8)
         rollouts = Rollouts(
-            policy, engine, SAMPLED, jobs, tries, scorer=written, play_config=PlayConfig(executor=workers)
+            policy, engine, SAMPLED, jobs, tries, scorer=token_counts, play_config=PlayConfig(executor=workers)
         )
         grpo = load("agentgym.trainers", "grpo")(tasks_per_iteration=episodes // 8, minibatch_size=episodes)
         timed("grpo", lambda: grpo.improve(policy, rollouts, seed=0, output_dir=Path(scratch)))
-    return found
+    return seconds
 
 
 def run(processes: int, episodes: int, train: int) -> dict[str, float]:
-    """The seconds that so many processes print."""
+    """Run a number of processes; return the seconds that they print."""
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)] * (processes > 1)
     command = [sys.executable, *launch, __file__, "--one", "--episodes", str(episodes), "--train", str(train)]
     done = subprocess.run(  # noqa: S603  # this file
@@ -92,18 +92,18 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=128)
     parser.add_argument("--train", type=int, default=64)
     parser.add_argument("--one", action="store_true", help="measure in this process and print it")
-    given = parser.parse_args()
-    if given.one:
+    args = parser.parse_args()
+    if args.one:
         with distributed.rank_zero_output():
-            print(MARK + json.dumps(measure(given.episodes, given.train)))
+            print(MARK + json.dumps(measure(args.episodes, args.train)))
         return
     runs = {number: list[dict[str, float]]() for number in (1, 2)}
-    for _ in range(given.repeats):
-        for number, found in runs.items():
-            found.append(run(number, given.episodes, given.train))
+    for _ in range(args.repeats):
+        for number, results in runs.items():
+            results.append(run(number, args.episodes, args.train))
     print("| phase | 1 process | 2 processes | times as fast |\n|---|---|---|---|")
     for phase in runs[1][0]:
-        one, two = (median(each[phase] for each in runs[number]) for number in (1, 2))
+        one, two = (median(result[phase] for result in runs[number]) for number in (1, 2))
         print(f"| {phase} | {one:.1f} s | {two:.1f} s | {one / two:.2f} |")
 
 

@@ -1,9 +1,9 @@
-"""Training on a trajectory as one masked sequence beside one sample a turn: `python benchmarks/sequence_packing.py`.
+"""Training on whole trajectories or on single turns: `python benchmarks/sequence_packing.py`.
 
-Filtered BC, one epoch over the same expert trajectories of the shop: whole, every reply trained on; and turn by turn,
-each sample the prompt so far and one reply, which alone is trained on. The same tokens of the agent, as likely either
-way (printed), as many trajectories or turns a pass, and about as many steps of the optimizer: turns are accumulated.
-Both in turn, medians of the repeats after a first one that is not counted.
+Filtered BC, one epoch over the same expert trajectories of the shop: as one masked sequence per trajectory, or as one
+sample per turn (the prompt so far and one reply, the only one with a loss). Both have the same agent tokens with the
+same log-probability (printed), the same samples per pass, and about the same number of optimizer steps (turns are
+accumulated). The two alternate; figures are medians after a warm-up.
 """
 
 from __future__ import annotations
@@ -28,48 +28,48 @@ from agentgym_py.trajectory import Trajectory
 from agentgym_trainers.filtered_bc import FilteredBC
 
 ROWS = 4
-"""Samples a pass."""
+"""Samples per pass."""
 
 
 def by_turn(trajectory: Trajectory) -> list[Trajectory]:
-    """The trajectory up to each of its turns, which alone is trained on."""
+    """Cut a trajectory after each of its turns, of which only the last is trained."""
     steps = trajectory.steps
     before = [replace(step, trained=False) for step in steps]
     return [replace(trajectory, steps=(*before[:at], step)) for at, step in enumerate(steps) if step.trained]
 
 
-def trained(name: str, data: Sequence[Trajectory], accumulated: int) -> TrainReport:
-    """One epoch from the same weights."""
-    trainer = FilteredBC(epochs=1, batch_size=ROWS, gradient_accumulation=accumulated, threshold=0.0)
+def train_epoch(name: str, data: Sequence[Trajectory], accumulation: int) -> TrainReport:
+    """Train one epoch from the same weights."""
+    trainer = FilteredBC(epochs=1, batch_size=ROWS, gradient_accumulation=accumulation, threshold=0.0)
     with TemporaryDirectory() as folder:
         return trainer.train(Policy.load(name), data, seed=0, output_dir=Path(folder))
 
 
 def rows(name: str, tasks: int, repeats: int) -> list[str]:
-    """The table of a model."""
-    whole = Collector(ExpertAgent(fair=True)).collect_batch(jobs_for([EnvSpec("shop")], "train", range(tasks)))
-    kinds = {"one sequence": whole, "one sample a turn": [each for one in whole for each in by_turn(one)]}
+    """Measure the rows of a model."""
+    trajectories = Collector(ExpertAgent(fair=True)).collect_batch(jobs_for([EnvSpec("shop")], "train", range(tasks)))
+    kinds = {"one sequence": trajectories, "one sample a turn": [part for t in trajectories for part in by_turn(t)]}
     policy, reports = Policy.load(name), dict[str, list[TrainReport]]()
     for repeat in range(1 + repeats):
         for kind, data in kinds.items():
-            found = trained(name, data, round(len(data) / len(whole)))
+            report = train_epoch(name, data, round(len(data) / len(trajectories)))
             if repeat:
-                reports.setdefault(kind, []).append(found)
+                reports.setdefault(kind, []).append(report)
     base, table = [report.seconds for report in reports["one sequence"]], list[str]()
     for kind, data in kinds.items():
         first, seconds = reports[kind][0], [report.seconds for report in reports[kind]]
-        ratio = statistics.median(mine / other for mine, other in zip(seconds, base, strict=True))
-        likely = sum(sample_logprobs(policy.model, [encode(each, policy.chat) for each in data], ROWS))
+        ratio = statistics.median(ours / other for ours, other in zip(seconds, base, strict=True))
+        logprob = sum(sample_logprobs(policy.model, [encode(t, policy.chat) for t in data], ROWS))
         median = statistics.median(seconds)
         table.append(
-            f"| {name} | {kind} | {len(data)} | {first.tokens} | {first.agent_tokens} | {likely:.3f} "
+            f"| {name} | {kind} | {len(data)} | {first.tokens} | {first.agent_tokens} | {logprob:.3f} "
             f"| {median:.1f} | {first.agent_tokens / median:.0f} | {ratio:.2f} |"
         )
     return table
 
 
 def main() -> None:
-    """Print two rows a model."""
+    """Print two rows per model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=["tiny"])
     parser.add_argument("--tasks", type=int, default=24)

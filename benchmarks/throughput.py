@@ -1,7 +1,7 @@
-"""Tokens a second of training and generation: `python benchmarks/throughput.py [--models tiny smollm2] [--threads 2]`.
+"""Tokens per second of training and generation: `python benchmarks/throughput.py [--models tiny] [--threads 2]`.
 
-Training: filtered BC on expert trajectories of the shop. Generation: the same tasks played at
-temperature 1, prompt tokens that were really computed and sampled tokens counted together and apart.
+Training is filtered BC on expert trajectories of the shop. Generation is sampling the same tasks at temperature 1;
+computed prompt tokens and sampled tokens are counted together and separately.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHOP = EnvSpec("shop")
 
 
 def training(name: str, tasks: int, batch: int) -> str:
-    """Tokens a second of one epoch; each trajectory is one sequence."""
+    """Measure training tokens per second of one epoch, with one sequence per trajectory."""
     demos = Collector(ExpertAgent()).collect_batch(jobs_for([SHOP], "train", range(tasks)))
     policy = Policy.load(name)
     with tempfile.TemporaryDirectory() as folder:
@@ -33,14 +33,14 @@ def training(name: str, tasks: int, batch: int) -> str:
 
 
 def generation(name: str, tasks: int, slots: int) -> str:
-    """Tokens a second of whole episodes, environment included."""
+    """Measure tokens per second of whole episodes, including the env."""
     policy = Policy.load(name)
     engine = HFEngine(policy, slots=slots)
     agent = ModelAgent(policy, engine, SamplingParams(temperature=1.0, max_new_tokens=32))
     began = time.perf_counter()
-    played = Collector(agent, PlayConfig(slots=slots)).collect_batch(jobs_for([SHOP], "train", range(tasks)))
+    trajectories = Collector(agent, PlayConfig(slots=slots)).collect_batch(jobs_for([SHOP], "train", range(tasks)))
     seconds = time.perf_counter() - began
-    sampled = sum(len(step.tokens.ids) for t in played for step in t.steps if step.tokens)
+    sampled = sum(len(step.tokens.ids) for t in trajectories for step in t.steps if step.tokens)
     return (
         f"{(sampled + engine.prefilled) / seconds:.0f} tokens/s "
         f"({sampled} sampled, {engine.prefilled} prefilled, {tasks} episodes in {seconds:.1f} s)"
@@ -48,7 +48,7 @@ def generation(name: str, tasks: int, slots: int) -> str:
 
 
 def main() -> None:
-    """Print a row a model."""
+    """Print a row per model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=["tiny", "smollm2"])
     parser.add_argument("--threads", type=int, default=2)
@@ -57,9 +57,9 @@ def main() -> None:
     print("| model | training | generation |\n|---|---|---|")
     for name in args.models:
         small = name != "smollm2"
-        trained = training(name, 200 if small else 4, 16 if small else 2)
-        played = generation(name, 256 if small else 4, 128 if small else 4)
-        print(f"| {name} | {trained} | {played} |", flush=True)
+        training_cell = training(name, 200 if small else 4, 16 if small else 2)
+        generation_cell = generation(name, 256 if small else 4, 128 if small else 4)
+        print(f"| {name} | {training_cell} | {generation_cell} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Seconds until the viewer shows stores of many trajectories: `python benchmarks/viewer.py [--episodes 1000 100000]`.
 
-The stores hold a random agent's episodes of the shop; from 1,000 on the same ones stand there again under other ids.
-Each is opened by `agentgym view` twice, without an index and with it. Timed by the clock, in seconds from the start of
-the command: until it prints its address, and from there until the page has what it first shows (its frame and a
-hundred rows); then until all is indexed; then a list by filters, a search of a word, and an episode, with the index.
+The stores hold a random agent's episodes of the shop, which repeat after 1,000 with other ids. `agentgym view` opens
+each store twice, without and with an index. Printed are wall-clock seconds: from the start of the command to its
+address, from there to the first content of the page (its frame and a hundred rows), to the end of indexing; then, with
+the index, for a filtered list, a word search and an episode.
 """
 
 from __future__ import annotations
@@ -32,39 +32,39 @@ DISTINCT = 1000
 
 @dataclass
 class Served:
-    """A viewer that runs."""
+    """A running viewer."""
 
     address: str
     started: float
     """Seconds until it printed its address."""
 
     def ask(self, path: str) -> tuple[float, Any]:
-        """Seconds until an answer is there, and the answer."""
+        """Send a request; return its seconds and the answer."""
         base, token = self.address.split("/#token=")
-        request = urllib.request.Request(f"{base}/api/{path}", headers={"Authorization": f"Bearer {token}"})  # noqa: S310  # our own server
+        request = urllib.request.Request(f"{base}/api/{path}", headers={"Authorization": f"Bearer {token}"})  # noqa: S310  # local server
         began = time.perf_counter()
-        with urllib.request.urlopen(request) as answer:  # noqa: S310  # the same
-            found = json.load(answer)
-        return time.perf_counter() - began, found
+        with urllib.request.urlopen(request) as answer:  # noqa: S310  # local server
+            value = json.load(answer)
+        return time.perf_counter() - began, value
 
     def first_look(self) -> float:
-        """Seconds until the page has what it first shows."""
+        """Return the seconds of the requests of the first page."""
         return self.ask("state")[0] + self.ask("episodes?limit=100")[0]
 
 
 def make(path: Path, episodes: int) -> None:
-    """A store of so many episodes."""
+    """Write a store of this many episodes."""
     jobs = jobs_for("shop", "train", range(min(episodes, DISTINCT)))
-    played = Collector(RandomAgent()).collect_batch(jobs)
-    store.write(path, (replace(played[i % DISTINCT], id=f"e{i}") for i in range(episodes)))
+    trajectories = Collector(RandomAgent()).collect_batch(jobs)
+    store.write(path, (replace(trajectories[i % DISTINCT], id=f"e{i}") for i in range(episodes)))
 
 
 @contextmanager
 def served(path: Path) -> Iterator[Served]:
-    """`agentgym view PATH`, until it is no longer needed."""
+    """Run `agentgym view PATH` within the context."""
     began = time.perf_counter()
     words = [sys.executable, "-c", COMMAND, "view", str(path)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as run:  # noqa: S603  # our own words
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as run:  # noqa: S603  # fixed arguments
         assert run.stdout is not None
         try:
             yield Served(run.stdout.readline().strip(), time.perf_counter() - began)
@@ -73,7 +73,7 @@ def served(path: Path) -> Iterator[Served]:
 
 
 def measured(path: Path, episodes: int) -> list[str]:
-    """A row of the table."""
+    """Measure a row of the table."""
     with served(path) as viewer:
         began = time.perf_counter()
         first = (viewer.started, viewer.first_look())
@@ -88,7 +88,7 @@ def measured(path: Path, episodes: int) -> list[str]:
         row = viewer.ask(f"episodes?offset={episodes - 1}&limit=1")[1]["rows"][0]
         opened = viewer.ask(f"episodes/{row['n']}")[0]
     seconds = [*first, indexed, *again, filtered, searched, opened]
-    return [f"{episodes:,}", f"{path.stat().st_size / 1e6:,.0f} MB", *(f"{each:.2f}" for each in seconds)]
+    return [f"{episodes:,}", f"{path.stat().st_size / 1e6:,.0f} MB", *(f"{s:.2f}" for s in seconds)]
 
 
 def main() -> None:

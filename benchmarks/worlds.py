@@ -1,11 +1,11 @@
-"""Speeds, floors and ceilings of every installed world, a row for each difficulty: the tables of docs/benchmarks.md.
+"""Speed, floor and ceiling of every installed world and difficulty: the tables of docs/benchmarks.md.
 
     python benchmarks/worlds.py [--tasks 300] [--steps 20000] [NAME ...]
 
-One process, one core. A step is a random action out of `actions()`, its listing and the resets between episodes
-included; a reset is one to a task that was never seen before; a snapshot is taken in the middle of the expert's plan.
-Success is on test tasks 0 to N-1: the expert's, that of the fair expert, who knows only what was shown, and that of
-random actions. Times are medians of CPU time, in which other jobs on the machine count for little.
+Everything runs in one process on one core. A step is a random action of `actions()`, including its listing and the
+resets between episodes; a reset is to a new task; a snapshot is taken in the middle of the expert's plan. Success is on
+test tasks 0 to N-1, for the expert, the fair expert (which knows only the observations) and random actions. Times are
+medians of CPU time, on which other jobs have little effect.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ RESETS = 300
 
 
 @dataclass
-class Played:
-    """How a player did."""
+class Score:
+    """Success and episode length."""
 
     success: float
     length: float
     """Mean steps of an episode."""
 
 
-def play(env: TextEnv, tasks: int, act: Callable[[TextEnv], str]) -> Played:
-    """One episode of each test task."""
+def play(env: TextEnv, tasks: int, act: Callable[[TextEnv], str]) -> Score:
+    """Run one episode of each test task."""
     lengths, successes = [], 0
     for number in range(tasks):
         env.reset(options={"task": number, "split": "test"})
@@ -47,11 +47,11 @@ def play(env: TextEnv, tasks: int, act: Callable[[TextEnv], str]) -> Played:
             env.step(act(env))
         lengths.append(env.steps)
         successes += env.succeeded
-    return Played(successes / tasks, fmean(lengths))
+    return Score(successes / tasks, fmean(lengths))
 
 
 def steps_per_second(env: TextEnv, steps: int) -> float:
-    """Random listed actions."""
+    """Time random listed actions."""
     rng, times = Rng("benchmark"), []
     env.reset(seed=0)
     for _ in range(steps // CHUNK):
@@ -65,17 +65,17 @@ def steps_per_second(env: TextEnv, steps: int) -> float:
 
 
 def timed(run: Callable[[int], object], times: int) -> float:
-    """Median microseconds of a call."""
-    taken = []
+    """Return the median microseconds of a call."""
+    seconds = []
     for number in range(times):
         began = time.process_time()
         run(number)
-        taken.append(time.process_time() - began)
-    return 1e6 * median(taken)
+        seconds.append(time.process_time() - began)
+    return 1e6 * median(seconds)
 
 
 def row(spec: EnvSpec, tasks: int, steps: int) -> Iterator[str]:
-    """The cells of one world in one difficulty."""
+    """Yield the cells of a world and difficulty."""
     env, rng = spec.make(), Rng("random")
     expert = play(env, tasks, lambda env: env.expert()[0])
     yield f"{100 * expert.success:.1f} %"
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20_000)
     args = parser.parse_args()
     print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
-    for name in args.names or [registration.short_name(each) for each in registry.names("agentgym.envs")]:
+    for name in args.names or [registration.short_name(env_id) for env_id in registry.names("agentgym.envs")]:
         for difficulty in getattr(type(EnvSpec(name).make()), "limits", ("easy", "medium", "hard")):
             cells = row(EnvSpec(name, {"difficulty": difficulty}), args.tasks, args.steps)
             print(f"| {name} | {difficulty} | {' | '.join(cells)} |", flush=True)

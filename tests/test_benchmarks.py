@@ -36,7 +36,7 @@ def row(trainers: Any, trainer: str, seed: int, **changed: Any) -> dict[str, Any
     won = 3 + list(trainers.SETTINGS).index(trainer) + seed % 2
     return {
         "env": "shop", "trainer": trainer, "seed": seed, "settings": trainers.settings_of("shop", trainer, []),
-        "base": trainers.shipped(), "episodes": 1000, "steps": 8000, "seconds": 120.0 + 60 * seed,
+        "base": trainers.shipped_base(), "episodes": 1000, "steps": 8000, "seconds": 120.0 + 60 * seed,
         "training_share": 0.5, "run_mib": 1000.0, "reward": [0.2, 0.4], "before": [1] * 2 + [0] * 6,
         "after": [1] * won + [0] * (8 - won), "curve": [0.1 * seed] * 10, **changed,
     }  # fmt: skip
@@ -58,15 +58,15 @@ def test_a_line_of_other_settings_or_another_base_is_not_current(
     said = capsys.readouterr()
     assert "3 lines left out" in said.err and "| dpo | 3 | 25.0 | 75.0 | 0.500 |" in said.out
     monkeypatch.setitem(trainers.SETTINGS, "dpo", "--rounds 3")
-    assert [trainers.current(each, [], trainers.shipped()) for each in old] == [True, False, False, False]
-    assert not trainers.current(old[0], ["--attempts", "2"], trainers.shipped())
+    assert [trainers.is_current(each, [], trainers.shipped_base()) for each in old] == [True, False, False, False]
+    assert not trainers.is_current(old[0], ["--attempts", "2"], trainers.shipped_base())
 
 
 def test_a_try_needs_a_file_of_its_own(trainers: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Its lines do not get among those that are reported."""
     with pytest.raises(SystemExit):
         trainers.main(["dpo", "--settings", "--tries 2"])
-    assert "--results must say" in capsys.readouterr().err
+    assert "--settings needs --results" in capsys.readouterr().err
 
 
 def test_a_run_goes_on_only_with_what_it_was_begun_with(
@@ -161,7 +161,7 @@ def test_a_runs_memory_is_neither_agent_v0s_nor_the_tests(
     monkeypatch.setattr(trainers.resource, "getrusage", did("memory", type("", (), {"ru_maxrss": 2048})))
     monkeypatch.setattr(trainers, "successes", did("tests", ([1], 0.5)))
     monkeypatch.setattr(trainers, "curve", lambda played: [])
-    line = trainers.one("shop", "dpo", 0, tmp_path, [])
+    line = trainers.run_trainer("shop", "dpo", 0, tmp_path, [])
     assert happened == ["v0", "run", "memory", "tests"]
     assert line["run_mib"] == 2.0 and line["base"] == "0f" and line["training_share"] == 0.25
     with pytest.raises(SystemExit, match="comes from another base, 0f"):
@@ -174,16 +174,16 @@ def test_a_runs_memory_is_neither_agent_v0s_nor_the_tests(
 def test_a_folder_of_process_rewards_keeps_to_its_arguments(tmp_path: Path) -> None:
     """Another checkpoint or size is refused, and files of which nobody knows; what is named later is kept too."""
     bench, out = script("process_reward"), tmp_path / "prm"
-    bench.keep_to(out, {"checkpoint": "aa", "tasks": 250})
-    bench.keep_to(out, {"checkpoint": "aa", "tasks": 250, "judge_model": "m"})
-    bench.keep_to(out, {"checkpoint": "aa", "tasks": 250})
+    bench.require_same_arguments(out, {"checkpoint": "aa", "tasks": 250})
+    bench.require_same_arguments(out, {"checkpoint": "aa", "tasks": 250, "judge_model": "m"})
+    bench.require_same_arguments(out, {"checkpoint": "aa", "tasks": 250})
     for changed in ({"checkpoint": "bb"}, {"tasks": 10}, {"judge_model": "other"}):
         with pytest.raises(SystemExit, match=f"was made with {next(iter(changed))} "):
-            bench.keep_to(out, {"checkpoint": "aa", "tasks": 250, **changed})
+            bench.require_same_arguments(out, {"checkpoint": "aa", "tasks": 250, **changed})
     (out / bench.ARGUMENTS).unlink()
     (out / "valid.jsonl").touch()
     with pytest.raises(SystemExit, match=r"no arguments\.json"):
-        bench.keep_to(out, {"checkpoint": "aa"})
+        bench.require_same_arguments(out, {"checkpoint": "aa"})
 
 
 def test_labels_of_process_rewards_are_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,7 +191,7 @@ def test_labels_of_process_rewards_are_named(capsys: pytest.CaptureFixture[str])
     bench = script("process_reward")
     for words, said in ((["montecarlo"], "invalid choice: 'montecarlo'"), (["judge"], "--judge_model NAME")):
         with pytest.raises(SystemExit):
-            bench.asked_for(["--checkpoint", "tiny", "--labels", *words])
+            bench.parse_args(["--checkpoint", "tiny", "--labels", *words])
         assert said in capsys.readouterr().err
     assert bench.error_of([[[0.0, 0.1], None, [1.0, 0.2]], [[0.5, float("nan")]]]) == pytest.approx(0.15)
     assert bench.means([[[0.0, 0.1], None]]) == [[0.0, None]]
